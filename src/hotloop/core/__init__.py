@@ -1,0 +1,1 @@
+"""The ground everything stands on: clock and spans, errors, settings, records, machine and registry."""

@@ -1,0 +1,49 @@
+"""Writing of files that are complete or absent, and that never replace another."""
+
+import os
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+from hotloop.core.errors import InputError
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that must not exist yet; whoever looks sees all of it or none.
+
+    The text goes to a temporary file in the same folder, onto the disk, and only then gets its name.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        with temporary.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        give_name(temporary, path)
+    except FileExistsError:
+        raise InputError(f"{path} exists and is never overwritten: give another name") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def give_name(temporary: Path, path: Path) -> None:
+    """Link the finished file to its name, which fails where the name is taken; a rename would replace."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if path.exists():
+            raise FileExistsError(path) from None
+        temporary.rename(path)
+
+
+def free_path(path: Path, *, beside: tuple[str, ...] = ()) -> Path:
+    """The path itself if nothing is there, else the first free one of name-2, name-3, ...
+
+    `beside` lists further suffixes that have to be free too, for files that share one stem.
+    """
+    candidates = (path if number == 1 else path.with_stem(f"{path.stem}-{number}") for number in count(1))
+    suffixes = (path.suffix, *beside)
+    return next(c for c in candidates if not any(c.with_suffix(suffix).exists() for suffix in suffixes))

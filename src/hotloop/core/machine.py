@@ -1,0 +1,106 @@
+"""The machine a number was measured on: what it is, what limits it, and how busy it was."""
+
+import hashlib
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.cgroup import limits
+from hotloop.core.gpu import gpu
+
+ROOT = Path("/")
+"""The file system facts are read from; tests give a folder of their own."""
+
+ISA = (
+    *("sse4_2", "avx", "avx2", "fma", "bmi2"),
+    *("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vbmi", "avx512_vbmi2", "avx512_vnni"),
+    *("amx_tile", "asimd", "sve", "sve2"),
+)
+"""The instruction sets worth telling machines apart by, as /proc/cpuinfo spells them."""
+
+
+def machine(root: Path = ROOT) -> dict[str, Any]:
+    """The `machine` part of a record; what cannot be found out here is None or empty."""
+    hardware = describe_hardware(root)
+    return {"fingerprint": fingerprint(hardware), **hardware, **describe_system(), **describe_moment(root)}
+
+
+def describe_hardware(root: Path) -> dict[str, Any]:
+    """What the machine is: the same under any load, at any time and after a reboot."""
+    import psutil
+
+    cpuinfo = read_cpuinfo(root)
+    return {
+        "cpu": cpuinfo.get("model name") or platform.processor() or platform.machine(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "isa": isa(cpuinfo),
+        "gpu": gpu(),
+        "limits": limits(root),
+    }
+
+
+def describe_system() -> dict[str, Any]:
+    """The software under the measured code."""
+    return {"kernel": f"{platform.system()} {platform.release()}", "python": platform.python_version()}
+
+
+def describe_moment(root: Path) -> dict[str, Any]:
+    """What the machine was doing when it was asked."""
+    cpu = root / "sys/devices/system"
+    return {
+        "usable_cores": usable_cores(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "governor": read_text(cpu / "cpu/cpu0/cpufreq/scaling_governor"),
+        "steal_share": steal_share(root),
+        "clocksource": read_text(cpu / "clocksource/clocksource0/current_clocksource"),
+    }
+
+
+def fingerprint(hardware: dict[str, Any]) -> str:
+    """Twelve hex digits that two machines share where their numbers can be compared.
+
+    Memory counts to the GiB, since kernels keep a little for themselves; drivers and memory limits do not.
+    """
+    accelerator = hardware["gpu"] and (hardware["gpu"]["name"], hardware["gpu"]["count"])
+    memory_gib = round(hardware["memory_bytes"] / 2**30)
+    facts = [hardware[key] for key in ("cpu", "architecture", "cores", "isa")]
+    text = json.dumps([*facts, memory_gib, accelerator, hardware["limits"]["cpus"]])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_text(path: Path) -> str | None:
+    """The stripped text of a file, None where it cannot be read."""
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def read_cpuinfo(root: Path) -> dict[str, str]:
+    """The fields of the first processor in /proc/cpuinfo; empty on systems without it."""
+    first = (read_text(root / "proc/cpuinfo") or "").partition("\n\n")[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def isa(cpuinfo: dict[str, str]) -> list[str]:
+    """The known instruction sets this processor has; x86 calls them flags, ARM features."""
+    has = set((cpuinfo.get("flags") or cpuinfo.get("Features") or "").split())
+    return [name for name in ISA if name in has]
+
+
+def usable_cores() -> int | None:
+    """The cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def steal_share(root: Path) -> float | None:
+    """The share of time since boot that the hypervisor gave to others."""
+    first = (read_text(root / "proc/stat") or "").partition("\n")[0].split()
+    ticks = [int(word) for word in first[1:9]]  # user nice system idle iowait irq softirq steal
+    total = sum(ticks)
+    return ticks[7] / total if len(ticks) == 8 and total else None

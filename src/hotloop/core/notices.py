@@ -1,0 +1,137 @@
+"""Notices: what a reader of a result must know to trust it, each with what to do about it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from string import Formatter
+from typing import Self
+
+
+class Code(StrEnum):
+    """Every notice there is: its code, its text and its remedy, with the facts it names in braces."""
+
+    text: str
+    remedy: str
+
+    def __new__(cls, code: str, text: str, remedy: str) -> Self:
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.text = text
+        member.remedy = remedy
+        return member
+
+    FELL_BACK = (
+        "fell-back",
+        "the reference ran instead of native code: {why}",
+        "build the native module, or ask for impl=reference",
+    )
+    PATH_MIXED = (
+        "path-mixed",
+        "only {share:.1%} of the steps ran as {requested}",
+        "find the steps that left the fast path before quoting this number",
+    )
+    ACTIONS_CONVERTED = (
+        "actions-converted",
+        "actions came as {dtype} and were converted {count} times",
+        "pass int32 actions",
+    )
+    MECHANIC_SILENT = (
+        "mechanic-silent",
+        "{mechanics} never happened in this run",
+        "run longer, or use a policy that makes it happen",
+    )
+    UNSTABLE = (
+        "unstable",
+        "{metric} varied by {cv:.0%} between rounds",
+        "quieten the machine or run longer rounds",
+    )
+    TOO_FEW_ROUNDS = (
+        "too-few-rounds",
+        "{rounds} rounds are too few for an interval",
+        "run at least 6",
+    )
+    DRIFT = (
+        "drift",
+        "{metric} drifted by {change:+.1%} over the rounds",
+        "look for heat, memory growth or another load, and run again",
+    )
+    WARMUP = (
+        "warmup",
+        "the first rounds of {metric} differ from the rest",
+        "give a longer --warmup",
+    )
+    UNACCOUNTED = (
+        "unaccounted",
+        "{share:.1%} of the step is in no phase",
+        "add phases where the time goes",
+    )
+    OVERHEAD = (
+        "overhead",
+        "profiling cost {cost:.1%} of the speed",
+        "quote throughput from the clean pass only",
+    )
+    HOST_TIMER = (
+        "host-timer",
+        "{what} runs on the device and was timed on the host",
+        "measure with events, or synchronise and say so",
+    )
+    BUSY_MACHINE = (
+        "busy-machine",
+        "the machine had a load of {load:.1f} on {cores} cores before the run",
+        "stop other work and run again",
+    )
+    STOLEN_TIME = (
+        "stolen-time",
+        "the hypervisor took {share:.1%} of this machine's time",
+        "measure on a machine of its own, or compare interleaved only",
+    )
+    GOVERNOR = (
+        "governor",
+        "the frequency governor is {governor}",
+        "set it to performance",
+    )
+    SLOW_CLOCK = (
+        "slow-clock",
+        "the clock source is {clocksource}, whose reads are slow",
+        "use tsc where the machine allows it",
+    )
+    CPU_LIMIT = (
+        "cpu-limit",
+        "this container may use {cpus:g} CPUs but was asked for {threads} threads",
+        "ask for fewer threads or raise the limit",
+    )
+    DIRTY = (
+        "dirty",
+        "the code has changes that are not committed",
+        "commit before keeping this result",
+    )
+    UNLIKE = (
+        "unlike",
+        "two unlike runs are compared: {difference}",
+        "compare runs of one machine and one workload",
+    )
+    PARTIAL = (
+        "partial",
+        "the run was interrupted after {done} of {planned} rounds",
+        "run it to the end before comparing",
+    )
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """The names that `notice` has to be given for this code."""
+        return frozenset(name for _, name, _, _ in Formatter().parse(self.text + self.remedy) if name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One notice of one run, as its record keeps it."""
+
+    code: str
+    text: str
+    remedy: str
+
+
+def notice(code: Code, **facts: object) -> Notice:
+    """Fill in the facts of a notice; exactly those its text names."""
+    if facts.keys() != code.facts:
+        raise TypeError(f"notice {code} names {sorted(code.facts)}, not {sorted(facts)}")
+    return Notice(code=code.value, text=code.text.format(**facts), remedy=code.remedy.format(**facts))

@@ -1,0 +1,72 @@
+"""What there is, found by folder and file: worlds, their presets, and the commands of the CLI."""
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hotloop.core.errors import unknown
+from hotloop.core.world import World
+
+WORLDS = "hotloop.worlds"
+COMMANDS = "hotloop.cli"
+DOOR = "main"
+"""The module of the CLI that runs the commands and is none itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One preset of one world."""
+
+    world: World
+    preset: str
+
+    @property
+    def target(self) -> str:
+        """The name by which `find` finds it: `grid/toy`."""
+        return f"{self.world.name}/{self.preset}"
+
+
+def worlds() -> dict[str, World]:
+    """Every folder of `hotloop.worlds` that declares a `world`, by name."""
+    loaded = ((name, load(name)) for name in modules(WORLDS, packages=True))
+    return {name: world for name, world in loaded if world is not None}
+
+
+def presets(world: World) -> tuple[Found, ...]:
+    """Every preset of a world, in its order."""
+    return tuple(Found(world=world, preset=preset) for preset in world.presets)
+
+
+def find(target: str) -> Found:
+    """The preset a target names; a bare world's name means its default preset."""
+    name, slash, preset = target.partition("/")
+    world = load(name) if name in modules(WORLDS, packages=True) else None
+    if world and not slash:
+        return Found(world=world, preset=world.default_preset)
+    if world and preset in world.presets:
+        return Found(world=world, preset=preset)
+    known = worlds()
+    targets = [found.target for world in known.values() for found in presets(world)]
+    raise unknown("target", target, [*known, *targets], "hotloop worlds lists them")
+
+
+def commands() -> dict[str, Callable[..., Any]]:
+    """Every module of `hotloop.cli` that has a function of its own name, by that name."""
+    names = (name for name in modules(COMMANDS, packages=False) if name != DOOR)
+    functions = ((name, getattr(import_module(f"{COMMANDS}.{name}"), name, None)) for name in names)
+    return {name: function for name, function in functions if callable(function)}
+
+
+def load(name: str) -> World | None:
+    """The world a folder declares; None where it declares none."""
+    world = getattr(import_module(f"{WORLDS}.{name}"), "world", None)
+    return world if isinstance(world, World) else None
+
+
+def modules(package: str, *, packages: bool) -> Iterator[str]:
+    """The names of a package's folders, or of its files, that do not start with `_`; imports none of them."""
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        if module.ispkg is packages and not module.name.startswith("_"):
+            yield module.name

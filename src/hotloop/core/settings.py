@@ -1,0 +1,133 @@
+"""Settings as dataclasses: each parameter declared once, with its range, its role and its help.
+
+A *workload* parameter changes results (agents, map, seed); a *variant* must not (implementation,
+threads, device). Only workloads have to be equal for two runs to be compared.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from hotloop.core.convert import convert, name_of
+from hotloop.core.errors import InputError, unknown
+
+Role = Literal["workload", "variant"]
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterInfo:
+    """Everything that is known about one parameter."""
+
+    name: str
+    annotation: Any
+    default: Any
+    help: str
+    role: Role
+    low: Any
+    high: Any
+    choices: tuple[Any, ...] | None
+
+    @property
+    def type(self) -> str:
+        """The type as a person would write it: `int`, `float or none`, `int,int,...`."""
+        return name_of(self.annotation)
+
+    @property
+    def expected(self) -> str:
+        """What may be given, in words: `int from 1 to 1024`, `one of native, reference`."""
+        if self.choices is not None:
+            return "one of " + ", ".join(map(str, self.choices))
+        match self.low, self.high:
+            case None, None:
+                return self.type
+            case low, None:
+                return f"{self.type} of at least {low}"
+            case None, high:
+                return f"{self.type} of at most {high}"
+            case low, high:
+                return f"{self.type} from {low} to {high}"
+
+    def read(self, given: object) -> Any:
+        """Convert and check one value; InputError where it does not fit."""
+        try:
+            value = convert(self.annotation, given)
+        except (TypeError, ValueError, OverflowError):
+            raise self._refusal(given) from None
+        if all(self._allows(item) for item in (value if isinstance(value, tuple) else (value,))):
+            return value
+        raise self._refusal(given)
+
+    def _allows(self, item: Any) -> bool:
+        if item is None:
+            return True
+        if self.choices is not None:
+            return item in self.choices
+        return (self.low is None or item >= self.low) and (self.high is None or item <= self.high)
+
+    def _refusal(self, given: object) -> InputError:
+        return InputError(f"{self.name}={given} does not fit: expected {self.expected}")
+
+
+def parameter(
+    default: Any,
+    *,
+    help: str,
+    role: Role,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Sequence[object] | None = None,
+) -> Any:
+    """Declare a field of a settings dataclass; range and choices hold for each item of a tuple."""
+    allowed = None if choices is None else tuple(choices)
+    facts = {"help": help, "role": role, "low": low, "high": high, "choices": allowed}
+    return dataclasses.field(default=default, metadata=facts)
+
+
+def describe(cls: Any) -> list[ParameterInfo]:
+    """List the parameters of a settings dataclass, in order."""
+    hints = get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        if "role" not in field.metadata:
+            raise TypeError(f"{cls.__name__}.{field.name} is not declared with parameter(...)")
+    return [
+        ParameterInfo(name=f.name, annotation=hints[f.name], default=f.default, **f.metadata)
+        for f in dataclasses.fields(cls)
+    ]
+
+
+def parse_pairs(words: Sequence[str]) -> dict[str, str]:
+    """Split `key=value` words; the values stay text until a settings dataclass reads them."""
+    pairs: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise InputError(f"{word!r} is not key=value: write for example agents=24")
+        if key in pairs:
+            raise InputError(f"{key} is given twice, as {pairs[key]!r} and {value!r}: give it once")
+        pairs[key] = value
+    return pairs
+
+
+def apply(cls: type[T], *overrides: Mapping[str, object]) -> T:
+    """Make settings from defaults and overrides, later ones winning; text is converted, all is checked."""
+    infos = {info.name: info for info in describe(cls)}
+    given = {key: value for override in overrides for key, value in override.items()}
+    for key in given:
+        if key not in infos:
+            raise unknown("parameter", key, infos, f"the parameters are {', '.join(infos)}")
+    return cls(**{key: infos[key].read(value) for key, value in given.items()})
+
+
+def by_role(instance: Any, role: Role) -> dict[str, object]:
+    """The values of one role, by name."""
+    return {info.name: getattr(instance, info.name) for info in describe(type(instance)) if info.role == role}
+
+
+def workload_hash(name: str, *instances: Any) -> str:
+    """Twelve hex digits that are equal where the target and all workload values are equal."""
+    values = (item for instance in instances for item in by_role(instance, "workload").items())
+    text = json.dumps([name, *sorted(map(json.dumps, values))])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,33 @@
+"""Comparison of two sides measured in pairs: each round one measurement of both, close in time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median
+
+from hotloop.core.errors import InputError
+from hotloop.stats.sign import FEWEST, sign_interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """How many times as long A took as B: above 1 means that B is faster."""
+
+    estimate: float
+    low: float
+    high: float
+    pairs: int
+
+
+def ratio(a_ns: Sequence[float], b_ns: Sequence[float]) -> Ratio:
+    """The median of ln(tA/tB) over the pairs with its exact sign-test interval, as ratios."""
+    if len(a_ns) != len(b_ns):
+        raise InputError(f"{len(a_ns)} times of A and {len(b_ns)} of B: each round measures both")
+    if len(a_ns) < FEWEST:
+        raise InputError(f"{len(a_ns)} pairs are too few for an interval: measure at least {FEWEST}")
+    if not all(time > 0 for time in (*a_ns, *b_ns)):
+        raise InputError("a time of zero or less cannot be compared: make the rounds longer")
+    logs = [log(a / b) for a, b in zip(a_ns, b_ns, strict=True)]
+    interval = sign_interval(logs)
+    assert interval is not None  # there are at least FEWEST
+    return Ratio(estimate=exp(median(logs)), low=exp(interval[0]), high=exp(interval[1]), pairs=len(logs))

@@ -1,0 +1,80 @@
+"""The centre and the spread of a set of rounds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+from typing import Literal
+
+from hotloop.core.errors import InputError
+from hotloop.stats.sign import sign_interval
+
+Label = Literal["excellent", "good", "fair", "unstable", "unknown"]
+
+BEYOND = 5
+"""Values that should lie beyond a percentile before it is worth naming: 100 values for p95, 500 for p99."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One metric over its rounds."""
+
+    median: float
+    mean: float
+    cv: float | None
+    """Sample standard deviation over mean; None for one value or a mean of zero."""
+    ci95: tuple[float, float] | None
+    """Exact sign-test interval of the median; None below six values."""
+    min: float
+    max: float
+    mad: float
+    """Median distance from the median, not scaled to a standard deviation."""
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Summarise raw values, one a round."""
+    if not values or not all(map(math.isfinite, values)):
+        raise InputError(f"cannot summarise {list(values)}: expected one finite number or more")
+    return Summary(
+        median=median(values),
+        mean=fmean(values),
+        cv=variation(values),
+        ci95=sign_interval(values),
+        min=min(values),
+        max=max(values),
+        mad=deviation(values),
+    )
+
+
+def variation(values: Sequence[float]) -> float | None:
+    """The coefficient of variation; None where it is undefined."""
+    mean = fmean(values)
+    return stdev(values) / abs(mean) if len(values) > 1 and mean else None
+
+
+def deviation(values: Sequence[float]) -> float:
+    """The median absolute deviation from the median."""
+    centre = median(values)
+    return median(abs(value - centre) for value in values)
+
+
+def label(cv: float | None) -> Label:
+    """A word for a spread: under 5% excellent, 10 good, 20 fair, else unstable."""
+    if cv is None:
+        return "unknown"
+    if cv < 0.05:
+        return "excellent"
+    if cv < 0.10:
+        return "good"
+    return "fair" if cv < 0.20 else "unstable"
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The value that `share` of the values lie below, interpolated; None where too few lie beyond it."""
+    if round(len(values) * min(share, 1 - share), 9) < BEYOND:
+        return None
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = math.ceil(place)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

@@ -1,0 +1,89 @@
+"""Whether rounds that should be alike changed as they went: drift over all of them, or a cold start."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate, combinations
+from statistics import NormalDist, median
+
+from hotloop.stats.summary import deviation
+
+SUSPECT = 0.01
+"""The p below which a drift is worth a notice: one false alarm in a hundred quiet runs."""
+
+EXACT_UP_TO = 100
+"""Values; above it the normal approximation is right to three digits."""
+
+FIRST = 3
+"""Rounds that a cold start may spoil."""
+
+COLD_SPREADS = 6.0
+"""Distance of a cold first round from the others, in their standard deviations as the MAD estimates them."""
+
+MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """A trend over the rounds."""
+
+    change: float
+    """From the first round to the last by the Theil-Sen slope, as a share of the median."""
+    p: float
+    """How often rounds in random order would rise or fall as steadily (Kendall, two-sided)."""
+
+    @property
+    def suspect(self) -> bool:
+        return self.p < SUSPECT
+
+
+def drift(values: Sequence[float]) -> Drift:
+    """Test for a steady rise or fall; takes the square of the number of values in time."""
+    pairs = list(combinations(range(len(values)), 2))
+    if not pairs:
+        return Drift(change=0.0, p=1.0)
+    slope = median((values[j] - values[i]) / (j - i) for i, j in pairs)
+    score = sum((values[j] > values[i]) - (values[j] < values[i]) for i, j in pairs)
+    centre = abs(median(values))
+    change = slope * (len(values) - 1) / centre if centre else 0.0
+    return Drift(change=change, p=kendall_p(len(values), abs(score)))
+
+
+def warmup_suspect(values: Sequence[float]) -> bool:
+    """Whether the first rounds look unlike the rest: the very first far off, or all three beyond every other.
+
+    In random order the latter happens in 2 of C(n, 3) cases, so at least 12 rounds are asked for.
+    """
+    first, rest = values[:FIRST], values[FIRST:]
+    if 2 / max(1, math.comb(len(values), FIRST)) > SUSPECT:
+        return False
+    spread = MAD_TO_SIGMA * deviation(rest)
+    far_off = abs(first[0] - median(rest)) > COLD_SPREADS * spread
+    apart = min(first) > max(rest) or max(first) < min(rest)
+    return far_off or apart
+
+
+def kendall_p(count: int, score: int) -> float:
+    """The chance that a random order of `count` values has at least this |concordant - discordant|.
+
+    Ties are counted as neither, which makes the chance too large rather than too small.
+    """
+    if count > EXACT_UP_TO:
+        deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+        return min(1.0, 2 * NormalDist().cdf(-max(0, score - 1) / deviation))
+    inversions = (math.comb(count, 2) - score) // 2
+    return min(1.0, 2 * sum(inversion_chances(count)[: inversions + 1]))
+
+
+@cache
+def inversion_chances(count: int) -> tuple[float, ...]:
+    """The chance of each number of inversions in a random permutation of `count` values.
+
+    The k-th value, put in last, makes 0 to k - 1 new inversions, each as likely: a moving average.
+    """
+    chances = [1.0]
+    for k in range(2, count + 1):
+        sums = list(accumulate(chances + [0.0] * (k - 1), initial=0.0))
+        chances = [(sums[i] - sums[max(0, i - k)]) / k for i in range(1, len(sums))]
+    return tuple(chances)
