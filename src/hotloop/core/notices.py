@@ -109,6 +109,22 @@ class Code(StrEnum):
         "two unlike runs are compared: {difference}",
         "compare runs of one machine and one workload",
     )
+    SHORTENED = (
+        "shortened",
+        "the target is slow: {warmup} env-steps of warm-up and {iterations} a round, to take about ten seconds",
+        "give --iterations and --warmup to decide it yourself",
+    )
+    ENVIRONMENT = (
+        "environment",
+        "{setting} was decided by {source}",
+        "give {setting}=... on the command line to decide it there",
+    )
+    THREADS_SPLIT = (
+        "threads-split",
+        "the split over phases is not clean with {threads} threads: times are means over the threads, and "
+        "unaccounted includes their waiting for each other",
+        "profile with threads=1 for a clean split",
+    )
     PARTIAL = (
         "partial",
         "the run was interrupted after {done} of {planned} rounds",

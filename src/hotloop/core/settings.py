@@ -29,6 +29,19 @@ class ParameterInfo:
     low: Any
     high: Any
     choices: tuple[Any, ...] | None
+    env: str | None
+    env_values: Mapping[str, object] | None
+
+    def from_environment(self, environment: Mapping[str, str]) -> Any:
+        """The value its environment variable asks for; None where it is unset or there is none."""
+        word = environment.get(self.env) if self.env else None
+        if not word:
+            return None
+        if self.env_values is None:
+            return self.read(word)
+        if word not in self.env_values:
+            raise InputError(f"{self.env}={word} does not fit: expected one of {', '.join(self.env_values)}")
+        return self.env_values[word]
 
     @property
     def type(self) -> str:
@@ -79,11 +92,17 @@ def parameter(
     low: float | None = None,
     high: float | None = None,
     choices: Sequence[object] | None = None,
+    env: str | None = None,
+    env_values: Mapping[str, object] | None = None,
 ) -> Any:
-    """Declare a field of a settings dataclass; range and choices hold for each item of a tuple."""
+    """Declare a field of a settings dataclass; range and choices hold for each item of a tuple.
+
+    `env` names an environment variable that decides where no key is given; `env_values` says what its
+    words mean where they are not the parameter's own.
+    """
     allowed = None if choices is None else tuple(choices)
     facts = {"help": help, "role": role, "low": low, "high": high, "choices": allowed}
-    return dataclasses.field(default=default, metadata=facts)
+    return dataclasses.field(default=default, metadata=facts | {"env": env, "env_values": env_values})
 
 
 def describe(cls: Any) -> list[ParameterInfo]:

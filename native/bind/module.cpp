@@ -1,0 +1,138 @@
+// module.cpp - hotloop._native: batches for Python. Only hotloop.envs imports it.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/worlds.h"
+#include "engine/clock.h"
+
+namespace nb = nanobind;
+
+namespace hl::bind {
+namespace {
+
+using Actions = nb::ndarray<const int32_t, nb::c_contig, nb::device::cpu>;
+using Seeds = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Envs = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Fields fields_of(nb::dict plan) {
+  Fields fields;
+  for (auto [key, value] : plan) {
+    auto name = nb::cast<std::string>(key);
+    if (nb::isinstance<nb::int_>(value)) {
+      fields.set(name, nb::cast<int64_t>(value));
+    } else if (nb::isinstance<nb::float_>(value)) {
+      fields.set(name, nb::cast<double>(value));
+    } else if (nb::isinstance<nb::str>(value)) {
+      fields.set(name, nb::cast<std::string>(value));
+    } else {
+      fields.set(name, nb::cast<std::vector<int64_t>>(value));
+    }
+  }
+  return fields;
+}
+
+std::unique_ptr<AnyBatch> make(const std::string& world, nb::dict plan, size_t num_envs, int threads, uint64_t seed,
+                               bool autoreset, bool profile) {
+  for (const Entry& entry : worlds) {
+    if (world == entry.name) return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, profile});
+  }
+  throw std::invalid_argument("this build has no native world '" + world + "'");
+}
+
+nb::dlpack::dtype dtype_of(Type type) {
+  switch (type) {
+    case Type::boolean:
+      return nb::dtype<bool>();
+    case Type::u8:
+      return nb::dtype<uint8_t>();
+    case Type::u16:
+      return nb::dtype<uint16_t>();
+    case Type::i32:
+      return nb::dtype<int32_t>();
+    case Type::i64:
+      return nb::dtype<int64_t>();
+    case Type::f32:
+      return nb::dtype<float>();
+  }
+  throw std::logic_error("unknown type");
+}
+
+// A view of the batch's own memory, which keeps the batch alive.
+nb::ndarray<nb::numpy> view(nb::handle self, const AnyBatch& batch, const Output& output, size_t index) {
+  std::vector<size_t> shape = {batch.num_envs()};
+  shape.insert(shape.end(), output.shape.begin(), output.shape.end());
+  return nb::ndarray<nb::numpy>(batch.data(index), shape.size(), shape.data(), self, nullptr, dtype_of(output.type));
+}
+
+nb::dict arrays(nb::handle self) {
+  const auto& batch = nb::cast<const AnyBatch&>(self);
+  const auto& outputs = batch.outputs();
+  nb::dict named;
+  for (size_t k = 0; k < outputs.size(); ++k) named[outputs[k].name] = view(self, batch, outputs[k], k);
+  named["final_observations"] = view(self, batch, outputs[0], outputs.size());
+  return named;
+}
+
+void step(AnyBatch& batch, Actions actions) {
+  bool flat = batch.agents() == 1 && actions.ndim() == 1;
+  bool fits = actions.ndim() == (flat ? 1u : 2u) && actions.shape(0) == batch.num_envs() &&
+              (flat || actions.shape(1) == batch.agents());
+  if (!fits) throw std::invalid_argument("actions of another shape");
+  nb::gil_scoped_release released;
+  batch.step(actions.data());
+}
+
+
+std::optional<std::span<const uint64_t>> span_of(const std::optional<Seeds>& seeds) {
+  if (!seeds) return std::nullopt;
+  return std::span(seeds->data(), seeds->size());
+}
+
+const char* isa() {
+#if defined(__x86_64__)
+  return "x86-64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#else
+  return "generic";
+#endif
+}
+
+}  // namespace
+}  // namespace hl::bind
+
+NB_MODULE(_native, m) {
+  using namespace hl;
+  using namespace hl::bind;
+
+  m.attr("COMPILER") = HL_COMPILER;
+  m.attr("FLAGS") = HL_FLAGS;
+  m.attr("ISA") = isa();
+  nb::list names;
+  for (const Entry& entry : worlds) names.append(entry.name);
+  m.attr("WORLDS") = nb::tuple(names);
+  m.def("clock_name", [] { return Clock::name(); });
+
+  m.def("make", make);
+  nb::class_<AnyBatch>(m, "Batch")
+      .def("step", step, nb::arg().noconvert())
+      .def("arrays", [](nb::handle self) { return arrays(self); })
+      .def("reset", [](AnyBatch& b, std::optional<Seeds> seeds) { b.reset(span_of(seeds)); }, nb::arg().none())
+      .def("reset_many",
+           [](AnyBatch& b, Envs envs, std::optional<Seeds> seeds) {
+             b.reset_many({envs.data(), envs.size()}, span_of(seeds));
+           },
+           nb::arg(), nb::arg().none())
+      .def("digest", &AnyBatch::digest)
+      .def("save", [](const AnyBatch& b, size_t env) { auto s = b.save(env); return nb::bytes(s.data(), s.size()); })
+      .def("load", [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
+      .def("counters", &AnyBatch::counters)
+      .def("phase_names", &AnyBatch::phase_names)
+      .def("phase_ns", &AnyBatch::phase_ns)
+      .def("step_ns", &AnyBatch::step_ns);
+}

@@ -1,0 +1,57 @@
+// any_batch.h - a batch as its caller sees it, whatever its world.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/fields.h"
+#include "engine/memory.h"
+
+namespace hl {
+
+struct BatchOptions {
+  size_t num_envs = 1;
+  int threads = 1;
+  uint64_t seed = 0;
+  bool autoreset = true;
+  bool profile = false;
+};
+
+using NamedCounts = std::vector<std::pair<std::string, int64_t>>;
+
+class AnyBatch {
+ public:
+  virtual ~AnyBatch() = default;
+
+  virtual size_t num_envs() const = 0;
+  virtual size_t agents() const = 0;
+  virtual int64_t num_actions() const = 0;
+  virtual const std::vector<Output>& outputs() const = 0;
+  virtual std::byte* data(size_t output) const = 0;
+
+  // Begins an episode in every env; without seeds each takes mix(seed, env, episode).
+  virtual void reset(std::optional<std::span<const uint64_t>> seeds) = 0;
+  virtual void reset_many(std::span<const int64_t> envs, std::optional<std::span<const uint64_t>> seeds) = 0;
+
+  // One step of every env; actions is [num_envs][agents] and is read in place.
+  virtual void step(const int32_t* actions) = 0;
+
+  virtual uint64_t digest(size_t env) const = 0;
+  virtual std::string save(size_t env) const = 0;
+  virtual void load(size_t env, const std::string& saved) = 0;
+
+  virtual NamedCounts counters() const = 0;
+
+  // Phase names in order, "autoreset" last; ns in each since the beginning and in the last step.
+  virtual std::vector<std::string> phase_names() const = 0;
+  virtual std::vector<double> phase_ns(bool last_step_only) const = 0;
+  virtual double step_ns(bool last_step_only) const = 0;
+};
+
+using MakeBatch = std::unique_ptr<AnyBatch> (*)(const Fields&, const BatchOptions&);
+
+}  // namespace hl

@@ -1,0 +1,284 @@
+// batch.h - many envs of one world, stepped together: tiles of envs, phase by phase.
+//
+// A world is a struct of static rules over plain memory:
+//
+//   struct Grid {
+//     using Slot = hl::Slot<Config>;
+//     struct Config { ...; static Config from(const Fields&); };      plain data, made once
+//     static size_t block_bytes(const Config&);                       one env's state
+//     static size_t scratch_bytes(const Config&);                     a worker's working space
+//     static std::vector<Output> outputs(const Config&);              observations, rewards,
+//                                                                     terminals, truncations, infos
+//     static size_t tile(const Config&);                              envs worked on together
+//     static constexpr Phase<Slot> phases[];
+//     static constexpr const char* counters[];
+//     static int64_t* counts(const Slot&);                            same order as `counters`
+//     static void restart(const Slot&, uint64_t episode_seed);
+//     static uint64_t digest(const Slot&);
+//   };
+//
+// Results never depend on threads, tiles or batch size: a rule sees one env and nothing else.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "engine/any_batch.h"
+#include "engine/phases.h"
+#include "engine/pool.h"
+#include "engine/random.h"
+
+namespace hl {
+
+// The outputs every world begins with, in this order; infos follow.
+enum StandardOutput : int { out_observations, out_rewards, out_terminals, out_truncations, standard_outputs };
+
+template <class World>
+class Batch final : public AnyBatch {
+ public:
+  Batch(const Fields& fields, const BatchOptions& options)
+      : config_(World::Config::from(fields)),
+        options_(options),
+        outputs_(World::outputs(config_)),
+        block_stride_(round_up(World::block_bytes(config_), cache_line)),
+        tile_(World::tile(config_)),
+        episodes_(options.num_envs, 0),
+        blocks_(block_stride_ * options.num_envs),
+        crew_(static_cast<size_t>(options.threads)),
+        pool_(options.threads) {
+    for (const Output& output : outputs_) {
+      arrays_.emplace_back(output.bytes() * options.num_envs);
+      rows_.base[arrays_.size() - 1] = arrays_.back().data();
+      rows_.stride[arrays_.size() - 1] = output.bytes();
+    }
+    final_observations_ = std::make_unique<Memory>(outputs_[out_observations].bytes() * options.num_envs);
+    for (Worker& worker : crew_) worker.scratch = std::make_unique<Memory>(World::scratch_bytes(config_));
+  }
+
+  size_t num_envs() const override { return options_.num_envs; }
+  size_t agents() const override { return config_.agents; }
+  int64_t num_actions() const override { return config_.num_actions; }
+  const std::vector<Output>& outputs() const override { return outputs_; }
+
+  // The last one, past the outputs, is final_observations.
+  std::byte* data(size_t output) const override {
+    return output < arrays_.size() ? arrays_[output].data() : final_observations_->data();
+  }
+
+  void reset(std::optional<std::span<const uint64_t>> seeds) override {
+    ready_ = true;
+    waiting_ = 0;
+    pool_.run(num_envs(), [&](int worker, size_t first, size_t last) {
+      for (size_t env = first; env < last; ++env) begin(worker, env, seeds ? (*seeds)[env] : next_seed(env));
+    });
+  }
+
+  void reset_many(std::span<const int64_t> envs, std::optional<std::span<const uint64_t>> seeds) override {
+    if (!ready_) throw std::logic_error("reset_many before reset: call reset() once first");
+    for (size_t i = 0; i < envs.size(); ++i) {
+      auto env = static_cast<size_t>(envs[i]);
+      if (finished(env)) waiting_ -= options_.autoreset ? 0 : 1;
+      begin(0, env, seeds ? (*seeds)[i] : next_seed(env));
+    }
+  }
+
+  void step(const int32_t* actions) override {
+    if (!ready_) throw std::logic_error("step before reset: call reset() first");
+    if (waiting_ > 0) {
+      throw std::logic_error("step after the end of an episode with autoreset off: reset the finished envs first");
+    }
+    if (options_.profile) {
+      run_step<true>(actions);
+    } else {
+      run_step<false>(actions);
+    }
+    ++batch_calls_;
+  }
+
+  uint64_t digest(size_t env) const override { return World::digest(slot(0, env, nullptr)); }
+
+  std::string save(size_t env) const override {
+    std::string saved(saved_bytes(), '\0');
+    char* at = saved.data();
+    each_part(env, [&](void* part, size_t bytes) {
+      std::memcpy(at, part, bytes);
+      at += bytes;
+    });
+    return saved;
+  }
+
+  void load(size_t env, const std::string& saved) override {
+    if (saved.size() != saved_bytes()) throw std::invalid_argument("saved by a batch of another configuration");
+    if (finished(env) && !options_.autoreset) --waiting_;
+    const char* at = saved.data();
+    each_part(env, [&](void* part, size_t bytes) {
+      std::memcpy(part, at, bytes);
+      at += bytes;
+    });
+    if (finished(env) && !options_.autoreset) ++waiting_;
+    ready_ = true;
+  }
+
+  NamedCounts counters() const override {
+    int64_t resets = 0;
+    for (const Worker& worker : crew_) resets += worker.resets;
+    auto steps = static_cast<int64_t>(batch_calls_ * num_envs());
+    NamedCounts named = {{"native_steps", steps},
+                         {"batch_calls", static_cast<int64_t>(batch_calls_)},
+                         {"env_steps", steps},
+                         {"agent_steps", steps * static_cast<int64_t>(agents())},
+                         {"resets", resets}};
+    for (size_t k = 0; k < std::size(World::counters); ++k) {
+      int64_t total = 0;
+      for (size_t env = 0; env < num_envs(); ++env) total += World::counts(slot(0, env, nullptr))[k];
+      named.emplace_back(World::counters[k], total);
+    }
+    return named;
+  }
+
+  std::vector<std::string> phase_names() const override {
+    std::vector<std::string> names;
+    for (const auto& phase : World::phases) names.emplace_back(phase.name);
+    names.emplace_back("autoreset");
+    return names;
+  }
+
+  std::vector<double> phase_ns(bool last_step_only) const override {
+    std::vector<double> ns(phase_count, 0.0);
+    for (const Worker& worker : crew_) {
+      for (size_t k = 0; k < phase_count; ++k) {
+        uint64_t ticks = worker.phases.ticks[k] - (last_step_only ? worker.before[k] : 0);
+        ns[k] += static_cast<double>(ticks) * Clock::ns_per_tick();
+      }
+    }
+    return ns;
+  }
+
+  double step_ns(bool last_step_only) const override {
+    return static_cast<double>(last_step_only ? last_step_ticks_ : step_ticks_) * Clock::ns_per_tick();
+  }
+
+ private:
+  using Slot = typename World::Slot;
+  static constexpr size_t world_phases = std::size(World::phases);
+  static constexpr size_t phase_count = world_phases + 1;
+
+  struct alignas(64) Worker {
+    PhaseTicks<phase_count> phases;
+    std::array<uint64_t, phase_count> before{};  // the ticks as the last step found them
+    int64_t resets = 0;
+    std::unique_ptr<Memory> scratch;
+  };
+
+  Slot slot(int worker, size_t env, const int32_t* actions) const {
+    return {config_,
+            blocks_.data() + env * block_stride_,
+            rows_,
+            env,
+            actions == nullptr ? nullptr : actions + env * config_.agents,
+            crew_[static_cast<size_t>(worker)].scratch->data()};
+  }
+
+  uint64_t next_seed(size_t env) { return mix(options_.seed, env, episodes_[env]++); }
+
+  void begin(int worker, size_t env, uint64_t episode_seed) {
+    Slot s = slot(worker, env, nullptr);
+    for (int k = out_rewards; k < static_cast<int>(outputs_.size()); ++k) {
+      std::memset(s.template out<std::byte>(k), 0, rows_.stride[k]);
+    }
+    World::restart(s, episode_seed);
+    ++crew_[static_cast<size_t>(worker)].resets;
+  }
+
+  bool finished(size_t env) const {
+    Slot s = slot(0, env, nullptr);
+    return *s.template out<uint8_t>(out_terminals) | *s.template out<uint8_t>(out_truncations);
+  }
+
+  template <bool Profiled>
+  void run_step(const int32_t* actions) {
+    uint64_t start = Profiled ? Clock::ticks() : 0;
+    std::atomic<int64_t> ended{0};
+    size_t tiles = (num_envs() + tile_ - 1) / tile_;
+    pool_.run(tiles, [&](int index, size_t first, size_t last) {
+      Worker& worker = crew_[static_cast<size_t>(index)];
+      if constexpr (Profiled) {
+        worker.before = worker.phases.ticks;
+        worker.phases.start();
+      }
+      int64_t here = 0;
+      for (size_t t = first; t < last; ++t) here += run_tile<Profiled>(index, t, actions);
+      if (here > 0) ended += here;
+    });
+    if (!options_.autoreset) waiting_ += ended;
+    if constexpr (Profiled) step_ticks_ += last_step_ticks_ = Clock::ticks() - start;
+  }
+
+  // Returns how many envs ended their episode.
+  template <bool Profiled>
+  int64_t run_tile(int worker, size_t tile, const int32_t* actions) {
+    size_t first = tile * tile_, last = std::min(first + tile_, num_envs());
+    run_phases<Profiled>(worker, first, last, actions, std::make_index_sequence<world_phases>());
+    int64_t ended = 0;
+    for (size_t env = first; env < last; ++env) {
+      if (!finished(env)) continue;
+      ++ended;
+      if (options_.autoreset) begin_next(worker, env);
+    }
+    if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(world_phases);
+    return ended;
+  }
+
+  template <bool Profiled, size_t... Index>
+  void run_phases(int worker, size_t first, size_t last, const int32_t* actions, std::index_sequence<Index...>) {
+    auto run = [&]<size_t K>() {
+      for (size_t env = first; env < last; ++env) World::phases[K].run(slot(worker, env, actions));
+      if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(K);
+    };
+    (run.template operator()<Index>(), ...);
+  }
+
+  // Same-step autoreset: flags, rewards and infos stay those of the step that ended the episode.
+  void begin_next(int worker, size_t env) {
+    Slot s = slot(worker, env, nullptr);
+    size_t bytes = rows_.stride[out_observations];
+    std::memcpy(final_observations_->data() + env * bytes, s.template out<std::byte>(out_observations), bytes);
+    World::restart(s, next_seed(env));
+    ++crew_[static_cast<size_t>(worker)].resets;
+  }
+
+  size_t saved_bytes() const {
+    size_t total = sizeof(uint64_t) + block_stride_;
+    for (const Output& output : outputs_) total += output.bytes();
+    return total;
+  }
+
+  // Everything that one env consists of.
+  template <class Visit>
+  void each_part(size_t env, Visit visit) const {
+    visit(const_cast<uint64_t*>(&episodes_[env]), sizeof(uint64_t));
+    visit(blocks_.data() + env * block_stride_, block_stride_);
+    for (size_t k = 0; k < outputs_.size(); ++k) visit(rows_.base[k] + env * rows_.stride[k], rows_.stride[k]);
+  }
+
+  typename World::Config config_;
+  BatchOptions options_;
+  std::vector<Output> outputs_;
+  size_t block_stride_;
+  size_t tile_;
+  std::vector<uint64_t> episodes_;  // how many each env has begun
+  Memory blocks_;
+  std::vector<Memory> arrays_;
+  std::unique_ptr<Memory> final_observations_;
+  Rows rows_{};
+  std::vector<Worker> crew_;
+  bool ready_ = false;
+  int64_t waiting_ = 0;  // envs that ended and were not reset, where autoreset is off
+  uint64_t batch_calls_ = 0;
+  uint64_t step_ticks_ = 0;
+  uint64_t last_step_ticks_ = 0;
+  Pool pool_;  // last: its threads go home before anything they use is gone
+};
+
+}  // namespace hl

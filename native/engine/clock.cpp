@@ -1,0 +1,37 @@
+// clock.cpp - decides whether the TSC can be trusted, and measures its rate.
+#include "engine/clock.h"
+
+#include <fstream>
+#include <string>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace hl {
+
+bool Clock::tsc_is_trusted() {
+#if defined(__x86_64__)
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  bool constant = __get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) && (edx & (1u << 8));
+  std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  std::string source;
+  return constant && file >> source && source == "tsc";
+#else
+  return false;
+#endif
+}
+
+double Clock::ns_per_tick() {
+  if (!by_tsc()) return 1.0;
+  // 20 ms against steady_clock, whose two readings err by at most some 100 ns: 1 part in 100,000.
+  static const double measured = [] {
+    uint64_t ns_before = steady_ns(), ticks_before = ticks();
+    uint64_t ns_after = ns_before;
+    while (ns_after - ns_before < 20'000'000) ns_after = steady_ns();
+    return static_cast<double>(ns_after - ns_before) / static_cast<double>(ticks() - ticks_before);
+  }();
+  return measured;
+}
+
+}  // namespace hl

@@ -1,0 +1,39 @@
+// fields.h - a world's plan as it comes from Python: names to numbers and arrays of bytes.
+#pragma once
+
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/portable.h"
+
+namespace hl {
+
+class Fields {
+ public:
+  using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+
+  void set(const std::string& name, Value value) { values_[name] = std::move(value); }
+
+  int64_t integer(const std::string& name) const { return get<int64_t>(name); }
+  uint32_t count(const std::string& name) const { return static_cast<uint32_t>(integer(name)); }
+  double real(const std::string& name) const { return get<double>(name); }
+  const std::string& text(const std::string& name) const { return get<std::string>(name); }
+  const std::vector<int64_t>& list(const std::string& name) const { return get<std::vector<int64_t>>(name); }
+
+ private:
+  template <class T>
+  const T& get(const std::string& name) const {
+    auto found = values_.find(name);
+    if (found == values_.end()) throw std::invalid_argument("the plan has no field '" + name + "'");
+    const T* value = std::get_if<T>(&found->second);
+    if (value == nullptr) throw std::invalid_argument("the plan's field '" + name + "' has another type");
+    return *value;
+  }
+
+  std::map<std::string, Value> values_;
+};
+
+}  // namespace hl

@@ -1,0 +1,106 @@
+// maths.h - exp, log, sin, cos and pow as polynomials in double, rounded once to float.
+// Must agree with core/maths.py to the bit: only + - * / in the order written there, no FMA.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "engine/portable.h"
+
+namespace hl::maths {
+
+constexpr double ln2_high = 6.93147180369123816490e-01;
+constexpr double ln2_low = 1.90821492927058770002e-10;
+constexpr double log2_e = 1.44269504088896338700;
+constexpr double half_pi_high = 1.57079632673412561417;
+constexpr double half_pi_low = 6.07710050650619224932e-11;
+constexpr double two_over_pi = 6.36619772367581382433e-01;
+constexpr double sqrt_half = 0.70710678118654752440;
+
+constexpr int exp_terms = 14;
+constexpr int log_terms = 11;
+constexpr int sin_terms = 9;
+
+namespace detail {
+
+// 2^k for k in the range of normal doubles.
+HL_FN double power_of_two(int k) {
+  return std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52);
+}
+
+HL_FN double exp(double x) {
+  if (x > 709.0) return std::numeric_limits<double>::infinity();
+  if (x < -708.0) return 0.0;
+  double k = std::floor(x * log2_e + 0.5);
+  double r = (x - k * ln2_high) - k * ln2_low;
+  double total = 1.0;
+  for (int n = exp_terms; n > 0; --n) total = 1.0 + r * total / n;
+  return total * power_of_two(static_cast<int>(k));
+}
+
+HL_FN double log(double x) {
+  if (!(x >= 0.0)) return std::numeric_limits<double>::quiet_NaN();
+  if (x == 0.0) return -std::numeric_limits<double>::infinity();
+  if (x == std::numeric_limits<double>::infinity()) return x;
+  int k = 0;
+  if (x < std::numeric_limits<double>::min()) {  // subnormal
+    x *= power_of_two(54);
+    k = -54;
+  }
+  auto bits = std::bit_cast<uint64_t>(x);
+  k += static_cast<int>(bits >> 52) - 1022;
+  double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFu) | 0x3FE0000000000000u);
+  if (m < sqrt_half) {
+    m *= 2.0;
+    k -= 1;
+  }
+  double s = (m - 1.0) / (m + 1.0);
+  double z = s * s;
+  double total = 0.0;
+  for (int n = log_terms; n > 0; --n) total = total * z + 1.0 / (2 * n - 1);
+  return k * ln2_high + (2.0 * s * total + k * ln2_low);
+}
+
+struct SinCos {
+  double sin, cos;
+};
+
+// For |x| up to about a million radians.
+HL_FN SinCos sin_cos(double x) {
+  double k = std::floor(x * two_over_pi + 0.5);
+  double r = (x - k * half_pi_high) - k * half_pi_low;
+  double z = r * r;
+  double s = 1.0, c = 1.0;
+  for (int n = sin_terms; n > 0; --n) {
+    s = 1.0 - z * s / ((2 * n) * (2 * n + 1));
+    c = 1.0 - z * c / ((2 * n - 1) * (2 * n));
+  }
+  s = r * s;
+  switch (static_cast<int64_t>(k) & 3) {
+    case 0:
+      return {s, c};
+    case 1:
+      return {c, -s};
+    case 2:
+      return {-s, -c};
+    default:
+      return {-c, s};
+  }
+}
+
+}  // namespace detail
+
+HL_FN float exp(float x) { return static_cast<float>(detail::exp(x)); }
+HL_FN float log(float x) { return static_cast<float>(detail::log(x)); }
+HL_FN float sin(float x) { return static_cast<float>(detail::sin_cos(x).sin); }
+HL_FN float cos(float x) { return static_cast<float>(detail::sin_cos(x).cos); }
+
+// x to the y for x > 0; 0 to a positive power is 0, anything to the 0 is 1.
+HL_FN float pow(float x, float y) {
+  if (y == 0.0f) return 1.0f;
+  if (x == 0.0f && y > 0.0f) return 0.0f;
+  return static_cast<float>(detail::exp(static_cast<double>(y) * detail::log(x)));
+}
+
+}  // namespace hl::maths

@@ -1,0 +1,73 @@
+// pool.cpp - hand-over by a counter of rounds: one store wakes the crew, one counter brings it home.
+#include "engine/pool.h"
+
+#include "engine/clock.h"
+
+namespace hl {
+namespace {
+
+constexpr uint64_t spin_ns = 2'000;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Waits while the value is `old`: 2 us awake, then asleep.
+void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
+  uint64_t start = Clock::steady_ns();
+  while (value.load(std::memory_order_acquire) == old) {
+    if (Clock::steady_ns() - start > spin_ns) {
+      value.wait(old, std::memory_order_acquire);
+    } else {
+      relax();
+    }
+  }
+}
+
+}  // namespace
+
+Pool::Pool(int workers) {
+  for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+}
+
+Pool::~Pool() {
+  work_ = nullptr;
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void Pool::run(size_t pieces, const Work& work) {
+  if (threads_.empty() || pieces < 2) {
+    work(0, 0, pieces);
+    return;
+  }
+  work_ = &work;
+  pieces_ = pieces;
+  busy_.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  do_chunk(0);
+  for (uint32_t left; (left = busy_.load(std::memory_order_acquire)) != 0;) wait_while(busy_, left);
+}
+
+void Pool::do_chunk(int worker) {
+  size_t crew = static_cast<size_t>(workers());
+  size_t me = static_cast<size_t>(worker);
+  (*work_)(worker, pieces_ * me / crew, pieces_ * (me + 1) / crew);
+}
+
+void Pool::serve(int worker) {
+  uint32_t seen = 0;
+  for (;;) {
+    wait_while(round_, seen);
+    ++seen;  // rounds are never skipped: run() returns only when every worker has done its chunk
+    if (work_ == nullptr) return;
+    do_chunk(worker);
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+  }
+}
+
+}  // namespace hl

@@ -1,0 +1,20 @@
+"""Hotloop finds, fixes and proves the speed of reinforcement-learning simulation."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hotloop.core.spans import Marks, span
+    from hotloop.envs.targets import make
+
+__version__ = "0.1.0"
+__all__ = ["Marks", "__version__", "make", "span"]
+
+_HOMES = {"make": "hotloop.envs.targets", "span": "hotloop.core.spans", "Marks": "hotloop.core.spans"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that `import hotloop` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hotloop' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

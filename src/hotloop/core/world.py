@@ -1,0 +1,75 @@
+"""What a world declares about itself: its parameters, presets, phases and the arrays it fills."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Plan = Mapping[str, Any]
+"""Checked parameters in the form both implementations are built from: name to int, float, str or array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """One array that every step rewrites; the batch puts an axis of envs in front of its shape."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The shape of a world's conversation with its caller."""
+
+    agents: int
+    num_actions: int
+    arrays: tuple[Array, ...]
+    """Observations, rewards, terminals and truncations first, then the infos."""
+
+
+class Twin(Protocol):
+    """One env in plain Python: the specification of its world.
+
+    A twin is made from a plan and the rows of the batch's arrays it writes into. It has one method
+    for each phase of its world, called in order with nothing; `chosen` is set before the first.
+    """
+
+    chosen: Sequence[int]
+    """The action of each agent in the step under way."""
+    counters: dict[str, int]
+
+    def __init__(self, plan: Plan, out: Mapping[str, Any]) -> None: ...
+
+    def restart(self, episode_seed: int) -> None:
+        """Begin an episode: a new state, and its first observations."""
+
+    def digest(self) -> int:
+        """Hash the logical state, random numbers included, to 64 bits."""
+
+    def save(self) -> bytes: ...
+
+    def load(self, saved: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A simulator: where its folder's registry entry says everything the rest of Hotloop needs."""
+
+    name: str
+    summary: str
+    parameters: type
+    """A dataclass of `parameter(...)` fields."""
+    presets: Mapping[str, Mapping[str, object]]
+    """Preset name to the parameters it changes; the first is the default one."""
+    phases: tuple[str, ...]
+    plan: Callable[[Any], Plan]
+    """Parameters to plan; refuses what cannot be built with an InputError."""
+    layout: Callable[[Any], Layout]
+    twin: Callable[[], type[Twin]]
+    """Imports the twin when it is asked for."""
+    counters: tuple[str, ...] = ()
+    """Mechanics counted over the life of an env, for a record's coverage."""
+
+    @property
+    def default_preset(self) -> str:
+        return next(iter(self.presets))

@@ -1,0 +1,218 @@
+"""A batch: many envs of one world, stepped together through arrays made once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.notices import Notice
+from hotloop.core.settings import parameter, workload_hash
+from hotloop.core.world import World
+from hotloop.envs.native import Build
+
+MAX_SEED = 2**64 - 1
+STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
+"""Arrays that are not infos."""
+
+
+class OrderError(HotloopError, RuntimeError):
+    """A call that came too early or too late, such as a step before the first reset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettings:
+    """How a world is run; but for the seed, none of it changes a result."""
+
+    num_envs: int = parameter(64, low=1, high=1 << 20, role="variant", help="Envs stepped by one call.")
+    impl: str = parameter(
+        "auto",
+        choices=("auto", "native", "reference"),
+        role="variant",
+        help="Native code, the Python twin, or native where it is there.",
+    )
+    device: str = parameter("cpu", choices=("cpu",), role="variant", help="Where the envs live.")
+    threads: int = parameter(1, low=1, high=256, role="variant", help="Threads of one native step.")
+    seed: int = parameter(42, low=0, high=MAX_SEED, role="workload", help="Decides every env's episodes.")
+    autoreset: bool = parameter(True, role="workload", help="Begin the next episode in the step that ends one.")
+    profile: bool = parameter(
+        False, role="variant", env="HOTLOOP_PROFILING", help="Time every phase of a step; costs about 1%."
+    )
+    strict: bool = parameter(
+        False, role="variant", help="Refuse actions out of range instead of letting the world count them."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What a batch is: what was asked for, what it became, and why."""
+
+    target: str
+    world: World
+    preset: str
+    impl: str
+    """`native` or `reference`: what runs, never `auto`."""
+    agents: int
+    num_actions: int
+    parameters: Any
+    settings: BatchSettings
+    build: Build | None
+    notices: tuple[Notice, ...]
+    decided_by: Mapping[str, str]
+    """Which of argument, preset, environment variable or default decided each setting."""
+
+    @property
+    def num_envs(self) -> int:
+        return self.settings.num_envs
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        return (*self.world.phases, "autoreset")
+
+
+class Batch:
+    """Many envs behind one call; the arrays are views, rewritten by the next step."""
+
+    def __init__(self, engine: Any, spec: Spec) -> None:
+        self._engine = engine
+        self.spec = spec
+        arrays = engine.arrays()
+        self.observations: NDArray[Any] = arrays["observations"]
+        self.rewards: NDArray[np.float32] = arrays["rewards"]
+        self.terminals: NDArray[np.bool_] = arrays["terminals"]
+        self.truncations: NDArray[np.bool_] = arrays["truncations"]
+        self.final_observations: NDArray[Any] = arrays["final_observations"]
+        self.masks: NDArray[np.bool_] | None = arrays.get("masks")
+        self.infos: dict[str, NDArray[Any]] = {k: v for k, v in arrays.items() if k not in STANDARD}
+        self._action_shapes = self._accepted_shapes()
+        self._converted = 0
+
+    def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
+        """Begin an episode in every env, from the given seeds or each env's own next one."""
+        self._engine_or_closed().reset(None if seeds is None else self._seeds(seeds, self.spec.num_envs))
+
+    def reset_many(
+        self, indices: Sequence[int] | NDArray[np.int64], seeds: Sequence[int] | NDArray[np.uint64] | None = None
+    ) -> None:
+        """Begin an episode in some envs."""
+        envs = np.asarray(indices, dtype=np.int64).reshape(-1)
+        if envs.size and not (0 <= envs.min() and envs.max() < self.spec.num_envs):
+            raise InputError(f"env indices must be from 0 to {self.spec.num_envs - 1}")
+        chosen = None if seeds is None else self._seeds(seeds, envs.size)
+        try:
+            self._engine_or_closed().reset_many(envs, chosen)
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+
+    def step(self, actions: NDArray[np.int32]) -> None:
+        """Step every env: int32 [num_envs, agents] is read in place, int64 and uint8 are converted."""
+        if self.spec.settings.strict:
+            self._check_range(actions)
+        try:
+            self._engine.step(actions)
+        except (TypeError, ValueError, AttributeError):
+            self._engine_or_closed().step(self._accept(actions))
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What ran and how much, counted by the code that did it."""
+        coverage = self.spec.world.counters
+        counted = dict.fromkeys(("native_steps", "reference_steps", "actions_converted"), 0)
+        for name, count in self._engine_or_closed().counters():
+            counted[f"coverage.{name}" if name in coverage else name] = count
+        counted["actions_converted"] = self._converted
+        return counted
+
+    def digest(self) -> NDArray[np.uint64]:
+        """One hash an env of its logical state, random numbers included."""
+        engine = self._engine_or_closed()
+        return np.array([engine.digest(env) for env in range(self.spec.num_envs)], np.uint64)
+
+    def save(self, env: int) -> bytes:
+        """One env, state and outputs, as bytes that `load` takes back."""
+        return self._stamp() + bytes(self._engine_or_closed().save(self._index(env)))
+
+    def load(self, env: int, saved: bytes) -> None:
+        """Put a saved env in the place of another; its world and parameters must be the same."""
+        stamp = self._stamp()
+        if not saved.startswith(stamp):
+            raise InputError("saved by another world, implementation or version, or with other parameters")
+        try:
+            self._engine_or_closed().load(self._index(env), saved[len(stamp) :])
+        except ValueError as error:
+            raise InputError(f"the saved env is damaged: {error}") from None
+
+    @property
+    def step_timing(self) -> dict[str, int]:
+        """Nanoseconds in each phase of the last step; empty where profiling is off."""
+        return self._phases(last_step_only=True)
+
+    def phase_totals(self) -> dict[str, int]:
+        """Nanoseconds in each phase, and in `step` as a whole, since the batch was made."""
+        return self._phases(last_step_only=False)
+
+    def close(self) -> None:
+        """Free the envs; the arrays handed out stay readable."""
+        self._engine = None
+
+    def _phases(self, *, last_step_only: bool) -> dict[str, int]:
+        if not self.spec.settings.profile:
+            return {}
+        engine = self._engine_or_closed()
+        ns = dict(zip(engine.phase_names(), map(round, engine.phase_ns(last_step_only)), strict=True))
+        ns["step"] = round(engine.step_ns(last_step_only))
+        return ns
+
+    def _accepted_shapes(self) -> tuple[tuple[int, ...], ...]:
+        envs, agents = self.spec.num_envs, self.spec.agents
+        return ((envs, agents), (envs,)) if agents == 1 else ((envs, agents),)
+
+    def _accept(self, actions: NDArray[Any]) -> NDArray[np.int32]:
+        """Convert what may be converted; say what is wrong with the rest."""
+        if not isinstance(actions, np.ndarray):
+            raise InputError(f"actions must be a NumPy array of int32, not {type(actions).__name__}")
+        if actions.dtype not in (np.int32, np.int64, np.uint8):
+            raise InputError(f"actions are {actions.dtype}: expected int32 (int64 and uint8 are converted)")
+        if actions.shape not in self._action_shapes:
+            raise InputError(f"actions have the shape {actions.shape}: expected {self._action_shapes[0]}")
+        if not actions.flags.c_contiguous:
+            raise InputError("actions are not contiguous: pass np.ascontiguousarray(actions)")
+        bounds = np.iinfo(np.int32)
+        if actions.size and (actions.min() < bounds.min or actions.max() > bounds.max):
+            raise InputError("an action does not fit into int32")
+        self._converted += 1
+        return np.ascontiguousarray(actions, np.int32)
+
+    def _check_range(self, actions: NDArray[Any]) -> None:
+        limit = self.spec.num_actions
+        wrong = np.argwhere((np.asarray(actions) < 0) | (np.asarray(actions) >= limit))
+        if len(wrong):
+            place = tuple(int(i) for i in wrong[0])
+            raise InputError(f"action {actions[place]} at {list(place)} is out of range: expected 0 to {limit - 1}")
+
+    def _seeds(self, seeds: Sequence[int] | NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
+        given = [int(seed) for seed in seeds]
+        if len(given) != count:
+            raise InputError(f"{len(given)} seeds for {count} envs: give one an env")
+        for seed in given:
+            if not 0 <= seed <= MAX_SEED:
+                raise InputError(f"seed {seed} is out of range: expected 0 to 2**64 - 1")
+        return np.array(given, np.uint64)
+
+    def _index(self, env: int) -> int:
+        if not 0 <= env < self.spec.num_envs:
+            raise InputError(f"env {env} does not exist: expected 0 to {self.spec.num_envs - 1}")
+        return env
+
+    def _stamp(self) -> bytes:
+        spec = self.spec
+        return f"hotloop 1 {spec.impl} {workload_hash(spec.world.name, spec.parameters)}\n".encode()
+
+    def _engine_or_closed(self) -> Any:
+        if self._engine is None:
+            raise OrderError("this batch is closed: make a new one")
+        return self._engine

@@ -1,0 +1,54 @@
+"""The only door to the native module: whether it is there, and batches made by it."""
+
+import importlib
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from hotloop.core.world import Plan, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """How the native module was built, for the record."""
+
+    compiler: str
+    flags: str
+    isa: str
+    clock: str
+
+
+@cache
+def _load() -> ModuleType | ImportError:
+    try:
+        return importlib.import_module("hotloop._native")
+    except ImportError as error:
+        return error
+
+
+def why_not(world: str) -> str | None:
+    """Why this world cannot run natively here; None where it can."""
+    module = _load()
+    if isinstance(module, ImportError):
+        return f"the native module is not there ({module})"
+    if world not in module.WORLDS:
+        return f"this build has no native {world}"
+    return None
+
+
+def build() -> Build | None:
+    """How the native module was built; None where there is none."""
+    module = _load()
+    if isinstance(module, ImportError):
+        return None
+    return Build(compiler=module.COMPILER, flags=module.FLAGS, isa=module.ISA, clock=module.clock_name())
+
+
+def make_engine(
+    world: World, plan: Plan, *, num_envs: int, threads: int, seed: int, autoreset: bool, profile: bool
+) -> Any:
+    """A native batch; `why_not` must have said None."""
+    module = _load()
+    assert not isinstance(module, ImportError)
+    return module.make(world.name, dict(plan), num_envs, threads, seed, autoreset, profile)

@@ -1,0 +1,144 @@
+"""A batch of twins: the same face as a native batch, in plain Python."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.random import mix
+from hotloop.core.world import Array, Plan, World
+
+
+class ReferenceEngine:
+    """Many twins stepped one after another; agrees with the native engine in everything but speed."""
+
+    def __init__(
+        self, world: World, plan: Plan, parameters: Any, *, num_envs: int, seed: int, autoreset: bool, profile: bool
+    ) -> None:
+        layout = world.layout(parameters)
+        self.world = world
+        self.num_envs, self.agents = num_envs, layout.agents
+        self.seed, self.autoreset, self.profile = seed, autoreset, profile
+        self.rows = {array.name: _zeros(array, num_envs) for array in layout.arrays}
+        self.final_observations = np.zeros_like(self.rows["observations"])
+        twin = world.twin()
+        self.twins = [
+            twin(plan, {name: rows[env : env + 1].reshape(rows.shape[1:]) for name, rows in self.rows.items()})
+            for env in range(num_envs)
+        ]
+        self.episodes = [0] * num_envs
+        self.ready = False
+        self.resets = self.batch_calls = 0
+        self.total_ns = dict.fromkeys(self.phase_names(), 0)
+        self.before_ns = dict(self.total_ns)
+        self.step_total_ns = self.step_last_ns = 0
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {**self.rows, "final_observations": self.final_observations}
+
+    def reset(self, seeds: NDArray[np.uint64] | None) -> None:
+        self.ready = True
+        self.reset_many(np.arange(self.num_envs), seeds)
+
+    def reset_many(self, envs: NDArray[np.int64], seeds: NDArray[np.uint64] | None) -> None:
+        if not self.ready:
+            raise RuntimeError("reset_many before reset: call reset() once first")
+        for i, env in enumerate(envs.tolist()):
+            for name, rows in self.rows.items():
+                if name != "observations":
+                    rows[env] = 0
+            self._restart(env, self._next_seed(env) if seeds is None else int(seeds[i]))
+
+    def step(self, actions: NDArray[np.int32]) -> None:
+        if not self.ready:
+            raise RuntimeError("step before reset: call reset() first")
+        if not self.autoreset and self._finished().any():
+            raise RuntimeError(
+                "step after the end of an episode with autoreset off: reset the finished envs first"
+            )
+        start = now_ns()
+        self.before_ns = dict(self.total_ns)
+        chosen = actions.reshape(self.num_envs, self.agents).tolist()
+        for env in range(self.num_envs):
+            self._step_one(env, chosen[env])
+        self.step_last_ns = now_ns() - start
+        self.step_total_ns += self.step_last_ns
+        self.batch_calls += 1
+
+    def _step_one(self, env: int, chosen: Sequence[int]) -> None:
+        twin = self.twins[env]
+        twin.chosen = chosen
+        last = now_ns()
+        for phase in self.world.phases:
+            getattr(twin, phase)()
+            last = self._mark(phase, last)
+        if self.autoreset and self._finished()[env]:
+            self.final_observations[env] = self.rows["observations"][env]
+            self._restart(env, self._next_seed(env))
+        self._mark("autoreset", last)
+
+    def _mark(self, phase: str, last: int) -> int:
+        now = now_ns()
+        self.total_ns[phase] += now - last
+        return now
+
+    def _finished(self) -> NDArray[np.bool_]:
+        finished: NDArray[np.bool_] = self.rows["terminals"] | self.rows["truncations"]
+        return finished
+
+    def _next_seed(self, env: int) -> int:
+        episode = self.episodes[env]
+        self.episodes[env] += 1
+        return mix(self.seed, env, episode)
+
+    def _restart(self, env: int, episode_seed: int) -> None:
+        self.twins[env].restart(episode_seed)
+        self.resets += 1
+
+    def digest(self, env: int) -> int:
+        return self.twins[env].digest()
+
+    def save(self, env: int) -> bytes:
+        rows = b"".join(rows[env].tobytes() for rows in self.rows.values())
+        head = json.dumps({"episode": self.episodes[env], "rows": len(rows)}).encode()
+        return b"\n".join((head, rows + self.twins[env].save()))
+
+    def load(self, env: int, saved: bytes) -> None:
+        head, _, body = saved.partition(b"\n")
+        facts = json.loads(head)
+        self.episodes[env] = facts["episode"]
+        at = 0
+        for rows in self.rows.values():
+            size = rows[env].nbytes
+            rows[env] = np.frombuffer(body[at : at + size], rows.dtype).reshape(rows.shape[1:])
+            at += size
+        self.twins[env].load(body[at:])
+        self.ready = True
+
+    def counters(self) -> list[tuple[str, int]]:
+        steps = self.batch_calls * self.num_envs
+        names = dict.fromkeys(name for twin in self.twins for name in twin.counters)
+        return [
+            ("reference_steps", steps),
+            ("batch_calls", self.batch_calls),
+            ("env_steps", steps),
+            ("agent_steps", steps * self.agents),
+            ("resets", self.resets),
+            *((name, sum(twin.counters.get(name, 0) for twin in self.twins)) for name in names),
+        ]
+
+    def phase_names(self) -> list[str]:
+        return [*self.world.phases, "autoreset"]
+
+    def phase_ns(self, last_step_only: bool) -> list[float]:
+        return [float(ns - self.before_ns[name] * last_step_only) for name, ns in self.total_ns.items()]
+
+    def step_ns(self, last_step_only: bool) -> float:
+        return float(self.step_last_ns if last_step_only else self.step_total_ns)
+
+
+def _zeros(array: Array, num_envs: int) -> NDArray[Any]:
+    return np.zeros((num_envs, *array.shape), np.dtype(array.dtype))

@@ -1,0 +1,63 @@
+"""Maps of the grid world: drawn from a seed, or written as text, one character a cell."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from pathlib import Path
+
+from hotloop.core.errors import InputError
+
+MAX_SIDE = 255
+
+
+class Cell(IntEnum):
+    """What a map's cell holds before anything moves."""
+
+    EMPTY = 0
+    WALL = 1
+    SPAWN = 2
+
+
+LEGEND = {".": Cell.EMPTY, " ": Cell.EMPTY, "#": Cell.WALL, "@": Cell.SPAWN}
+
+
+def parse_size(size: str) -> tuple[int, int]:
+    """Read "40" or "30x60" as height and width."""
+    parts = size.lower().split("x")
+    if len(parts) > 2 or not all(part.strip().isdigit() for part in parts):
+        raise InputError(f"map_size={size}: expected one number or HEIGHTxWIDTH, such as 40 or 30x60")
+    height, width = int(parts[0]), int(parts[-1])
+    if not (3 <= height <= MAX_SIDE and 3 <= width <= MAX_SIDE):
+        raise InputError(f"map_size={size}: height and width must be from 3 to {MAX_SIDE}")
+    return height, width
+
+
+def bordered(height: int, width: int) -> list[list[Cell]]:
+    """An empty map with a wall around it."""
+    inside = [Cell.WALL, *[Cell.EMPTY] * (width - 2), Cell.WALL]
+    return [[Cell.WALL] * width, *(list(inside) for _ in range(height - 2)), [Cell.WALL] * width]
+
+
+def read_map(text_or_path: str) -> list[list[Cell]]:
+    """Read a text map, given as text of several lines or as the path of a file."""
+    if "\n" in text_or_path:
+        return parse_map(text_or_path)
+    try:
+        return parse_map(Path(text_or_path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"map={text_or_path}: cannot be read as a text file ({error})") from error
+
+
+def parse_map(text: str, legend: Mapping[str, Cell] = LEGEND) -> list[list[Cell]]:
+    """Turn text into cells; every line must be as long as the first, every character in the legend."""
+    lines = text.strip("\n").split("\n")
+    width = len(lines[0])
+    if not (1 <= width <= MAX_SIDE and len(lines) <= MAX_SIDE):
+        raise InputError(f"map of {len(lines)}x{width}: height and width must be from 1 to {MAX_SIDE}")
+    for number, line in enumerate(lines, 1):
+        if len(line) != width:
+            raise InputError(f"map line {number} has {len(line)} characters, line 1 has {width}: make them equal")
+        for column, character in enumerate(line, 1):
+            if character not in legend:
+                known = " ".join(repr(c) for c in legend)
+                raise InputError(f"map line {number}, column {column}: unknown character {character!r}; known: {known}")
+    return [[legend[character] for character in line] for line in lines]

@@ -1,0 +1,169 @@
+// observe.h - an agent's tokens, by two encoders that must agree to the byte.
+//
+// `original` is the plainest loop over the window; `optimized` does only what the answer needs:
+//   1. where: each window row is one 32-bit load from the bitmap; a table turns its pieces into a
+//      set of ranks, so that the set's bits, lowest first, are the occupied cells in token order;
+//   2. what: each object's tokens lie ready-made in 16 bytes; add the location, store, advance;
+//   3. the tail: only what the last observation used beyond this one is cleared.
+#pragma once
+
+#include <bit>
+#include <cstring>
+
+#include "grid/state.h"
+
+namespace hl::grid {
+
+// Calls emit(feature, value) for an object's tokens in order.
+template <class Emit>
+HL_FN void each_object_token(const State& s, Object object, Emit emit) {
+  if (object == wall) {
+    emit(feature_tag, tag_wall);
+    return;
+  }
+  uint32_t id = object - first_agent;
+  const Agent& agent = s.agents[id];
+  if (agent.team != 0) emit(feature_team, agent.team);
+  emit(feature_tag, tag_agent);
+  if (agent.vibe != 0) emit(feature_vibe, agent.vibe);
+  emit(feature_group, agent.group);
+  emit(feature_frozen, static_cast<uint8_t>(agent.frozen < 255 ? agent.frozen : 255));
+  emit(feature_agent_id, static_cast<uint8_t>(id));
+}
+
+// Calls emit(feature, value) for the global tokens in order.
+template <class Emit>
+HL_FN void each_global_token(const Config& c, const State& s, const Agent& agent, Emit emit) {
+  uint64_t done = c.max_steps == 0 ? 0 : uint64_t{s.head.tick} * 255 / c.max_steps;
+  emit(feature_completion, static_cast<uint8_t>(done < 255 ? done : 255));
+  emit(feature_last_action, agent.last_action);
+  emit(feature_last_reward, agent.last_reward);
+  int east = agent.col - agent.spawn_col, south = agent.row - agent.spawn_row;
+  if (east != 0) emit(east > 0 ? feature_east : feature_west, static_cast<uint8_t>(east > 0 ? east : -east));
+  if (south != 0) emit(south > 0 ? feature_south : feature_north, static_cast<uint8_t>(south > 0 ? south : -south));
+}
+
+// One agent's row of tokens while it is being written.
+struct Writer {
+  uint8_t* next;
+  const uint8_t* end;
+  uint32_t dropped = 0;
+
+  HL_FN void token(uint8_t location, uint8_t feature, uint8_t value) {
+    if (next == end) {
+      ++dropped;
+      return;
+    }
+    next[0] = location;
+    next[1] = feature;
+    next[2] = value;
+    next += 3;
+  }
+
+  HL_FN bool room_for_block() const { return next + sizeof(Block) <= end; }
+};
+
+// Puts an object's tokens into its block, whenever something they show has changed.
+HL_FN void refresh_block(const State& s, Object object) {
+  Block& block = s.blocks[object];
+  std::memset(block.bytes, unused, sizeof block.bytes);
+  uint8_t* next = block.bytes;
+  each_object_token(s, object, [&](uint8_t feature, uint8_t value) {
+    next[0] = 0;
+    next[1] = feature;
+    next[2] = value;
+    next += 3;
+  });
+  s.counts[object] = static_cast<uint8_t>((next - block.bytes) / 3);
+}
+
+HL_FN void encode_original(const Config& c, const State& s, const Agent& agent, Writer& out) {
+  each_global_token(c, s, agent, [&](uint8_t f, uint8_t v) { out.token(global_location, f, v); });
+  int height = static_cast<int>(c.height), width = static_cast<int>(c.width), radius = static_cast<int>(c.radius);
+  for (int d = 0; d <= 2 * radius; ++d) {
+    for (int dr = -d; dr <= d; ++dr) {
+      int reach = d - (dr < 0 ? -dr : dr);
+      for (int side = 0; side < (reach == 0 ? 1 : 2); ++side) {
+        int dc = side == 0 ? -reach : reach;
+        if (dr < -radius || dr > radius || dc < -radius || dc > radius) continue;
+        int row = agent.row + dr, col = agent.col + dc;
+        if (row < 0 || row >= height || col < 0 || col >= width) continue;
+        Object object = s.cell(c, row, col);
+        if (object == nothing) continue;
+        auto location = static_cast<uint8_t>((dr + radius) * 16 + dc + radius);
+        each_object_token(s, object, [&](uint8_t f, uint8_t v) { out.token(location, f, v); });
+      }
+    }
+  }
+}
+
+// Sixteen bytes as the machine moves them.
+typedef uint8_t Bytes16 __attribute__((vector_size(16)));
+
+HL_FN Bytes16 load_block(const void* from) {
+  Bytes16 bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  return bytes;
+}
+
+HL_FN void store_block(uint8_t* to, Bytes16 bytes) { std::memcpy(to, &bytes, sizeof bytes); }
+
+// The occupied cells of the window as a set of ranks.
+template <uint32_t Words, uint32_t Chunks>
+HL_FN void find_occupied(const Config& c, const State& s, const Agent& agent, uint64_t (&found)[Words]) {
+  constexpr uint32_t bits = Words == 2 ? 6 : 5, values = 1u << bits;
+  const uint64_t* table = c.ranks;
+  const uint8_t* at = s.occupied + agent.row * c.bit_stride + agent.col / 8;
+  for (uint32_t row = 0; row < c.window; ++row, at += c.bit_stride) {
+    uint32_t line;
+    std::memcpy(&line, at, sizeof line);
+    line >>= agent.col % 8;
+    for (uint32_t chunk = 0; chunk < Chunks; ++chunk, table += values * Words, line >>= bits) {
+      const uint64_t* entry = table + (line & (values - 1)) * Words;
+      for (uint32_t w = 0; w < Words; ++w) found[w] |= entry[w];
+    }
+  }
+}
+
+// Near the row's end, token by token.
+HL_FN void write_block_slowly(const Block& block, uint32_t count, uint8_t location, Writer& out) {
+  for (uint32_t t = 0; t < count; ++t) out.token(location, block.bytes[3 * t + 1], block.bytes[3 * t + 2]);
+}
+
+template <uint32_t Words, uint32_t Chunks>
+HL_FN void encode_window(const Config& c, const State& s, const Agent& agent, Writer& out) {
+  uint64_t found[Words] = {};
+  find_occupied<Words, Chunks>(c, s, agent, found);
+  const Object* own = &s.cell(c, agent.row, agent.col);
+  for (uint32_t w = 0; w < Words; ++w) {
+    for (uint64_t left = found[w]; left != 0; left &= left - 1) {
+      uint32_t rank = w * 64 + static_cast<uint32_t>(std::countr_zero(left));
+      Object object = own[c.cell_offset[rank]];
+      if (!out.room_for_block()) {
+        write_block_slowly(s.blocks[object], s.counts[object], c.location[rank], out);
+        continue;
+      }
+      store_block(out.next, load_block(&s.blocks[object]) | load_block(&c.location_block[rank]));
+      out.next += 3 * s.counts[object];
+    }
+  }
+}
+
+// Clears from here to where the last observation ended.
+HL_FN void clear_tail(Writer& out, const uint8_t* before) {
+  uint8_t* at = out.next;
+  for (; at < before && at + sizeof(Block) <= out.end; at += sizeof(Block)) std::memset(at, unused, sizeof(Block));
+  if (at < before) std::memset(at, unused, static_cast<size_t>(out.end - at));
+}
+
+HL_FN void encode_optimized(const Config& c, const State& s, const Agent& agent, Writer& out, const uint8_t* before) {
+  each_global_token(c, s, agent, [&](uint8_t f, uint8_t v) { out.token(global_location, f, v); });
+  if (c.window <= 11) {
+    encode_window<2, 2>(c, s, agent, out);
+  } else {
+    encode_window<max_rank_words, 3>(c, s, agent, out);
+  }
+  clear_tail(out, before);
+}
+
+}  // namespace hl::grid
