@@ -1,0 +1,28 @@
+"""Hotloop's batches as something to step and time."""
+
+from typing import Any
+
+from interleaved.stepping import Block, Stepper, tokens_used
+
+
+def stepper_of(batch: Any) -> Stepper:
+    """Reset a batch and make it ready to be stepped with random actions."""
+    batch.reset()
+    return Stepper(
+        batch.step,
+        shape=(batch.spec.num_envs, batch.spec.agents),
+        num_actions=batch.spec.num_actions,
+        count_tokens=lambda: tokens_used(batch.observations),
+    )
+
+
+class BatchSide:
+    """A batch in this process as a side of a comparison."""
+
+    def __init__(self, name: str, batch: Any, *, warmup_calls: int) -> None:
+        self.name = name
+        self._stepper = stepper_of(batch)
+        self._stepper.warm_up(warmup_calls)
+
+    def measure(self, agent_steps: int) -> Block:
+        return self._stepper.measure(agent_steps)

@@ -1,0 +1,79 @@
+"""Measure what `import hotloop` costs beyond NumPy's own import, and how long `hotloop --help` takes.
+
+    ./.venv/bin/python benchmarks/startup.py [--rounds 20] [--quick]
+
+Each value comes from a fresh interpreter; the kinds take turns. The first round, which may read files from
+disk, is thrown away.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hotloop.core.clock import now_ns
+from hotloop.stats.summary import Summary, summarise
+from interleaved import output
+from interleaved.rounds import orders
+
+PROGRAM = """
+from time import perf_counter_ns
+{before}
+start = perf_counter_ns()
+{timed}
+print(perf_counter_ns() - start)
+"""
+EVERYTHING = "import hotloop; hotloop.make"
+"""Touching `make` imports what it needs: the lazy package by itself imports next to nothing."""
+
+
+def import_ns(timed: str, *, before: str = "") -> int:
+    """Time a statement in a fresh interpreter, inside it, after another."""
+    program = PROGRAM.format(before=before, timed=timed)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def command_ns(*command: str) -> int:
+    """Time a whole command from the outside."""
+    start = now_ns()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return now_ns() - start
+
+
+KINDS: Mapping[str, Callable[[], int]] = {
+    "import numpy": lambda: import_ns("import numpy"),
+    "import hotloop": lambda: import_ns("import hotloop"),
+    "import hotloop and its make, after numpy": lambda: import_ns(EVERYTHING, before="import numpy"),
+    "python -c pass": lambda: command_ns(sys.executable, "-c", "pass"),
+    "hotloop --help": lambda: command_ns(str(Path(sys.executable).with_name("hotloop")), "--help"),
+}
+
+
+def measure(rounds: int) -> dict[str, list[int]]:
+    """Give nanoseconds for each kind, one value a round, without the first round's."""
+    names = list(KINDS)
+    values: dict[str, list[int]] = {name: [] for name in names}
+    for order in orders(len(names), rounds + 1):
+        for index in order:
+            values[names[index]].append(KINDS[names[index]]())
+    return {name: raw[1:] for name, raw in values.items()}
+
+
+def row(name: str, ns: Summary) -> list[str]:
+    extremes = f"{ns.min / 1e6:.1f} .. {ns.max / 1e6:.1f} ms"
+    return [name, f"{ns.median / 1e6:.1f} ms", extremes, output.percent(ns.cv)]
+
+
+def main() -> None:
+    arguments = output.parser(__doc__, rounds=20).parse_args()
+    values = measure(output.rounds_of(arguments))
+    sums = {name: summarise(raw) for name, raw in values.items()}
+    text = output.table(
+        ["what", "median", "over the rounds", "CV"], [row(name, ns) for name, ns in sums.items()]
+    )
+    output.publish("startup", text, {"ns": values, "summaries": sums}, arguments.output)
+
+
+if __name__ == "__main__":
+    main()
