@@ -1,0 +1,137 @@
+"""Runs the checks of `./check`: one line a stage, the whole output of a stage only when it fails."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, run
+
+ROOT = Path(__file__).parent.parent
+USAGE = "usage: ./check [fast | fix | STAGE...]"
+USAGE_ERROR = 64
+INTERRUPTED = 130
+
+CPP_FOLDERS = ("native", "src/hotloop/worlds")
+CPP_SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
+SHELL_SCRIPTS = ("hotloop", "check", ".ci/run", "tools/setup.sh")
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A named group of commands that must all succeed."""
+
+    name: str
+    commands: tuple[Command, ...]
+    slow: bool = False
+    """Left out by `./check fast`."""
+    show_last_line: bool = False
+    """Repeat the last line of the output, which sums it up."""
+
+
+def cpp_files() -> tuple[str, ...]:
+    files = (path for folder in CPP_FOLDERS for path in (ROOT / folder).rglob("*"))
+    return tuple(sorted(str(path.relative_to(ROOT)) for path in files if path.suffix in CPP_SUFFIXES))
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a command, in which the tools of .venv come first."""
+    tools = Path(sys.executable).parent
+    return {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+
+
+def python(*words: str) -> Command:
+    return (sys.executable, *words)
+
+
+def native_tests(preset: str) -> tuple[Command, ...]:
+    return (
+        ("cmake", "--preset", preset),
+        ("cmake", "--build", "--preset", preset),
+        ("ctest", "--preset", preset),
+    )
+
+
+def all_stages(*, fast: bool) -> tuple[Stage, ...]:
+    chosen_tests = ("-m", "not slow") if fast else ()
+    return (
+        Stage(
+            name="format",
+            commands=(("ruff", "format", "--check"), ("clang-format", "--dry-run", "-Werror", *cpp_files())),
+        ),
+        Stage(name="lint", commands=(("ruff", "check"), ("shellcheck", "-x", *SHELL_SCRIPTS))),
+        Stage(name="types", commands=(python("-m", "mypy"),)),
+        Stage(name="layers", commands=(("lint-imports",),)),
+        Stage(name="sizes", commands=(python("tools/sizes.py"),)),
+        Stage(name="native", commands=native_tests("release")),
+        Stage(name="asan", commands=native_tests("asan"), slow=True),
+        Stage(name="tsan", commands=native_tests("tsan"), slow=True),
+        Stage(name="tests", commands=(python("-m", "pytest", *chosen_tests),), show_last_line=True),
+    )
+
+
+def fix_stages() -> tuple[Stage, ...]:
+    commands = (("ruff", "check", "--fix"), ("ruff", "format"), ("clang-format", "-i", *cpp_files()))
+    return (Stage(name="fix", commands=commands),)
+
+
+def choose(words: Sequence[str]) -> tuple[Stage, ...]:
+    """Return the stages that the command line asks for."""
+    match words:
+        case []:
+            return all_stages(fast=False)
+        case ["fast"]:
+            return tuple(stage for stage in all_stages(fast=True) if not stage.slow)
+        case ["fix"]:
+            return fix_stages()
+    stages = {stage.name: stage for stage in all_stages(fast=False)}
+    unknown = [word for word in words if word not in stages]
+    if unknown:
+        print(f"check: no stage {unknown[0]!r}; there are {', '.join(stages)}\n{USAGE}", file=sys.stderr)
+        raise SystemExit(USAGE_ERROR)
+    return tuple(stages[word] for word in words)
+
+
+def run_commands(stage: Stage) -> tuple[bool, str]:
+    """Run a stage up to its first failing command; return whether all succeeded, and what they printed."""
+    env, output = environment(), ""
+    for command in stage.commands:
+        done = run(
+            command, cwd=ROOT, env=env, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, text=True, check=False
+        )
+        output += done.stdout
+        if done.returncode != 0:
+            return False, f"{output}[exit {done.returncode}] {' '.join(command[:6])}\n"
+    return True, output
+
+
+def run_stage(stage: Stage) -> bool:
+    """Run one stage and print its line, and its output where it failed."""
+    print(f"{stage.name:<8}", end="", flush=True)
+    began = time.perf_counter()
+    succeeded, output = run_commands(stage)
+    print(f"{'ok' if succeeded else 'FAILED':<8}{time.perf_counter() - began:6.1f} s", flush=True)
+    if not succeeded:
+        print(output, flush=True)
+    elif stage.show_last_line:
+        print(output.rstrip().rpartition("\n")[2], flush=True)
+    return succeeded
+
+
+def main(words: Sequence[str]) -> int:
+    stages = choose(words)
+    try:
+        failed = [stage.name for stage in stages if not run_stage(stage)]
+    except KeyboardInterrupt:
+        print("\ncheck: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    if failed:
+        print(f"check: {', '.join(failed)} failed", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

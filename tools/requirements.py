@@ -1,0 +1,22 @@
+"""Prints what must be installed before the package itself can be built and used without build isolation."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
+
+BUILD_TOOLS = ("cmake", "ninja")
+"""What scikit-build-core would add to an isolated build."""
+
+
+def requirements(kind: str) -> list[str]:
+    """Return the requirements of a kind of set-up: "run" to use the package, "dev" to work on it."""
+    settings = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
+    project = settings["project"]
+    extra = project["optional-dependencies"]["dev"] if kind == "dev" else []
+    return [*settings["build-system"]["requires"], *BUILD_TOOLS, *project["dependencies"], *extra]
+
+
+if __name__ == "__main__":
+    print(*requirements(sys.argv[1]), sep="\n")
