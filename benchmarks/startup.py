@@ -2,8 +2,8 @@
 
     ./.venv/bin/python benchmarks/startup.py [--rounds 20] [--quick]
 
-Each value comes from a fresh interpreter; the kinds take turns. The first round, which may read files from
-disk, is thrown away.
+Each value comes from a fresh interpreter; the kinds take turns. The first two rounds, which may read files
+from disk, are thrown away.
 """
 
 import subprocess
@@ -51,13 +51,13 @@ KINDS: Mapping[str, Callable[[], int]] = {
 
 
 def measure(rounds: int) -> dict[str, list[int]]:
-    """Give nanoseconds for each kind, one value a round, without the first round's."""
+    """Give nanoseconds for each kind, one value a round, without the first two."""
     names = list(KINDS)
     values: dict[str, list[int]] = {name: [] for name in names}
-    for order in orders(len(names), rounds + 1):
+    for order in orders(len(names), rounds + 2):
         for index in order:
             values[names[index]].append(KINDS[names[index]]())
-    return {name: raw[1:] for name, raw in values.items()}
+    return {name: raw[2:] for name, raw in values.items()}
 
 
 def row(name: str, ns: Summary) -> list[str]:

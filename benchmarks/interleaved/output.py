@@ -40,16 +40,24 @@ def parser(description: str | None, *, rounds: int = 12) -> argparse.ArgumentPar
     made = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--rounds", type=int, default=rounds, help=f"at least {FEWEST} (default {rounds})")
+    made.add_argument(
+        "--rounds", type=even_rounds, default=rounds, help=f"at least {FEWEST} (default {rounds})"
+    )
     made.add_argument("--quick", action="store_true", help="few, short rounds: to try it, not to publish")
     made.add_argument("--output", type=Path, default=RESULTS, help="folder of the result files")
     return made
 
 
+def even_rounds(word: str) -> int:
+    """Read a number of rounds, made even: every order has its mirror image."""
+    count = int(word)
+    if count < FEWEST:
+        raise argparse.ArgumentTypeError(f"{count} rounds give no interval, {FEWEST} or more do")
+    return count + count % 2
+
+
 def rounds_of(arguments: argparse.Namespace) -> int:
-    """Read how many rounds were asked for."""
-    if arguments.rounds < FEWEST:
-        raise SystemExit(f"--rounds {arguments.rounds}: an interval needs at least {FEWEST} rounds")
+    """Tell how many rounds were asked for."""
     return FEWEST if arguments.quick else int(arguments.rounds)
 
 

@@ -12,7 +12,7 @@ Blocks = Mapping[str, Sequence[Block]]
 
 
 def orders(count: int, rounds: int, seed: int = 42) -> Iterator[list[int]]:
-    """Yield the order of each round: a shuffled one, then its mirror image, so that no place is better."""
+    """Yield an order for each of an even number of rounds: a shuffled one, then its mirror image."""
     shuffler = random.Random(seed)
     for _ in range(0, rounds, 2):
         order = list(range(count))
@@ -22,7 +22,7 @@ def orders(count: int, rounds: int, seed: int = 42) -> Iterator[list[int]]:
 
 
 def run_rounds(sides: Sequence[Side], *, rounds: int, agent_steps: int) -> dict[str, list[Block]]:
-    """Measure every side once a round, with as many agent-steps each; an odd number is made even."""
+    """Measure every side once a round, with as many agent-steps each."""
     blocks: dict[str, list[Block]] = {side.name: [] for side in sides}
     for number, order in enumerate(orders(len(sides), rounds), 1):
         print(f"\rround {number} of {rounds}", end="", file=sys.stderr, flush=True)

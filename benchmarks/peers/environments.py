@@ -121,7 +121,7 @@ def _run(command: list[str], variables: Mapping[str, str]) -> str:
     except OSError as error:
         raise SetupFailure(f"{command[0]}: {error}") from error
     if done.returncode != 0:
-        raise SetupFailure(
-            f"{' '.join(command[:5])} … ended with {done.returncode}:\n{done.stderr.strip()[-2000:]}"
-        )
+        sys.stderr.write(done.stderr)
+        last_line = done.stderr.strip().rpartition("\n")[2]
+        raise SetupFailure(f"{Path(command[0]).name} ended with {done.returncode}: {last_line}")
     return done.stdout

@@ -99,13 +99,20 @@ def section(agents: int, case: Mapping[str, Any]) -> str:
     )
 
 
+def numbers(word: str) -> tuple[int, ...]:
+    """Read numbers with commas between them."""
+    return tuple(int(part) for part in word.split(","))
+
+
 def main() -> None:
     options = output.parser(__doc__)
-    options.add_argument("--agents", default="20,100", help="agents a world, one table each (default 20,100)")
+    options.add_argument(
+        "--agents", type=numbers, default=(20, 100), help="agents a world, one table each (20,100)"
+    )
     options.add_argument("--worlds", type=int, default=64, help="worlds in a batch, where there is one (64)")
     options.add_argument("--warmup-calls", type=int, default=500, help="calls before the first round (500)")
     arguments = options.parse_args()
-    cases = {int(agents): measure(int(agents), arguments) for agents in arguments.agents.split(",")}
+    cases = {agents: measure(agents, arguments) for agents in arguments.agents}
     text = "\n\n".join([READING, *[section(agents, case) for agents, case in cases.items()]])
     output.publish("peers/grid_toy", text, {"cases": cases}, arguments.output)
 
