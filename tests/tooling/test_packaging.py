@@ -1,0 +1,105 @@
+"""The package as others get it: built from its source archive, installed where there is nothing of ours."""
+
+import os
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+from subprocess import PIPE, STDOUT, run
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TOOLS = Path(sys.executable).parent
+
+pytestmark = pytest.mark.slow
+
+STEP = """
+import numpy, hotloop
+batch = hotloop.make("grid/toy", num_envs=2, impl="{impl}")
+batch.reset()
+batch.step(numpy.zeros((2, batch.spec.agents), numpy.int32))
+print(batch.spec.impl, batch.counters["native_steps"], batch.counters["reference_steps"])
+print(*(notice.text for notice in batch.spec.notices))
+"""
+
+
+def build(dist: Path, *options: str, **env: str) -> str:
+    """Build into `dist`, by default the source archive and from it the wheel; return what was printed."""
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", dist, *options, ROOT]
+    done = run(command, env=os.environ | env, stdout=PIPE, stderr=STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def build_wheel(dist: Path, **env: str) -> str:
+    """Build the wheel from the checkout, without touching the checkout's own build folder."""
+    return build(dist, "--wheel", f"-Cbuild-dir={dist}/build", **env)
+
+
+class Place:
+    """An environment with the package's dependencies and, at first, not the package."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        venv.create(folder, with_pip=True)
+
+    def install(self, wheel: Path, *options: str) -> None:
+        constraints = ROOT / "constraints.txt"
+        self.run("python", "-m", "pip", "install", "--force-reinstall", "-c", constraints, *options, wheel)
+
+    def run(self, name: str, *words: str | Path) -> str:
+        command = [self.folder / "bin" / name, *words]
+        done = run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive, and the wheel built from it."""
+    dist = tmp_path_factory.mktemp("dist")
+    build(dist)
+    return dist
+
+
+@pytest.fixture(scope="module")
+def place(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("place"))
+    place.install(*dist.glob("*.whl"))
+    return place
+
+
+def test_the_source_archive_holds_what_a_build_needs_and_nothing_made(dist: Path) -> None:
+    with tarfile.open(*dist.glob("*.tar.gz")) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"CMakeLists.txt", "LICENSE", "native/engine/batch.h", "src/hotloop/worlds/grid/grid.h"} <= names
+    assert not [
+        name for name in names if name.startswith((".", "build/", "artifacts/")) or name.endswith(".so")
+    ]
+
+
+def test_the_wheel_holds_the_modules_and_no_source_of_theirs(dist: Path) -> None:
+    with zipfile.ZipFile(*dist.glob("*.whl")) as wheel:
+        names = [name for name in wheel.namelist() if "templates/" not in name]
+    assert len([name for name in names if name.startswith(("hotloop/_native.", "hotloop/core/_spans."))]) == 2
+    assert not [name for name in names if name.endswith((".h", ".cpp", ".cu"))]
+
+
+def test_the_wheel_works_in_an_empty_environment(place: Place) -> None:
+    assert place.run("python", "-I", "-c", STEP.format(impl="native")).startswith("native 2 0\n")
+    assert "bench" in place.run("hotloop", "--help")
+
+
+def test_without_native_modules_the_twin_works_and_says_so(place: Place, tmp_path: Path) -> None:
+    build_wheel(tmp_path, HOTLOOP_NO_NATIVE="1")
+    (wheel,) = tmp_path.glob("*-py3-none-any.whl")
+    place.install(wheel, "--no-deps")
+    ran, notice = place.run("python", "-I", "-c", STEP.format(impl="auto")).splitlines()
+    assert ran == "reference 0 2"
+    assert "reference" in notice
+
+
+def test_without_a_compiler_the_package_builds_and_says_so(tmp_path: Path) -> None:
+    assert "No C++ compiler found" in build_wheel(tmp_path, PATH=str(TOOLS))
