@@ -36,10 +36,11 @@ Fields fields_of(nb::dict plan) {
   return fields;
 }
 
-std::unique_ptr<AnyBatch> make(const std::string& world, nb::dict plan, size_t num_envs, int threads, uint64_t seed,
-                               bool autoreset, bool profile) {
+std::unique_ptr<AnyBatch> make(const std::string& world, nb::dict plan, size_t num_envs, int threads,
+                               uint64_t seed, bool autoreset, bool profile) {
   for (const Entry& entry : worlds) {
-    if (world == entry.name) return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, profile});
+    if (world == entry.name)
+      return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, profile});
   }
   throw std::invalid_argument("this build has no native world '" + world + "'");
 }
@@ -66,7 +67,8 @@ nb::dlpack::dtype dtype_of(Type type) {
 nb::ndarray<nb::numpy> view(nb::handle self, const AnyBatch& batch, const Output& output, size_t index) {
   std::vector<size_t> shape = {batch.num_envs()};
   shape.insert(shape.end(), output.shape.begin(), output.shape.end());
-  return nb::ndarray<nb::numpy>(batch.data(index), shape.size(), shape.data(), self, nullptr, dtype_of(output.type));
+  return nb::ndarray<nb::numpy>(batch.data(index), shape.size(), shape.data(), self, nullptr,
+                                dtype_of(output.type));
 }
 
 nb::dict arrays(nb::handle self) {
@@ -86,7 +88,6 @@ void step(AnyBatch& batch, Actions actions) {
   nb::gil_scoped_release released;
   batch.step(actions.data());
 }
-
 
 std::optional<std::span<const uint64_t>> span_of(const std::optional<Seeds>& seeds) {
   if (!seeds) return std::nullopt;
@@ -122,15 +123,22 @@ NB_MODULE(_native, m) {
   nb::class_<AnyBatch>(m, "Batch")
       .def("step", step, nb::arg().noconvert())
       .def("arrays", [](nb::handle self) { return arrays(self); })
-      .def("reset", [](AnyBatch& b, std::optional<Seeds> seeds) { b.reset(span_of(seeds)); }, nb::arg().none())
-      .def("reset_many",
-           [](AnyBatch& b, Envs envs, std::optional<Seeds> seeds) {
-             b.reset_many({envs.data(), envs.size()}, span_of(seeds));
-           },
-           nb::arg(), nb::arg().none())
+      .def(
+          "reset", [](AnyBatch& b, std::optional<Seeds> seeds) { b.reset(span_of(seeds)); }, nb::arg().none())
+      .def(
+          "reset_many",
+          [](AnyBatch& b, Envs envs, std::optional<Seeds> seeds) {
+            b.reset_many({envs.data(), envs.size()}, span_of(seeds));
+          },
+          nb::arg(), nb::arg().none())
       .def("digest", &AnyBatch::digest)
-      .def("save", [](const AnyBatch& b, size_t env) { auto s = b.save(env); return nb::bytes(s.data(), s.size()); })
-      .def("load", [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
+      .def("save",
+           [](const AnyBatch& b, size_t env) {
+             auto s = b.save(env);
+             return nb::bytes(s.data(), s.size());
+           })
+      .def("load",
+           [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
       .def("counters", &AnyBatch::counters)
       .def("phase_names", &AnyBatch::phase_names)
       .def("phase_ns", &AnyBatch::phase_ns)

@@ -86,7 +86,8 @@ class Batch final : public AnyBatch {
   void step(const int32_t* actions) override {
     if (!ready_) throw std::logic_error("step before reset: call reset() first");
     if (waiting_ > 0) {
-      throw std::logic_error("step after the end of an episode with autoreset off: reset the finished envs first");
+      throw std::logic_error(
+          "step after the end of an episode with autoreset off: reset the finished envs first");
     }
     if (options_.profile) {
       run_step<true>(actions);
@@ -109,7 +110,8 @@ class Batch final : public AnyBatch {
   }
 
   void load(size_t env, const std::string& saved) override {
-    if (saved.size() != saved_bytes()) throw std::invalid_argument("saved by a batch of another configuration");
+    if (saved.size() != saved_bytes())
+      throw std::invalid_argument("saved by a batch of another configuration");
     if (finished(env) && !options_.autoreset) --waiting_;
     const char* at = saved.data();
     each_part(env, [&](void* part, size_t bytes) {
@@ -231,7 +233,8 @@ class Batch final : public AnyBatch {
   }
 
   template <bool Profiled, size_t... Index>
-  void run_phases(int worker, size_t first, size_t last, const int32_t* actions, std::index_sequence<Index...>) {
+  void run_phases(int worker, size_t first, size_t last, const int32_t* actions,
+                  std::index_sequence<Index...>) {
     auto run = [&]<size_t K>() {
       for (size_t env = first; env < last; ++env) World::phases[K].run(slot(worker, env, actions));
       if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(K);
@@ -243,7 +246,8 @@ class Batch final : public AnyBatch {
   void begin_next(int worker, size_t env) {
     Slot s = slot(worker, env, nullptr);
     size_t bytes = rows_.stride[out_observations];
-    std::memcpy(final_observations_->data() + env * bytes, s.template out<std::byte>(out_observations), bytes);
+    std::memcpy(final_observations_->data() + env * bytes, s.template out<std::byte>(out_observations),
+                bytes);
     World::restart(s, next_seed(env));
     ++crew_[static_cast<size_t>(worker)].resets;
   }
@@ -259,7 +263,8 @@ class Batch final : public AnyBatch {
   void each_part(size_t env, Visit visit) const {
     visit(const_cast<uint64_t*>(&episodes_[env]), sizeof(uint64_t));
     visit(blocks_.data() + env * block_stride_, block_stride_);
-    for (size_t k = 0; k < outputs_.size(); ++k) visit(rows_.base[k] + env * rows_.stride[k], rows_.stride[k]);
+    for (size_t k = 0; k < outputs_.size(); ++k)
+      visit(rows_.base[k] + env * rows_.stride[k], rows_.stride[k]);
   }
 
   typename World::Config config_;

@@ -25,9 +25,7 @@ constexpr int sin_terms = 9;
 namespace detail {
 
 // 2^k for k in the range of normal doubles.
-HL_FN double power_of_two(int k) {
-  return std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52);
-}
+HL_FN double power_of_two(int k) { return std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52); }
 
 HL_FN double exp(double x) {
   if (x > 709.0) return std::numeric_limits<double>::infinity();

@@ -56,7 +56,7 @@ void Pool::run(size_t pieces, const Work& work) {
 void Pool::do_chunk(int worker) {
   size_t crew = static_cast<size_t>(workers());
   size_t me = static_cast<size_t>(worker);
-  (*work_)(worker, pieces_ * me / crew, pieces_ * (me + 1) / crew);
+  (*work_)(worker, pieces_* me / crew, pieces_ * (me + 1) / crew);
 }
 
 void Pool::serve(int worker) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <thread>
 #include <vector>
 
@@ -14,11 +13,25 @@
 
 namespace hl {
 
+// A callable by reference, not owned and never allocated: work(worker, first, last) does the pieces
+// from first to last - 1.
+class Work {
+ public:
+  template <class Callable>
+  Work(const Callable& callable)
+      : callable_(&callable), call_([](const void* c, int worker, size_t first, size_t last) {
+          (*static_cast<const Callable*>(c))(worker, first, last);
+        }) {}
+
+  void operator()(int worker, size_t first, size_t last) const { call_(callable_, worker, first, last); }
+
+ private:
+  const void* callable_;
+  void (*call_)(const void*, int, size_t, size_t);
+};
+
 class Pool {
  public:
-  // work(worker, first, last) does the pieces from first to last - 1.
-  using Work = std::function<void(int worker, size_t first, size_t last)>;
-
   explicit Pool(int workers);
   ~Pool();
   Pool(const Pool&) = delete;

@@ -36,7 +36,9 @@ class BatchSettings:
     device: str = parameter("cpu", choices=("cpu",), role="variant", help="Where the envs live.")
     threads: int = parameter(1, low=1, high=256, role="variant", help="Threads of one native step.")
     seed: int = parameter(42, low=0, high=MAX_SEED, role="workload", help="Decides every env's episodes.")
-    autoreset: bool = parameter(True, role="workload", help="Begin the next episode in the step that ends one.")
+    autoreset: bool = parameter(
+        True, role="workload", help="Begin the next episode in the step that ends one."
+    )
     profile: bool = parameter(
         False, role="variant", env="HOTLOOP_PROFILING", help="Time every phase of a step; costs about 1%."
     )
@@ -94,7 +96,9 @@ class Batch:
         self._engine_or_closed().reset(None if seeds is None else self._seeds(seeds, self.spec.num_envs))
 
     def reset_many(
-        self, indices: Sequence[int] | NDArray[np.int64], seeds: Sequence[int] | NDArray[np.uint64] | None = None
+        self,
+        indices: Sequence[int] | NDArray[np.int64],
+        seeds: Sequence[int] | NDArray[np.uint64] | None = None,
     ) -> None:
         """Begin an episode in some envs."""
         envs = np.asarray(indices, dtype=np.int64).reshape(-1)
@@ -192,7 +196,9 @@ class Batch:
         wrong = np.argwhere((np.asarray(actions) < 0) | (np.asarray(actions) >= limit))
         if len(wrong):
             place = tuple(int(i) for i in wrong[0])
-            raise InputError(f"action {actions[place]} at {list(place)} is out of range: expected 0 to {limit - 1}")
+            raise InputError(
+                f"action {actions[place]} at {list(place)} is out of range: expected 0 to {limit - 1}"
+            )
 
     def _seeds(self, seeds: Sequence[int] | NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
         given = [int(seed) for seed in seeds]

@@ -16,7 +16,15 @@ class ReferenceEngine:
     """Many twins stepped one after another; agrees with the native engine in everything but speed."""
 
     def __init__(
-        self, world: World, plan: Plan, parameters: Any, *, num_envs: int, seed: int, autoreset: bool, profile: bool
+        self,
+        world: World,
+        plan: Plan,
+        parameters: Any,
+        *,
+        num_envs: int,
+        seed: int,
+        autoreset: bool,
+        profile: bool,
     ) -> None:
         layout = world.layout(parameters)
         self.world = world
@@ -26,7 +34,9 @@ class ReferenceEngine:
         self.final_observations = np.zeros_like(self.rows["observations"])
         twin = world.twin()
         self.twins = [
-            twin(plan, {name: rows[env : env + 1].reshape(rows.shape[1:]) for name, rows in self.rows.items()})
+            twin(
+                plan, {name: rows[env : env + 1].reshape(rows.shape[1:]) for name, rows in self.rows.items()}
+            )
             for env in range(num_envs)
         ]
         self.episodes = [0] * num_envs
@@ -53,6 +63,7 @@ class ReferenceEngine:
             self._restart(env, self._next_seed(env) if seeds is None else int(seeds[i]))
 
     def step(self, actions: NDArray[np.int32]) -> None:
+        self._check(actions)
         if not self.ready:
             raise RuntimeError("step before reset: call reset() first")
         if not self.autoreset and self._finished().any():
@@ -67,6 +78,12 @@ class ReferenceEngine:
         self.step_last_ns = now_ns() - start
         self.step_total_ns += self.step_last_ns
         self.batch_calls += 1
+
+    def _check(self, actions: NDArray[np.int32]) -> None:
+        """Take what the native binding takes; the batch explains what it refuses."""
+        wanted = (self.num_envs,) if self.agents == 1 and actions.ndim == 1 else (self.num_envs, self.agents)
+        if actions.dtype != np.int32 or not actions.flags.c_contiguous or actions.shape != wanted:
+            raise TypeError("actions of another type or shape")
 
     def _step_one(self, env: int, chosen: Sequence[int]) -> None:
         twin = self.twins[env]

@@ -21,10 +21,14 @@ class Parameters:
     map: str = parameter(
         "", role="workload", help="A text map or its file: # wall, . free, @ spawn; instead of a seeded one."
     )
-    window: int = parameter(11, low=1, high=15, role="workload", help="Side of the square an agent sees; odd.")
+    window: int = parameter(
+        11, low=1, high=15, role="workload", help="Side of the square an agent sees; odd."
+    )
     tokens: int = parameter(200, low=1, high=1000, role="workload", help="Tokens of one observation.")
     directions: int = parameter(8, choices=(4, 8), role="workload", help="Ways to move.")
-    max_steps: int = parameter(0, low=0, high=2**31 - 1, role="workload", help="Length of an episode; 0 is endless.")
+    max_steps: int = parameter(
+        0, low=0, high=2**31 - 1, role="workload", help="Length of an episode; 0 is endless."
+    )
     encoder: str = parameter(
         "optimized",
         choices=("optimized", "original"),

@@ -84,7 +84,8 @@ inline Config Config::from(const Fields& fields) {
 
   c.radius = c.window / 2;
   c.cell_stride = c.width + 2 * c.radius;
-  c.bit_stride = static_cast<uint32_t>(round_up(c.cell_stride / 8 + 1 + sizeof(uint32_t), 4));  // a window's row is one 32-bit load
+  c.bit_stride = static_cast<uint32_t>(
+      round_up(c.cell_stride / 8 + 1 + sizeof(uint32_t), 4));  // a window's row is one 32-bit load
   c.objects = first_agent + c.agents;
   order_window(c);
   tabulate_ranks(c);

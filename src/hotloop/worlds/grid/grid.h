@@ -39,7 +39,8 @@ inline void reset(const Slot& slot) {
   *slot.out<uint8_t>(out_terminals) = *slot.out<uint8_t>(out_truncations) = 0;
   if (c.optimized) return;  // it clears what it must when it writes
   uint8_t* row = slot.out<uint8_t>(out_observations);
-  for (uint32_t i = 0; i < c.agents; ++i) std::memset(row + i * c.tokens * 3, unused, s.agents[i].tokens * 3u);
+  for (uint32_t i = 0; i < c.agents; ++i)
+    std::memset(row + i * c.tokens * 3, unused, s.agents[i].tokens * 3u);
 }
 
 inline void events(const Slot& slot) { State(slot).head.tick += 1; }
@@ -57,7 +58,8 @@ inline void shuffle(const Config& c, const State& s, const Draws& draws) {
 inline bool move(const Config& c, const State& s, uint32_t id, const int8_t (&by)[2]) {
   Agent& agent = s.agents[id];
   int row = agent.row + by[0], col = agent.col + by[1];
-  if (row < 0 || col < 0 || row >= static_cast<int>(c.height) || col >= static_cast<int>(c.width)) return false;
+  if (row < 0 || col < 0 || row >= static_cast<int>(c.height) || col >= static_cast<int>(c.width))
+    return false;
   if (agent.frozen != 0 || s.cell(c, row, col) != nothing) return false;
   s.put(c, agent.row, agent.col, nothing);
   s.put(c, row, col, static_cast<Object>(first_agent + id));
@@ -94,8 +96,8 @@ inline void aoe(const Slot&) {}
 inline void collectives(const Slot&) {}
 
 // One agent's observation by either encoder; returns how many tokens it has.
-inline uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimized, uint8_t* row, uint32_t before,
-                        uint32_t& dropped) {
+inline uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimized, uint8_t* row,
+                        uint32_t before, uint32_t& dropped) {
   Writer out{row, row + c.tokens * 3};
   if (optimized) {
     encode_optimized(c, s, s.agents[id], out, row + before * 3);
@@ -163,7 +165,8 @@ inline void fill_map(const Slot& slot, const State& s) {
   auto* free_cells = reinterpret_cast<uint16_t*>(slot.scratch);
   uint32_t free_count = 0, placed = 0;
   for (uint32_t cell = 0; cell < c.height * c.width; ++cell) {
-    if (c.map[cell] == map_wall) s.put(c, static_cast<int>(cell / c.width), static_cast<int>(cell % c.width), wall);
+    if (c.map[cell] == map_wall)
+      s.put(c, static_cast<int>(cell / c.width), static_cast<int>(cell % c.width), wall);
     if (c.map[cell] == map_spawn && placed < c.agents) {
       place_agent(c, s, placed++, cell);
     } else if (c.map[cell] != map_wall) {
@@ -243,9 +246,15 @@ struct World {
       {"truncation", grid::truncation},
   };
   // In the order of grid::Count.
-  static constexpr const char* counters[] = {"move",           "move.blocked",    "noop",
-                                             "action.invalid", "tokens",          "tokens.dropped",
-                                             "optimized_encodes", "original_encodes", "shadow.comparisons",
+  static constexpr const char* counters[] = {"move",
+                                             "move.blocked",
+                                             "noop",
+                                             "action.invalid",
+                                             "tokens",
+                                             "tokens.dropped",
+                                             "optimized_encodes",
+                                             "original_encodes",
+                                             "shadow.comparisons",
                                              "shadow.mismatches"};
 
   static int64_t* counts(const Slot& slot) { return grid::State(slot).head.counts; }

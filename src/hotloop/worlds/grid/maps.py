@@ -55,9 +55,13 @@ def parse_map(text: str, legend: Mapping[str, Cell] = LEGEND) -> list[list[Cell]
         raise InputError(f"map of {len(lines)}x{width}: height and width must be from 1 to {MAX_SIDE}")
     for number, line in enumerate(lines, 1):
         if len(line) != width:
-            raise InputError(f"map line {number} has {len(line)} characters, line 1 has {width}: make them equal")
+            raise InputError(
+                f"map line {number} has {len(line)} characters, line 1 has {width}: make them equal"
+            )
         for column, character in enumerate(line, 1):
             if character not in legend:
                 known = " ".join(repr(c) for c in legend)
-                raise InputError(f"map line {number}, column {column}: unknown character {character!r}; known: {known}")
+                raise InputError(
+                    f"map line {number}, column {column}: unknown character {character!r}; known: {known}"
+                )
     return [[legend[character] for character in line] for line in lines]

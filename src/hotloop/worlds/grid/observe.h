@@ -40,7 +40,8 @@ HL_FN void each_global_token(const Config& c, const State& s, const Agent& agent
   emit(feature_last_reward, agent.last_reward);
   int east = agent.col - agent.spawn_col, south = agent.row - agent.spawn_row;
   if (east != 0) emit(east > 0 ? feature_east : feature_west, static_cast<uint8_t>(east > 0 ? east : -east));
-  if (south != 0) emit(south > 0 ? feature_south : feature_north, static_cast<uint8_t>(south > 0 ? south : -south));
+  if (south != 0)
+    emit(south > 0 ? feature_south : feature_north, static_cast<uint8_t>(south > 0 ? south : -south));
 }
 
 // One agent's row of tokens while it is being written.
@@ -79,7 +80,8 @@ HL_FN void refresh_block(const State& s, Object object) {
 
 HL_FN void encode_original(const Config& c, const State& s, const Agent& agent, Writer& out) {
   each_global_token(c, s, agent, [&](uint8_t f, uint8_t v) { out.token(global_location, f, v); });
-  int height = static_cast<int>(c.height), width = static_cast<int>(c.width), radius = static_cast<int>(c.radius);
+  int height = static_cast<int>(c.height), width = static_cast<int>(c.width),
+      radius = static_cast<int>(c.radius);
   for (int d = 0; d <= 2 * radius; ++d) {
     for (int dr = -d; dr <= d; ++dr) {
       int reach = d - (dr < 0 ? -dr : dr);
@@ -152,11 +154,13 @@ HL_FN void encode_window(const Config& c, const State& s, const Agent& agent, Wr
 // Clears from here to where the last observation ended.
 HL_FN void clear_tail(Writer& out, const uint8_t* before) {
   uint8_t* at = out.next;
-  for (; at < before && at + sizeof(Block) <= out.end; at += sizeof(Block)) std::memset(at, unused, sizeof(Block));
+  for (; at < before && at + sizeof(Block) <= out.end; at += sizeof(Block))
+    std::memset(at, unused, sizeof(Block));
   if (at < before) std::memset(at, unused, static_cast<size_t>(out.end - at));
 }
 
-HL_FN void encode_optimized(const Config& c, const State& s, const Agent& agent, Writer& out, const uint8_t* before) {
+HL_FN void encode_optimized(const Config& c, const State& s, const Agent& agent, Writer& out,
+                            const uint8_t* before) {
   each_global_token(c, s, agent, [&](uint8_t f, uint8_t v) { out.token(global_location, f, v); });
   if (c.window <= 11) {
     encode_window<2, 2>(c, s, agent, out);

@@ -99,11 +99,11 @@ using Slot = hl::Slot<Config>;
 // One env's block, seen as its parts.
 struct State {
   Head& head;
-  Agent* agents;     // [agents]
-  uint16_t* order;   // [agents], this step's order of acting
-  Block* blocks;     // [objects]
-  uint8_t* counts;   // [objects], tokens in the block
-  Object* cells;     // [height + 2 radius][cell_stride]
+  Agent* agents;      // [agents]
+  uint16_t* order;    // [agents], this step's order of acting
+  Block* blocks;      // [objects]
+  uint8_t* counts;    // [objects], tokens in the block
+  Object* cells;      // [height + 2 radius][cell_stride]
   uint8_t* occupied;  // [height + 2 radius][bit_stride], a bit a cell
 
   HL_FN explicit State(const Slot& s)

@@ -1,0 +1,122 @@
+// test_grid.cpp - the grid under the sanitizers: any shape, threads, both encoders; a step allocates nothing.
+#include <cstdlib>
+#include <new>
+
+#include "check.h"
+#include "grid/grid.h"
+
+using namespace hl;
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+struct Shape {
+  int64_t height, width, agents, window, tokens, max_steps;
+};
+
+Fields plan(const Shape& shape, const char* encoder, bool shadow) {
+  Fields fields;
+  std::vector<int64_t> map;
+  for (int64_t r = 0; r < shape.height; ++r) {
+    for (int64_t c = 0; c < shape.width; ++c) {
+      map.push_back(r == 0 || c == 0 || r == shape.height - 1 || c == shape.width - 1);
+    }
+  }
+  fields.set("height", shape.height);
+  fields.set("width", shape.width);
+  fields.set("agents", shape.agents);
+  fields.set("window", shape.window);
+  fields.set("tokens", shape.tokens);
+  fields.set("max_steps", shape.max_steps);
+  fields.set("walls", shape.height * shape.width / 20);
+  fields.set("num_actions", int64_t{9});
+  fields.set("encoder", std::string(encoder));
+  fields.set("shadow", int64_t{shadow});
+  fields.set("map", map);
+  return fields;
+}
+
+std::vector<int32_t> random_actions(const AnyBatch& batch, uint64_t tick) {
+  std::vector<int32_t> actions(batch.num_envs() * batch.agents());
+  Draws draws(3, tick);
+  for (size_t i = 0; i < actions.size(); ++i) actions[i] = static_cast<int32_t>(draws.below(i, 12)) - 2;
+  return actions;
+}
+
+int64_t counter(const AnyBatch& batch, const std::string& name) {
+  for (const auto& [key, count] : batch.counters()) {
+    if (key == name) return count;
+  }
+  return -1;
+}
+
+void agrees_whatever_the_threads_and_encoder(const Shape& shape) {
+  Batch<grid::World> one(plan(shape, "optimized", true), {5, 1, 9, true, false});
+  Batch<grid::World> other(plan(shape, "original", true), {5, 2, 9, true, true});
+  one.reset({});
+  other.reset({});
+  for (uint64_t tick = 0; tick < 60; ++tick) {
+    auto actions = random_actions(one, tick);
+    one.step(actions.data());
+    other.step(actions.data());
+    size_t bytes = one.outputs()[0].bytes() * 5;
+    CHECK(std::memcmp(one.data(0), other.data(0), bytes) == 0);
+    for (size_t env = 0; env < 5; ++env) CHECK(one.digest(env) == other.digest(env));
+  }
+  CHECK(counter(one, "shadow.comparisons") > 0);
+  CHECK(counter(one, "shadow.mismatches") == 0);
+  CHECK(counter(other, "shadow.mismatches") == 0);
+}
+
+void a_step_allocates_nothing() {
+  Batch<grid::World> batch(plan({40, 40, 20, 11, 200, 10}, "optimized", false), {64, 2, 9, true, true});
+  batch.reset({});
+  auto actions = random_actions(batch, 1);
+  batch.step(actions.data());
+  long before = allocations;
+  for (int i = 0; i < 100; ++i) batch.step(actions.data());
+  CHECK(allocations == before);
+  CHECK(counter(batch, "resets") > 64);
+}
+
+void order_of_calls_is_checked() {
+  Batch<grid::World> batch(plan({10, 10, 2, 11, 200, 3}, "optimized", false), {1, 1, 9, false, false});
+  auto actions = random_actions(batch, 1);
+  auto refused = [&] {
+    try {
+      batch.step(actions.data());
+      return false;
+    } catch (const std::logic_error&) {
+      return true;
+    }
+  };
+  CHECK(refused());
+  batch.reset({});
+  for (int i = 0; i < 3; ++i) CHECK(!refused());
+  CHECK(refused());
+  const int64_t env = 0;
+  batch.reset_many({&env, 1}, std::nullopt);
+  CHECK(!refused());
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* p = std::malloc(bytes)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+int main() {
+  for (const Shape& shape :
+       {Shape{40, 40, 20, 11, 200, 0}, Shape{5, 200, 30, 15, 90, 7}, Shape{255, 9, 60, 3, 17, 5},
+        Shape{4, 4, 1, 1, 1, 1}, Shape{12, 12, 40, 13, 61, 20}}) {
+    agrees_whatever_the_threads_and_encoder(shape);
+  }
+  a_step_allocates_nothing();
+  order_of_calls_is_checked();
+  return report();
+}

@@ -1,0 +1,93 @@
+"""What the tests play with: tapes of actions, and snapshots of everything a batch shows."""
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hotloop
+from hotloop.core import registry
+from hotloop.core.random import Draws
+from hotloop.core.settings import describe
+from hotloop.envs.batch import Batch, Spec
+
+TARGETS = [found.target for world in registry.worlds().values() for found in registry.presets(world)]
+"""Every preset of every world: contract tests run over all of them."""
+
+
+def short_episodes(target: str, steps: int = 7) -> dict[str, object]:
+    """Parameters that end episodes soon, where the world has a length to set."""
+    names = [info.name for info in describe(registry.find(target).world.parameters)]
+    return {"max_steps": steps} if "max_steps" in names else {}
+
+
+def tape(spec: Spec, steps: int, seed: int = 1, *, wild: bool = False) -> NDArray[np.int32]:
+    """Random actions, the same on every machine; a wild tape has some that are out of range.
+
+    Each env's actions depend on the env alone, so that batches of different sizes play alike.
+    """
+    low, high = (-2, spec.num_actions + 3) if wild else (0, spec.num_actions)
+    streams = [np.random.Generator(np.random.PCG64([seed, env])) for env in range(spec.num_envs)]
+    rows = [stream.integers(low, high, (steps, spec.agents), dtype=np.int32) for stream in streams]
+    return np.ascontiguousarray(np.stack(rows, axis=1))
+
+
+def snapshot(batch: Batch) -> dict[str, NDArray[np.generic]]:
+    """Copies of everything a step can change."""
+    shown = {
+        "observations": batch.observations,
+        "rewards": batch.rewards,
+        "terminals": batch.terminals,
+        "truncations": batch.truncations,
+        "final_observations": batch.final_observations,
+        **{f"infos.{name}": array for name, array in batch.infos.items()},
+    }
+    return {name: array.copy() for name, array in shown.items()} | {"digest": batch.digest()}
+
+
+def play(batch: Batch, actions: NDArray[np.int32]) -> Iterator[dict[str, NDArray[np.generic]]]:
+    """Reset, then step through a tape; a snapshot after each."""
+    batch.reset()
+    yield snapshot(batch)
+    for chosen in actions:
+        batch.step(chosen)
+        yield snapshot(batch)
+
+
+def difference(
+    ours: dict[str, NDArray[np.generic]], theirs: dict[str, NDArray[np.generic]], envs: int | None = None
+) -> str:
+    """The first array that differs, and where; empty when all are equal to the byte."""
+    for name, array in ours.items():
+        one, other = array[:envs], theirs[name][:envs]
+        if one.tobytes() != other.tobytes():
+            places = np.argwhere(one != other)
+            place = tuple(places[0]) if len(places) else "in its bytes"
+            return f"{name} at {place}: {one[place] if len(places) else '?'} != {other[place] if len(places) else '?'}"
+    return ""
+
+
+def first_difference(one: Batch, other: Batch, actions: NDArray[np.int32], envs: int | None = None) -> str:
+    """Play one tape on both, and say where they first differ."""
+    width = other.spec.num_envs
+    pairs = zip(play(one, actions), play(other, np.ascontiguousarray(actions[:, :width])), strict=True)
+    for step, (ours, theirs) in enumerate(pairs):
+        if found := difference(ours, theirs, envs):
+            return f"step {step}: {found}"
+    return ""
+
+
+def golden_hash(target: str, impl: str) -> str:
+    """A hash over everything shown in 100 steps of 4 envs; its tape needs no library's generator."""
+    batch = hotloop.make(target, num_envs=4, impl=impl)
+    shape = (4, batch.spec.agents)
+    bound = batch.spec.num_actions
+    steps = range(100)
+    draws = [Draws(7, step) for step in steps]
+    actions = [[d.below(lane, bound) for lane in range(shape[0] * shape[1])] for d in draws]
+    total = hashlib.sha256()
+    for shown in play(batch, np.array(actions, np.int32).reshape(100, *shape)):
+        for array in shown.values():
+            total.update(array.tobytes())
+    return total.hexdigest()
