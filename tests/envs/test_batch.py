@@ -113,8 +113,8 @@ def test_strict_refuses_an_action_out_of_range_before_anything_moves(impl: str) 
     assert (batch.digest() == before).all()
 
 
-def test_a_step_writes_into_the_same_memory(impl: str = "native") -> None:
-    batch = small(impl)
+def test_a_step_writes_into_the_same_memory() -> None:
+    batch = small("native")
     batch.reset()
     address = batch.observations.ctypes.data
     batch.step(tape(batch.spec, 1)[0])

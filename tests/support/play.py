@@ -63,8 +63,8 @@ def difference(
         one, other = array[:envs], theirs[name][:envs]
         if one.tobytes() != other.tobytes():
             places = np.argwhere(one != other)
-            place = tuple(places[0]) if len(places) else "in its bytes"
-            return f"{name} at {place}: {one[place] if len(places) else '?'} != {other[place] if len(places) else '?'}"
+            place = tuple(map(int, places[0]))
+            return f"{name} at {place}: {one[place]} != {other[place]}"
     return ""
 
 

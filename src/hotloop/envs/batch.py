@@ -102,7 +102,7 @@ class Batch:
     ) -> None:
         """Begin an episode in some envs."""
         envs = np.asarray(indices, dtype=np.int64).reshape(-1)
-        if envs.size and not (0 <= envs.min() and envs.max() < self.spec.num_envs):
+        if envs.size and (envs.min() < 0 or envs.max() >= self.spec.num_envs):
             raise InputError(f"env indices must be from 0 to {self.spec.num_envs - 1}")
         chosen = None if seeds is None else self._seeds(seeds, envs.size)
         try:

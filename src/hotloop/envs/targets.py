@@ -24,6 +24,7 @@ def make(target: str, /, **given: object) -> Batch:
     world, preset = found.world, found.preset
     mine, theirs = _split(given, world)
     options, decided = _decide(BatchSettings, {}, mine)
+    parameters: Any
     parameters, decided_by_world = _decide(world.parameters, world.presets[preset], theirs)
     plan = world.plan(parameters)
     impl, notices = _choose(options.impl, world)

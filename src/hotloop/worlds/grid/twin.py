@@ -237,7 +237,7 @@ class Grid:
         state = json.loads(saved)
         self.episode_seed, self.tick = state["episode_seed"], state["tick"]
         self.agents = [Agent(**agent) for agent in state["agents"]]
-        self.objects = {(row, col): WALL for row, col in state["walls"]}
+        self.objects = dict.fromkeys(map(tuple, state["walls"]), WALL)
         self.wall_words = self.pack_walls()
         self.objects |= {(agent.row, agent.col): index for index, agent in enumerate(self.agents)}
 
