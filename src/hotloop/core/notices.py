@@ -111,7 +111,7 @@ class Code(StrEnum):
     )
     SHORTENED = (
         "shortened",
-        "the target is slow: {warmup} env-steps of warm-up and {iterations} a round, to take about ten seconds",
+        "the target is slow: {warmup} env-steps of warm-up, {iterations} a round, to take about ten seconds",
         "give --iterations and --warmup to decide it yourself",
     )
     ENVIRONMENT = (
@@ -121,8 +121,7 @@ class Code(StrEnum):
     )
     THREADS_SPLIT = (
         "threads-split",
-        "the split over phases is not clean with {threads} threads: times are means over the threads, and "
-        "unaccounted includes their waiting for each other",
+        "with {threads} threads the phases are means over them, and unaccounted includes their waiting",
         "profile with threads=1 for a clean split",
     )
     PARTIAL = (

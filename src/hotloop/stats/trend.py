@@ -13,7 +13,7 @@ SUSPECT = 0.01
 """The p below which a drift is worth a notice: one false alarm in a hundred quiet runs."""
 
 EXACT_UP_TO = 100
-"""Values; above it the normal approximation is right to three digits."""
+"""Values; above it the normal approximation is right to a thousandth."""
 
 FIRST = 3
 """Rounds that a cold start may spoil."""

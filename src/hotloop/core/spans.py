@@ -1,0 +1,110 @@
+"""Spans: named regions of Python code, timed into a tree that adds up.
+
+    with span("learn"):             # or @span("learn") on a function
+        ...
+
+    marks = Marks(("forward", "step"))
+    marks.start()
+    actions = forward()
+    marks.mark(0)                   # the time since the start goes to "forward"
+    batch.step(actions)
+    marks.mark(1)                   # the time since the last mark goes to "step"
+
+Off is the default and costs a call that does nothing. A mark costs a clock read, so marks are for hot
+loops and spans for regions of 100 microseconds and more. Each thread has a tree of its own, whose open
+span a new span or mark becomes a child of; a child process starts with an empty tree.
+
+A span covers a region of one function: it cannot stay open across a `yield` or `await`. A chain of marks
+lives inside one open span: the first mark in another span only starts a new chain. Time that spans or
+other marks took between two marks is theirs and not the mark's, so nothing is counted twice.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hotloop.core import spans_python as engine
+else:
+    try:
+        import hotloop.core._spans as engine
+    except ModuleNotFoundError:
+        from hotloop.core import spans_python as engine
+
+from hotloop.core.spans_python import Raw
+
+span = engine.span
+"""A region by name: a context manager and a decorator, one shared object for each name."""
+
+Marks = engine.Marks
+"""Chained marks: `Marks(names)`, `start()`, `mark(slot)`."""
+
+enable = engine.enable
+"""Begin with an empty tree; spans that are open now are left out."""
+
+disable = engine.disable
+"""Stop the clock; the tree stays to be read."""
+
+enabled = engine.enabled
+"""Whether spans are being timed."""
+
+NATIVE = engine.__name__.endswith("_spans")
+"""Whether the compiled spans are in use; the Python ones cost a few times as much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One row of the tree: total_ns is self_ns and the totals of the children."""
+
+    path: str
+    """Names from the outermost inwards, joined by `/`."""
+    calls: int
+    total_ns: int
+    self_ns: int
+    children: tuple["Span", ...]
+
+    def walk(self) -> Iterator["Span"]:
+        """This row and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def tree() -> tuple[Span, ...]:
+    """The outermost spans of all threads together; those still open count up to now."""
+    return merge(engine.read())
+
+
+def merge(rows: Iterable[Raw], above: str = "") -> tuple[Span, ...]:
+    """Add up rows of one name, such as one region in several threads."""
+    groups: dict[str, list[Raw]] = {}
+    for row in rows:
+        groups.setdefault(row[0], []).append(row)
+    return tuple(combine(above + name, group) for name, group in groups.items())
+
+
+def combine(path: str, group: list[Raw]) -> Span:
+    """One row from the rows of one path."""
+    total_ns = sum(total for _, _, total, _ in group)
+    children = merge(chain.from_iterable(below for _, _, _, below in group), path + "/")
+    return Span(
+        path=path,
+        calls=sum(calls for _, calls, _, _ in group),
+        total_ns=total_ns,
+        self_ns=total_ns - sum(child.total_ns for child in children),
+        children=children,
+    )
+
+
+def start_anew() -> None:
+    """Empty the tree and leave it on or off: what a child process inherits happened in its parent."""
+    was_on = enabled()
+    enable()
+    if not was_on:
+        disable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=start_anew)

@@ -1,0 +1,234 @@
+"""Spans in plain Python, for installations without the native module; agrees with native/spans/spans.cpp."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar, final
+
+from hotloop.core.clock import now_ns
+from hotloop.core.timed import timed
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Raw = tuple[str, int, int, tuple[Any, ...]]
+"""Name, calls, total_ns and the rows below, of one thread."""
+
+
+class Node:
+    """One path of a tree: a name below its parent."""
+
+    __slots__ = ("calls", "children", "name", "total_ns")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls = 0
+        self.total_ns = 0
+        self.children: dict[str, Node] = {}
+
+    def child(self, name: str) -> "Node":
+        found = self.children.get(name)
+        if found is None:
+            found = self.children[name] = Node(name)
+        return found
+
+
+class Frame:
+    """One open span."""
+
+    __slots__ = ("covered_ns", "node", "start_ns")
+
+    def __init__(self, node: Node, start_ns: int) -> None:
+        self.node = node
+        self.start_ns = start_ns
+        self.covered_ns = 0
+        """Time that closed children and marks have taken."""
+
+
+class Tree:
+    """What one thread has timed since spans were enabled; the first frame is the thread itself."""
+
+    def __init__(self) -> None:
+        self.stack = [Frame(Node(""), 0)]
+        self.lock = threading.RLock()
+        """Held while the numbers do not add up, against a reader in another thread."""
+
+    def open(self, name: str) -> None:
+        with self.lock:
+            node = self.stack[-1].node.child(name)
+            node.calls += 1
+            self.stack.append(Frame(node, now_ns()))
+
+    def close(self, name: str, time_ns: int) -> None:
+        """Close the innermost open span of this name and whatever is still open inside it."""
+        with self.lock:
+            depth = len(self.stack) - 1
+            while depth and self.stack[depth].node.name != name:
+                depth -= 1
+            while depth and len(self.stack) > depth:
+                frame = self.stack.pop()
+                elapsed = max(0, time_ns - frame.start_ns)
+                frame.node.total_ns += elapsed
+                self.stack[-1].covered_ns += elapsed
+
+    def read(self, time_ns: int) -> tuple[Raw, ...]:
+        with self.lock:
+            running = {id(frame.node): max(0, time_ns - frame.start_ns) for frame in self.stack[1:]}
+            return rows(self.stack[0].node, running)
+
+
+def rows(node: Node, running: dict[int, int]) -> tuple[Raw, ...]:
+    """The children of a node that were reached, with the time of those still open."""
+    return tuple(
+        (child.name, child.calls, child.total_ns + running.get(id(child), 0), rows(child, running))
+        for child in node.children.values()
+        if child.calls
+    )
+
+
+class Forest:
+    """The trees of all threads since spans were enabled."""
+
+    def __init__(self) -> None:
+        self.running = False
+        self.stopped_ns = 0
+        self.plant()
+
+    def plant(self) -> None:
+        """Forget all trees: each thread starts a new one with its next span."""
+        self.local = threading.local()
+        self.trees: list[Tree] = []
+
+    def tree(self) -> Tree:
+        """The tree of the running thread."""
+        found: Tree | None = getattr(self.local, "tree", None)
+        if found is None:
+            found = self.local.tree = Tree()
+            self.trees.append(found)
+        return found
+
+    def time_ns(self) -> int:
+        """Now, or when the clock was stopped."""
+        return now_ns() if self.running else self.stopped_ns
+
+
+FOREST = Forest()
+REGIONS: dict[str, "Region"] = {}
+
+
+@final
+class Region:
+    """What `span` gives: enters and leaves a region of one name, in any thread, any number of times."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> "Region":
+        if FOREST.running:
+            FOREST.tree().open(self.name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if FOREST.trees:
+            FOREST.tree().close(self.name, FOREST.time_ns())
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        return timed(self, function)
+
+
+def span(name: str, /) -> Region:
+    """The region of a name; the same object each time."""
+    if not isinstance(name, str):
+        raise TypeError("a span is named by a str")
+    found = REGIONS.get(name)
+    if found is None:
+        if not name or "/" in name:
+            raise ValueError(
+                "the name of a span is not empty and has no '/', which joins the names of a path"
+            )
+        found = REGIONS[name] = Region(name)
+    return found
+
+
+class Chain:
+    """Where the marks of one thread stand."""
+
+    __slots__ = ("covered_ns", "frame", "last_ns", "nodes")
+
+    def __init__(self, frame: Frame, names: Sequence[str]) -> None:
+        self.frame = frame
+        self.nodes = [frame.node.child(name) for name in names]
+        self.covered_ns = frame.covered_ns
+        self.last_ns = now_ns()
+
+    def charge(self, slot: int) -> None:
+        """Charge the time since the last mark, less what spans and other marks took meanwhile.
+
+        A mark whose own chain began before this one's last mark took some that was earlier, hence the zero.
+        """
+        time_ns = now_ns()
+        taken_ns = self.frame.covered_ns - self.covered_ns
+        own_ns = max(0, time_ns - self.last_ns - taken_ns)
+        node = self.nodes[slot]
+        node.calls += 1
+        node.total_ns += own_ns
+        self.frame.covered_ns += own_ns
+        self.covered_ns = self.frame.covered_ns
+        self.last_ns = time_ns
+
+
+@final
+class Marks:
+    """Named slots; each mark charges the time since the mark before it to one of them."""
+
+    def __init__(self, names: Sequence[str], /) -> None:
+        if isinstance(names, str):
+            raise TypeError("marks are named by a sequence of str")
+        self.names = tuple(span(name).name for name in names)
+        self._local = threading.local()
+
+    def start(self) -> None:
+        """Begin a chain in the innermost open span."""
+        if FOREST.running:
+            tree = FOREST.tree()
+            with tree.lock:
+                self._local.chain = Chain(tree.stack[-1], self.names)
+
+    def mark(self, slot: int, /) -> None:
+        """Charge the time since the last mark; the first mark in a span only begins a chain there."""
+        if not 0 <= slot < len(self.names):
+            raise IndexError(f"slot {slot} of {len(self.names)} marks")
+        if not FOREST.running:
+            return
+        tree = FOREST.tree()
+        with tree.lock:
+            chain: Chain | None = getattr(self._local, "chain", None)
+            if chain is not None and chain.frame is tree.stack[-1]:
+                chain.charge(slot)
+            else:
+                self._local.chain = Chain(tree.stack[-1], self.names)
+
+
+def enable() -> None:
+    """Begin with an empty tree; spans that are open now are left out."""
+    FOREST.plant()
+    FOREST.running = True
+
+
+def disable() -> None:
+    """Stop the clock; the tree stays to be read."""
+    if FOREST.running:
+        FOREST.stopped_ns = now_ns()
+        FOREST.running = False
+
+
+def enabled() -> bool:
+    """Whether spans are being timed."""
+    return FOREST.running
+
+
+def read() -> list[Raw]:
+    """The outermost rows of every thread, those still open up to now."""
+    time_ns = FOREST.time_ns()
+    return [row for tree in list(FOREST.trees) for row in tree.read(time_ns)]

@@ -1,0 +1,20 @@
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import importlib, pkgutil, sys
+import {package} as package
+for module in pkgutil.iter_modules(package.__path__):
+    importlib.import_module(package.__name__ + "." + module.name)
+sys.exit(", ".join(name for name in ("numpy", "psutil", "torch", "typer", "rich") if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize("package", ["hotloop.core", "hotloop.stats"])
+def test_importing_all_of_it_brings_in_no_other_library(package):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(package=package)], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.strip() == ""

@@ -1,0 +1,98 @@
+import sys
+
+import pytest
+
+from hotloop.core import registry
+from hotloop.core.errors import InputError
+from hotloop.core.registry import commands, find, presets, worlds
+
+WORLD = """
+from hotloop.core.world import World
+world = World(name="{name}", summary="", parameters=object, presets={{"arena": {{}}, "toy": {{"agents": 2}}}},
+              phases=(), plan=dict, layout=None, twin=None)
+"""
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """A package of worlds and one of commands, in the place of ours."""
+    files = {
+        "places/__init__.py": "",
+        "places/grid/__init__.py": WORLD.format(name="grid"),
+        "places/farm/__init__.py": WORLD.format(name="farm"),
+        "places/_draft/__init__.py": "raise RuntimeError('a folder with _ is not looked into')",
+        "places/notes/__init__.py": "",
+        "places/single.py": "raise RuntimeError('a file is no world')",
+        "verbs/__init__.py": "",
+        "verbs/main.py": "def main(): ...",
+        "verbs/bench.py": "def bench(): ...",
+        "verbs/progress.py": "def bar(): ...",
+        "verbs/_shared.py": "raise RuntimeError('a file with _ is not looked into')",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "WORLDS", "places")
+    monkeypatch.setattr(registry, "COMMANDS", "verbs")
+    yield tmp_path
+    for name in [name for name in sys.modules if name.split(".")[0] in ("places", "verbs")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_world_is_a_folder_that_declares_one():
+    assert sorted(worlds()) == ["farm", "grid"]
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_target_is_a_world_and_a_preset():
+    found = find("grid/toy")
+    assert (found.world.name, found.preset, found.target) == ("grid", "toy", "grid/toy")
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_bare_world_means_its_default_preset():
+    assert find("grid").preset == "arena"
+
+
+@pytest.mark.usefixtures("folders")
+def test_finding_one_world_imports_no_other():
+    find("grid/toy")
+    assert "places.farm" not in sys.modules
+
+
+@pytest.mark.usefixtures("folders")
+def test_every_preset_of_a_world_can_be_found():
+    targets = [found.target for found in presets(worlds()["farm"])]
+    assert targets == ["farm/arena", "farm/toy"]
+    assert [find(target).target for target in targets] == targets
+
+
+@pytest.mark.usefixtures("folders")
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("grid/tyo", "unknown target 'grid/tyo': did you mean grid/toy? hotloop worlds lists them"),
+        ("gird", "unknown target 'gird': did you mean grid? hotloop worlds lists them"),
+        ("gird/toy", "unknown target 'gird/toy': did you mean grid/toy? hotloop worlds lists them"),
+        ("zzz", "unknown target 'zzz': hotloop worlds lists them"),
+        ("", "unknown target '': hotloop worlds lists them"),
+        ("notes", "unknown target 'notes': hotloop worlds lists them"),
+    ],
+)
+def test_an_unknown_target_gets_the_nearest(target, message):
+    with pytest.raises(InputError) as refused:
+        find(target)
+    assert str(refused.value) == message
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_preset_that_is_empty_is_no_default():
+    with pytest.raises(InputError, match="unknown target 'grid/'"):
+        find("grid/")
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_command_is_a_file_with_a_function_of_its_name():
+    assert [(name, function.__name__) for name, function in commands().items()] == [("bench", "bench")]
