@@ -57,7 +57,7 @@ class Code(StrEnum):
     WARMUP = (
         "warmup",
         "the first rounds of {metric} differ from the rest",
-        "give a longer --warmup",
+        "warm up longer, and look at what else began with the run",
     )
     UNACCOUNTED = (
         "unaccounted",

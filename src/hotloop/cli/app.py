@@ -1,0 +1,58 @@
+"""The commands as one typer application."""
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.registry import commands
+
+CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
+
+HELP = f"""Hotloop finds, fixes and proves the speed of reinforcement-learning simulation.
+
+What is measured is key=value (agents=24 num_envs=64); how it is measured is --flags.
+
+Exit codes: {CODES}.
+"""
+
+USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
+"""The base of typer's usage errors, which comes from click or from typer's own copy of it."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Hand the words to their command, which returns its own exit code."""
+    application = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    application.callback(invoke_without_command=True, help=HELP)(teach)
+    for name, function in commands().items():
+        application.command(name, help=help_of(function))(function)
+    try:
+        code: int | None = application(list(argv), prog_name="hotloop", standalone_mode=False)
+    except USAGE_ERROR as error:
+        print(usage_line(error), file=sys.stderr)
+        return ExitCode.USAGE
+    return code or ExitCode.FINE
+
+
+def help_of(function: Callable[..., Any]) -> str:
+    """A command's docstring, and under it the examples of its module."""
+    examples: Sequence[str] = getattr(sys.modules[function.__module__], "EXAMPLES", ())
+    lines = "\n".join(f"  {example}" for example in examples)
+    return f"{inspect.cleandoc(function.__doc__ or '')}\n\n\b\nExamples:\n{lines}"
+
+
+def teach(context: typer.Context) -> int:
+    """Show the help where no command was named."""
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+    return ExitCode.USAGE
+
+
+def usage_line(error: Any) -> str:
+    """Put what was wrong and the way to the help in one line."""
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "hotloop"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return f"{command}: {message}; {command} --help says how"

@@ -1,0 +1,40 @@
+"""Arguments that several commands take, declared once."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hotloop.core.registry import find, presets
+from hotloop.core.settings import parse_pairs
+
+TargetName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET", help="A preset such as grid/toy; a world such as grid means all its presets."
+    ),
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY=VALUE", help="Parameters; `hotloop worlds WORLD` lists them.", show_default=False
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+
+
+def names_world(name: str) -> bool:
+    """Whether a name given to bench or profile stands for all presets of a world."""
+    return "/" not in name
+
+
+def targets_of(name: str) -> list[str]:
+    """The targets that a name given to bench or profile stands for."""
+    found = find(name)
+    return [each.target for each in presets(found.world)] if names_world(name) else [found.target]
+
+
+def given_by(words: Sequence[str] | None, **flags: object) -> dict[str, object]:
+    """Join key=value words and the flags that are short for such words."""
+    spelled = (f"{key}={value}" for key, value in flags.items() if value is not None)
+    return dict(parse_pairs([*(words or ()), *spelled]))

@@ -1,0 +1,54 @@
+"""What bench and profile have in common: targets measured one after another, each record kept and shown."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotloop.cli.output import emit, remark, show
+from hotloop.cli.progress import bar
+from hotloop.core.errors import ExitCode, worst
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hotloop.core.record import Record
+    from hotloop.lab.progress import Progress
+
+Experiment = Callable[[str, "Progress"], "Record"]
+
+
+def check(targets: Sequence[str], given: Mapping[str, object]) -> None:
+    """Refuse what cannot be built before the first target is measured, not after."""
+    from hotloop.envs.targets import make
+
+    for target in targets:
+        make(target, **given).close()
+
+
+def measure(
+    targets: Sequence[str], experiment: Experiment, keep: "Callable[[Record], Path]"
+) -> "list[Record]":
+    """Run an experiment on each target and keep its record; an interrupted one is the last."""
+    records: list[Record] = []
+    for target in targets:
+        with bar(target) as progress:
+            records.append(experiment(target, progress))
+        remark(f"saved {keep(records[-1])}")
+        if records[-1].partial:
+            break
+    return records
+
+
+def tell(
+    records: "Sequence[Record]", view: "Callable[[], RenderableType]", *, as_json: bool, as_list: bool
+) -> int:
+    """Print the records, or draw them; returns the exit code of the gravest."""
+    from hotloop.report.terminal import draw_notices
+
+    if as_json:
+        texts = [record.to_json() for record in records]
+        emit(f"[{','.join(texts)}]\n" if as_list else texts[0])
+    else:
+        show(view())
+    remark(draw_notices(records))
+    return worst(ExitCode(record.exit_code) for record in records)

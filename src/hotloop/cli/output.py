@@ -1,0 +1,59 @@
+"""What a command says: results on stdout, everything else on stderr."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+PIPE_WIDTH = 120
+"""Columns of what is drawn for a reader that is not a terminal."""
+
+
+def show(view: "RenderableType") -> None:
+    """Draw a result."""
+    emit(drawn(view, sys.stdout))
+
+
+def remark(view: "RenderableType") -> None:
+    """Draw something about the run that is not its result."""
+    sys.stderr.write(drawn(view, sys.stderr))
+
+
+def drawn(view: "RenderableType", stream: TextIO) -> str:
+    """The text of a drawing, in the width and colours its stream can show."""
+    from rich.console import Console
+
+    console = Console(
+        file=stream, width=None if stream.isatty() else PIPE_WIDTH, markup=False, emoji=False, highlight=False
+    )
+    with console.capture() as captured:
+        console.print(view)
+    return captured.get()
+
+
+def emit(text: str) -> None:
+    """Write to stdout; a reader that has gone away does not change what the run found."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_stdout()
+
+
+def stdout_is_closed() -> bool:
+    """Whether what is left to say finds no reader any more; it is then forgotten."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_stdout()
+        return True
+    return False
+
+
+def discard_stdout() -> None:
+    """Send what stdout still holds nowhere, so that the interpreter's own last flush succeeds."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

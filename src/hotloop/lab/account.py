@@ -1,0 +1,78 @@
+"""A batch's own account of a run: what it is, which path ran and how much work was done."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hotloop.core.errors import SetupError
+from hotloop.core.record import PathRan, Target, Work
+from hotloop.core.settings import Role, by_role, workload_hash
+from hotloop.envs.batch import Batch
+
+STEPS_OF = {"native": "native_steps", "reference": "reference_steps"}
+"""Implementation to the counter kept by the code that did its steps."""
+
+COVERAGE = "coverage."
+
+
+def describe_target(batch: Batch) -> Target:
+    """Say what a batch measures, split into what changes results and what must not."""
+    spec = batch.spec
+    return Target(
+        name=spec.target,
+        world=spec.world.name,
+        impl=spec.impl,
+        device=spec.settings.device,
+        params=values(batch, "workload"),
+        workload_hash=workload_hash(spec.target, spec.parameters, spec.settings),
+        variant=values(batch, "variant"),
+    )
+
+
+def values(batch: Batch, role: Role) -> dict[str, Any]:
+    """Collect the parameters of one role from the world and from the batch."""
+    return by_role(batch.spec.parameters, role) | by_role(batch.spec.settings, role)
+
+
+class Tally:
+    """What counters gained over a stretch of a run: from `begin` to the last `note`."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+        self.begin()
+
+    def begin(self) -> None:
+        self._first = self._last = self._read()
+
+    def note(self) -> None:
+        self._last = self._read()
+
+    @property
+    def gained(self) -> dict[str, int]:
+        """Counter to gain; one that is new counts from zero."""
+        return {name: count - self._first.get(name, 0) for name, count in self._last.items()}
+
+
+def describe_work(counters: Mapping[str, int]) -> Work:
+    """Say how much was done, from the counters of the measured rounds."""
+    return Work(
+        env_steps=counters.get("env_steps", 0),
+        agent_steps=counters.get("agent_steps", 0),
+        resets=counters.get("resets", 0),
+        tokens=counters.get("tokens", 0),
+        coverage={
+            name.removeprefix(COVERAGE): n for name, n in counters.items() if name.startswith(COVERAGE)
+        },
+    )
+
+
+def describe_path(requested: str, counters: Mapping[str, int]) -> PathRan:
+    """Say which implementation ran, as shares of the steps; refuses native that was not native throughout."""
+    steps = counters.get("env_steps", 0)
+    shares = {impl: counters.get(name, 0) / steps for impl, name in STEPS_OF.items()} if steps else {}
+    ran = {impl: share for impl, share in shares.items() if share > 0}
+    if requested == "native" and steps and ran.get("native", 0.0) < 1.0:
+        raise SetupError(
+            f"impl=native was asked for but {ran.get('native', 0.0):.1%} of the steps ran natively: "
+            "build the native module (hotloop doctor says how), or ask for impl=auto"
+        )
+    return PathRan(requested=requested, ran=ran, counters=dict(counters))

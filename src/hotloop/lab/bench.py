@@ -1,0 +1,65 @@
+"""Bench: how fast a target steps, with its spread; every probe is off."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Record
+from hotloop.envs.batch import Batch
+from hotloop.envs.targets import make
+from hotloop.lab.account import Tally
+from hotloop.lab.judge import judge
+from hotloop.lab.play import RandomPlay, no_collection, play
+from hotloop.lab.progress import Progress, silent
+from hotloop.lab.recording import Recorder, throughput
+from hotloop.lab.rounds import Rounds, calls_for, warm_up
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What is known so far, complete up to the last whole round."""
+
+    rounds: Rounds
+    work: Tally
+    wall_ns: list[int] = field(default_factory=list)
+    partial: bool = True
+
+
+def bench(target: str, given: Mapping[str, object], rounds: Rounds, progress: Progress = silent) -> Record:
+    """Measure a target under random play; Ctrl-C leaves a record of the rounds there were."""
+    if "profile" in given:
+        raise InputError("bench measures with every probe off: leave out profile=, or use hotloop profile")
+    with closing(make(target, profile=False, **given)) as batch, no_collection():
+        recorder = Recorder("bench", batch)
+        batch.reset()
+        found = Findings(rounds=rounds, work=Tally(lambda: batch.counters))
+        try:
+            measure(batch, found, progress)
+        except KeyboardInterrupt:
+            found.partial = True
+        return judge(record(batch, recorder, rounds, found))
+
+
+def measure(batch: Batch, found: Findings, progress: Progress) -> None:
+    """Warm up, then time one round after another, each with fresh actions."""
+    random_play = RandomPlay(batch)
+    rounds = found.rounds = warm_up([batch], random_play, found.rounds, progress)
+    calls = calls_for(rounds.iterations, batch)
+    found.work.begin()
+    while len(found.wall_ns) < rounds.count:
+        found.wall_ns.append(play(batch, random_play.draw(calls), calls))
+        found.work.note()
+        progress(rounds.warmup + len(found.wall_ns) * rounds.iterations, rounds.env_steps)
+    found.partial = False
+
+
+def record(batch: Batch, recorder: Recorder, asked: Rounds, found: Findings) -> Record:
+    return recorder.record(
+        asked=asked,
+        ran=found.rounds,
+        order="single",
+        counters=found.work.gained,
+        values=throughput(batch, found.rounds.iterations, found.wall_ns),
+        partial=found.partial,
+    )

@@ -1,0 +1,176 @@
+"""Whether this machine is fit to measure: facts first, then one check each, with what to do about it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+from hotloop.core.clock import now_ns
+from hotloop.core.machine import machine
+from hotloop.envs import native
+
+State = Literal["ok", "warn", "bad"]
+Facts = Mapping[str, Any]
+Finding = tuple[State, str]
+
+FAST_CLOCKS = ("tsc", "arch_sys_counter")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of the report."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str
+    """What to do; empty where all is well."""
+
+
+def examine(facts: Facts) -> list[Check]:
+    """Make every check."""
+    return [grade(check, facts) for check in CHECKS]
+
+
+def grade(check: Callable[[Facts], Finding], facts: Facts) -> Check:
+    state, found = check(facts)
+    name = check.__name__.replace("_", " ")
+    return Check(name=name, state=state, found=found, remedy="" if state == "ok" else CHECKS[check])
+
+
+def is_fit(checks: list[Check]) -> bool:
+    """Whether a number measured now would mean anything: nothing is bad."""
+    return all(check.state != "bad" for check in checks)
+
+
+def gather() -> dict[str, Any]:
+    """The machine of a record, and what else measuring depends on."""
+    build = native.build()
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    compilers = (os.environ.get("CXX"), "c++", "g++", "clang++")
+    return {
+        **machine(),
+        "timer_ns": timer_ns(),
+        "compiler": next(filter(None, (shutil.which(name) for name in compilers if name)), None),
+        "native": asdict(build) if build else None,
+        "torch": installed_version("torch"),
+        "py_spy": shutil.which("py-spy", path=programs),
+        "may_trace": may_trace(),
+    }
+
+
+def timer_ns(reads: int = 1000, tries: int = 5) -> float:
+    """What one reading of the clock costs."""
+
+    def one_try() -> float:
+        begin = now_ns()
+        for _ in range(reads):
+            now_ns()
+        return (now_ns() - begin) / reads
+
+    return median(one_try() for _ in range(tries))
+
+
+def installed_version(package: str) -> str | None:
+    """The version of an installed package, without importing it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def may_trace() -> bool | None:
+    """Whether a profiler may look into a process of ours; None where /proc does not say."""
+    if not Path("/proc/self/mem").exists():
+        return None
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:  # ends with its input
+        try:
+            Path(f"/proc/{child.pid}/mem").open("rb").close()
+        except PermissionError:
+            return False
+    return True
+
+
+def less_is_better(value: float, *, warn: float, bad: float) -> State:
+    return "ok" if value < warn else "warn" if value < bad else "bad"
+
+
+def cores(facts: Facts) -> Finding:
+    usable = facts["usable_cores"] or 1
+    return "ok" if usable > 1 else "warn", f"{usable} of {facts['cores']} usable, {facts['cpu']}"
+
+
+def load(facts: Facts) -> Finding:
+    if facts["load"] is None:
+        return "ok", "unknown on this system"
+    usable = facts["usable_cores"] or 1
+    return less_is_better(facts["load"] / usable, warn=0.5, bad=1.0), f"{facts['load']:.1f} on {usable} cores"
+
+
+def steal(facts: Facts) -> Finding:
+    share = facts["steal_share"] or 0.0
+    return less_is_better(
+        share, warn=0.01, bad=0.10
+    ), f"{share:.1%} of the time since boot went to other machines"
+
+
+def governor(facts: Facts) -> Finding:
+    found = facts["governor"]
+    return "ok" if found in (None, "performance") else "warn", found or "not visible, the host decides"
+
+
+def clock_source(facts: Facts) -> Finding:
+    found = facts["clocksource"]
+    return "ok" if found in (None, *FAST_CLOCKS) else "warn", found or "unknown on this system"
+
+
+def timer(facts: Facts) -> Finding:
+    return less_is_better(facts["timer_ns"], warn=200, bad=2000), f"{facts['timer_ns']:.0f} ns a reading"
+
+
+def compiler(facts: Facts) -> Finding:
+    return ("ok", facts["compiler"]) if facts["compiler"] else ("warn", "none found")
+
+
+def native_module(facts: Facts) -> Finding:
+    build = facts["native"]
+    return (
+        ("ok", f"{build['compiler']}, {build['flags']}") if build else ("warn", "not built: only twins run")
+    )
+
+
+def torch(facts: Facts) -> Finding:
+    return ("ok", facts["torch"]) if facts["torch"] else ("warn", "not installed")
+
+
+def gpu(facts: Facts) -> Finding:
+    found = facts["gpu"]
+    return "ok", f"{found['count']} x {found['name']}" if found else "none: everything runs on the CPU"
+
+
+def py_spy(facts: Facts) -> Finding:
+    if not facts["py_spy"]:
+        return "warn", "not installed"
+    return ("warn", "may not look into processes") if facts["may_trace"] is False else ("ok", facts["py_spy"])
+
+
+CHECKS: dict[Callable[[Facts], Finding], str] = {
+    cores: "give the measurement a core of its own",
+    load: "stop other work and wait a minute",
+    steal: "measure on a machine of its own, or trust interleaved comparisons only",
+    governor: "sudo cpupower frequency-set -g performance",
+    clock_source: "boot with clocksource=tsc where the machine allows it",
+    timer: "use a machine whose clock is read without a system call",
+    compiler: "install a C++20 compiler such as g++ 12",
+    native_module: "install hotloop again where there is a compiler",
+    torch: "pip install 'hotloop[train]'; only training needs it",
+    gpu: "",
+    py_spy: "pip install 'hotloop[profile]'; a container also needs --cap-add SYS_PTRACE",
+}
+"""Every check, and what to do where it is not ok."""

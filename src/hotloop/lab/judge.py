@@ -1,0 +1,85 @@
+"""Judging a record: notices, verdict and exit code, from nothing but the record itself."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Record
+from hotloop.lab.phases import STEP
+from hotloop.stats.sign import FEWEST
+from hotloop.stats.summary import label
+from hotloop.stats.trend import drift, warmup_suspect
+
+HEADLINE = "env_steps_per_s"
+"""The metric whose spread is judged; agent-steps are the same times a constant."""
+
+BUSY_LOAD = 0.5
+"""Load for each core before the run from which the machine is called busy."""
+
+STEAL_SHARE = 0.01
+UNACCOUNTED_SHARE = 0.05
+OVERHEAD_SHARE = 0.05
+
+
+def judge(record: Record) -> Record:
+    """Add what a reader must know, the verdict and the exit code."""
+    notices = (*record.notices, *rounds_notices(record), *phase_notices(record), *machine_notices(record))
+    code = exit_code(record)
+    verdict = "pass" if code is ExitCode.FINE else "cannot tell"
+    return replace(record, notices=notices, verdict=verdict, exit_code=int(code))
+
+
+def exit_code(record: Record) -> ExitCode:
+    """Interrupted, unstable, or fine."""
+    if record.partial:
+        return ExitCode.INTERRUPTED
+    return ExitCode.UNSTABLE if label(record.metrics[HEADLINE].cv) == "unstable" else ExitCode.FINE
+
+
+def rounds_notices(record: Record) -> Iterator[Notice]:
+    """Whether the rounds are enough, steady and alike."""
+    values = record.values.get(HEADLINE, ())
+    if record.partial:
+        yield notice(Code.PARTIAL, done=len(values), planned=record.method.rounds)
+    if len(values) < FEWEST:
+        yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
+    if not values:
+        return
+    cv = record.metrics[HEADLINE].cv
+    if cv is not None and label(cv) == "unstable":
+        yield notice(Code.UNSTABLE, metric=HEADLINE, cv=cv)
+    trend = drift(values)
+    if trend.suspect:
+        yield notice(Code.DRIFT, metric=HEADLINE, change=trend.change)
+    if warmup_suspect(values):
+        yield notice(Code.WARMUP, metric=HEADLINE)
+
+
+def phase_notices(record: Record) -> Iterator[Notice]:
+    """Whether the phases add up and the instrument was light."""
+    step = next((phase for phase in record.phases if phase.path == STEP), None)
+    if step and record.unaccounted_ns is not None:
+        share = record.unaccounted_ns / step.total_ns
+        if abs(share) > UNACCOUNTED_SHARE:
+            yield notice(Code.UNACCOUNTED, share=share)
+    if step and record.method.threads > 1:
+        yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
+    if record.overhead and record.overhead.ratio > 1 + OVERHEAD_SHARE:
+        yield notice(Code.OVERHEAD, cost=record.overhead.ratio - 1)
+
+
+def machine_notices(record: Record) -> Iterator[Notice]:
+    """Whether the machine and the code were fit for a number to keep."""
+    machine = record.machine
+    load, cores = machine.get("load"), machine.get("usable_cores") or 1
+    if load is not None and load > BUSY_LOAD * cores:
+        yield notice(Code.BUSY_MACHINE, load=load, cores=cores)
+    steal = machine.get("steal_share")
+    if steal is not None and steal > STEAL_SHARE:
+        yield notice(Code.STOLEN_TIME, share=steal)
+    cpus = machine["limits"]["cpus"]
+    if cpus is not None and record.method.threads > cpus:
+        yield notice(Code.CPU_LIMIT, cpus=cpus, threads=record.method.threads)
+    if record.code["dirty"]:
+        yield notice(Code.DIRTY)

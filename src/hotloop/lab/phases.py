@@ -1,0 +1,67 @@
+"""Phases as rows that add up: wall = Python and binding + step, step = its phases + unaccounted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hotloop.core.record import Phase
+from hotloop.stats.summary import percentile
+
+WALL = "wall"
+"""From call to return, as the caller sees it."""
+PYTHON = "wall/python"
+"""What the wall has beyond the step: Python, and the binding to native code."""
+STEP = "wall/step"
+"""The whole step inside the batch; its phases are below it."""
+
+Times = Mapping[str, int]
+"""Phase to ns, with `step` for the whole of it, as a batch reports them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What the instrumented passes measured."""
+
+    wall_ns: int
+    times: Times
+    env_steps: int
+    threads: int
+    """Threads work on a step side by side, so a phase's time is its mean over them."""
+    samples: Sequence[Times]
+    """Single batch calls, for the percentiles."""
+    num_envs: int
+    """Env-steps of one such call."""
+
+    @property
+    def phases(self) -> dict[str, int]:
+        """Phase to ns, which the threads shared."""
+        return {name: ns // self.threads for name, ns in self.times.items() if name != "step"}
+
+    @property
+    def unaccounted_ns(self) -> int:
+        """What the step has beyond its phases; negative only where clocks disagree."""
+        return self.times["step"] - sum(self.phases.values())
+
+    def rows(self) -> tuple[Phase, ...]:
+        """Draw up the account, the whole first."""
+        step_ns = self.times["step"]
+        inside = (self._row(f"{STEP}/{name}", ns, name) for name, ns in self.phases.items())
+        return (
+            self._row(WALL, self.wall_ns),
+            self._row(PYTHON, self.wall_ns - step_ns),
+            self._row(STEP, step_ns, "step"),
+            *inside,
+        )
+
+    def _row(self, path: str, total_ns: int, sampled: str | None = None) -> Phase:
+        shared_by = self.num_envs * (1 if path == STEP else self.threads)
+        seen = [sample[sampled] / shared_by for sample in self.samples] if sampled else []
+        return Phase(
+            path=path,
+            calls=self.env_steps,
+            total_ns=total_ns,
+            mean_ns=total_ns / self.env_steps,
+            p50_ns=percentile(seen, 0.50),
+            p95_ns=percentile(seen, 0.95),
+            p99_ns=percentile(seen, 0.99),
+            share=total_ns / self.wall_ns,
+        )

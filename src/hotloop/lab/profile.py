@@ -1,0 +1,182 @@
+"""Profile: where the time of a step goes, and what looking at it cost.
+
+Two batches of one seed play the same actions, one with the instrument and one without, in pairs whose
+order alternates. Throughput comes from the clean one, phases from the other.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError, SetupError
+from hotloop.core.record import Overhead, Record
+from hotloop.envs.batch import Batch
+from hotloop.envs.targets import make
+from hotloop.lab.account import Tally
+from hotloop.lab.judge import judge
+from hotloop.lab.phases import Times, Timing
+from hotloop.lab.play import Actions, RandomPlay, no_collection, play, repeat
+from hotloop.lab.progress import Progress, silent
+from hotloop.lab.recording import Recorder, throughput
+from hotloop.lab.rounds import Rounds, calls_for, warm_up
+from hotloop.stats.paired import ratio
+from hotloop.stats.sign import FEWEST
+
+PAIRS = 20
+STEPS = 200_000
+WARMUP = 50_000
+SAMPLES = 1_000
+"""Single calls looked at for the percentiles, as far as they fit into the time below."""
+SAMPLES_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The two batches that do the same work."""
+
+    clean: Batch
+    instrumented: Batch
+
+    def reset(self) -> None:
+        self.clean.reset()
+        self.instrumented.reset()
+
+    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[int, int]:
+        """Time both sides once, close together; returns the ns of the clean and of the instrumented one."""
+        if flipped:
+            instrumented_ns = play(self.instrumented, actions, calls)
+            return play(self.clean, actions, calls), instrumented_ns
+        return play(self.clean, actions, calls), play(self.instrumented, actions, calls)
+
+    def work(self) -> dict[str, int]:
+        """The counters of either side; they differ only if the instrument changed what was done."""
+        clean, instrumented = self.clean.counters, self.instrumented.counters
+        if clean != instrumented:
+            different = sorted(name for name in clean if clean[name] != instrumented.get(name))
+            raise SetupError(
+                f"profiling changed the work done ({', '.join(different)}): this is a bug, report it"
+            )
+        return clean
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What is known so far, complete up to the last whole pair."""
+
+    rounds: Rounds
+    work: Tally
+    times: Tally
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    samples: list[Times] = field(default_factory=list)
+    partial: bool = True
+
+    @property
+    def clean_ns(self) -> list[int]:
+        return [clean for clean, _ in self.pairs]
+
+    @property
+    def instrumented_ns(self) -> list[int]:
+        return [instrumented for _, instrumented in self.pairs]
+
+
+def profile(
+    target: str, given: Mapping[str, object], steps: int | None = None, progress: Progress = silent
+) -> Record:
+    """Profile a target under random play; Ctrl-C leaves a record of the pairs there were."""
+    if "profile" in given:
+        raise InputError("profile runs with and without the instrument: leave out profile=")
+    asked = plan(steps)
+    with (
+        closing(make(target, profile=False, **given)) as clean,
+        closing(make(target, profile=True, **given)) as instrumented,
+        no_collection(),
+    ):
+        sides = Sides(clean=clean, instrumented=instrumented)
+        recorder = Recorder("profile", clean)
+        sides.reset()
+        found = Findings(rounds=asked, work=Tally(sides.work), times=Tally(instrumented.phase_totals))
+        try:
+            measure(sides, found, progress)
+        except KeyboardInterrupt:
+            found.partial = True
+        return judge(record(sides, recorder, asked, found))
+
+
+def plan(steps: int | None) -> Rounds:
+    """Split a number of env-steps, the same for each side, into pairs; None is the usual number."""
+    if steps is not None and steps < 1:
+        raise InputError(f"steps is {steps}: expected at least 1")
+    iterations = -(-(steps or STEPS) // PAIRS)
+    return Rounds(count=PAIRS, iterations=iterations, warmup=WARMUP, box_iterations=steps is None)
+
+
+def measure(sides: Sides, found: Findings, progress: Progress) -> None:
+    """Warm both sides up, time them pair by pair, then look at single calls."""
+    random_play = RandomPlay(sides.clean)
+    rounds = found.rounds = warm_up([sides.clean, sides.instrumented], random_play, found.rounds, progress)
+    calls = calls_for(rounds.iterations, sides.clean)
+    found.work.begin()
+    found.times.begin()
+    while len(found.pairs) < rounds.count:
+        flipped = len(found.pairs) % 2 == 1
+        found.pairs.append(sides.pair(random_play.draw(calls), calls, flipped=flipped))
+        found.work.note()
+        found.times.note()
+        progress(rounds.warmup + len(found.pairs) * rounds.iterations, rounds.env_steps)
+    found.samples = sample(sides.instrumented, random_play)
+    found.partial = False
+
+
+def sample(batch: Batch, random_play: RandomPlay) -> list[Times]:
+    """Time single calls, one by one."""
+    samples = list[Times]()
+    begin = now_ns()
+    for actions in repeat(random_play.draw(SAMPLES), SAMPLES):
+        batch.step(actions)
+        samples.append(batch.step_timing)
+        if now_ns() - begin > SAMPLES_NS:
+            break
+    return samples
+
+
+def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings) -> Record:
+    return recorder.record(
+        asked=asked,
+        ran=found.rounds,
+        order="ABBA",
+        counters=found.work.gained,
+        values={
+            **throughput(sides.clean, found.rounds.iterations, found.clean_ns),
+            "clean_wall_ns": found.clean_ns,
+            "instrumented_wall_ns": found.instrumented_ns,
+        },
+        partial=found.partial,
+        overhead=overhead(found),
+        **phases(sides, found),
+    )
+
+
+def phases(sides: Sides, found: Findings) -> dict[str, Any]:
+    """The account of the instrumented passes; none where no pair was finished."""
+    if not found.pairs:
+        return {}
+    settings = sides.instrumented.spec.settings
+    timing = Timing(
+        wall_ns=sum(found.instrumented_ns),
+        times=found.times.gained,
+        env_steps=found.work.gained["env_steps"],
+        threads=settings.threads,
+        samples=found.samples,
+        num_envs=settings.num_envs,
+    )
+    return {"phases": timing.rows(), "unaccounted_ns": timing.unaccounted_ns}
+
+
+def overhead(found: Findings) -> Overhead | None:
+    """What the instrument cost, from the pairs; None where they are too few for an interval."""
+    if len(found.pairs) < FEWEST:
+        return None
+    cost = ratio(found.instrumented_ns, found.clean_ns)
+    return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=None)

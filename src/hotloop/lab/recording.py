@@ -1,0 +1,87 @@
+"""From what was measured to a record: the parts every experiment fills in the same way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hotloop.core.clock import utc_now
+from hotloop.core.code import code
+from hotloop.core.machine import machine
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Method, Record, run_id
+from hotloop.envs.batch import Batch
+from hotloop.lab.account import describe_path, describe_target, describe_work
+from hotloop.lab.play import POLICY
+from hotloop.lab.rounds import Rounds, shortened
+from hotloop.stats.metrics import with_metrics
+
+
+class Recorder:
+    """Takes down machine, code and target before a run, so that the run itself does not change them."""
+
+    def __init__(self, kind: str, batch: Batch) -> None:
+        self._batch = batch
+        self._kind = kind
+        self._now = utc_now()
+        self._machine = machine()
+        build = batch.spec.build
+        self._code = code(asdict(build) if build else None)
+
+    def record(
+        self,
+        *,
+        asked: Rounds,
+        ran: Rounds,
+        order: str,
+        counters: Mapping[str, int],
+        values: Mapping[str, Sequence[float]],
+        **more: Any,
+    ) -> Record:
+        """Make the record of a finished run; `more` are fields of the record itself."""
+        spec = self._batch.spec
+        return with_metrics(
+            Record(
+                run_id=run_id(self._now, self._code["commit"], self._code["dirty"], spec.target),
+                kind=self._kind,
+                created=self._now.isoformat(timespec="seconds"),
+                target=describe_target(self._batch),
+                machine=self._machine,
+                code=self._code,
+                method=self._method(ran, order),
+                work=describe_work(counters),
+                path=describe_path(spec.settings.impl, counters),
+                values={name: tuple(raw) for name, raw in values.items()},
+                notices=(*spec.notices, *decided_elsewhere(self._batch), *shortened(asked, ran)),
+                **more,
+            )
+        )
+
+    def _method(self, ran: Rounds, order: str) -> Method:
+        build = self._batch.spec.build
+        return Method(
+            rounds=ran.count,
+            iterations=ran.iterations,
+            warmup=ran.warmup,
+            threads=self._batch.spec.settings.threads,
+            order=order,
+            clock="perf_counter_ns" + (f"; phases {build.clock}" if build else ""),
+            policy=POLICY,
+        )
+
+
+def decided_elsewhere(batch: Batch) -> list[Notice]:
+    """Name the settings that an environment variable decided, since no command line shows them."""
+    return [
+        notice(Code.ENVIRONMENT, setting=setting, source=source)
+        for setting, source in batch.spec.decided_by.items()
+        if source.startswith("environment")
+    ]
+
+
+def throughput(batch: Batch, env_steps: int, wall_ns: Sequence[int]) -> dict[str, list[float]]:
+    """The speed of each round, from its wall time."""
+    env_steps_per_s = [env_steps * 1e9 / ns for ns in wall_ns]
+    return {
+        "env_steps_per_s": env_steps_per_s,
+        "agent_steps_per_s": [speed * batch.spec.agents for speed in env_steps_per_s],
+    }

@@ -1,0 +1,1 @@
+"""Drawings of records, one file a format; nothing here runs anything."""

@@ -1,0 +1,51 @@
+"""The facts that stand beside every number: machine, code, path, method, each in one line."""
+
+from typing import Any
+
+from hotloop.core.record import Record
+from hotloop.report.units import percent
+
+
+def machine_line(machine: dict[str, Any]) -> str:
+    """Name the machine, its size and how busy it was."""
+    gpu = machine.get("gpu")
+    words = [
+        machine["cpu"],
+        f"{machine['cores']} cores",
+        f"load {machine['load']:.1f}" if machine.get("load") is not None else "load unknown",
+        *([gpu["name"]] if gpu else []),
+        machine["fingerprint"],
+    ]
+    return ", ".join(words)
+
+
+def code_line(code: dict[str, Any]) -> str:
+    """Name the commit and, where native code ran, its compiler."""
+    commit = code["commit"][:12] + (" (dirty)" if code["dirty"] else "")
+    return ", ".join([commit, *(code[part] for part in ("compiler", "flags") if code[part])])
+
+
+def path_line(record: Record) -> str:
+    """Say what ran, as the code that ran counted it, and what was asked for."""
+    ran = ", ".join(f"{impl} {percent(share)}" for impl, share in record.path.ran.items()) or "nothing"
+    return f"{ran} of {record.work.env_steps:,} env-steps (asked for {record.path.requested})"
+
+
+def method_line(record: Record) -> str:
+    """Say how it was measured."""
+    method = record.method
+    what = "pairs of passes" if method.order == "ABBA" else "rounds"
+    return (
+        f"{method.rounds} {what} of {method.iterations:,} env-steps after {method.warmup:,} of warm-up, "
+        f"{method.policy} play, {count(method.threads, 'thread')}"
+    )
+
+
+def size_line(record: Record) -> str:
+    """Say how large the batch was."""
+    agents = record.work.agent_steps // max(record.work.env_steps, 1)
+    return f"{count(record.target.variant['num_envs'], 'env')} of {count(agents, 'agent')}"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

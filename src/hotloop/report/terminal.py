@@ -1,0 +1,135 @@
+"""Records drawn for a terminal."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hotloop.core.notices import Notice
+from hotloop.core.record import Record
+from hotloop.report.breakdown import Line, break_down
+from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
+from hotloop.report.units import percent, ratio_interval, speed, speed_interval
+from hotloop.stats.summary import label
+
+BAR_CELLS = 24
+SPREAD_STYLES = {"excellent": "green", "good": "green", "fair": "yellow", "unstable": "bold red"}
+
+
+def draw_bench(records: Sequence[Record]) -> RenderableType:
+    """One row a target, then the facts about the last of them."""
+    table = plain_table("target", "impl")
+    for heading in ("agent-steps/s", "95% interval", "spread", "env-steps/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for record in records:
+        table.add_row(record.target.name, ran_as(record), *speeds(record))
+    return Group(table, facts(records[-1]))
+
+
+def speeds(record: Record) -> Sequence[RenderableType]:
+    """The cells of a record's throughput."""
+    agent, env = record.metrics.get("agent_steps_per_s"), record.metrics.get("env_steps_per_s")
+    if agent is None or env is None:
+        return ("no rounds",)
+    return Text(speed(agent.median), "bold"), speed_interval(agent.ci95), spread(env.cv), speed(env.median)
+
+
+def spread(cv: float | None) -> Text:
+    word = label(cv)
+    return Text(word if cv is None else f"{percent(cv)} {word}", SPREAD_STYLES.get(word, ""))
+
+
+def ran_as(record: Record) -> Text:
+    """The implementation; in red where another was hoped for."""
+    fell_back = record.path.requested == "auto" and record.target.impl == "reference"
+    return Text(record.target.impl + (" (fell back)" if fell_back else ""), "bold red" if fell_back else "")
+
+
+def draw_profile(record: Record) -> RenderableType:
+    """Where the time went, the speed without the instrument, and what the instrument cost."""
+    title = Text.assemble((record.target.name, "bold"), "  ", ran_as(record), "  ", size_line(record))
+    return Group(title, phase_table(record), clean_facts(record), facts(record))
+
+
+def phase_table(record: Record) -> RenderableType:
+    breakdown = break_down(record)
+    if breakdown is None:
+        return Text("no pair of passes was finished")
+    table = plain_table("phase")
+    for heading in ("µs/env-step", "ns/agent-step", "of step", "of wall"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    for line in breakdown.lines:
+        style = "bold" if line.is_sum else ""
+        table.add_row(*phase_cells(line), style=style, end_section=line.is_sum)
+    return table
+
+
+def phase_cells(line: Line) -> Sequence[RenderableType]:
+    return (
+        line.name,
+        f"{line.us_per_env_step:.3f}",
+        f"{line.ns_per_agent_step:.1f}",
+        "" if line.of_step is None else percent(line.of_step),
+        percent(line.of_wall),
+        "" if line.is_sum else Text(bar(line.of_wall), "cyan"),
+    )
+
+
+def bar(share: float) -> str:
+    """A bar of block characters, to an eighth of a cell."""
+    eighths = round(max(0.0, min(1.0, share)) * BAR_CELLS * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def clean_facts(record: Record) -> RenderableType:
+    """Throughput and the instrument's cost, both from the pairs."""
+    table = fact_table()
+    metric = record.metrics.get("agent_steps_per_s")
+    if metric:
+        words = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
+        table.add_row("speed", Text.assemble(words, spread(metric.cv), " (clean passes)"))
+    if record.overhead:
+        cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
+        table.add_row("instrument", f"takes {cost} times as long as the clean passes")
+    return table
+
+
+def facts(record: Record) -> RenderableType:
+    table = fact_table()
+    table.add_row("machine", machine_line(record.machine))
+    table.add_row("commit", code_line(record.code))
+    table.add_row("path", path_line(record))
+    table.add_row("method", method_line(record))
+    return table
+
+
+def draw_notices(records: Sequence[Record]) -> RenderableType:
+    """Each notice once, with the targets it holds for where it does not hold for all."""
+    holds: dict[Notice, list[str]] = {}
+    for record in records:
+        for notice in record.notices:
+            holds.setdefault(notice, []).append(record.target.name)
+    lines = (
+        Text.assemble(
+            ("! ", "yellow"),
+            "" if len(targets) == len(records) else f"{', '.join(targets)}: ",
+            notice.text,
+            (f"; {notice.remedy}", "dim"),
+        )
+        for notice, targets in holds.items()
+    )
+    return Group(*lines)
+
+
+def plain_table(*headings: str) -> Table:
+    return Table(*headings, box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def fact_table() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True, min_width=10)
+    table.add_column()
+    return table

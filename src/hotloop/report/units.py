@@ -1,0 +1,28 @@
+"""Numbers as people read them."""
+
+Interval = tuple[float, float]
+
+
+def speed(per_second: float) -> str:
+    """Three digits and a letter: 8.02 M, 401 k, 73.1."""
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if per_second >= size:
+            return three_digits(per_second / size) + letter
+    return three_digits(per_second)
+
+
+def three_digits(value: float) -> str:
+    """Three digits where there is a point, whole numbers above."""
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def speed_interval(interval: Interval | None) -> str:
+    return "no interval" if interval is None else f"[{speed(interval[0])}, {speed(interval[1])}]"
+
+
+def ratio_interval(ratio: float, interval: Interval | None) -> str:
+    return f"{ratio:.3f}" + (f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else "")
+
+
+def percent(share: float) -> str:
+    return f"{share:.1%}"
