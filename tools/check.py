@@ -62,7 +62,10 @@ def all_stages(*, fast: bool) -> tuple[Stage, ...]:
             name="format",
             commands=(("ruff", "format", "--check"), ("clang-format", "--dry-run", "-Werror", *cpp_files())),
         ),
-        Stage(name="lint", commands=(("ruff", "check"), ("shellcheck", "-x", *SHELL_SCRIPTS))),
+        Stage(
+            name="lint",
+            commands=(("ruff", "check", "--output-format", "concise"), ("shellcheck", "-x", *SHELL_SCRIPTS)),
+        ),
         Stage(name="types", commands=(python("-m", "mypy"),)),
         Stage(name="layers", commands=(("lint-imports",),)),
         Stage(name="sizes", commands=(python("tools/sizes.py"),)),

@@ -3,6 +3,7 @@
 # FAKE_CALLS: where calls are noted. FAKE_FAIL: the pip option (-r or -e) whose call fails.
 # FAKE_GATE: two FIFOs, GATE.in and GATE.out; the build says "building" into one and waits for a line from the other.
 echo "$*" >>"$FAKE_CALLS"
+[ "$1 $2" = '-m pip' ] && echo 'Collecting things'
 case " $* " in
 *" --version "*)
     echo 'Python 3.11.0'

@@ -178,10 +178,14 @@ def test_a_failed_set_up_is_a_fault_that_shows_the_log_and_is_redone(
     assert checkout.steps() == redone
 
 
-def test_a_failed_rebuild_is_not_mistaken_for_the_old_build(ready: Checkout) -> None:
-    (ready.root / "native/a.h").write_text("two\n")
-    assert ready.run("hotloop", FAKE_FAIL="-e").returncode == FAULT
-    assert ready.run("hotloop", FAKE_FAIL="-e").returncode == FAULT
+@pytest.mark.parametrize(("name", "option"), [("native/a.h", "-e"), ("constraints.txt", "-r")])
+def test_after_a_failure_the_old_state_is_not_trusted_even_if_the_change_is_undone(
+    ready: Checkout, name: str, option: str
+) -> None:
+    (ready.root / name).write_text("two\n")
+    assert ready.run("hotloop", FAKE_FAIL=option).returncode == FAULT
+    (ready.root / name).write_text("one\n")
+    assert ready.run("hotloop", FAKE_FAIL=option).returncode == FAULT
 
 
 def test_without_python_one_line_says_what_to_do(checkout: Checkout) -> None:
