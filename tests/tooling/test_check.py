@@ -1,0 +1,73 @@
+import sys
+
+import pytest
+
+import check
+from check import Stage, choose, main
+
+
+def names(*words: str) -> list[str]:
+    return [stage.name for stage in choose(words)]
+
+
+def script(text: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", text)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *stages: Stage) -> None:
+    monkeypatch.setattr(check, "all_stages", lambda **_: stages)
+
+
+def test_fast_leaves_out_the_sanitizers_and_the_slow_tests() -> None:
+    assert set(names()) - set(names("fast")) == {"asan", "tsan"}
+    (tests,) = choose(["fast"])[-1].commands
+    assert tests[-2:] == ("-m", "not slow")
+
+
+def test_the_tests_come_last_so_that_their_summary_does() -> None:
+    assert names()[-1] == "tests"
+
+
+def test_a_stage_can_be_asked_for_by_name() -> None:
+    assert names("types", "sizes") == ["types", "sizes"]
+
+
+def test_an_unknown_stage_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="64"):
+        choose(["tpyes"])
+    assert "no stage 'tpyes'" in capsys.readouterr().err
+
+
+def test_a_stage_that_succeeds_prints_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, Stage(name="lint", commands=(script("print('fine')"),)))
+    assert main([]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split()[:2] == ["lint", "ok"]
+
+
+def test_the_closing_line_of_the_tests_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(
+        monkeypatch,
+        Stage(name="tests", commands=(script("print('...\\n3 passed\\n')"),), show_last_line=True),
+    )
+    assert main([]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["3 passed"]
+
+
+def test_a_stage_that_fails_prints_everything_and_the_rest_still_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = Stage(
+        name="lint", commands=(script("print('why'); raise SystemExit(3)"), script("print('unreached')"))
+    )
+    use(monkeypatch, failing, Stage(name="types", commands=(script(""),)))
+    assert main([]) == 1
+    shown = capsys.readouterr()
+    assert "why\n[exit 3]" in shown.out
+    assert "unreached" not in shown.out
+    assert "types   ok" in shown.out
+    assert shown.err == "check: lint failed\n"
