@@ -1,101 +1,22 @@
-// spans.cpp - times named regions of Python code into one tree a thread; the module hotloop.core._spans.
+// spans.cpp - the Python module hotloop.core._spans: regions, marks and the tree they are timed into.
 //
-//   forest -> Tree (one a thread) -> root Node -> Node ...      what was timed, by path
-//                                 -> stack of Frame             the spans that are open now
-//
-// Agrees with src/hotloop/core/spans_python.py, which says the same in Python. Everything here runs under
-// the GIL, which makes each function one step to the other threads; none calls Python while it holds a
-// reference into a tree, because Python may switch threads.
+// Plain CPython, because a mark has to cost little more than its clock read. Every function runs under the
+// GIL and so is one step to the other threads; none calls Python while it points into a tree, because
+// Python may switch threads there.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <vector>
+
+#include "spans/tree.h"
 
 namespace {
 
-struct Node {
-  PyObject* name = nullptr;  // borrowed from `regions`, which keeps every name; equal names are one object
-  int64_t calls = 0;
-  int64_t total_ns = 0;
-  std::vector<std::unique_ptr<Node>> children;
+using namespace hl::spans;
 
-  Node* child(PyObject* wanted) {
-    for (auto& candidate : children)
-      if (candidate->name == wanted) return candidate.get();
-    children.push_back(std::make_unique<Node>());
-    children.back()->name = wanted;
-    return children.back().get();
-  }
-};
-
-struct Frame {
-  Node* node;
-  int64_t start_ns;
-  int64_t covered_ns;  // time that closed children and marks have taken
-  uint64_t serial;     // tells a frame from an earlier one at the same depth
-};
-
-struct Tree {
-  Node root;
-  std::vector<Frame> stack{Frame{&root, 0, 0, 0}};  // the first frame is the thread itself
-  uint64_t opened = 0;
-};
-
-// Enabling begins a new epoch and frees all trees; whoever points into a tree remembers its epoch.
-std::vector<std::unique_ptr<Tree>> forest;
-uint64_t epoch = 1;
-bool running = false;
-int64_t stopped_ns = 0;
-PyObject* regions = nullptr;  // dict: name -> Region, for every name there ever was
-
-struct Here {
-  uint64_t epoch = 0;
-  Tree* tree = nullptr;
-};
-thread_local Here here;
-
-int64_t clock_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
-int64_t time_ns() { return running ? clock_ns() : stopped_ns; }
-
-Tree* own_tree() {
-  if (here.epoch != epoch) {
-    forest.push_back(std::make_unique<Tree>());
-    here = Here{epoch, forest.back().get()};
-  }
-  return here.tree;
-}
-
-void open_span(PyObject* name) {
-  Tree* tree = own_tree();
-  Node* node = tree->stack.back().node->child(name);
-  node->calls += 1;
-  tree->stack.push_back(Frame{node, clock_ns(), 0, ++tree->opened});
-}
-
-// Closes the innermost open span of this name and whatever is still open inside it.
-void close_span(PyObject* name) {
-  if (here.epoch != epoch) return;
-  auto& stack = here.tree->stack;
-  const int64_t now = time_ns();
-  size_t depth = stack.size() - 1;
-  while (depth > 0 && stack[depth].node->name != name) depth -= 1;
-  while (depth > 0 && stack.size() > depth) {
-    const Frame frame = stack.back();
-    stack.pop_back();
-    frame.node->total_ns += now - frame.start_ns;
-    stack.back().covered_ns += now - frame.start_ns;
-  }
-}
+Forest forest;
+PyObject* regions = nullptr;  // dict: name -> Region; keeps every name there ever was, so nodes may borrow
 
 // What span(name) gives: enters and leaves a region of one name, in any thread, any number of times.
 struct Region {
@@ -108,12 +29,12 @@ PyObject* region_name(PyObject* self, void* = nullptr) {
 }
 
 PyObject* region_enter(PyObject* self, PyObject*) {
-  if (running) open_span(reinterpret_cast<Region*>(self)->name);
+  if (forest.running()) forest.tree()->open(reinterpret_cast<Region*>(self)->name);
   return Py_NewRef(self);
 }
 
 PyObject* region_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
-  close_span(reinterpret_cast<Region*>(self)->name);
+  forest.close(reinterpret_cast<Region*>(self)->name);
   Py_RETURN_NONE;
 }
 
@@ -153,7 +74,6 @@ PyObject* new_region(PyObject* name) {
   return reinterpret_cast<PyObject*>(region);
 }
 
-// span(name): the region of a name; the same object each time.
 PyObject* span(PyObject*, PyObject* name) {
   if (!PyUnicode_CheckExact(name)) {
     PyErr_SetString(PyExc_TypeError, "a span is named by a str");
@@ -164,85 +84,23 @@ PyObject* span(PyObject*, PyObject* name) {
   return PyErr_Occurred() ? nullptr : new_region(name);
 }
 
-// Where the marks of one thread stand.
-struct Chain {
-  Tree* tree = nullptr;
-  uint64_t serial = 0;  // of the frame it lives in
-  Node* parent = nullptr;
-  int64_t last_ns = 0;
-  int64_t covered_ns = 0;
-  std::vector<Node*> nodes;  // one a slot, children of parent
-};
-
 struct Marks {
   PyObject_HEAD PyObject* names;  // tuple of the str objects in `regions`
-  uint64_t epoch;                 // of the chains
-  std::vector<Chain> chains;      // one a thread
+  Slots slots;
 };
 
-Chain* own_chain(Marks* marks, Tree* tree) {
-  if (marks->epoch != epoch) {
-    marks->chains.clear();
-    marks->epoch = epoch;
-  }
-  for (auto& chain : marks->chains)
-    if (chain.tree == tree) return &chain;
-  marks->chains.emplace_back();
-  return &marks->chains.back();
-}
-
-void begin_chain(Marks* marks, Chain* chain, Tree* tree) {
-  const Frame& frame = tree->stack.back();
-  if (chain->parent != frame.node) {
-    chain->nodes.clear();
-    for (Py_ssize_t slot = 0; slot < PyTuple_GET_SIZE(marks->names); ++slot)
-      chain->nodes.push_back(frame.node->child(PyTuple_GET_ITEM(marks->names, slot)));
-  }
-  chain->tree = tree;
-  chain->serial = frame.serial;
-  chain->parent = frame.node;
-  chain->covered_ns = frame.covered_ns;
-  chain->last_ns = clock_ns();
-}
-
-// Charges the time since the last mark, less what spans and other marks took meanwhile. A mark whose own
-// chain began before this one's last mark took some that was earlier, hence the zero.
-void charge(Chain* chain, Frame* frame, size_t slot) {
-  const int64_t now = clock_ns();
-  const int64_t taken_ns = frame->covered_ns - chain->covered_ns;
-  const int64_t own_ns = std::max<int64_t>(0, now - chain->last_ns - taken_ns);
-  chain->nodes[slot]->calls += 1;
-  chain->nodes[slot]->total_ns += own_ns;
-  frame->covered_ns += own_ns;
-  chain->covered_ns = frame->covered_ns;
-  chain->last_ns = now;
-}
-
 PyObject* marks_start(PyObject* self, PyObject*) {
-  Marks* marks = reinterpret_cast<Marks*>(self);
-  if (running) {
-    Tree* tree = own_tree();
-    begin_chain(marks, own_chain(marks, tree), tree);
-  }
+  if (forest.running()) reinterpret_cast<Marks*>(self)->slots.start(forest);
   Py_RETURN_NONE;
 }
 
-// mark(slot): the first mark in a span only begins a chain there.
-PyObject* marks_mark(PyObject* self, PyObject* slot_object) {
-  Marks* marks = reinterpret_cast<Marks*>(self);
-  const Py_ssize_t slot = PyLong_AsSsize_t(slot_object);
+PyObject* marks_mark(PyObject* self, PyObject* given) {
+  Slots& slots = reinterpret_cast<Marks*>(self)->slots;
+  const Py_ssize_t slot = PyLong_AsSsize_t(given);
   if (slot == -1 && PyErr_Occurred()) return nullptr;
-  if (slot < 0 || slot >= PyTuple_GET_SIZE(marks->names))
-    return PyErr_Format(PyExc_IndexError, "slot %zd of %zd marks", slot, PyTuple_GET_SIZE(marks->names));
-  if (running) {
-    Tree* tree = own_tree();
-    Chain* chain = own_chain(marks, tree);
-    Frame* frame = &tree->stack.back();
-    if (chain->tree == tree && chain->serial == frame->serial)
-      charge(chain, frame, static_cast<size_t>(slot));
-    else
-      begin_chain(marks, chain, tree);
-  }
+  if (slot < 0 || slot >= static_cast<Py_ssize_t>(slots.count()))
+    return PyErr_Format(PyExc_IndexError, "slot %zd of %zu marks", slot, slots.count());
+  if (forest.running()) slots.mark(forest, static_cast<size_t>(slot));
   Py_RETURN_NONE;
 }
 
@@ -270,12 +128,10 @@ PyObject* canonical_names(PyObject* given) {
 }
 
 PyObject* marks_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"", nullptr};  // positional only
   PyObject* given = nullptr;
-  if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) > 0) {
-    PyErr_SetString(PyExc_TypeError, "Marks takes no keyword arguments");
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Marks", const_cast<char**>(keywords), &given))
     return nullptr;
-  }
-  if (!PyArg_ParseTuple(args, "O:Marks", &given)) return nullptr;
   PyObject* names = canonical_names(given);
   if (names == nullptr) return nullptr;
   Marks* marks = reinterpret_cast<Marks*>(type->tp_alloc(type, 0));
@@ -283,68 +139,47 @@ PyObject* marks_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Py_DECREF(names);
     return nullptr;
   }
+  PyObject** first = reinterpret_cast<PyTupleObject*>(names)->ob_item;
   marks->names = names;
-  marks->epoch = 0;
-  new (&marks->chains) std::vector<Chain>();
+  new (&marks->slots) Slots(std::vector<Name>(first, first + PyTuple_GET_SIZE(names)));
   return reinterpret_cast<PyObject*>(marks);
 }
 
 void marks_dealloc(PyObject* self) {
   Marks* marks = reinterpret_cast<Marks*>(self);
   PyTypeObject* type = Py_TYPE(self);
-  marks->chains.~vector();
+  marks->slots.~Slots();
   Py_DECREF(marks->names);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
 PyObject* enable(PyObject*, PyObject*) {
-  epoch += 1;
-  forest.clear();
-  running = true;
+  forest.enable();
   Py_RETURN_NONE;
 }
 
 PyObject* disable(PyObject*, PyObject*) {
-  stopped_ns = time_ns();
-  running = false;
+  forest.disable();
   Py_RETURN_NONE;
 }
 
-PyObject* enabled(PyObject*, PyObject*) { return PyBool_FromLong(running); }
+PyObject* enabled(PyObject*, PyObject*) { return PyBool_FromLong(forest.running()); }
 
-// A copy of what a tree says, in which Python objects can be made.
-struct Row {
-  PyObject* name;
-  int64_t calls;
-  int64_t total_ns;
-  std::vector<Row> children;
-};
+PyObject* tuple_of(const std::vector<Row>& rows);
 
-// The children of a node that were reached; those still open count up to now. A node at depth d is open
-// if it is the node of frame d.
-std::vector<Row> copy_rows(const Node& node, const std::vector<Frame>& stack, size_t depth, int64_t now) {
-  std::vector<Row> rows;
-  for (const auto& child : node.children) {
-    if (child->calls == 0) continue;
-    const bool is_open = depth < stack.size() && stack[depth].node == child.get();
-    const int64_t open_ns = is_open ? now - stack[depth].start_ns : 0;
-    rows.push_back(
-        Row{child->name, child->calls, child->total_ns + open_ns, copy_rows(*child, stack, depth + 1, now)});
-  }
-  return rows;
+// (name, calls, total_ns, rows below)
+PyObject* tuple_of(const Row& row) {
+  PyObject* below = tuple_of(row.children);
+  if (below == nullptr) return nullptr;
+  return Py_BuildValue("(OLLN)", const_cast<void*>(row.name), static_cast<long long>(row.calls),
+                       static_cast<long long>(row.total_ns), below);
 }
 
-// A tuple of (name, calls, total_ns, rows below).
 PyObject* tuple_of(const std::vector<Row>& rows) {
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(rows.size()));
   for (size_t i = 0; tuple != nullptr && i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    PyObject* below = tuple_of(row.children);
-    PyObject* item = nullptr;
-    if (below != nullptr)
-      item = Py_BuildValue("(OLLN)", row.name, static_cast<long long>(row.calls),
-                           static_cast<long long>(row.total_ns), below);
+    PyObject* item = tuple_of(rows[i]);
     if (item == nullptr)
       Py_CLEAR(tuple);
     else
@@ -353,21 +188,15 @@ PyObject* tuple_of(const std::vector<Row>& rows) {
   return tuple;
 }
 
-PyObject* read(PyObject*, PyObject*) {
-  std::vector<Row> rows;
-  const int64_t now = time_ns();
-  for (const auto& tree : forest)
-    for (auto& row : copy_rows(tree->root, tree->stack, 1, now)) rows.push_back(std::move(row));
-  return tuple_of(rows);
-}
+PyObject* read(PyObject*, PyObject*) { return tuple_of(forest.rows()); }
 
-PyCFunction as_fastcall(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+PyCFunction as_function(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
 PyMethodDef region_methods[] = {
     {"__enter__", region_enter, METH_NOARGS, "Open a span of this name, where spans are enabled."},
-    {"__exit__", as_fastcall(region_exit), METH_FASTCALL, "Close the innermost open span of this name."},
+    {"__exit__", as_function(region_exit), METH_FASTCALL, "Close the innermost open span of this name."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyGetSetDef region_properties[] = {{"name", region_name, nullptr, "The name of the spans.", nullptr},

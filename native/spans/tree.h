@@ -1,0 +1,223 @@
+// tree.h - spans and marks without Python: a tree of what was timed and a stack of what is open, a thread.
+//
+//   Forest -> Tree (one a thread) -> root Node -> Node ...      what was timed, by path
+//                                 -> stack of Frame             the spans that are open now
+//
+// Agrees with src/hotloop/core/spans_python.py. Nothing here is locked: the caller holds the GIL.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/clock.h"
+
+namespace hl::spans {
+
+// Names are compared as pointers: whoever makes them makes equal ones once and keeps them.
+using Name = const void*;
+
+inline int64_t clock_ns() { return static_cast<int64_t>(Clock::steady_ns()); }
+
+struct Node {
+  Name name = nullptr;
+  int64_t calls = 0;
+  int64_t total_ns = 0;
+  std::vector<std::unique_ptr<Node>> children;
+
+  Node* child(Name wanted) {
+    for (auto& candidate : children)
+      if (candidate->name == wanted) return candidate.get();
+    children.push_back(std::make_unique<Node>());
+    children.back()->name = wanted;
+    return children.back().get();
+  }
+};
+
+struct Frame {
+  Node* node;
+  int64_t start_ns;
+  int64_t covered_ns;  // time that closed children and marks have taken
+  uint64_t serial;     // tells a frame from an earlier one at the same depth
+};
+
+// A copy of a node, with the time of a span still open.
+struct Row {
+  Name name;
+  int64_t calls;
+  int64_t total_ns;
+  std::vector<Row> children;
+};
+
+struct Tree {
+  Node root;
+  std::vector<Frame> stack{Frame{&root, 0, 0, 0}};  // the first frame is the thread itself
+  uint64_t opened = 0;
+
+  void open(Name name) {
+    Node* node = stack.back().node->child(name);
+    node->calls += 1;
+    stack.push_back(Frame{node, clock_ns(), 0, ++opened});
+  }
+
+  // Closes the innermost open span of this name and whatever is still open inside it.
+  void close(Name name, int64_t now) {
+    size_t depth = stack.size() - 1;
+    while (depth > 0 && stack[depth].node->name != name) depth -= 1;
+    while (depth > 0 && stack.size() > depth) {
+      const Frame frame = stack.back();
+      stack.pop_back();
+      frame.node->total_ns += now - frame.start_ns;
+      stack.back().covered_ns += now - frame.start_ns;
+    }
+  }
+
+  std::vector<Row> rows(int64_t now) const { return rows_below(root, 1, now); }
+
+ private:
+  // The children that were reached; the one that is the node of frame `depth` is open.
+  std::vector<Row> rows_below(const Node& node, size_t depth, int64_t now) const {
+    std::vector<Row> rows;
+    for (const auto& child : node.children) {
+      if (child->calls == 0) continue;
+      const bool is_open = depth < stack.size() && stack[depth].node == child.get();
+      const int64_t open_ns = is_open ? now - stack[depth].start_ns : 0;
+      rows.push_back(
+          {child->name, child->calls, child->total_ns + open_ns, rows_below(*child, depth + 1, now)});
+    }
+    return rows;
+  }
+};
+
+// The trees of all threads since spans were enabled. Enabling begins a new epoch and frees the trees of
+// the old one, so whoever points into a tree remembers the epoch it is of.
+class Forest {
+ public:
+  bool running() const { return running_; }
+  uint64_t epoch() const { return epoch_; }
+  int64_t time_ns() const { return running_ ? clock_ns() : stopped_ns_; }
+
+  void enable() {
+    epoch_ += 1;
+    trees_.clear();
+    running_ = true;
+  }
+
+  void disable() {
+    stopped_ns_ = time_ns();
+    running_ = false;
+  }
+
+  // The tree of the calling thread, which may not have one yet.
+  Tree* tree() {
+    if (here_.epoch != epoch_) {
+      trees_.push_back(std::make_unique<Tree>());
+      here_ = {epoch_, trees_.back().get()};
+    }
+    return here_.tree;
+  }
+
+  void close(Name name) {
+    if (here_.epoch == epoch_) here_.tree->close(name, time_ns());
+  }
+
+  std::vector<Row> rows() const {
+    std::vector<Row> all;
+    const int64_t now = time_ns();
+    for (const auto& tree : trees_)
+      for (auto& row : tree->rows(now)) all.push_back(std::move(row));
+    return all;
+  }
+
+ private:
+  struct Here {
+    uint64_t epoch;
+    Tree* tree;
+  };
+  static inline thread_local Here here_{0, nullptr};
+
+  std::vector<std::unique_ptr<Tree>> trees_;
+  uint64_t epoch_ = 1;
+  bool running_ = false;
+  int64_t stopped_ns_ = 0;
+};
+
+// Where the marks of one thread stand.
+struct Chain {
+  Tree* tree = nullptr;
+  uint64_t serial = 0;  // of the frame it lives in
+  Node* parent = nullptr;
+  int64_t last_ns = 0;
+  int64_t covered_ns = 0;
+  std::vector<Node*> nodes;  // one a slot, children of parent
+
+  bool lives_in(const Frame& frame) const { return parent == frame.node && serial == frame.serial; }
+
+  void begin(Tree* own, const std::vector<Name>& names) {
+    const Frame& frame = own->stack.back();
+    if (parent != frame.node) {
+      nodes.clear();
+      for (Name name : names) nodes.push_back(frame.node->child(name));
+    }
+    tree = own;
+    serial = frame.serial;
+    parent = frame.node;
+    covered_ns = frame.covered_ns;
+    last_ns = clock_ns();
+  }
+
+  // Charges the time since the last mark, less what spans and other marks took meanwhile. A mark whose
+  // own chain began before this one's last mark took some that was earlier, hence the zero.
+  void charge(size_t slot, Frame* frame) {
+    const int64_t now = clock_ns();
+    const int64_t taken_ns = frame->covered_ns - covered_ns;
+    const int64_t own_ns = std::max<int64_t>(0, now - last_ns - taken_ns);
+    nodes[slot]->calls += 1;
+    nodes[slot]->total_ns += own_ns;
+    frame->covered_ns += own_ns;
+    covered_ns = frame->covered_ns;
+    last_ns = now;
+  }
+};
+
+// Named slots with a chain for each thread that marks them.
+class Slots {
+ public:
+  explicit Slots(std::vector<Name> names) : names_(std::move(names)) {}
+
+  size_t count() const { return names_.size(); }
+
+  void start(Forest& forest) {
+    Tree* tree = forest.tree();
+    chain_of(tree, forest.epoch())->begin(tree, names_);
+  }
+
+  // The first mark in a span only begins a chain there.
+  void mark(Forest& forest, size_t slot) {
+    Tree* tree = forest.tree();
+    Chain* chain = chain_of(tree, forest.epoch());
+    Frame* frame = &tree->stack.back();
+    if (chain->lives_in(*frame))
+      chain->charge(slot, frame);
+    else
+      chain->begin(tree, names_);
+  }
+
+ private:
+  Chain* chain_of(Tree* tree, uint64_t epoch) {
+    if (epoch_ != epoch) chains_.clear();
+    epoch_ = epoch;
+    for (auto& chain : chains_)
+      if (chain.tree == tree) return &chain;
+    chains_.emplace_back();
+    return &chains_.back();
+  }
+
+  std::vector<Name> names_;
+  std::vector<Chain> chains_;
+  uint64_t epoch_ = 0;  // of the chains
+};
+
+}  // namespace hl::spans
