@@ -1,11 +1,14 @@
 """What a world declares about itself: its parameters, presets, phases and the arrays it fills."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Plan = Mapping[str, Any]
-"""Checked parameters in the form both implementations are built from: name to int, float, str or array."""
+"""Checked parameters in the form both implementations are built from.
+
+Native code is given the numbers, texts and lists of numbers in it; other objects are for the twin alone.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,8 @@ class World:
     """Imports the twin when it is asked for."""
     counters: tuple[str, ...] = ()
     """Mechanics counted over the life of an env, for a record's coverage."""
+    mechanics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Preset to the counters it exists for: under random play each must fire."""
 
     @property
     def default_preset(self) -> str:

@@ -51,4 +51,5 @@ def make_engine(
     """A native batch; `why_not` must have said None."""
     module = _load()
     assert not isinstance(module, ImportError)
-    return module.make(world.name, dict(plan), num_envs, threads, seed, autoreset, profile)
+    plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
+    return module.make(world.name, plain, num_envs, threads, seed, autoreset, profile)

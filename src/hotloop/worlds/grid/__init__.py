@@ -6,7 +6,9 @@ from itertools import chain
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Layout, Plan, Twin, World
-from hotloop.worlds.grid.maps import Cell, bordered, parse_size, read_map
+from hotloop.worlds.grid.flatten import flatten
+from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
+from hotloop.worlds.grid.rules import Rules, read_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +21,16 @@ class Parameters:
         0.04, low=0.0, high=1.0, role="workload", help="Walls of a seeded map, as a share of all its cells."
     )
     map: str = parameter(
-        "", role="workload", help="A text map or its file: # wall, . free, @ spawn; instead of a seeded one."
+        "",
+        role="workload",
+        help="A text map, its file or its name: # wall, . free, @ spawn; else a seeded one.",
     )
+    rules: str = parameter(
+        "toy",
+        role="workload",
+        help="The table of stations, events and rewards: toy, arena, guard or a TOML file.",
+    )
+    teams: int = parameter(0, low=0, high=255, role="workload", help="Teams the agents are dealt into.")
     window: int = parameter(
         11, low=1, high=15, role="workload", help="Side of the square an agent sees; odd."
     )
@@ -42,46 +52,89 @@ class Parameters:
     )
 
 
+COUNTERS = (
+    "move",
+    "move.blocked",
+    "noop",
+    "action.invalid",
+    "vibe",
+    "use",
+    "use.refused",
+    "use.helped",
+    "claim",
+    "attack.hit",
+    "attack.absorbed",
+    "loot",
+    "swap",
+    "event.spawn",
+    "event.drain",
+    "event.clip",
+    "event.team",
+    "area.enter",
+    "area.leave",
+)
+"""What can happen, and is counted."""
+
+
 def plan(parameters: Parameters) -> Plan:
     """Check the parameters together and work out the map."""
+    rules = read_rules(parameters.rules)
     if parameters.window % 2 == 0:
         raise InputError(f"window={parameters.window}: must be odd, so that an agent stands in its middle")
-    cells = read_map(parameters.map) if parameters.map else bordered(*parse_size(parameters.map_size))
+    if parameters.teams > parameters.agents:
+        raise InputError(f"teams={parameters.teams}: more than there are agents ({parameters.agents})")
+    cells = draw_map(parameters, rules)
     height, width = len(cells), len(cells[0])
     walls = 0 if parameters.map else int(height * width * parameters.density)
-    flat = [int(cell) for cell in chain.from_iterable(cells)]
-    room = len(flat) - flat.count(Cell.WALL) - walls
-    if parameters.agents > room:
-        raise InputError(
-            f"agents={parameters.agents}: the map of {height}x{width} has {max(room, 0)} free cells; "
-            "use fewer agents, a larger map or a lower density"
-        )
+    placed = (
+        [] if parameters.map else [rules.kinds.index(k) for k, n in rules.place.items() for _ in range(n)]
+    )
+    flat = list(chain.from_iterable(cells))
+    check_room(parameters, flat.count(Cell.EMPTY) + flat.count(Cell.SPAWN) - walls - len(placed))
     return {
+        "rules": rules,
         "height": height,
         "width": width,
         "agents": parameters.agents,
+        "teams": parameters.teams,
+        "directions": parameters.directions,
         "window": parameters.window,
         "tokens": parameters.tokens,
         "max_steps": parameters.max_steps,
         "walls": walls,
-        "num_actions": num_actions(parameters),
+        "placed": placed,
+        "num_actions": 1 + parameters.directions + rules.vibes,
         "encoder": parameters.encoder,
         "shadow": int(parameters.shadow),
         "map": flat,
+        **flatten(rules),
     }
 
 
-def num_actions(parameters: Parameters) -> int:
-    """Noop and the moves."""
-    return 1 + parameters.directions
+def draw_map(parameters: Parameters, rules: Rules) -> list[list[int]]:
+    """The map as it is before anything is drawn from a seed."""
+    if not parameters.map:
+        return bordered(*parse_size(parameters.map_size))
+    symbols = {rules.first(kind).symbol: Cell.STATION + index for index, kind in enumerate(rules.kinds)}
+    return read_map(
+        parameters.map, {**LEGEND, **{symbol: cell for symbol, cell in symbols.items() if symbol}}
+    )
+
+
+def check_room(parameters: Parameters, room: int) -> None:
+    if parameters.agents > room:
+        raise InputError(
+            f"agents={parameters.agents}: the map has {max(room, 0)} free cells; "
+            "use fewer agents, a larger map or a lower density"
+        )
 
 
 def layout(parameters: Parameters) -> Layout:
     """Name the arrays of one env; grid.h declares the same."""
-    agents = parameters.agents
+    agents, teams = parameters.agents, parameters.teams
     return Layout(
         agents=agents,
-        num_actions=num_actions(parameters),
+        num_actions=1 + parameters.directions + read_rules(parameters.rules).vibes,
         arrays=(
             Array(name="observations", dtype="uint8", shape=(agents, parameters.tokens, 3)),
             Array(name="rewards", dtype="float32", shape=(agents,)),
@@ -90,6 +143,9 @@ def layout(parameters: Parameters) -> Layout:
             Array(name="success", dtype="bool", shape=(agents,)),
             Array(name="episode_length", dtype="int32", shape=()),
             Array(name="episode_return", dtype="float32", shape=(agents,)),
+            Array(name="team_members", dtype="int32", shape=(teams,)),
+            Array(name="team_stations", dtype="int32", shape=(teams,)),
+            Array(name="team_held", dtype="int32", shape=(teams,)),
         ),
     )
 
@@ -104,7 +160,18 @@ world = World(
     name="grid",
     summary="Many agents on one map, token observations, nine timed phases.",
     parameters=Parameters,
-    presets={"toy": {}},
+    presets={
+        "arena": {
+            "rules": "arena",
+            "agents": 24,
+            "teams": 2,
+            "map_size": "27x27",
+            "density": 0.04,
+            "max_steps": 10_000,
+        },
+        "guard": {"rules": "guard", "map": "guard", "agents": 8, "teams": 2, "max_steps": 1_000},
+        "toy": {},
+    },
     phases=(
         "reset",
         "events",
@@ -119,5 +186,18 @@ world = World(
     plan=plan,
     layout=layout,
     twin=twin,
-    counters=("move", "move.blocked", "noop", "action.invalid"),
+    counters=COUNTERS,
+    mechanics={
+        "arena": ("attack.hit", "attack.absorbed", "swap", "loot", "use"),
+        "guard": (
+            "use.helped",
+            "event.clip",
+            "area.enter",
+            "area.leave",
+            "claim",
+            "event.team",
+            "event.spawn",
+        ),
+        "toy": ("move", "move.blocked", "noop"),
+    },
 )

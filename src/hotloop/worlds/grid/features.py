@@ -1,5 +1,6 @@
 """The tokens of the grid world: what each feature means and how to scale its value."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -20,13 +21,28 @@ class Feature(IntEnum):
     AGENT_ID = 11
     TEAM = 12
     FROZEN = 13
+    COOLDOWN = 14
+    USES = 15
+    CLIPPED = 16
+    INVENTORY = 32
+    """The first resource's low byte; its high byte is the next, then the second resource's."""
 
 
-class Tag(IntEnum):
-    """The value of a TAG token: what kind of object it is."""
-
-    AGENT = 0
-    WALL = 1
+KINDS = (
+    "agent",
+    "wall",
+    "charger",
+    "carbon_extractor",
+    "oxygen_extractor",
+    "germanium_extractor",
+    "silicon_extractor",
+    "assembler",
+    "chest",
+    "armoury",
+    "smithy",
+    "beacon",
+)
+"""The value of a TAG token: what kind of object it is. A table's own kinds follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +67,21 @@ FEATURES = {
     Feature.AGENT_ID: FeatureInfo(name="agent_id", normalisation=255.0),
     Feature.TEAM: FeatureInfo(name="team", normalisation=10.0),
     Feature.FROZEN: FeatureInfo(name="agent:frozen", normalisation=255.0),
+    Feature.COOLDOWN: FeatureInfo(name="cooldown_remaining", normalisation=255.0),
+    Feature.USES: FeatureInfo(name="remaining_uses", normalisation=255.0),
+    Feature.CLIPPED: FeatureInfo(name="clipped", normalisation=255.0),
 }
+
+
+def feature_table(resources: Sequence[str]) -> dict[int, FeatureInfo]:
+    """Every feature id of a world that has these resources."""
+    table: dict[int, FeatureInfo] = dict(FEATURES)
+    for index, resource in enumerate(resources):
+        for page, suffix in enumerate(("", ":p1")):
+            info = FeatureInfo(name=f"inv:{resource}{suffix}", normalisation=256.0)
+            table[Feature.INVENTORY + 2 * index + page] = info
+    return table
+
 
 GLOBAL = 0xFE
 """The location of tokens that belong to no cell."""

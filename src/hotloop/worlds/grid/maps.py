@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import IntEnum
+from importlib import resources as package_files
 from pathlib import Path
 
 from hotloop.core.errors import InputError
@@ -15,9 +16,12 @@ class Cell(IntEnum):
     EMPTY = 0
     WALL = 1
     SPAWN = 2
+    STATION = 3
+    """The first kind of station; the others follow."""
 
 
 LEGEND = {".": Cell.EMPTY, " ": Cell.EMPTY, "#": Cell.WALL, "@": Cell.SPAWN}
+"""What characters mean in every map; a table's stations add their symbols."""
 
 
 def parse_size(size: str) -> tuple[int, int]:
@@ -31,23 +35,27 @@ def parse_size(size: str) -> tuple[int, int]:
     return height, width
 
 
-def bordered(height: int, width: int) -> list[list[Cell]]:
+def bordered(height: int, width: int) -> list[list[int]]:
     """An empty map with a wall around it."""
-    inside = [Cell.WALL, *[Cell.EMPTY] * (width - 2), Cell.WALL]
+    inside: list[int] = [Cell.WALL, *[Cell.EMPTY] * (width - 2), Cell.WALL]
     return [[Cell.WALL] * width, *(list(inside) for _ in range(height - 2)), [Cell.WALL] * width]
 
 
-def read_map(text_or_path: str) -> list[list[Cell]]:
-    """Read a text map, given as text of several lines or as the path of a file."""
-    if "\n" in text_or_path:
-        return parse_map(text_or_path)
+def read_map(text_or_name: str, legend: Mapping[str, int]) -> list[list[int]]:
+    """Read a map given as text of several lines, by the name of a built-in one, or as a file's path."""
+    if "\n" in text_or_name:
+        return parse_map(text_or_name, legend)
+    shipped = package_files.files("hotloop.worlds.grid") / "tables" / f"{text_or_name}.txt"
     try:
-        return parse_map(Path(text_or_path).read_text(encoding="utf-8"))
+        text = shipped.read_text() if shipped.is_file() else Path(text_or_name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"map={text_or_path}: cannot be read as a text file ({error})") from error
+        raise InputError(
+            f"map={text_or_name}: neither built in nor a readable text file ({error})"
+        ) from error
+    return parse_map(text, legend)
 
 
-def parse_map(text: str, legend: Mapping[str, Cell] = LEGEND) -> list[list[Cell]]:
+def parse_map(text: str, legend: Mapping[str, int]) -> list[list[int]]:
     """Turn text into cells; every line must be as long as the first, every character in the legend."""
     lines = text.strip("\n").split("\n")
     width = len(lines[0])
@@ -64,4 +72,7 @@ def parse_map(text: str, legend: Mapping[str, Cell] = LEGEND) -> list[list[Cell]
                 raise InputError(
                     f"map line {number}, column {column}: unknown character {character!r}; known: {known}"
                 )
-    return [[legend[character] for character in line] for line in lines]
+    cells = [[legend[character] for character in line] for line in lines]
+    if not any(Cell.SPAWN in row for row in cells):
+        raise InputError("the map has no spawn cell: mark at least one with @")
+    return cells
