@@ -23,12 +23,12 @@ class Parameters:
     map: str = parameter(
         "",
         role="workload",
-        help="A text map, its file or its name: # wall, . free, @ spawn; else a seeded one.",
+        help="A text map, its file or its name: # wall, . free, @ spawn; else seeded.",
     )
     rules: str = parameter(
         "toy",
         role="workload",
-        help="The table of stations, events and rewards: toy, arena, guard or a TOML file.",
+        help="Table of stations, events, rewards: toy, arena, guard or a TOML file.",
     )
     teams: int = parameter(0, low=0, high=255, role="workload", help="Teams the agents are dealt into.")
     window: int = parameter(
@@ -86,9 +86,8 @@ def plan(parameters: Parameters) -> Plan:
     cells = draw_map(parameters, rules)
     height, width = len(cells), len(cells[0])
     walls = 0 if parameters.map else int(height * width * parameters.density)
-    placed = (
-        [] if parameters.map else [rules.kinds.index(k) for k, n in rules.place.items() for _ in range(n)]
-    )
+    drawn = {} if parameters.map else rules.place
+    placed = [rules.kinds.index(kind) for kind, count in drawn.items() for _ in range(count)]
     flat = list(chain.from_iterable(cells))
     check_room(parameters, flat.count(Cell.EMPTY) + flat.count(Cell.SPAWN) - walls - len(placed))
     return {
@@ -115,10 +114,9 @@ def draw_map(parameters: Parameters, rules: Rules) -> list[list[int]]:
     """The map as it is before anything is drawn from a seed."""
     if not parameters.map:
         return bordered(*parse_size(parameters.map_size))
-    symbols = {rules.first(kind).symbol: Cell.STATION + index for index, kind in enumerate(rules.kinds)}
-    return read_map(
-        parameters.map, {**LEGEND, **{symbol: cell for symbol, cell in symbols.items() if symbol}}
-    )
+    symbols = [rules.first(kind).symbol for kind in rules.kinds]
+    stations = {symbol: Cell.STATION + index for index, symbol in enumerate(symbols) if symbol}
+    return read_map(parameters.map, {**LEGEND, **stations})
 
 
 def check_room(parameters: Parameters, room: int) -> None:

@@ -75,7 +75,7 @@ FEATURES = {
 
 def feature_table(resources: Sequence[str]) -> dict[int, FeatureInfo]:
     """Every feature id of a world that has these resources."""
-    table: dict[int, FeatureInfo] = dict(FEATURES)
+    table = {int(feature): info for feature, info in FEATURES.items()}
     for index, resource in enumerate(resources):
         for page, suffix in enumerate(("", ":p1")):
             info = FeatureInfo(name=f"inv:{resource}{suffix}", normalisation=256.0)

@@ -63,14 +63,12 @@ def parse_map(text: str, legend: Mapping[str, int]) -> list[list[int]]:
         raise InputError(f"map of {len(lines)}x{width}: height and width must be from 1 to {MAX_SIDE}")
     for number, line in enumerate(lines, 1):
         if len(line) != width:
-            raise InputError(
-                f"map line {number} has {len(line)} characters, line 1 has {width}: make them equal"
-            )
+            raise InputError(f"map line {number} has {len(line)} characters, line 1 has {width}: make it so")
         for column, character in enumerate(line, 1):
             if character not in legend:
-                known = " ".join(repr(c) for c in legend)
+                where = f"map line {number}, column {column}"
                 raise InputError(
-                    f"map line {number}, column {column}: unknown character {character!r}; known: {known}"
+                    f"{where}: unknown character {character!r}; known: {' '.join(map(repr, legend))}"
                 )
     cells = [[legend[character] for character in line] for line in lines]
     if not any(Cell.SPAWN in row for row in cells):

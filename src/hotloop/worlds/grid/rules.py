@@ -155,9 +155,7 @@ def read_rules(name_or_path: str) -> Rules:
         text = shipped.read_text() if shipped.is_file() else Path(name_or_path).read_text(encoding="utf-8")
         return check(parse(tomllib.loads(text)))
     except OSError as error:
-        raise InputError(
-            f"rules={name_or_path}: neither a shipped table nor a readable file ({error})"
-        ) from None
+        raise InputError(f"rules={name_or_path}: neither shipped nor a readable file ({error})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"rules={name_or_path}: not a TOML table ({error})") from None
 
@@ -237,19 +235,17 @@ def _check_station(rules: Rules, row: Recipe) -> None:
     given |= {row.area.resource for row in rules.stations if row.area and row.area.amount > 0}
     for name, amount in row.takes.items():
         if name not in given:
-            raise InputError(
-                f"station {row.kind} takes {name}, which nothing gives: nobody can meet this recipe"
-            )
+            raise InputError(f"station {row.kind} takes {name}, which nothing gives: nobody can meet it")
         if amount > rules.cap(name):
             raise InputError(
                 f"station {row.kind} takes {amount} {name}, but an agent holds at most {rules.cap(name)}: "
-                "nobody can meet this recipe"
+                "nobody can meet it"
             )
     if row.vibe >= max(rules.vibes, 1):
         raise InputError(f"station {row.kind} asks for vibe {row.vibe}, but there are {rules.vibes}")
     if not 0 <= row.neighbours <= 7:
         raise InputError(
-            f"station {row.kind}: {row.neighbours} neighbours, but 0 to 7 have room beside its user"
+            f"station {row.kind}: {row.neighbours} neighbours, but 0 to 7 have room beside a user"
         )
 
 

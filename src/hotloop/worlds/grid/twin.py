@@ -296,24 +296,14 @@ class Grid:
     def digest(self) -> int:
         words = [self.episode_seed, self.tick, *self.wall_words, *self.held, *self.spawned]
         for a in self.agents:
-            places = (
-                a.row,
-                a.col,
-                a.spawn_row,
-                a.spawn_col,
-                a.came_row,
-                a.came_col,
-                a.last_action,
-                a.last_reward,
-            )
-            words.append(int.from_bytes(bytes(places), "little"))
+            places = (a.row, a.col, a.spawn_row, a.spawn_col, a.came_row, a.came_col)
+            words.append(int.from_bytes(bytes((*places, a.last_action, a.last_reward)), "little"))
             words.append(a.team | a.group << 8 | a.vibe << 16 | a.inside << 24 | a.frozen << 32)
             words.append(int(np.float32(a.total).view(np.uint32)))
             words += a.inventory + a.counted + a.stats
         for s in self.stations:
-            words.append(
-                s.kind | s.row << 8 | s.col << 16 | s.team << 24 | s.cooldown << 32 | s.clipped << 48
-            )
+            words.append(int.from_bytes(bytes((s.kind, s.row, s.col, s.team)), "little"))
+            words.append(s.cooldown | s.clipped << 32)
             words += [s.uses, *s.inventory]
         return mix(*words)
 
@@ -337,5 +327,5 @@ class Grid:
         self.stations = [Station(**station) for station in state["stations"]]
         self.objects = dict.fromkeys(map(tuple, state["walls"]), WALL)
         self.wall_words = self.pack_walls()
-        for index, thing in enumerate([*self.agents, *self.stations]):
-            self.objects[thing.row, thing.col] = index
+        things: list[Agent | Station] = [*self.agents, *self.stations]
+        self.objects |= {(thing.row, thing.col): index for index, thing in enumerate(things)}
