@@ -220,5 +220,4 @@ def test_an_environment_variable_gives_the_value_it_stands_for(environment, valu
 )
 def test_an_environment_variable_that_does_not_fit_is_refused(environment, message):
     with pytest.raises(InputError, match=message):
-        for info in describe(FromEnvironment):
-            info.from_environment(environment)
+        [info.from_environment(environment) for info in describe(FromEnvironment)]
