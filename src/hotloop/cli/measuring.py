@@ -1,6 +1,6 @@
 """What bench and profile have in common: targets measured one after another, each record kept and shown."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from hotloop.lab.progress import Progress
 
 Experiment = Callable[[str, "Progress"], "Record"]
-
-
-def check(targets: Sequence[str], given: Mapping[str, object]) -> None:
-    """Refuse what cannot be built before the first target is measured, not after."""
-    from hotloop.envs.targets import make
-
-    for target in targets:
-        make(target, **given).close()
 
 
 def measure(
