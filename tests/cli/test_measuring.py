@@ -33,5 +33,5 @@ def test_an_interrupted_run_is_kept_and_is_the_last() -> None:
 
 def test_the_gravest_exit_code_wins(capsys: pytest.CaptureFixture[str]) -> None:
     records = [replace(BENCH, exit_code=code) for code in (0, 1, 130)]
-    assert tell(records, lambda: "view", as_json=False, as_list=True) == ExitCode.INTERRUPTED
+    assert tell(records, "view", as_json=False, as_list=True) == ExitCode.INTERRUPTED
     assert capsys.readouterr().out == "view\n"

@@ -1,3 +1,5 @@
+from itertools import cycle
+
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
@@ -22,7 +24,7 @@ def totals(record: Record) -> dict[str, int]:
     return {phase.path: phase.total_ns for phase in record.phases}
 
 
-@pytest.mark.parametrize("impl", ["native", "reference"])
+@pytest.mark.parametrize("impl", ["auto", "reference"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_phases_add_up(impl: str, threads: int) -> None:
     record = profile("grid/toy", SMALL | {"impl": impl, "threads": threads}, STEPS)
@@ -49,11 +51,23 @@ def test_throughput_is_that_of_the_clean_passes() -> None:
     assert record.values["env_steps_per_s"] == pytest.approx(speeds)
 
 
-def test_what_the_instrument_cost_has_an_interval() -> None:
+def test_the_warmup_is_in_no_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WARMUP", 100 * STEPS)
+    assert totals(profile("grid/toy", SMALL, STEPS))[PYTHON] > 0
+
+
+def test_what_the_instrument_cost_is_its_time_over_the_clean_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, spread = module.play, cycle([0, 1, 2])
+
+    def pretend(batch: Batch, actions: list[Actions], calls: int) -> int:
+        real(batch, actions, calls)
+        return 1_100 + next(spread) if batch.spec.settings.profile else 1_000
+
+    monkeypatch.setattr(module, "play", pretend)
     overhead = profile("grid/toy", SMALL, STEPS).overhead
     assert overhead is not None
-    assert overhead.ci95 is not None
-    assert overhead.ci95[0] <= overhead.ratio <= overhead.ci95[1]
+    assert overhead.ratio == pytest.approx(1.101)
+    assert overhead.ci95 == pytest.approx((1.1, 1.102))
 
 
 def test_pairs_alternate_in_order_and_both_sides_play_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ def test_a_bench_is_one_row_a_target_with_interval_and_spread() -> None:
     drawn = draw_bench([BENCH, bench_with([1.0, 2.0, 1.0])])
     rows = [" ".join(line.split()) for line in text(drawn).splitlines() if line.startswith(" grid/toy")]
     assert rows == [
-        "grid/toy native 8.00 M [7.80 M, 8.20 M] 1.9% excellent 4.00 M",
-        "grid/toy native 2.00 no interval 43.3% unstable 1.00",
+        "grid/toy native 8.00 M [7.80 M, 8.20 M] 1.9% excellent, MAD 1.2% 4.00 M",
+        "grid/toy native 2.00 no interval 43.3% unstable, MAD 0.0% 1.00",
     ]
 
 

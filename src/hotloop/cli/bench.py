@@ -94,4 +94,4 @@ def run(target: str, given: dict[str, object], rounds: "Rounds", output: Path, *
         return save(record_path(output, record), record.to_json())
 
     records = measure(targets_of(target), experiment, keep)
-    return tell(records, lambda: draw_bench(records), as_json=as_json, as_list=names_world(target))
+    return tell(records, draw_bench(records), as_json=as_json, as_list=names_world(target))

@@ -31,9 +31,7 @@ def measure(
     return records
 
 
-def tell(
-    records: "Sequence[Record]", view: "Callable[[], RenderableType]", *, as_json: bool, as_list: bool
-) -> int:
+def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, as_list: bool) -> int:
     """Print the records, or draw them; returns the exit code of the gravest."""
     from hotloop.report.terminal import draw_notices
 
@@ -41,6 +39,6 @@ def tell(
         texts = [record.to_json() for record in records]
         emit(f"[{','.join(texts)}]\n" if as_list else texts[0])
     else:
-        show(view())
+        show(view)
     remark(draw_notices(records))
     return worst(ExitCode(record.exit_code) for record in records)

@@ -68,4 +68,4 @@ def run(target: str, given: dict[str, object], steps: int | None, *, as_json: bo
 
     records = measure(targets_of(target), experiment, keep)
     view = Group(*map(terminal.draw_profile, records))
-    return tell(records, lambda: view, as_json=as_json, as_list=names_world(target))
+    return tell(records, view, as_json=as_json, as_list=names_world(target))
