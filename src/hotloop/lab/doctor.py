@@ -35,13 +35,11 @@ class Check:
 
 def examine(facts: Facts) -> list[Check]:
     """Make every check."""
-    return [grade(check, facts) for check in CHECKS]
+    return [check(name, *judged(facts), remedy) for name, (judged, remedy) in CHECKS.items()]
 
 
-def grade(check: Callable[[Facts], Finding], facts: Facts) -> Check:
-    state, found = check(facts)
-    name = check.__name__.replace("_", " ")
-    return Check(name=name, state=state, found=found, remedy="" if state == "ok" else CHECKS[check])
+def check(name: str, state: State, found: str, remedy: str) -> Check:
+    return Check(name=name, state=state, found=found, remedy="" if state == "ok" else remedy)
 
 
 def is_fit(checks: list[Check]) -> bool:
@@ -160,17 +158,17 @@ def py_spy(facts: Facts) -> Finding:
     return ("warn", "may not look into processes") if facts["may_trace"] is False else ("ok", facts["py_spy"])
 
 
-CHECKS: dict[Callable[[Facts], Finding], str] = {
-    cores: "give the measurement a core of its own",
-    load: "stop other work and wait a minute",
-    steal: "measure on a machine of its own, or trust interleaved comparisons only",
-    governor: "sudo cpupower frequency-set -g performance",
-    clock_source: "boot with clocksource=tsc where the machine allows it",
-    timer: "use a machine whose clock is read without a system call",
-    compiler: "install a C++20 compiler such as g++ 12",
-    native_module: "install hotloop again where there is a compiler",
-    torch: "pip install 'hotloop[train]'; only training needs it",
-    gpu: "",
-    py_spy: "pip install 'hotloop[profile]'; a container also needs --cap-add SYS_PTRACE",
+CHECKS: dict[str, tuple[Callable[[Facts], Finding], str]] = {
+    "cores": (cores, "give the measurement a core of its own"),
+    "load": (load, "stop other work and wait a minute"),
+    "steal": (steal, "measure on a machine of its own, or trust interleaved comparisons only"),
+    "governor": (governor, "sudo cpupower frequency-set -g performance"),
+    "clock source": (clock_source, "boot with clocksource=tsc where the machine allows it"),
+    "timer": (timer, "use a machine whose clock is read without a system call"),
+    "compiler": (compiler, "install a C++20 compiler such as g++ 12"),
+    "native module": (native_module, "install hotloop again where there is a compiler"),
+    "torch": (torch, "pip install 'hotloop[train]'; only training needs it"),
+    "GPU": (gpu, ""),
+    "py-spy": (py_spy, "pip install 'hotloop[profile]'; a container also needs --cap-add SYS_PTRACE"),
 }
-"""Every check, and what to do where it is not ok."""
+"""Every check by name, and what to do where it is not ok."""

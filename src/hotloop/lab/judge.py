@@ -42,7 +42,7 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
     values = record.values.get(HEADLINE, ())
     if record.partial:
         yield notice(Code.PARTIAL, done=len(values), planned=record.method.rounds)
-    if len(values) < FEWEST:
+    elif len(values) < FEWEST:
         yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
     if not values:
         return
@@ -59,12 +59,11 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
 def phase_notices(record: Record) -> Iterator[Notice]:
     """Whether the phases add up and the instrument was light."""
     step = next((phase for phase in record.phases if phase.path == STEP), None)
-    if step and record.unaccounted_ns is not None:
-        share = record.unaccounted_ns / step.total_ns
-        if abs(share) > UNACCOUNTED_SHARE:
-            yield notice(Code.UNACCOUNTED, share=share)
+    unaccounted = (record.unaccounted_ns or 0) / step.total_ns if step else 0.0
     if step and record.method.threads > 1:
         yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
+    elif abs(unaccounted) > UNACCOUNTED_SHARE:
+        yield notice(Code.UNACCOUNTED, share=unaccounted)
     if record.overhead and record.overhead.ratio > 1 + OVERHEAD_SHARE:
         yield notice(Code.OVERHEAD, cost=record.overhead.ratio - 1)
 

@@ -12,7 +12,7 @@ from hotloop.core.record import Record
 from hotloop.report.breakdown import Line, break_down
 from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
 from hotloop.report.units import percent, ratio_interval, speed, speed_interval
-from hotloop.stats.summary import label
+from hotloop.stats.summary import label, summarise
 
 BAR_CELLS = 24
 SPREAD_STYLES = {"excellent": "green", "good": "green", "fair": "yellow", "unstable": "bold red"}
@@ -33,12 +33,19 @@ def speeds(record: Record) -> Sequence[RenderableType]:
     agent, env = record.metrics.get("agent_steps_per_s"), record.metrics.get("env_steps_per_s")
     if agent is None or env is None:
         return ("no rounds",)
-    return Text(speed(agent.median), "bold"), speed_interval(agent.ci95), spread(env.cv), speed(env.median)
+    return Text(speed(agent.median), "bold"), speed_interval(agent.ci95), spread(record), speed(env.median)
 
 
-def spread(cv: float | None) -> Text:
-    word = label(cv)
-    return Text(word if cv is None else f"{percent(cv)} {word}", SPREAD_STYLES.get(word, ""))
+def spread(record: Record) -> Text:
+    """How much the rounds varied, by standard deviation and, robustly, by the median deviation."""
+    rounds = summarise(record.values["env_steps_per_s"])
+    word = label(rounds.cv)
+    shown = (
+        word
+        if rounds.cv is None
+        else f"{percent(rounds.cv)} {word}, MAD {percent(rounds.mad / rounds.median)}"
+    )
+    return Text(shown, SPREAD_STYLES.get(word, ""))
 
 
 def ran_as(record: Record) -> Text:
@@ -90,7 +97,7 @@ def clean_facts(record: Record) -> RenderableType:
     metric = record.metrics.get("agent_steps_per_s")
     if metric:
         words = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
-        table.add_row("speed", Text.assemble(words, spread(metric.cv), " (clean passes)"))
+        table.add_row("speed", Text.assemble(words, spread(record), " (clean passes)"))
     if record.overhead:
         cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
         table.add_row("instrument", f"takes {cost} times as long as the clean passes")
