@@ -51,10 +51,17 @@ def test_a_cold_first_round_is_named() -> None:
         ({"load": 2.1}, "busy-machine"),
         ({"steal_share": 0.02}, "stolen-time"),
         ({"limits": {"cpus": 0.5}}, "cpu-limit"),
+        ({"governor": "powersave"}, "governor"),
+        ({"clocksource": "hpet"}, "slow-clock"),
     ],
 )
 def test_a_machine_that_is_not_quiet_is_named(facts: dict[str, object], code: str) -> None:
     assert codes(bench_with(STEADY, machine=MACHINE | facts)) == [code]
+
+
+def test_steps_that_left_the_fast_path_are_named() -> None:
+    mixed = replace(BENCH.path, ran={"native": 0.75, "reference": 0.25})
+    assert codes(replace(BENCH, path=mixed)) == ["path-mixed"]
 
 
 def test_uncommitted_code_is_named() -> None:

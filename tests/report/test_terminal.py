@@ -37,6 +37,17 @@ def test_a_bench_names_its_machine_commit_path_and_method() -> None:
         assert fact in drawn
 
 
+def test_each_of_several_targets_has_its_path() -> None:
+    other = replace(BENCH, target=replace(BENCH.target, name="grid/arena"))
+    drawn = text(draw_bench([BENCH, other]))
+    for target in ("grid/toy", "grid/arena"):
+        assert f"{target}: native 100.0%" in drawn
+
+
+def test_one_round_has_no_spread() -> None:
+    assert "one round" in row(draw_bench([bench_with([4.0])]), "grid/toy")
+
+
 def test_falling_back_is_said_in_the_headline() -> None:
     fell_back = replace(BENCH, target=replace(BENCH.target, impl="reference"))
     assert "reference (fell back)" in row(draw_bench([fell_back]), "grid/toy")

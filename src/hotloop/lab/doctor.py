@@ -14,12 +14,11 @@ from typing import Any, Literal
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import machine
 from hotloop.envs import native
+from hotloop.lab.judge import BUSY_LOAD, CLOCKS, GOVERNORS, STEAL_SHARE
 
 State = Literal["ok", "warn", "bad"]
 Facts = Mapping[str, Any]
 Finding = tuple[State, str]
-
-FAST_CLOCKS = ("tsc", "arch_sys_counter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,24 +107,24 @@ def load(facts: Facts) -> Finding:
     if facts["load"] is None:
         return "ok", "unknown on this system"
     usable = facts["usable_cores"] or 1
-    return less_is_better(facts["load"] / usable, warn=0.5, bad=1.0), f"{facts['load']:.1f} on {usable} cores"
+    state = less_is_better(facts["load"] / usable, warn=BUSY_LOAD, bad=1.0)
+    return state, f"{facts['load']:.1f} on {usable} cores"
 
 
 def steal(facts: Facts) -> Finding:
     share = facts["steal_share"] or 0.0
-    return less_is_better(
-        share, warn=0.01, bad=0.10
-    ), f"{share:.1%} of the time since boot went to other machines"
+    state = less_is_better(share, warn=STEAL_SHARE, bad=0.10)
+    return state, f"{share:.1%} of the time since boot went to other machines"
 
 
 def governor(facts: Facts) -> Finding:
     found = facts["governor"]
-    return "ok" if found in (None, "performance") else "warn", found or "not visible, the host decides"
+    return "ok" if found in GOVERNORS else "warn", found or "not visible, the host decides"
 
 
 def clock_source(facts: Facts) -> Finding:
     found = facts["clocksource"]
-    return "ok" if found in (None, *FAST_CLOCKS) else "warn", found or "unknown on this system"
+    return "ok" if found in CLOCKS else "warn", found or "unknown on this system"
 
 
 def timer(facts: Facts) -> Finding:
@@ -138,9 +137,9 @@ def compiler(facts: Facts) -> Finding:
 
 def native_module(facts: Facts) -> Finding:
     build = facts["native"]
-    return (
-        ("ok", f"{build['compiler']}, {build['flags']}") if build else ("warn", "not built: only twins run")
-    )
+    if build is None:
+        return "warn", "not built: only twins run"
+    return "ok", f"{build['compiler']}, {build['flags']}"
 
 
 def torch(facts: Facts) -> Finding:

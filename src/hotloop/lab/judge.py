@@ -18,6 +18,10 @@ BUSY_LOAD = 0.5
 """Load for each core before the run from which the machine is called busy."""
 
 STEAL_SHARE = 0.01
+GOVERNORS = (None, "performance")
+CLOCKS = (None, "tsc", "arch_sys_counter")
+"""What is fit to measure with; None is a machine that does not say."""
+
 UNACCOUNTED_SHARE = 0.05
 OVERHEAD_SHARE = 0.05
 
@@ -38,7 +42,9 @@ def exit_code(record: Record) -> ExitCode:
 
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
-    """Whether the rounds are enough, steady and alike."""
+    """Whether the rounds are enough, steady and alike, and all of one path."""
+    if len(record.path.ran) > 1:
+        yield notice(Code.PATH_MIXED, share=record.path.ran.get("native", 0.0), requested="native")
     values = record.values.get(HEADLINE, ())
     if record.partial:
         yield notice(Code.PARTIAL, done=len(values), planned=record.method.rounds)
@@ -77,6 +83,10 @@ def machine_notices(record: Record) -> Iterator[Notice]:
     steal = machine.get("steal_share")
     if steal is not None and steal > STEAL_SHARE:
         yield notice(Code.STOLEN_TIME, share=steal)
+    if machine.get("governor") not in GOVERNORS:
+        yield notice(Code.GOVERNOR, governor=machine["governor"])
+    if machine.get("clocksource") not in CLOCKS:
+        yield notice(Code.SLOW_CLOCK, clocksource=machine["clocksource"])
     cpus = machine["limits"]["cpus"]
     if cpus is not None and record.method.threads > cpus:
         yield notice(Code.CPU_LIMIT, cpus=cpus, threads=record.method.threads)

@@ -19,13 +19,13 @@ SPREAD_STYLES = {"excellent": "green", "good": "green", "fair": "yellow", "unsta
 
 
 def draw_bench(records: Sequence[Record]) -> RenderableType:
-    """One row a target, then the facts about the last of them."""
+    """One row a target, then the facts that stand beside them."""
     table = plain_table("target", "impl")
     for heading in ("agent-steps/s", "95% interval", "spread", "env-steps/s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for record in records:
         table.add_row(record.target.name, ran_as(record), *speeds(record))
-    return Group(table, facts(records[-1]))
+    return Group(table, facts(records))
 
 
 def speeds(record: Record) -> Sequence[RenderableType]:
@@ -39,13 +39,11 @@ def speeds(record: Record) -> Sequence[RenderableType]:
 def spread(record: Record) -> Text:
     """How much the rounds varied, by standard deviation and, robustly, by the median deviation."""
     rounds = summarise(record.values["env_steps_per_s"])
+    if rounds.cv is None:
+        return Text("one round")
     word = label(rounds.cv)
-    shown = (
-        word
-        if rounds.cv is None
-        else f"{percent(rounds.cv)} {word}, MAD {percent(rounds.mad / rounds.median)}"
-    )
-    return Text(shown, SPREAD_STYLES.get(word, ""))
+    shown = f"{percent(rounds.cv)} {word}, MAD {percent(rounds.mad / rounds.median)}"
+    return Text(shown, SPREAD_STYLES[word])
 
 
 def ran_as(record: Record) -> Text:
@@ -57,7 +55,7 @@ def ran_as(record: Record) -> Text:
 def draw_profile(record: Record) -> RenderableType:
     """Where the time went, the speed without the instrument, and what the instrument cost."""
     title = Text.assemble((record.target.name, "bold"), "  ", ran_as(record), "  ", size_line(record))
-    return Group(title, phase_table(record), clean_facts(record), facts(record))
+    return Group(title, phase_table(record), clean_facts(record), facts([record]))
 
 
 def phase_table(record: Record) -> RenderableType:
@@ -104,12 +102,16 @@ def clean_facts(record: Record) -> RenderableType:
     return table
 
 
-def facts(record: Record) -> RenderableType:
+def facts(records: Sequence[Record]) -> RenderableType:
+    """What holds for all of them, as the last one has it, and the path of each."""
+    last = records[-1]
     table = fact_table()
-    table.add_row("machine", machine_line(record.machine))
-    table.add_row("commit", code_line(record.code))
-    table.add_row("path", path_line(record))
-    table.add_row("method", method_line(record))
+    table.add_row("machine", machine_line(last.machine))
+    table.add_row("commit", code_line(last.code))
+    table.add_row("method", method_line(last))
+    for record in records:
+        target = f"{record.target.name}: " if len(records) > 1 else ""
+        table.add_row("path", target + path_line(record))
     return table
 
 
