@@ -61,7 +61,7 @@ def main() -> None:
     sizes = [values[name] for name in ("rss_grown_bytes", "observation_bytes", "beyond_bytes")]
     per_world = f"{values['beyond_bytes'] / values['worlds'] / 1024:.1f} KiB"
     row = [str(values["worlds"]), *[f"{size / 2**20:.1f} MiB" for size in sizes], per_world]
-    output.publish("memory", output.table(HEADER, [row]), values, arguments.output)
+    output.publish("memory", output.table(HEADER, [row]), values, arguments)
 
 
 if __name__ == "__main__":

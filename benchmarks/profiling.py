@@ -53,7 +53,7 @@ def main() -> None:
         f"Time without / without (noise): {output.ratio_text(noise, 3)}. {output.resolution(noise)}",
     ]
     text = "\n\n".join([drawn, *lines])
-    output.publish("profiling", text, {"sides": values, "cost": cost, "noise": noise}, arguments.output)
+    output.publish("profiling", text, {"sides": values, "cost": cost, "noise": noise}, arguments)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def main() -> None:
     drawn = output.table(HEADER, [row(int(name), one) for name, one in values.items()])
     cost = f"Cost of an agent-step, {largest} agents / {smallest} agents: {output.ratio_text(growth)}."
     text = "\n\n".join([drawn, cost, output.resolution(growth)])
-    output.publish("scaling", text, {"sides": values, "largest_over_smallest": growth}, arguments.output)
+    output.publish("scaling", text, {"sides": values, "largest_over_smallest": growth}, arguments)
 
 
 if __name__ == "__main__":

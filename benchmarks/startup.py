@@ -77,7 +77,7 @@ def main() -> None:
     text = output.table(
         ["what", "median", "over the rounds", "CV"], [row(name, ns) for name, ns in sums.items()]
     )
-    output.publish("startup", text, {"ns": values, "summaries": sums}, arguments.output)
+    output.publish("startup", text, {"ns": values, "summaries": sums}, arguments)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ THREADS, PROCESSES = "one process, two threads", "two processes, one thread each
 
 def worker(name: str, *, worlds: int, threads: int, cores: list[int]) -> ProcessSide:
     settings = {
-        "agents": AGENTS,
+        "target": "grid/toy",
+        "parameters": {"agents": AGENTS},
         "worlds": worlds,
         "threads": threads,
         "cores": cores,
@@ -73,7 +74,7 @@ def main() -> None:
     arguments = output.parser(__doc__).parse_args()
     calls = QUICK_CALLS if arguments.quick else CALLS
     cases = {worlds: measure(worlds, rounds=output.rounds_of(arguments), calls=calls) for worlds in BATCHES}
-    output.publish("threads", page(cases), {"cases": cases}, arguments.output)
+    output.publish("threads", page(cases), {"cases": cases}, arguments)
 
 
 if __name__ == "__main__":

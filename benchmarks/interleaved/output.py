@@ -118,12 +118,14 @@ def _millions(rate: float) -> str:
     return f"{rate / 1e6:.3f} M"
 
 
-def publish(name: str, text: str, values: Mapping[str, object], folder: Path) -> None:
+def publish(name: str, text: str, values: Mapping[str, object], arguments: argparse.Namespace) -> None:
     """Print the text under its machine and commit; write it, and the values, to new files."""
-    made, built = utc_now(), native.build()
+    made, built, folder = utc_now(), native.build(), arguments.output
     origin = {
         "benchmark": name,
         "created": made.isoformat(),
+        "quick": arguments.quick,
+        "text": text,
         "machine": machine(),
         "code": code(asdict(built) if built else None, BENCHMARKS),
     }

@@ -1,4 +1,4 @@
-"""grid/toy in a worker process: a batch of worlds."""
+"""One of our targets in a worker process: a batch of worlds."""
 
 import hotloop
 from hotloop.core.code import version
@@ -9,11 +9,11 @@ from interleaved.worker import serve, settings
 def main() -> None:
     given = settings()
     batch = hotloop.make(
-        "grid/toy",
+        given["target"],
         num_envs=given["worlds"],
         impl="native",
         threads=given["threads"],
-        agents=given["agents"],
+        **given["parameters"],
     )
     stepper = stepper_of(batch)
     stepper.warm_up(given["warmup_calls"])
