@@ -1,0 +1,105 @@
+"""Every command and every Python block of README and docs is run as it stands, in an empty folder.
+
+A block's first word is its language. ```bash is run, line by line; ```python is executed, the blocks of a
+page one after another; ```toml NAME and ```text NAME are first written to a file of that name. ```bash notest
+is not run, and UNTESTED says why.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.pages import PAGES, ROOT, Block, blocks, name_of
+
+from hotloop.core.errors import ExitCode
+from hotloop.envs import native
+
+UNTESTED = {
+    "git clone": "needs a network, and the address of the repository",
+    "pip install": "needs a network; tests/tooling/test_packaging.py installs the package",
+    "./hotloop worlds": "sets up a fresh clone there; tests/tooling/test_setup.py does",
+    "./hotloop bench orchard": "builds a world first; tests/cli/test_new.py does, and tests it",
+    "./check": "runs this test",
+    "./.venv/bin/python benchmarks/": "takes minutes, and a quiet machine",
+    "./.venv/bin/python tools/figures.py": "changes the docs; test_figures.py runs it elsewhere",
+    "./.venv/bin/python tests/worlds/record_golden.py": "the world it names is an example",
+}
+"""Beginnings of commands that no test here runs, and why."""
+
+VERDICTS = {ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.CANNOT_TELL}
+"""What a command may say on a machine that is busy with tests."""
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with our script, what `hotloop new` takes for a checkout, and the files a page writes out."""
+    for made in ("src/hotloop/worlds", "native/engine"):
+        (tmp_path / made).mkdir(parents=True)
+    (tmp_path / "CMakeLists.txt").touch()
+    (tmp_path / "hotloop").symlink_to(ROOT / "hotloop")
+    for block in blocks(page):
+        if block.language in ("toml", "text") and block.word:
+            (tmp_path / block.word).write_text(block.text)
+    for variable in [name for name in os.environ if name.startswith("HOTLOOP_OBS")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def untested(page: Path) -> Iterator[str]:
+    for block in blocks(page):
+        if block.word == "notest":
+            yield from block.commands
+
+
+def run_command(command: str, folder: Path) -> None:
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode in VERDICTS, f"{command}\n{done.stdout}{done.stderr}"
+    assert "Traceback" not in done.stderr
+
+
+def run_python(block: Block, namespace: dict[str, object]) -> None:
+    exec(compile(block.text, block.text.strip().partition("\n")[0], "exec"), namespace)
+
+
+@pytest.mark.slow
+@every_page
+def test_every_command_does_what_it_should_and_python_finds_what_it_left(page: Path, folder: Path) -> None:
+    namespace: dict[str, object] = {}
+    for block in blocks(page):
+        if block.language == "python":
+            run_python(block, namespace)
+        for command in block.commands if block.language == "bash" and not block.word else ():
+            run_command(command, folder)
+
+
+@pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
+@every_page
+def test_every_python_block_runs_by_itself(page: Path, folder: Path) -> None:
+    namespace: dict[str, object] = {}
+    for block in blocks(page):
+        if block.language == "python":
+            run_python(block, namespace)
+
+
+@every_page
+def test_a_command_that_is_not_run_has_its_reason(page: Path) -> None:
+    for command in untested(page):
+        assert command.startswith(tuple(UNTESTED)), command
+
+
+def test_every_reason_is_still_needed() -> None:
+    left_out = [command for page in PAGES for command in untested(page)]
+    for beginning in UNTESTED:
+        assert any(command.startswith(beginning) for command in left_out), beginning
+
+
+@every_page
+def test_every_block_is_of_a_kind_that_is_looked_at(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in ("bash", "python", "toml", "text"), block
+        assert block.language != "bash" or block.word in ("", "notest")
