@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record
 from hotloop.lab.profile import profile
 from hotloop.report.terminal import draw_notices, draw_profile
@@ -38,10 +39,13 @@ def draw(record: Record) -> str:
 
 def main() -> int:
     record = profile(TARGET, {})
+    if record.exit_code != ExitCode.FINE:
+        print(f"the run is not worth a picture: {record.notices[0].text}", file=sys.stderr)
+        return record.exit_code
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     PICTURE.write_text(draw(record), encoding="utf-8")
     print(f"wrote {PICTURE.relative_to(ROOT)}: {record.run_id}")
-    return record.exit_code
+    return ExitCode.FINE
 
 
 if __name__ == "__main__":
