@@ -4,7 +4,7 @@ import pytest
 from support.records import BENCH, MACHINE, PROFILE, TIMING, bench_with
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Overhead, Record
+from hotloop.core.record import Overhead, Record, Validation
 from hotloop.lab.judge import judge
 
 STEADY = [4.0e6, 4.1e6, 3.9e6, 4.05e6, 3.95e6, 4.0e6]
@@ -23,6 +23,15 @@ def test_rounds_that_vary_by_more_than_a_fifth_are_unstable() -> None:
     judged = judge(bench_with([1.0, 2.0, 1.1, 2.1, 1.2, 1.9]))
     assert (judged.verdict, judged.exit_code) == ("cannot tell", ExitCode.UNSTABLE)
     assert [notice.code for notice in judged.notices] == ["unstable"]
+
+
+def test_a_mismatch_outranks_everything_else() -> None:
+    unstable = bench_with([1.0, 2.0, 1.1, 2.1, 1.2, 1.9], partial=True)
+    judged = judge(replace(unstable, validation=Validation(comparisons=100, mismatches=1)))
+    assert (judged.verdict, judged.exit_code) == ("fail", ExitCode.MISMATCH)
+    assert judged.notices[0].code == "mismatch"
+    clean = judge(replace(bench_with(STEADY), validation=Validation(comparisons=100, mismatches=0)))
+    assert (clean.verdict, clean.exit_code) == ("pass", ExitCode.FINE)
 
 
 def test_fewer_than_six_rounds_are_said_to_give_no_interval() -> None:

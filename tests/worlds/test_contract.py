@@ -39,12 +39,12 @@ def test_native_equals_the_twin_in_everything_every_step(target: str) -> None:
 
 @every_target
 def test_native_equals_the_twin_over_many_episodes(target: str) -> None:
-    short = short_episodes(target)
-    twin = hotloop.make(target, num_envs=3, impl="reference", **short)
-    fast = hotloop.make(target, num_envs=3, impl="native", **short)
-    assert first_difference(twin, fast, tape(twin.spec, 40)) == ""
+    short = short_episodes(target, 70)
+    twin = hotloop.make(target, num_envs=4, impl="reference", **short)
+    fast = hotloop.make(target, num_envs=4, impl="native", **short)
+    assert first_difference(twin, fast, tape(twin.spec, 150)) == ""
     if short:
-        assert twin.counters["resets"] > 3
+        assert twin.counters["resets"] == 12
 
 
 @every_target
@@ -134,6 +134,14 @@ def test_arrays_are_as_the_layout_says(target: str, impl: str) -> None:
 def test_native_declares_the_phases_of_the_registry(target: str) -> None:
     batch = hotloop.make(target, num_envs=1, impl="native")
     assert tuple(batch._engine.phase_names()) == batch.spec.phases
+
+
+@every_target
+def test_native_counts_every_mechanic_of_the_registry(target: str) -> None:
+    world = hotloop.make(target, num_envs=1).spec.world
+    counted = [name for name, _ in hotloop.make(target, num_envs=1, impl="native")._engine.counters()]
+    assert [name for name in counted if name in world.counters] == list(world.counters)
+    assert all(set(names) <= set(world.counters) for names in world.mechanics.values())
 
 
 @every_target

@@ -58,6 +58,7 @@ def run(target: str, given: dict[str, object], steps: int | None, *, as_json: bo
 
     from hotloop.lab import profile as lab
     from hotloop.report import markdown, terminal
+    from hotloop.report.shifts import shifts
 
     def experiment(name: str, progress: "Progress") -> "Record":
         return lab.profile(name, given, steps, progress)
@@ -67,5 +68,5 @@ def run(target: str, given: dict[str, object], steps: int | None, *, as_json: bo
         return save(path, markdown.draw_profile(record), (".json", record.to_json()))
 
     records = measure(targets_of(target), experiment, keep)
-    view = Group(*map(terminal.draw_profile, records))
+    view = Group(*map(terminal.draw_profile, records), shifts(records))
     return tell(records, view, as_json=as_json, as_list=names_world(target))

@@ -10,11 +10,14 @@ from typing import Any
 UNKNOWN = "unknown"
 
 
-def code(build: Mapping[str, object] | None, folder: Path | None = None) -> dict[str, Any]:
+HERE = Path(__file__).parent
+
+
+def code(build: Mapping[str, object] | None, folder: Path = HERE) -> dict[str, Any]:
     """The `code` part of a record; `build` is a batch's own account of its compiler.
 
-    The commit is that of the repository around the folder, by default the current one, because that
-    is where the measured code changes; "unknown" outside a repository.
+    The commit is that of the repository around the folder, by default Hotloop's own, because that is
+    where the measured code changes; "unknown" outside a repository.
     """
     build = build or {}
     commit = git(folder, "rev-parse", "HEAD")
@@ -35,7 +38,7 @@ def version() -> str:
         return UNKNOWN
 
 
-def git(folder: Path | None, *words: str) -> str | None:
+def git(folder: Path, *words: str) -> str | None:
     """What git answers, or None where there is no git or no repository."""
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}  # a measurement must not lock the index
     try:

@@ -29,15 +29,10 @@ class Code(StrEnum):
         "only {share:.1%} of the steps ran as {requested}",
         "find the steps that left the fast path before quoting this number",
     )
-    ACTIONS_CONVERTED = (
-        "actions-converted",
-        "actions came as {dtype} and were converted {count} times",
-        "pass int32 actions",
-    )
-    MECHANIC_SILENT = (
-        "mechanic-silent",
-        "{mechanics} never happened in this run",
-        "run longer, or use a policy that makes it happen",
+    MISMATCH = (
+        "mismatch",
+        "{mismatches} of {comparisons} observations differ between the two encoders",
+        "trust no number of this run; find the first difference",
     )
     UNSTABLE = (
         "unstable",
@@ -69,11 +64,6 @@ class Code(StrEnum):
         "profiling cost {cost:.1%} of the speed",
         "quote throughput from the clean pass only",
     )
-    HOST_TIMER = (
-        "host-timer",
-        "{what} runs on the device and was timed on the host",
-        "measure with events, or synchronise and say so",
-    )
     BUSY_MACHINE = (
         "busy-machine",
         "the machine had a load of {load:.1f} on {cores} cores before the run",
@@ -103,11 +93,6 @@ class Code(StrEnum):
         "dirty",
         "the code has changes that are not committed",
         "commit before keeping this result",
-    )
-    UNLIKE = (
-        "unlike",
-        "two unlike runs are compared: {difference}",
-        "compare runs of one machine and one workload",
     )
     SHORTENED = (
         "shortened",

@@ -40,7 +40,7 @@ class BatchSettings:
         True, role="workload", help="Begin the next episode in the step that ends one."
     )
     profile: bool = parameter(
-        False, role="variant", env="HOTLOOP_PROFILING", help="Time every phase of a step; costs about 1%."
+        False, role="variant", env="HOTLOOP_PROFILING", help="Time every phase of a step."
     )
     strict: bool = parameter(
         False, role="variant", help="Refuse actions out of range instead of letting the world count them."
@@ -117,7 +117,11 @@ class Batch:
         try:
             self._engine.step(actions)
         except (TypeError, ValueError, AttributeError):
-            self._engine_or_closed().step(self._accept(actions))
+            engine, accepted = self._engine_or_closed(), self._accept(actions)
+            if accepted is actions:
+                raise  # nothing is wrong with the actions
+            self._converted += 1
+            engine.step(accepted)
         except RuntimeError as error:
             raise OrderError(str(error)) from None
 
@@ -147,7 +151,7 @@ class Batch:
             raise InputError("saved by another world, implementation or version, or with other parameters")
         try:
             self._engine_or_closed().load(self._index(env), saved[len(stamp) :])
-        except ValueError as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"the saved env is damaged: {error}") from None
 
     @property
@@ -188,8 +192,7 @@ class Batch:
         bounds = np.iinfo(np.int32)
         if actions.size and (actions.min() < bounds.min or actions.max() > bounds.max):
             raise InputError("an action does not fit into int32")
-        self._converted += 1
-        return np.ascontiguousarray(actions, np.int32)
+        return actions.astype(np.int32, copy=False)
 
     def _check_range(self, actions: NDArray[Any]) -> None:
         limit = self.spec.num_actions

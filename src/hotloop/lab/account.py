@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hotloop.core.errors import SetupError
-from hotloop.core.record import PathRan, Target, Work
+from hotloop.core.record import PathRan, Target, Validation, Work
 from hotloop.core.settings import Role, by_role, workload_hash
 from hotloop.envs.batch import Batch
 
@@ -63,6 +63,14 @@ def describe_work(counters: Mapping[str, int]) -> Work:
             name.removeprefix(COVERAGE): n for name, n in counters.items() if name.startswith(COVERAGE)
         },
     )
+
+
+def describe_validation(counters: Mapping[str, int]) -> Validation | None:
+    """Say what the shadow encoder found; None where there was none."""
+    comparisons = counters.get("shadow.comparisons", 0)
+    if not comparisons:
+        return None
+    return Validation(comparisons=comparisons, mismatches=counters["shadow.mismatches"])
 
 
 def describe_path(requested: str, counters: Mapping[str, int]) -> PathRan:

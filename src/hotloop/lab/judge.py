@@ -30,12 +30,14 @@ def judge(record: Record) -> Record:
     """Add what a reader must know, the verdict and the exit code."""
     notices = (*record.notices, *rounds_notices(record), *phase_notices(record), *machine_notices(record))
     code = exit_code(record)
-    verdict = "pass" if code is ExitCode.FINE else "cannot tell"
+    verdict = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail"}.get(code, "cannot tell")
     return replace(record, notices=notices, verdict=verdict, exit_code=int(code))
 
 
 def exit_code(record: Record) -> ExitCode:
-    """Interrupted, unstable, or fine."""
+    """A mismatch before everything else; then interrupted, unstable, or fine."""
+    if record.validation and record.validation.mismatches:
+        return ExitCode.MISMATCH
     if record.partial:
         return ExitCode.INTERRUPTED
     return ExitCode.UNSTABLE if label(record.metrics[HEADLINE].cv) == "unstable" else ExitCode.FINE
@@ -43,6 +45,9 @@ def exit_code(record: Record) -> ExitCode:
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
     """Whether the rounds are enough, steady and alike, and all of one path."""
+    checked = record.validation
+    if checked and checked.mismatches:
+        yield notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons)
     if len(record.path.ran) > 1:
         yield notice(Code.PATH_MIXED, share=record.path.ran.get("native", 0.0), requested="native")
     values = record.values.get(HEADLINE, ())

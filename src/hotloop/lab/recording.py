@@ -10,7 +10,7 @@ from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Method, Record, run_id
 from hotloop.envs.batch import Batch
-from hotloop.lab.account import describe_path, describe_target, describe_work
+from hotloop.lab.account import describe_path, describe_target, describe_validation, describe_work
 from hotloop.lab.play import POLICY
 from hotloop.lab.rounds import Rounds, shortened
 from hotloop.stats.metrics import with_metrics
@@ -50,6 +50,7 @@ class Recorder:
                 method=self._method(ran, order),
                 work=describe_work(counters),
                 path=describe_path(spec.settings.impl, counters),
+                validation=describe_validation(counters),
                 values={name: tuple(raw) for name, raw in values.items()},
                 notices=(*spec.notices, *decided_elsewhere(self._batch), *shortened(asked, ran)),
                 **more,

@@ -8,7 +8,7 @@
 
 namespace hl::grid {
 
-inline void digest_walls(const Config& c, const State& s, Digest& d) {
+HL_FN void digest_walls(const Config& c, const State& s, Digest& d) {
   for (uint32_t row = 0; row < c.height; ++row) {
     for (uint32_t col = 0; col < c.width; col += 64) {
       uint64_t walls = 0;
@@ -20,7 +20,7 @@ inline void digest_walls(const Config& c, const State& s, Digest& d) {
   }
 }
 
-inline void digest_agent(const Config& c, const State& s, uint32_t id, Digest& d) {
+HL_FN void digest_agent(const Config& c, const State& s, uint32_t id, Digest& d) {
   const Agent& a = s.agents[id];
   d.add(a.row | uint64_t{a.col} << 8 | uint64_t{a.spawn_row} << 16 | uint64_t{a.spawn_col} << 24 |
         uint64_t{a.came_row} << 32 | uint64_t{a.came_col} << 40 | uint64_t{a.last_action} << 48 |
@@ -33,7 +33,7 @@ inline void digest_agent(const Config& c, const State& s, uint32_t id, Digest& d
   for (uint16_t stat : a.stats) d.add(stat);
 }
 
-inline void digest_station(const Config& c, const State& s, uint32_t id, Digest& d) {
+HL_FN void digest_station(const Config& c, const State& s, uint32_t id, Digest& d) {
   const Station& t = s.stations[id];
   d.add(t.kind | uint64_t{t.row} << 8 | uint64_t{t.col} << 16 | uint64_t{t.team} << 24);
   d.add(t.cooldown | uint64_t{t.clipped} << 32);
@@ -41,7 +41,7 @@ inline void digest_station(const Config& c, const State& s, uint32_t id, Digest&
   for (uint32_t r = 0; r < c.resources; ++r) d.add(s.station_holdings(c, id)[r]);
 }
 
-inline uint64_t digest(const Slot& slot) {
+HL_FN uint64_t digest(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   Digest d;

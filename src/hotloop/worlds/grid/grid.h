@@ -23,7 +23,7 @@ enum Info : int {
   out_team_held,
 };
 
-inline void reset(const Slot& slot) {
+HL_FN void reset(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   std::memset(slot.out<float>(out_rewards), 0, c.agents * sizeof(float));
@@ -35,7 +35,7 @@ inline void reset(const Slot& slot) {
     std::memset(row + i * c.tokens * 3, unused, s.agents[i].tokens * 3u);
 }
 
-inline void events(const Slot& slot) {
+HL_FN void events(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   uint32_t tick = ++s.head.tick;
@@ -46,7 +46,7 @@ inline void events(const Slot& slot) {
 }
 
 // The agents in an order drawn anew: each in turn takes a random place among those before it.
-inline void shuffle(const Config& c, const State& s, const Draws& draws) {
+HL_FN void shuffle(const Config& c, const State& s, const Draws& draws) {
   for (uint32_t i = 0; i < c.agents; ++i) {
     uint32_t j = draws.below(i, i + 1);
     s.order[i] = s.order[j];
@@ -55,7 +55,7 @@ inline void shuffle(const Config& c, const State& s, const Draws& draws) {
 }
 
 // Changing the vibe comes before everything else, and is the same in any order.
-inline void change_vibes(const Slot& slot, const State& s) {
+HL_FN void change_vibes(const Slot& slot, const State& s) {
   const Config& c = slot.config;
   for (uint32_t id = 0; id < c.agents && c.vibes != 0; ++id) {
     auto vibe = static_cast<uint32_t>(slot.actions[id]) - c.directions - 1;
@@ -66,7 +66,7 @@ inline void change_vibes(const Slot& slot, const State& s) {
   }
 }
 
-inline void actions(const Slot& slot) {
+HL_FN void actions(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   shuffle(c, s, Draws(s.head.episode_seed, s.head.tick));
@@ -90,7 +90,7 @@ inline void actions(const Slot& slot) {
   s.head.counts[count_blocked] += blocked;
 }
 
-inline void on_tick(const Slot& slot) {
+HL_FN void on_tick(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   for (uint32_t k = 0; k < c.changes_size; ++k) {
@@ -112,7 +112,7 @@ inline void on_tick(const Slot& slot) {
   }
 }
 
-inline void aoe(const Slot& slot) {
+HL_FN void aoe(const Slot& slot) {
   const Config& c = slot.config;
   if (!c.has_areas) return;
   State s(slot);
@@ -136,7 +136,7 @@ inline void aoe(const Slot& slot) {
   }
 }
 
-inline void collectives(const Slot& slot) {
+HL_FN void collectives(const Slot& slot) {
   const Config& c = slot.config;
   if (c.teams == 0) return;
   State s(slot);
@@ -156,8 +156,8 @@ inline void collectives(const Slot& slot) {
 }
 
 // One agent's observation by either encoder; returns how many tokens it has.
-inline uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimized, uint8_t* row,
-                        uint32_t before, uint32_t& dropped) {
+HL_FN uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimized, uint8_t* row,
+                       uint32_t before, uint32_t& dropped) {
   Writer out{row, row + c.tokens * 3};
   if (optimized) {
     encode_optimized(c, s, s.agents[id], out, row + before * 3);
@@ -169,7 +169,7 @@ inline uint32_t observe(const Config& c, const State& s, uint32_t id, bool optim
 }
 
 // Whether the encoder that is not the primary one writes the same bytes.
-inline bool shadow_agrees(const Slot& slot, const State& s, uint32_t id, const uint8_t* row) {
+HL_FN bool shadow_agrees(const Slot& slot, const State& s, uint32_t id, const uint8_t* row) {
   const Config& c = slot.config;
   auto* other = reinterpret_cast<uint8_t*>(slot.scratch);
   std::memset(other, unused, c.tokens * 3);
@@ -178,7 +178,7 @@ inline bool shadow_agrees(const Slot& slot, const State& s, uint32_t id, const u
   return std::memcmp(other, row, c.tokens * 3) == 0;
 }
 
-inline void observations(const Slot& slot) {
+HL_FN void observations(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   refresh_stale_blocks(c, s);
@@ -198,7 +198,7 @@ inline void observations(const Slot& slot) {
   s.head.counts[c.optimized ? count_optimized : count_original] += c.agents;
 }
 
-inline void rewards(const Slot& slot) {
+HL_FN void rewards(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   *slot.out<int32_t>(out_episode_length) = static_cast<int32_t>(s.head.tick);
@@ -218,12 +218,12 @@ inline void rewards(const Slot& slot) {
   }
 }
 
-inline void truncation(const Slot& slot) {
+HL_FN void truncation(const Slot& slot) {
   const Config& c = slot.config;
   *slot.out<uint8_t>(out_truncations) = c.max_steps != 0 && State(slot).head.tick >= c.max_steps;
 }
 
-inline void restart(const Slot& slot, uint64_t episode_seed) {
+HL_FN void restart(const Slot& slot, uint64_t episode_seed) {
   const Config& c = slot.config;
   State s(slot);
   bool first = s.counts[wall] == 0;

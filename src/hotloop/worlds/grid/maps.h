@@ -8,7 +8,7 @@
 
 namespace hl::grid {
 
-inline void place_agent(const Config& c, const State& s, uint32_t id, uint32_t cell) {
+HL_FN void place_agent(const Config& c, const State& s, uint32_t id, uint32_t cell) {
   Agent& agent = s.agents[id];
   uint16_t tokens = agent.tokens;  // of the observation that is still in the buffer
   agent = Agent{};
@@ -25,7 +25,7 @@ inline void place_agent(const Config& c, const State& s, uint32_t id, uint32_t c
 }
 
 // Puts what the map shows and collects the free cells; returns how many agents have found their place.
-inline uint32_t put_map(const Config& c, const State& s, uint16_t* free_cells, uint32_t& free_count) {
+HL_FN uint32_t put_map(const Config& c, const State& s, uint16_t* free_cells, uint32_t& free_count) {
   uint32_t placed = 0;
   for (uint32_t cell = 0; cell < c.height * c.width; ++cell) {
     uint32_t row = cell / c.width, col = cell % c.width;
@@ -43,7 +43,7 @@ inline uint32_t put_map(const Config& c, const State& s, uint16_t* free_cells, u
 }
 
 // Walls, stations, then agents without a spawn cell of their own, on free cells drawn without repetition.
-inline void fill_map(const Slot& slot, const State& s) {
+HL_FN void fill_map(const Slot& slot, const State& s) {
   const Config& c = slot.config;
   auto* free_cells = reinterpret_cast<uint16_t*>(slot.scratch);
   uint32_t free_count = 0, stations = c.walls + c.placed_size;
