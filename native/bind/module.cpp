@@ -16,6 +16,7 @@ namespace hl::bind {
 namespace {
 
 using Actions = nb::ndarray<const int32_t, nb::c_contig, nb::device::cpu>;
+using Chosen = nb::ndarray<int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Seeds = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Envs = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -89,6 +90,13 @@ void step(AnyBatch& batch, Actions actions) {
   batch.step(actions.data());
 }
 
+void choose(AnyBatch& batch, size_t player, Chosen actions) {
+  if (actions.shape(0) != batch.num_envs() || actions.shape(1) != batch.agents())
+    throw std::invalid_argument("actions of another shape");
+  nb::gil_scoped_release released;
+  batch.choose(player, actions.data());
+}
+
 std::optional<std::span<const uint64_t>> span_of(const std::optional<Seeds>& seeds) {
   if (!seeds) return std::nullopt;
   return std::span(seeds->data(), seeds->size());
@@ -122,6 +130,8 @@ NB_MODULE(_native, m) {
   m.def("make", make);
   nb::class_<AnyBatch>(m, "Batch")
       .def("step", step, nb::arg().noconvert())
+      .def("choose", choose, nb::arg(), nb::arg().noconvert())
+      .def("players", &AnyBatch::players)
       .def("arrays", [](nb::handle self) { return arrays(self); })
       .def(
           "reset", [](AnyBatch& b, std::optional<Seeds> seeds) { b.reset(span_of(seeds)); }, nb::arg().none())

@@ -40,6 +40,10 @@ class AnyBatch {
   // One step of every env; actions is [num_envs][agents] and is read in place.
   virtual void step(const int32_t* actions) = 0;
 
+  // Who can choose actions, "random" first; and one of them choosing them all, into [num_envs][agents].
+  virtual std::vector<std::string> players() const = 0;
+  virtual void choose(size_t player, int32_t* actions) = 0;
+
   virtual uint64_t digest(size_t env) const = 0;
   virtual std::string save(size_t env) const = 0;
   virtual void load(size_t env, const std::string& saved) = 0;

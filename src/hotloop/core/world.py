@@ -54,6 +54,22 @@ class Twin(Protocol):
     def load(self, saved: bytes) -> None: ...
 
 
+class PlayerTwin(Protocol):
+    """A player of one env in plain Python: the specification of who chooses its actions.
+
+    It is made from a plan and the rows of the batch's arrays that agents see, reads them when it is
+    asked, and knows nothing else of its env.
+    """
+
+    def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None: ...
+
+    def restart(self) -> None:
+        """Forget: an episode has begun."""
+
+    def choose(self) -> Sequence[int]:
+        """One action for each agent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A simulator: where its folder's registry entry says everything the rest of Hotloop needs."""
@@ -74,6 +90,8 @@ class World:
     """Mechanics counted over the life of an env, for a record's coverage."""
     mechanics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Preset to the counters it exists for: under random play each must fire."""
+    players: Mapping[str, Callable[[], type[PlayerTwin]]] = field(default_factory=dict)
+    """Who can choose actions beside the random player; each imports its twin when it is asked for."""
 
     @property
     def default_preset(self) -> str:

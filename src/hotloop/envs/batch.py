@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.settings import parameter, workload_hash
 from hotloop.core.world import World
@@ -90,6 +90,7 @@ class Batch:
         self.infos: dict[str, NDArray[Any]] = {k: v for k, v in arrays.items() if k not in STANDARD}
         self._action_shapes = self._accepted_shapes()
         self._converted = 0
+        self._seats: dict[str, tuple[int, NDArray[np.int32]]] = {}
 
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         """Begin an episode in every env, from the given seeds or each env's own next one."""
@@ -120,6 +121,25 @@ class Batch:
             self._engine_or_closed().step(self._accept(actions))
         except RuntimeError as error:
             raise OrderError(str(error)) from None
+
+    @property
+    def players(self) -> tuple[str, ...]:
+        """Who can choose actions here: `random`, then the world's own."""
+        return tuple(self._engine_or_closed().players())
+
+    def choose(self, player: str) -> NDArray[np.int32]:
+        """Let a player choose every agent's action from what agents see now, and hand it to `step`.
+
+        The array [num_envs, agents] is the player's own, rewritten the next time it is asked. A player
+        remembers what it has seen of an episode, so ask it before every step it is to follow.
+        """
+        engine = self._engine_or_closed()
+        index, actions = self._seats.get(player) or self._seat(player)
+        try:
+            engine.choose(index, actions)
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+        return actions
 
     @property
     def counters(self) -> dict[str, int]:
@@ -162,6 +182,13 @@ class Batch:
     def close(self) -> None:
         """Free the envs; the arrays handed out stay readable."""
         self._engine = None
+
+    def _seat(self, player: str) -> tuple[int, NDArray[np.int32]]:
+        """Number a player and make the array it writes."""
+        if player not in self.players:
+            raise unknown("player", player, self.players, f"the players are {', '.join(self.players)}")
+        actions = np.zeros((self.spec.num_envs, self.spec.agents), np.int32)
+        return self._seats.setdefault(player, (self.players.index(player), actions))
 
     def _phases(self, *, last_step_only: bool) -> dict[str, int]:
         if not self.spec.settings.profile:
