@@ -1,0 +1,270 @@
+"""The scripted teacher of the grid world: its specification. teacher.h chooses the same actions.
+
+Each agent has a mind of its own, which knows the rules and what it has seen itself. It follows a list:
+charge when low, deliver what is rewarded, make it from what it holds, fetch what is missing, explore.
+It plans once and keeps the plan as a field of distances, so that being pushed aside costs nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotloop.core.world import Plan
+from hotloop.worlds.grid.briefing import Briefing, Task, Tier
+from hotloop.worlds.grid.memory import FRAME, Field, Memory, flood, neighbours
+from hotloop.worlds.grid.sight import Cell, Sight, look
+from hotloop.worlds.grid.twin import DIRECTIONS
+
+NOOP = 0
+AROUND = DIRECTIONS
+Wishes = tuple[frozenset[int], ...]
+"""By tier: the kinds of station the agent could use now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A plan: where to, and for how long it holds."""
+
+    wishes: Wishes
+    distance: Field
+    tier: Tier | None
+    """None is to explore."""
+    expires: int
+
+
+class Teacher:
+    """The teacher of one env: a mind for each of its agents."""
+
+    def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
+        self.plan, self.seen = plan, seen
+        self.minds: list[Mind] = []
+
+    def restart(self) -> None:
+        self.minds = [Mind(self.plan, index) for index in range(self.plan["agents"])]
+
+    def choose(self) -> Sequence[int]:
+        return [mind.choose(look(self.seen["observations"][mind.index], mind.radius)) for mind in self.minds]
+
+
+@dataclass(slots=True)
+class Mind:
+    """What one agent knows, wants and has just tried."""
+
+    plan: Plan
+    index: int
+    tick: int = 0
+    memory: Memory = field(default_factory=Memory)
+    route: Route | None = None
+    charging: bool = False
+    stocked: bool = False
+    """It has fetched a whole batch and now makes what it can from it."""
+    waited: int = 0
+    """Ticks beside a station without the helper it needs."""
+    alone_until: int = 0
+    """Up to this tick it counts on no helpers."""
+    asked: int = NOOP
+    """The action chosen last."""
+    aimed: Cell | None = None
+    """The cell that a move chosen last leads to."""
+    failures: int = 0
+    """How often in a row a step towards `aimed` failed."""
+    stuck: int = 0
+    """How often in a row somebody stood in the way."""
+
+    @property
+    def briefing(self) -> Briefing:
+        briefing: Briefing = self.plan["briefing"]
+        return briefing
+
+    @property
+    def radius(self) -> int:
+        radius: int = self.plan["window"] // 2
+        return radius
+
+    @property
+    def steps(self) -> tuple[Cell, ...]:
+        return DIRECTIONS[: self.plan["directions"]]
+
+    def choose(self, sight: Sight) -> int:
+        """Look, learn from the last action, remember, and act on the plan."""
+        self.tick += 1
+        if self.memory.centre(sight.here, self.radius):
+            self.route = None
+        self.memory.remember(sight, self.briefing, self.tick)
+        self.learn(sight)
+        self.asked, self.aimed = NOOP, None
+        if not sight.frozen:
+            self.asked = self.act(sight)
+        return self.asked
+
+    def learn(self, sight: Sight) -> None:
+        """A move that was asked for and reads as none has failed: a refusal, or perhaps no way at all."""
+        failed = self.aimed is not None and sight.last_action == NOOP
+        if self.aimed is None or not failed or self.aimed in sight.agents:
+            self.failures = 0
+        elif self.aimed in self.memory.stations:
+            station = self.memory.stations[self.aimed]
+            station.ready = max(station.ready, self.tick + self.briefing.habits.backoff)
+        else:
+            self.failures += 1
+            if self.failures >= self.briefing.habits.failures:
+                self.memory.block(self.aimed)
+                self.failures = 0
+
+    def act(self, sight: Sight) -> int:
+        wishes = self.wishes(sight)
+        if not self.holds(self.route, wishes, sight):
+            self.route = self.find_route(wishes, sight)
+        if self.route is None:
+            return self.wander(sight)
+        return self.follow(self.route, sight)
+
+    # What it wants.
+
+    def wishes(self, sight: Sight) -> Wishes:
+        """The kinds of station it could use now, tier by tier."""
+        self.feel_fuel(sight)
+        able = [task for task in self.briefing.tasks if self.able(task, sight)]
+        charge, deliver, make, fetch = (
+            frozenset(task.kind for task in able if task.tier == tier) for tier in Tier
+        )
+        if not make:
+            self.stocked = False
+        elif not fetch:
+            self.stocked = True
+        nothing: frozenset[int] = frozenset()
+        return charge if self.charging else nothing, deliver, make if self.stocked else nothing, fetch
+
+    def feel_fuel(self, sight: Sight) -> None:
+        if self.briefing.fuel >= 0:
+            fuel = sight.inventory.get(self.briefing.fuel, 0)
+            self.charging = fuel < self.briefing.low * (2 if self.charging else 1)
+
+    def able(self, task: Task, sight: Sight) -> bool:
+        """Whether it holds what a task takes, has a use for what it gives, and may count on helpers."""
+        held = [sight.inventory.get(resource, 0) for resource in range(len(task.takes))]
+        has_goods = all(have >= need for have, need in zip(held, task.takes, strict=True))
+        rows = zip(held, task.gives, self.briefing.limits, strict=True)
+        has_room = task.tier == Tier.DELIVER or any(gives and have < most for have, gives, most in rows)
+        return has_goods and has_room and (task.neighbours == 0 or self.tick >= self.alone_until)
+
+    # Where it goes.
+
+    def holds(self, route: Route | None, wishes: Wishes, sight: Sight) -> bool:
+        return (
+            route is not None
+            and route.wishes == wishes
+            and self.tick < route.expires
+            and sight.here in route.distance
+            and self.stuck < self.briefing.habits.stuck
+        )
+
+    def find_route(self, wishes: Wishes, sight: Sight) -> Route | None:
+        """The nearest station of the first tier that can be reached, else the nearest unknown cell."""
+        free = self.memory.known - self.memory.blocked
+        if self.stuck >= self.briefing.habits.stuck:
+            free -= sight.agents
+        self.stuck = 0
+        habits = self.briefing.habits
+        for tier, kinds in zip(Tier, wishes, strict=True):
+            goals = self.goals(kinds)
+            if goals and (distance := flood(goals, free, sight.here, self.steps)):
+                expires = self.tick + habits.stale
+                return Route(wishes=wishes, distance=distance, tier=tier, expires=expires)
+        distance = flood(self.unknown(free), free, sight.here, self.steps)
+        if distance is None:
+            return None
+        expires = self.tick + min(distance[sight.here], habits.stride)
+        return Route(wishes=wishes, distance=distance, tier=None, expires=expires)
+
+    def goals(self, kinds: frozenset[int]) -> list[Cell]:
+        """The stations of these kinds in the frame that can be used soon."""
+        soon = self.tick + self.briefing.habits.soon
+        return [
+            cell
+            for cell, station in self.memory.stations.items()
+            if station.kind in kinds and station.ready <= soon and self.memory.frames(cell)
+        ]
+
+    def unknown(self, free: set[Cell]) -> list[Cell]:
+        """The unknown cells of the frame that a step from a free one leads to."""
+        beside = neighbours(free, self.steps)
+        return [cell for cell in beside if self.memory.frames(cell) and cell not in self.memory.known]
+
+    # How it gets there.
+
+    def turns(self) -> list[int]:
+        """The directions, beginning with another one every tick, so that agents do not march in step."""
+        count = self.plan["directions"]
+        return [(turn + self.index + self.tick) % count for turn in range(count)]
+
+    def follow(self, route: Route, sight: Sight) -> int:
+        """Use the station if it is beside; else step nearer; else, every other time, aside."""
+        distance = route.distance[sight.here]
+        beside = {turn: self.beside(sight, turn) for turn in self.turns()}
+        for turn, cell in beside.items():
+            if route.distance.get(cell) == distance - 1 and cell in self.memory.blocked:
+                return self.arrive(route, sight, turn)
+        for wanted in (distance - 1, distance):
+            for turn, cell in beside.items():
+                if route.distance.get(cell) == wanted and self.passable(cell, sight):
+                    if wanted == distance - 1:
+                        self.stuck = 0
+                    return self.walk(sight, turn)
+            self.stuck += 1
+            if self.stuck % 2:
+                break
+        return NOOP
+
+    def beside(self, sight: Sight, turn: int) -> Cell:
+        return sight.here[0] + DIRECTIONS[turn][0], sight.here[1] + DIRECTIONS[turn][1]
+
+    def passable(self, cell: Cell, sight: Sight) -> bool:
+        return cell not in self.memory.blocked and cell not in sight.agents
+
+    def walk(self, sight: Sight, turn: int) -> int:
+        """Step, if there is fuel for it."""
+        if self.briefing.fuel >= 0 and sight.inventory.get(self.briefing.fuel, 0) < self.briefing.price:
+            return NOOP
+        return self.move(sight, turn)
+
+    def move(self, sight: Sight, turn: int) -> int:
+        self.aimed = self.beside(sight, turn)
+        return 1 + turn
+
+    def wander(self, sight: Sight) -> int:
+        """Step anywhere: there is nothing to do here, or no way to it."""
+        for turn in self.turns():
+            if self.passable(self.beside(sight, turn), sight):
+                return self.walk(sight, turn)
+        return NOOP
+
+    # What it does there.
+
+    def arrive(self, route: Route, sight: Sight, turn: int) -> int:
+        """Use the station beside; wait for it to be ready, and for helpers while patience lasts."""
+        self.stuck = 0
+        cell = self.beside(sight, turn)
+        station = self.memory.stations.get(cell)
+        if station is None or station.ready > self.tick:
+            return NOOP
+        tasks = [
+            task
+            for task in self.briefing.tasks
+            if (task.kind, task.tier) == (station.kind, route.tier) and self.able(task, sight)
+        ]
+        helpers = sum(other in sight.agents for other in neighbours([cell], AROUND))
+        for task in tasks:
+            if helpers >= task.neighbours:
+                self.waited = 0
+                return self.use(task, sight, turn)
+        self.waited += 1
+        if self.waited > self.briefing.habits.patience:
+            self.waited = 0
+            self.alone_until = self.tick + self.briefing.habits.sulk
+        return NOOP
+
+    def use(self, task: Task, sight: Sight, turn: int) -> int:
+        if task.vibe not in (0, sight.vibe):
+            return 1 + self.plan["directions"] + task.vibe
+        return self.move(sight, turn)
