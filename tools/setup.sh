@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # setup.sh - makes .venv fit the checkout: Python, packages, native modules. Sourced by ./hotloop and ./check.
 #
-# The caller sets `root`, the checkout, and calls `set_up run` or `set_up dev`; what dev has made serves run too.
+# The caller sets `root`, the checkout, and calls `set_up run` or `set_up dev`; what dev made serves run too.
 # Everything is said on stderr. A failure ends the caller with 70, Ctrl-C with 130.
 #
 #   .venv/packages-KIND   what the packages were installed from; absent while they are being installed
@@ -64,7 +64,7 @@ is_done() {
     return 1
 }
 
-# do_step STEP KIND TEXT COMMAND... - takes the fingerprint first: what is edited meanwhile is done again next time.
+# do_step STEP KIND TEXT COMMAND... - the fingerprint is taken first: what is edited meanwhile is done again.
 do_step() {
     local step=$1 kind=$2 before
     shift 2
@@ -74,7 +74,9 @@ do_step() {
     printf '%s\n' "$before" >"$venv/$step-$kind" || die "cannot write to $venv"
 }
 
-is_current() { [ -x "$venv/bin/python" ] && [ -x "$venv/bin/hotloop" ] && is_done modules "$1" && is_done packages "$1"; }
+is_current() {
+    [ -x "$venv/bin/python" ] && [ -x "$venv/bin/hotloop" ] && is_done packages "$1" && is_done modules "$1"
+}
 
 find_python() {
     local name names=(python3 python python3.14 python3.13 python3.12 python3.11)
@@ -102,7 +104,8 @@ has_venv() {
 }
 
 pip_install() {
-    "$venv/bin/python" -m pip --disable-pip-version-check install --progress-bar off -c "$root/constraints.txt" "$@"
+    "$venv/bin/python" -m pip --disable-pip-version-check install --progress-bar off \
+        -c "$root/constraints.txt" "$@"
 }
 
 install_packages() {
@@ -117,8 +120,10 @@ build_modules() {
 }
 
 report_missing_native() {
-    "$venv/bin/python" -c 'import sys, importlib.util as u; sys.exit(u.find_spec("hotloop._native") is None)' && return
     local reason='no C++ compiler found'
+    "$venv/bin/python" -c '
+import importlib.util, sys
+sys.exit(not importlib.util.find_spec("hotloop._native"))' && return
     [ -n "${HOTLOOP_NO_NATIVE:-}" ] && reason='HOTLOOP_NO_NATIVE is set'
     say "$reason: worlds run as their Python twins (impl=reference)"
 }

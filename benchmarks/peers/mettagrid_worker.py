@@ -5,6 +5,7 @@ layers above cost 5 to 40% more.
 """
 
 import logging
+import os
 from importlib.metadata import version
 
 from mettagrid.config.mettagrid_config import (  # type: ignore[import-not-found]
@@ -24,6 +25,8 @@ from interleaved.worker import serve, settings
 
 DIRECTIONS = ["north", "south", "east", "west", "northeast", "northwest", "southeast", "southwest"]
 DENSITY = 0.04
+ENCODER = "0"
+"""Its original observation encoder, which is faster on this map than the one it takes by default."""
 
 
 def toy(agents: int, edge: int) -> MettaGridConfig:
@@ -55,6 +58,7 @@ def toy(agents: int, edge: int) -> MettaGridConfig:
 
 def main() -> None:
     logging.disable(logging.WARNING)
+    os.environ["METTAGRID_OBS_USE_OPTIMIZED"] = ENCODER
     given = settings()
     simulation = Simulation(toy(given["agents"], given["edge"]), seed=42)
     core = simulation._c_sim
@@ -73,7 +77,7 @@ def main() -> None:
         count_tokens=lambda: tokens_used(observations),
     )
     stepper.warm_up(given["warmup_calls"])
-    serve(stepper.measure, {"version": version("mettagrid"), "worlds": 1})
+    serve(stepper.measure, {"version": version("mettagrid"), "worlds": 1, "optimized_encoder": ENCODER})
 
 
 if __name__ == "__main__":

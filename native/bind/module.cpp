@@ -30,6 +30,8 @@ Fields fields_of(nb::dict plan) {
       fields.set(name, nb::cast<double>(value));
     } else if (nb::isinstance<nb::str>(value)) {
       fields.set(name, nb::cast<std::string>(value));
+    } else if (nb::len(value) > 0 && nb::isinstance<nb::float_>(value[0])) {
+      fields.set(name, nb::cast<std::vector<double>>(value));
     } else {
       fields.set(name, nb::cast<std::vector<int64_t>>(value));
     }

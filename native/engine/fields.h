@@ -13,7 +13,7 @@ namespace hl {
 
 class Fields {
  public:
-  using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+  using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
 
   void set(const std::string& name, Value value) { values_[name] = std::move(value); }
 
@@ -23,12 +23,22 @@ class Fields {
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
   const std::vector<int64_t>& list(const std::string& name) const { return get<std::vector<int64_t>>(name); }
 
+  // An empty list has no type of its own.
+  std::vector<double> reals(const std::string& name) const {
+    const auto* whole = std::get_if<std::vector<int64_t>>(&find(name));
+    return whole != nullptr && whole->empty() ? std::vector<double>() : get<std::vector<double>>(name);
+  }
+
  private:
-  template <class T>
-  const T& get(const std::string& name) const {
+  const Value& find(const std::string& name) const {
     auto found = values_.find(name);
     if (found == values_.end()) throw std::invalid_argument("the plan has no field '" + name + "'");
-    const T* value = std::get_if<T>(&found->second);
+    return found->second;
+  }
+
+  template <class T>
+  const T& get(const std::string& name) const {
+    const T* value = std::get_if<T>(&find(name));
     if (value == nullptr) throw std::invalid_argument("the plan's field '" + name + "' has another type");
     return *value;
   }

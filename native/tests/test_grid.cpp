@@ -15,6 +15,20 @@ struct Shape {
   int64_t height, width, agents, window, tokens, max_steps;
 };
 
+// A table of rules with nothing in it but walls and moves.
+void add_no_rules(Fields& fields) {
+  for (const char* name :
+       {"resources", "vibes", "attack_vibe", "freeze", "move_price", "mobile_vibe", "spare_stations"}) {
+    fields.set(name, int64_t{0});
+  }
+  for (const char* name : {"attack_costs", "shield", "move_costs"}) fields.set(name, int64_t{-1});
+  for (const char* name :
+       {"start", "caps", "loot", "changes", "kinds", "recipes", "events", "rewards", "weights", "placed"}) {
+    fields.set(name, std::vector<int64_t>{});
+  }
+  fields.set("mobile", std::vector<int64_t>{-1, 0, 0, 0});
+}
+
 Fields plan(const Shape& shape, const char* encoder, bool shadow) {
   Fields fields;
   std::vector<int64_t> map;
@@ -34,6 +48,9 @@ Fields plan(const Shape& shape, const char* encoder, bool shadow) {
   fields.set("encoder", std::string(encoder));
   fields.set("shadow", int64_t{shadow});
   fields.set("map", map);
+  fields.set("teams", int64_t{0});
+  fields.set("directions", int64_t{8});
+  add_no_rules(fields);
   return fields;
 }
 

@@ -183,3 +183,41 @@ def test_the_workload_hash_is_twelve_digits_and_the_same_in_every_process():
 
 def test_settings_can_be_written_into_a_record():
     assert json.loads(json.dumps(by_role(Sample(), "workload")))["agents"] == 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromEnvironment:
+    threads: int = parameter(1, help="Threads.", role="variant", low=1, env="HOTLOOP_THREADS")
+    encoder: str = parameter(
+        "optimized",
+        help="Which encoder.",
+        role="variant",
+        choices=("optimized", "original"),
+        env="HOTLOOP_OPTIMIZED",
+        env_values={"1": "optimized", "0": "original"},
+    )
+    seed: int = parameter(0, help="Seed.", role="workload")
+
+
+@pytest.mark.parametrize(
+    ("environment", "values"),
+    [
+        ({}, [None, None, None]),
+        ({"HOTLOOP_THREADS": "", "HOTLOOP_OPTIMIZED": ""}, [None, None, None]),
+        ({"HOTLOOP_THREADS": "4", "HOTLOOP_OPTIMIZED": "0"}, [4, "original", None]),
+    ],
+)
+def test_an_environment_variable_gives_the_value_it_stands_for(environment, values):
+    assert [info.from_environment(environment) for info in describe(FromEnvironment)] == values
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"HOTLOOP_THREADS": "0"}, "threads=0 does not fit: expected int of at least 1"),
+        ({"HOTLOOP_OPTIMIZED": "maybe"}, "HOTLOOP_OPTIMIZED=maybe does not fit: expected one of 1, 0"),
+    ],
+)
+def test_an_environment_variable_that_does_not_fit_is_refused(environment, message):
+    with pytest.raises(InputError, match=message):
+        [info.from_environment(environment) for info in describe(FromEnvironment)]

@@ -159,4 +159,4 @@ def test_profiling_is_decided_by_the_key_before_the_variable(monkeypatch: pytest
 
 
 def test_a_bare_world_means_its_default_preset() -> None:
-    assert targets.make("grid", num_envs=1).spec.target == "grid/toy"
+    assert targets.make("grid", num_envs=1).spec.target == "grid/arena"

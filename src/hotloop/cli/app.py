@@ -34,6 +34,8 @@ def run(argv: Sequence[str]) -> int:
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
+    except typer.Abort as abort:  # what some versions make of Ctrl-C
+        raise abort.__cause__ or abort from None
     return code or ExitCode.FINE
 
 

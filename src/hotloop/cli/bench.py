@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli.arguments import Json, TargetName, Words, given_by, names_world, targets_of
-from hotloop.cli.measuring import check, measure, tell
-from hotloop.cli.place import check_writable, names_file, record_path, save
+from hotloop.cli.measuring import measure, tell
+from hotloop.cli.place import make_room, names_file, record_path, save
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,14 +56,16 @@ def bench(  # noqa: PLR0913 - one argument a flag
     are env-steps: one batch call makes num_envs of them. A record is saved and never overwrites another.
     Exit code 1 means that the rounds varied by more than 20%.
     """
+    from hotloop.lab.opening import check
+
     targets = targets_of(target)
     given = given_by(words, seed=seed, threads=threads)
     if names_file(output) and len(targets) > 1:
         raise InputError(
             f"{output} is one file and {target} has {len(targets)} presets: name one, or give a folder"
         )
-    check_writable(output)
     check(targets, given)
+    make_room(output)
     return run(target, given, plan(rounds, iterations, warmup), output, as_json=json)
 
 
@@ -92,4 +94,4 @@ def run(target: str, given: dict[str, object], rounds: "Rounds", output: Path, *
         return save(record_path(output, record), record.to_json())
 
     records = measure(targets_of(target), experiment, keep)
-    return tell(records, lambda: draw_bench(records), as_json=as_json, as_list=names_world(target))
+    return tell(records, draw_bench(records), as_json=as_json, as_list=names_world(target))

@@ -10,36 +10,31 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 
-from hotloop.cli.output import stdout_is_closed
+from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; nothing is raised."""
-    try:
-        from hotloop.cli.app import run
+    with dropping_streams():
+        try:
+            from hotloop.cli.app import run
 
-        code = run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001 - here every exception gets its code
-        code = explain(error)
+            code = run(sys.argv[1:] if argv is None else argv)
+            sys.stdout.flush()
+        except BaseException as error:  # noqa: BLE001 - here every exception gets its code
+            code = explain(error)
     return int(code)
 
 
 def explain(error: BaseException) -> int:
     """Say in one line what went wrong and return its exit code."""
     if isinstance(error, KeyboardInterrupt):
-        print("hotloop: interrupted", file=sys.stderr)
-        return ExitCode.INTERRUPTED
-    if stdout_is_closed():
-        return ExitCode.FINE
-    if isinstance(error, HotloopError):
+        code, what = ExitCode.INTERRUPTED, "interrupted"
+    elif isinstance(error, HotloopError):
         code, what = error.exit_code, str(error)
     else:
-        code, what = (
-            ExitCode.FAULT,
-            f"a fault of ours: {type(error).__name__}: {error}; {keep_traceback(error)}",
-        )
+        code, what = ExitCode.FAULT, f"a fault: {type(error).__name__}: {error}; {keep_traceback(error)}"
     print("hotloop: " + " ".join(what.split()), file=sys.stderr)
     return code
 
@@ -50,6 +45,9 @@ def keep_traceback(error: BaseException) -> str:
     if os.environ.get("HOTLOOP_DEBUG") == "1":
         print(lines, file=sys.stderr)
         return "its traceback is above"
-    with tempfile.NamedTemporaryFile("w", prefix="hotloop-", suffix=".txt", delete=False) as saved:
-        saved.write(lines)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="hotloop-", suffix=".txt", delete=False) as saved:
+            saved.write(lines)
+    except OSError:
+        return "its traceback could not be saved (HOTLOOP_DEBUG=1 shows it)"
     return f"its traceback is in {saved.name} (HOTLOOP_DEBUG=1 shows it)"

@@ -1,6 +1,6 @@
 """What bench and profile have in common: targets measured one after another, each record kept and shown."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 Experiment = Callable[[str, "Progress"], "Record"]
 
 
-def check(targets: Sequence[str], given: Mapping[str, object]) -> None:
-    """Refuse what cannot be built before the first target is measured, not after."""
-    from hotloop.envs.targets import make
-
-    for target in targets:
-        make(target, **given).close()
-
-
 def measure(
     targets: Sequence[str], experiment: Experiment, keep: "Callable[[Record], Path]"
 ) -> "list[Record]":
@@ -39,9 +31,7 @@ def measure(
     return records
 
 
-def tell(
-    records: "Sequence[Record]", view: "Callable[[], RenderableType]", *, as_json: bool, as_list: bool
-) -> int:
+def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, as_list: bool) -> int:
     """Print the records, or draw them; returns the exit code of the gravest."""
     from hotloop.report.terminal import draw_notices
 
@@ -49,6 +39,6 @@ def tell(
         texts = [record.to_json() for record in records]
         emit(f"[{','.join(texts)}]\n" if as_list else texts[0])
     else:
-        show(view())
+        show(view)
     remark(draw_notices(records))
     return worst(ExitCode(record.exit_code) for record in records)

@@ -1,6 +1,5 @@
 """What a command says: results on stdout, everything else on stderr."""
 
-import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -34,26 +33,6 @@ def drawn(view: "RenderableType", stream: TextIO) -> str:
 
 
 def emit(text: str) -> None:
-    """Write to stdout; a reader that has gone away does not change what the run found."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard_stdout()
-
-
-def stdout_is_closed() -> bool:
-    """Whether what is left to say finds no reader any more; it is then forgotten."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard_stdout()
-        return True
-    return False
-
-
-def discard_stdout() -> None:
-    """Send what stdout still holds nowhere, so that the interpreter's own last flush succeeds."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Write to stdout at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()

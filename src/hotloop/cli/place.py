@@ -20,15 +20,17 @@ def names_file(output: Path) -> bool:
     return output.suffix == ".json"
 
 
-def check_writable(output: Path) -> None:
-    """Refuse an output that could not be written; makes nothing itself."""
-    folder = nearest = (output.parent if names_file(output) else output).absolute()
-    while not nearest.exists():
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        raise InputError(f"cannot write to {folder}: {nearest} is not a folder; choose another output")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write to {folder}: no permission in {nearest}; choose another output")
+def make_room(output: Path) -> None:
+    """Make the folder of an output before anything is measured; refuse one that cannot be written to."""
+    folder = output.parent if names_file(output) else output
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder}: {error.strerror}; choose another output"
+        ) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to {folder}: no permission; choose another output")
 
 
 def save(path: Path, text: str, *beside: tuple[str, str]) -> Path:

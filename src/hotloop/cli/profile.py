@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli.arguments import Json, TargetName, Words, given_by, names_world, targets_of
-from hotloop.cli.measuring import check, measure, tell
-from hotloop.cli.place import check_writable, save
+from hotloop.cli.measuring import measure, tell
+from hotloop.cli.place import make_room, save
 from hotloop.core.clock import utc_now
 
 if TYPE_CHECKING:
@@ -44,10 +44,12 @@ def profile(
     Throughput comes from the clean one only, and what the instrument cost is said with its interval.
     Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and never overwrites.
     """
+    from hotloop.lab.opening import check
+
     targets = targets_of(target)
     given = given_by(words)
-    check_writable(FOLDER)
     check(targets, given)
+    make_room(FOLDER)
     return run(target, given, steps, as_json=json)
 
 
@@ -66,4 +68,4 @@ def run(target: str, given: dict[str, object], steps: int | None, *, as_json: bo
 
     records = measure(targets_of(target), experiment, keep)
     view = Group(*map(terminal.draw_profile, records))
-    return tell(records, lambda: view, as_json=as_json, as_list=names_world(target))
+    return tell(records, view, as_json=as_json, as_list=names_world(target))

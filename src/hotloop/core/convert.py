@@ -54,20 +54,22 @@ def items_of(given: object) -> Sequence[object]:
     raise TypeError(given)
 
 
+def number(given: object, kind: type) -> Any:
+    """Text, or a number of this kind; NumPy's are, a bool is not."""
+    if isinstance(given, str) or (isinstance(given, kind) and not isinstance(given, bool)):
+        return given
+    raise TypeError(given)
+
+
 def read_int(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, str | numbers.Integral):
-        raise TypeError(given)
-    return int(given)
+    return int(number(given, numbers.Integral))
 
 
 def read_float(given: object) -> float:
-    if (
-        isinstance(given, bool)
-        or not isinstance(given, str | numbers.Real)
-        or not math.isfinite(float(given))
-    ):
-        raise TypeError(given)
-    return float(given)
+    value = float(number(given, numbers.Real))
+    if not math.isfinite(value):
+        raise ValueError(given)
+    return value
 
 
 def read_bool(given: object) -> bool:

@@ -112,7 +112,7 @@ class Code(StrEnum):
     SHORTENED = (
         "shortened",
         "the target is slow: {warmup} env-steps of warm-up, {iterations} a round, to take about ten seconds",
-        "give --iterations and --warmup to decide it yourself",
+        "ask for a number of steps to get it whatever it takes",
     )
     ENVIRONMENT = (
         "environment",

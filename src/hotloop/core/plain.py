@@ -2,7 +2,6 @@
 
 import dataclasses
 import types
-from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -18,15 +17,14 @@ def from_plain(cls: type[T], value: Any, where: str) -> T:
     Fields may be dataclasses, `tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]`, `X | None`, JSON's own
     types, and Any.
     """
-    if not isinstance(value, Mapping):
-        raise ForeignError(f"{where} is not an object")
+    expect(isinstance(value, dict), "an object", where)
     hints = get_type_hints(cls)
-    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    for name in value.keys() - fields.keys():
-        raise ForeignError(f"{where} has an unknown field {name}")
-    for name, field in fields.items():
-        if name not in value and field.default is field.default_factory is dataclasses.MISSING:
-            raise ForeignError(f"{where} lacks the field {name}")
+    for name in value:
+        if name not in hints:
+            raise ForeignError(f"{where} has an unknown field {name}")
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if field.name not in value and field.default is field.default_factory is dataclasses.MISSING:
+            raise ForeignError(f"{where} lacks the field {field.name}")
     return cls(**{name: build(hints[name], item, f"{where}.{name}") for name, item in value.items()})
 
 

@@ -41,9 +41,9 @@ class Method:
 
     rounds: int
     iterations: int
-    """Steps of the batch in a round."""
+    """Env-steps in a round; one batch call makes num_envs of them."""
     warmup: int
-    """Steps of the batch before the first round, thrown away."""
+    """Env-steps before the first round, thrown away."""
     threads: int
     order: str
     """In which the sides of a round were measured; `single` where there was one."""
@@ -103,7 +103,7 @@ class Phase:
     p95_ns: float | None = None
     p99_ns: float | None = None
     share: float
-    """Of the whole step."""
+    """Of the wall time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Spans in plain Python, for installations without the native module; agrees with native/spans/spans.cpp."""
+"""Spans in plain Python, for installations without the native module; agrees with native/spans/tree.h."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -49,37 +49,31 @@ class Tree:
 
     def __init__(self) -> None:
         self.stack = [Frame(Node(""), 0)]
-        self.lock = threading.RLock()
-        """Held while the numbers do not add up, against a reader in another thread."""
 
     def open(self, name: str) -> None:
-        with self.lock:
-            node = self.stack[-1].node.child(name)
-            node.calls += 1
-            self.stack.append(Frame(node, now_ns()))
+        node = self.stack[-1].node.child(name)
+        node.calls += 1
+        self.stack.append(Frame(node, now_ns()))
 
     def close(self, name: str, time_ns: int) -> None:
         """Close the innermost open span of this name and whatever is still open inside it."""
-        with self.lock:
-            depth = len(self.stack) - 1
-            while depth and self.stack[depth].node.name != name:
-                depth -= 1
-            while depth and len(self.stack) > depth:
-                frame = self.stack.pop()
-                elapsed = max(0, time_ns - frame.start_ns)
-                frame.node.total_ns += elapsed
-                self.stack[-1].covered_ns += elapsed
+        depth = len(self.stack) - 1
+        while depth and self.stack[depth].node.name != name:
+            depth -= 1
+        while depth and len(self.stack) > depth:
+            frame = self.stack.pop()
+            frame.node.total_ns += time_ns - frame.start_ns
+            self.stack[-1].covered_ns += time_ns - frame.start_ns
 
     def read(self, time_ns: int) -> tuple[Raw, ...]:
-        with self.lock:
-            running = {id(frame.node): max(0, time_ns - frame.start_ns) for frame in self.stack[1:]}
-            return rows(self.stack[0].node, running)
+        still_open = {id(frame.node): time_ns - frame.start_ns for frame in self.stack[1:]}
+        return rows(self.stack[0].node, still_open)
 
 
-def rows(node: Node, running: dict[int, int]) -> tuple[Raw, ...]:
+def rows(node: Node, still_open: dict[int, int]) -> tuple[Raw, ...]:
     """The children of a node that were reached, with the time of those still open."""
     return tuple(
-        (child.name, child.calls, child.total_ns + running.get(id(child), 0), rows(child, running))
+        (child.name, child.calls, child.total_ns + still_open.get(id(child), 0), rows(child, still_open))
         for child in node.children.values()
         if child.calls
     )
@@ -94,7 +88,12 @@ class Forest:
         self.plant()
 
     def plant(self) -> None:
-        """Forget all trees: each thread starts a new one with its next span."""
+        """Forget all trees: each thread starts a new one with its next span.
+
+        The lock makes each use of a tree one step to the other threads. It is new here too, because
+        after a fork the old one may be held by a thread that no longer exists.
+        """
+        self.lock = threading.RLock()
         self.local = threading.local()
         self.trees: list[Tree] = []
 
@@ -126,12 +125,15 @@ class Region:
 
     def __enter__(self) -> "Region":
         if FOREST.running:
-            FOREST.tree().open(self.name)
+            with FOREST.lock:
+                if FOREST.running:
+                    FOREST.tree().open(self.name)
         return self
 
     def __exit__(self, *_: object) -> None:
         if FOREST.trees:
-            FOREST.tree().close(self.name, FOREST.time_ns())
+            with FOREST.lock:
+                FOREST.tree().close(self.name, FOREST.time_ns())
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         return timed(self, function)
@@ -191,23 +193,26 @@ class Marks:
     def start(self) -> None:
         """Begin a chain in the innermost open span."""
         if FOREST.running:
-            tree = FOREST.tree()
-            with tree.lock:
-                self._local.chain = Chain(tree.stack[-1], self.names)
+            with FOREST.lock:
+                self._begin()
 
     def mark(self, slot: int, /) -> None:
         """Charge the time since the last mark; the first mark in a span only begins a chain there."""
         if not 0 <= slot < len(self.names):
             raise IndexError(f"slot {slot} of {len(self.names)} marks")
-        if not FOREST.running:
-            return
-        tree = FOREST.tree()
-        with tree.lock:
-            chain: Chain | None = getattr(self._local, "chain", None)
-            if chain is not None and chain.frame is tree.stack[-1]:
-                chain.charge(slot)
-            else:
-                self._local.chain = Chain(tree.stack[-1], self.names)
+        if FOREST.running:
+            with FOREST.lock:
+                self._charge(slot)
+
+    def _begin(self) -> None:
+        self._local.chain = Chain(FOREST.tree().stack[-1], self.names)
+
+    def _charge(self, slot: int) -> None:
+        chain: Chain | None = getattr(self._local, "chain", None)
+        if chain is None or chain.frame is not FOREST.tree().stack[-1]:
+            self._begin()
+        elif FOREST.running:
+            chain.charge(slot)
 
 
 def enable() -> None:
@@ -218,8 +223,8 @@ def enable() -> None:
 
 def disable() -> None:
     """Stop the clock; the tree stays to be read."""
-    if FOREST.running:
-        FOREST.stopped_ns = now_ns()
+    with FOREST.lock:
+        FOREST.stopped_ns = FOREST.time_ns()
         FOREST.running = False
 
 
@@ -230,5 +235,6 @@ def enabled() -> bool:
 
 def read() -> list[Raw]:
     """The outermost rows of every thread, those still open up to now."""
-    time_ns = FOREST.time_ns()
-    return [row for tree in list(FOREST.trees) for row in tree.read(time_ns)]
+    with FOREST.lock:
+        time_ns = FOREST.time_ns()
+        return [row for tree in FOREST.trees for row in tree.read(time_ns)]

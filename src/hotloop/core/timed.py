@@ -12,7 +12,8 @@ R = TypeVar("R")
 
 def timed(region: AbstractContextManager[object], function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a function so that each call runs inside the region; on or off is decided at the call."""
-    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+    later = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    if any(runs_later(function) for runs_later in later):
         raise TypeError(f"{function.__qualname__} runs after it returns: put the span inside it")
 
     @functools.wraps(function)

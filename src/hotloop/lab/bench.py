@@ -1,15 +1,13 @@
 """Bench: how fast a target steps, with its spread; every probe is off."""
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.envs.batch import Batch
-from hotloop.envs.targets import make
 from hotloop.lab.account import Tally
 from hotloop.lab.judge import judge
+from hotloop.lab.opening import Given, open_batch
 from hotloop.lab.play import RandomPlay, no_collection, play
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, throughput
@@ -26,11 +24,9 @@ class Findings:
     partial: bool = True
 
 
-def bench(target: str, given: Mapping[str, object], rounds: Rounds, progress: Progress = silent) -> Record:
+def bench(target: str, given: Given, rounds: Rounds, progress: Progress = silent) -> Record:
     """Measure a target under random play; Ctrl-C leaves a record of the rounds there were."""
-    if "profile" in given:
-        raise InputError("bench measures with every probe off: leave out profile=, or use hotloop profile")
-    with closing(make(target, profile=False, **given)) as batch, no_collection():
+    with closing(open_batch(target, given, profile=False)) as batch, no_collection():
         recorder = Recorder("bench", batch)
         batch.reset()
         found = Findings(rounds=rounds, work=Tally(lambda: batch.counters))

@@ -14,12 +14,11 @@ from typing import Any, Literal
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import machine
 from hotloop.envs import native
+from hotloop.lab.judge import BUSY_LOAD, CLOCKS, GOVERNORS, STEAL_SHARE
 
 State = Literal["ok", "warn", "bad"]
 Facts = Mapping[str, Any]
 Finding = tuple[State, str]
-
-FAST_CLOCKS = ("tsc", "arch_sys_counter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +34,11 @@ class Check:
 
 def examine(facts: Facts) -> list[Check]:
     """Make every check."""
-    return [grade(check, facts) for check in CHECKS]
+    return [check(name, *judged(facts), remedy) for name, (judged, remedy) in CHECKS.items()]
 
 
-def grade(check: Callable[[Facts], Finding], facts: Facts) -> Check:
-    state, found = check(facts)
-    name = check.__name__.replace("_", " ")
-    return Check(name=name, state=state, found=found, remedy="" if state == "ok" else CHECKS[check])
+def check(name: str, state: State, found: str, remedy: str) -> Check:
+    return Check(name=name, state=state, found=found, remedy="" if state == "ok" else remedy)
 
 
 def is_fit(checks: list[Check]) -> bool:
@@ -110,24 +107,24 @@ def load(facts: Facts) -> Finding:
     if facts["load"] is None:
         return "ok", "unknown on this system"
     usable = facts["usable_cores"] or 1
-    return less_is_better(facts["load"] / usable, warn=0.5, bad=1.0), f"{facts['load']:.1f} on {usable} cores"
+    state = less_is_better(facts["load"] / usable, warn=BUSY_LOAD, bad=1.0)
+    return state, f"{facts['load']:.1f} on {usable} cores"
 
 
 def steal(facts: Facts) -> Finding:
     share = facts["steal_share"] or 0.0
-    return less_is_better(
-        share, warn=0.01, bad=0.10
-    ), f"{share:.1%} of the time since boot went to other machines"
+    state = less_is_better(share, warn=STEAL_SHARE, bad=0.10)
+    return state, f"{share:.1%} of the time since boot went to other machines"
 
 
 def governor(facts: Facts) -> Finding:
     found = facts["governor"]
-    return "ok" if found in (None, "performance") else "warn", found or "not visible, the host decides"
+    return "ok" if found in GOVERNORS else "warn", found or "not visible, the host decides"
 
 
 def clock_source(facts: Facts) -> Finding:
     found = facts["clocksource"]
-    return "ok" if found in (None, *FAST_CLOCKS) else "warn", found or "unknown on this system"
+    return "ok" if found in CLOCKS else "warn", found or "unknown on this system"
 
 
 def timer(facts: Facts) -> Finding:
@@ -140,9 +137,9 @@ def compiler(facts: Facts) -> Finding:
 
 def native_module(facts: Facts) -> Finding:
     build = facts["native"]
-    return (
-        ("ok", f"{build['compiler']}, {build['flags']}") if build else ("warn", "not built: only twins run")
-    )
+    if build is None:
+        return "warn", "not built: only twins run"
+    return "ok", f"{build['compiler']}, {build['flags']}"
 
 
 def torch(facts: Facts) -> Finding:
@@ -160,17 +157,17 @@ def py_spy(facts: Facts) -> Finding:
     return ("warn", "may not look into processes") if facts["may_trace"] is False else ("ok", facts["py_spy"])
 
 
-CHECKS: dict[Callable[[Facts], Finding], str] = {
-    cores: "give the measurement a core of its own",
-    load: "stop other work and wait a minute",
-    steal: "measure on a machine of its own, or trust interleaved comparisons only",
-    governor: "sudo cpupower frequency-set -g performance",
-    clock_source: "boot with clocksource=tsc where the machine allows it",
-    timer: "use a machine whose clock is read without a system call",
-    compiler: "install a C++20 compiler such as g++ 12",
-    native_module: "install hotloop again where there is a compiler",
-    torch: "pip install 'hotloop[train]'; only training needs it",
-    gpu: "",
-    py_spy: "pip install 'hotloop[profile]'; a container also needs --cap-add SYS_PTRACE",
+CHECKS: dict[str, tuple[Callable[[Facts], Finding], str]] = {
+    "cores": (cores, "give the measurement a core of its own"),
+    "load": (load, "stop other work and wait a minute"),
+    "steal": (steal, "measure on a machine of its own, or trust interleaved comparisons only"),
+    "governor": (governor, "sudo cpupower frequency-set -g performance"),
+    "clock source": (clock_source, "boot with clocksource=tsc where the machine allows it"),
+    "timer": (timer, "use a machine whose clock is read without a system call"),
+    "compiler": (compiler, "install a C++20 compiler such as g++ 12"),
+    "native module": (native_module, "install hotloop again where there is a compiler"),
+    "torch": (torch, "pip install 'hotloop[train]'; only training needs it"),
+    "GPU": (gpu, ""),
+    "py-spy": (py_spy, "pip install 'hotloop[profile]'; a container also needs --cap-add SYS_PTRACE"),
 }
-"""Every check, and what to do where it is not ok."""
+"""Every check by name, and what to do where it is not ok."""

@@ -18,6 +18,10 @@ BUSY_LOAD = 0.5
 """Load for each core before the run from which the machine is called busy."""
 
 STEAL_SHARE = 0.01
+GOVERNORS = (None, "performance")
+CLOCKS = (None, "tsc", "arch_sys_counter")
+"""What is fit to measure with; None is a machine that does not say."""
+
 UNACCOUNTED_SHARE = 0.05
 OVERHEAD_SHARE = 0.05
 
@@ -38,11 +42,13 @@ def exit_code(record: Record) -> ExitCode:
 
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
-    """Whether the rounds are enough, steady and alike."""
+    """Whether the rounds are enough, steady and alike, and all of one path."""
+    if len(record.path.ran) > 1:
+        yield notice(Code.PATH_MIXED, share=record.path.ran.get("native", 0.0), requested="native")
     values = record.values.get(HEADLINE, ())
     if record.partial:
         yield notice(Code.PARTIAL, done=len(values), planned=record.method.rounds)
-    if len(values) < FEWEST:
+    elif len(values) < FEWEST:
         yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
     if not values:
         return
@@ -59,12 +65,11 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
 def phase_notices(record: Record) -> Iterator[Notice]:
     """Whether the phases add up and the instrument was light."""
     step = next((phase for phase in record.phases if phase.path == STEP), None)
-    if step and record.unaccounted_ns is not None:
-        share = record.unaccounted_ns / step.total_ns
-        if abs(share) > UNACCOUNTED_SHARE:
-            yield notice(Code.UNACCOUNTED, share=share)
+    unaccounted = (record.unaccounted_ns or 0) / step.total_ns if step else 0.0
     if step and record.method.threads > 1:
         yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
+    elif abs(unaccounted) > UNACCOUNTED_SHARE:
+        yield notice(Code.UNACCOUNTED, share=unaccounted)
     if record.overhead and record.overhead.ratio > 1 + OVERHEAD_SHARE:
         yield notice(Code.OVERHEAD, cost=record.overhead.ratio - 1)
 
@@ -78,6 +83,10 @@ def machine_notices(record: Record) -> Iterator[Notice]:
     steal = machine.get("steal_share")
     if steal is not None and steal > STEAL_SHARE:
         yield notice(Code.STOLEN_TIME, share=steal)
+    if machine.get("governor") not in GOVERNORS:
+        yield notice(Code.GOVERNOR, governor=machine["governor"])
+    if machine.get("clocksource") not in CLOCKS:
+        yield notice(Code.SLOW_CLOCK, clocksource=machine["clocksource"])
     cpus = machine["limits"]["cpus"]
     if cpus is not None and record.method.threads > cpus:
         yield notice(Code.CPU_LIMIT, cpus=cpus, threads=record.method.threads)

@@ -4,7 +4,7 @@ Two batches of one seed play the same actions, one with the instrument and one w
 order alternates. Throughput comes from the clean one, phases from the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +13,9 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.record import Overhead, Record
 from hotloop.envs.batch import Batch
-from hotloop.envs.targets import make
 from hotloop.lab.account import Tally
 from hotloop.lab.judge import judge
+from hotloop.lab.opening import Given, open_batch
 from hotloop.lab.phases import Times, Timing
 from hotloop.lab.play import Actions, RandomPlay, no_collection, play, repeat
 from hotloop.lab.progress import Progress, silent
@@ -81,16 +81,12 @@ class Findings:
         return [instrumented for _, instrumented in self.pairs]
 
 
-def profile(
-    target: str, given: Mapping[str, object], steps: int | None = None, progress: Progress = silent
-) -> Record:
+def profile(target: str, given: Given, steps: int | None = None, progress: Progress = silent) -> Record:
     """Profile a target under random play; Ctrl-C leaves a record of the pairs there were."""
-    if "profile" in given:
-        raise InputError("profile runs with and without the instrument: leave out profile=")
     asked = plan(steps)
     with (
-        closing(make(target, profile=False, **given)) as clean,
-        closing(make(target, profile=True, **given)) as instrumented,
+        closing(open_batch(target, given, profile=False)) as clean,
+        closing(open_batch(target, given, profile=True)) as instrumented,
         no_collection(),
     ):
         sides = Sides(clean=clean, instrumented=instrumented)

@@ -11,8 +11,8 @@ from hotloop.lab.play import RandomPlay, repeat
 from hotloop.lab.progress import Progress
 
 WARMUP_NS = 2_000_000_000
-ROUNDS_NS = 8_000_000_000
-"""What the warm-up and all rounds may take where they are boxed."""
+ROUND_NS = 400_000_000
+"""What the warm-up and one round may take where they are boxed: ten seconds for the usual 20 rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Rounds:
     warmup: int = 150_000
     """Env-steps before the first round, thrown away and recorded."""
     box_iterations: bool = True
-    """Whether a slow target gets shorter rounds, which then take about eight seconds in all."""
+    """Whether a slow target gets shorter rounds, of as many calls as fit into 0.4 seconds."""
     box_warmup: bool = True
     """Whether the warm-up ends after two seconds."""
 
@@ -67,7 +67,7 @@ def fit(calls: int, asked: Rounds, ns_per_call: float) -> int:
     """Cut the calls of a round down to what the box has room for; one always has."""
     if not asked.box_iterations or not ns_per_call:
         return calls
-    return max(1, min(calls, int(ROUNDS_NS / asked.count / ns_per_call)))
+    return max(1, min(calls, int(ROUND_NS / ns_per_call)))
 
 
 def shortened(asked: Rounds, ran: Rounds) -> list[Notice]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hotloop.core.record import Record
 from hotloop.lab.phases import PYTHON, STEP, WALL
+from hotloop.report.units import count
 
 FOLD_BELOW = 0.01
 """Of the step; smaller phases share one line."""
@@ -69,4 +70,4 @@ def fold(phases: dict[str, int], step_ns: int) -> list[tuple[str, int]]:
     large = {name: ns for name, ns in phases.items() if ns >= FOLD_BELOW * step_ns}
     small = [ns for name, ns in phases.items() if name not in large]
     lines = sorted(large.items(), key=lambda item: -item[1])
-    return [*lines, (f"{len(small)} phases under {FOLD_BELOW:.0%}", sum(small))] if small else lines
+    return [*lines, (f"{count(len(small), 'phase')} under {FOLD_BELOW:.0%}", sum(small))] if small else lines

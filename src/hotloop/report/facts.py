@@ -3,7 +3,7 @@
 from typing import Any
 
 from hotloop.core.record import Record
-from hotloop.report.units import percent
+from hotloop.report.units import count, percent
 
 
 def machine_line(machine: dict[str, Any]) -> str:
@@ -45,7 +45,3 @@ def size_line(record: Record) -> str:
     """Say how large the batch was."""
     agents = record.work.agent_steps // max(record.work.env_steps, 1)
     return f"{count(record.target.variant['num_envs'], 'env')} of {count(agents, 'agent')}"
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -12,20 +12,20 @@ from hotloop.core.record import Record
 from hotloop.report.breakdown import Line, break_down
 from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
 from hotloop.report.units import percent, ratio_interval, speed, speed_interval
-from hotloop.stats.summary import label
+from hotloop.stats.summary import label, summarise
 
 BAR_CELLS = 24
 SPREAD_STYLES = {"excellent": "green", "good": "green", "fair": "yellow", "unstable": "bold red"}
 
 
 def draw_bench(records: Sequence[Record]) -> RenderableType:
-    """One row a target, then the facts about the last of them."""
+    """One row a target, then the facts that stand beside them."""
     table = plain_table("target", "impl")
     for heading in ("agent-steps/s", "95% interval", "spread", "env-steps/s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for record in records:
         table.add_row(record.target.name, ran_as(record), *speeds(record))
-    return Group(table, facts(records[-1]))
+    return Group(table, facts(records))
 
 
 def speeds(record: Record) -> Sequence[RenderableType]:
@@ -33,12 +33,17 @@ def speeds(record: Record) -> Sequence[RenderableType]:
     agent, env = record.metrics.get("agent_steps_per_s"), record.metrics.get("env_steps_per_s")
     if agent is None or env is None:
         return ("no rounds",)
-    return Text(speed(agent.median), "bold"), speed_interval(agent.ci95), spread(env.cv), speed(env.median)
+    return Text(speed(agent.median), "bold"), speed_interval(agent.ci95), spread(record), speed(env.median)
 
 
-def spread(cv: float | None) -> Text:
-    word = label(cv)
-    return Text(word if cv is None else f"{percent(cv)} {word}", SPREAD_STYLES.get(word, ""))
+def spread(record: Record) -> Text:
+    """How much the rounds varied, by standard deviation and, robustly, by the median deviation."""
+    rounds = summarise(record.values["env_steps_per_s"])
+    if rounds.cv is None:
+        return Text("one round")
+    word = label(rounds.cv)
+    shown = f"{percent(rounds.cv)} {word}, MAD {percent(rounds.mad / rounds.median)}"
+    return Text(shown, SPREAD_STYLES[word])
 
 
 def ran_as(record: Record) -> Text:
@@ -50,7 +55,7 @@ def ran_as(record: Record) -> Text:
 def draw_profile(record: Record) -> RenderableType:
     """Where the time went, the speed without the instrument, and what the instrument cost."""
     title = Text.assemble((record.target.name, "bold"), "  ", ran_as(record), "  ", size_line(record))
-    return Group(title, phase_table(record), clean_facts(record), facts(record))
+    return Group(title, phase_table(record), clean_facts(record), facts([record]))
 
 
 def phase_table(record: Record) -> RenderableType:
@@ -90,19 +95,23 @@ def clean_facts(record: Record) -> RenderableType:
     metric = record.metrics.get("agent_steps_per_s")
     if metric:
         words = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
-        table.add_row("speed", Text.assemble(words, spread(metric.cv), " (clean passes)"))
+        table.add_row("speed", Text.assemble(words, spread(record), " (clean passes)"))
     if record.overhead:
         cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
         table.add_row("instrument", f"takes {cost} times as long as the clean passes")
     return table
 
 
-def facts(record: Record) -> RenderableType:
+def facts(records: Sequence[Record]) -> RenderableType:
+    """What holds for all of them, as the last one has it, and the path of each."""
+    last = records[-1]
     table = fact_table()
-    table.add_row("machine", machine_line(record.machine))
-    table.add_row("commit", code_line(record.code))
-    table.add_row("path", path_line(record))
-    table.add_row("method", method_line(record))
+    table.add_row("machine", machine_line(last.machine))
+    table.add_row("commit", code_line(last.code))
+    table.add_row("method", method_line(last))
+    for record in records:
+        target = f"{record.target.name}: " if len(records) > 1 else ""
+        table.add_row("path", target + path_line(record))
     return table
 
 

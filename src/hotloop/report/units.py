@@ -26,3 +26,7 @@ def ratio_interval(ratio: float, interval: Interval | None) -> str:
 
 def percent(share: float) -> str:
     return f"{share:.1%}"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

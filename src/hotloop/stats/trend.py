@@ -70,8 +70,8 @@ def kendall_p(count: int, score: int) -> float:
     Ties are counted as neither, which makes the chance too large rather than too small.
     """
     if count > EXACT_UP_TO:
-        deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-        return min(1.0, 2 * NormalDist().cdf(-max(0, score - 1) / deviation))
+        sigma = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+        return min(1.0, 2 * NormalDist().cdf(-max(0, score - 1) / sigma))
     inversions = (math.comb(count, 2) - score) // 2
     return min(1.0, 2 * sum(inversion_chances(count)[: inversions + 1]))
 

@@ -23,7 +23,7 @@ from hotloop.core.errors import InputError
         ({"map": "#?#\n#@#"}, "line 1, column 2: unknown character '?'"),
         ({"map": "###\n##"}, "line 2 has 2 characters, line 1 has 3"),
         ({"map": "@#\n##"}, "1 free cells"),
-        ({"map": "no/such/file.txt"}, "cannot be read"),
+        ({"map": "no/such/file.txt"}, "neither built in nor a readable"),
         ({"directions": 6}, "one of 4, 8"),
         ({"encoder": "fastest"}, "one of optimized, original"),
         ({"seed": -1}, "seed=-1"),

@@ -1,96 +1,123 @@
-// config.h - builds the grid's configuration from its plan: sizes, offsets, the window's tables.
+// config.h - the grid's configuration: sizes, tables of rules, the window in token order.
+// flatten.py writes the tables' rows in the order they are read here.
 #pragma once
 
-#include <cstring>
-
-#include "grid/state.h"
+#include "engine/batch.h"
+#include "engine/portable.h"
 
 namespace hl::grid {
 
-// Calls visit(row, col) for the window's cells in token order: by growing Manhattan distance; at one
-// distance rows from -d to +d; in each row the left column, then the right.
-template <class Visit>
-void each_window_cell(int radius, Visit visit) {
-  for (int d = 0; d <= 2 * radius; ++d) {
-    for (int row = -d; row <= d; ++row) {
-      int col = d - (row < 0 ? -row : row);
-      if (row < -radius || row > radius || col > radius) continue;
-      visit(row, -col);
-      if (col != 0) visit(row, col);
-    }
-  }
-}
+constexpr uint32_t max_window = 15;
+constexpr uint32_t max_cells_in_window = max_window * max_window;
+constexpr uint32_t max_side = 255;
+constexpr uint32_t max_resources = 16;
+constexpr uint32_t max_rows = 64;  // of any table; rules.py refuses more
+constexpr int32_t none = -1;
 
-inline void order_window(Config& c) {
-  int radius = static_cast<int>(c.radius);
-  uint32_t rank = 0;
-  each_window_cell(radius, [&](int row, int col) {
-    c.cell_offset[rank] = row * static_cast<int>(c.cell_stride) + col;
-    c.location[rank] = static_cast<uint8_t>((row + radius) * 16 + col + radius);
-    for (uint32_t t = 0; t < block_tokens; ++t) c.location_block[rank].bytes[3 * t] = c.location[rank];
-    ++rank;
-  });
-  c.window_cells = rank;
-}
+// Objects are numbered: 0 nothing, 1 any wall, 2 the first agent, then the stations.
+using Object = uint16_t;
+constexpr Object nothing = 0, wall = 1, first_agent = 2;
 
-// A row of the window has at most 15 cells: two pieces of six for windows up to 11, three of five above.
-inline void tabulate_ranks(Config& c) {
-  c.rank_words = c.window <= 11 ? 2 : max_rank_words;
-  c.chunks = c.window <= 11 ? 2 : 3;
-  c.chunk_bits = c.window <= 11 ? 6 : 5;
-  std::memset(c.ranks, 0, sizeof c.ranks);
-  uint32_t values = 1u << c.chunk_bits;
-  for (uint32_t rank = 0; rank < c.window_cells; ++rank) {
-    uint32_t row = c.location[rank] / 16, col = c.location[rank] % 16;
-    uint32_t piece = row * c.chunks + col / c.chunk_bits, bit = col % c.chunk_bits;
-    for (uint32_t value = 0; value < values; ++value) {
-      if (!(value >> bit & 1)) continue;
-      c.ranks[(piece * values + value) * c.rank_words + rank / 64] |= uint64_t{1} << (rank % 64);
-    }
-  }
-}
+// What a map's cell holds before anything moves; from map_station on, a station of a kind.
+enum MapCell : uint8_t { map_empty = 0, map_wall = 1, map_spawn = 2, map_station = 3 };
 
-inline void lay_out(Config& c) {
-  size_t end = sizeof(Head);
-  auto part = [&](size_t bytes) {
-    size_t at = round_up(end, cache_line);
-    end = at + bytes;
-    return at;
-  };
-  size_t rows = c.height + 2 * c.radius;
-  c.agents_at = part(c.agents * sizeof(Agent));
-  c.order_at = part(c.agents * sizeof(uint16_t));
-  c.blocks_at = part(c.objects * sizeof(Block));
-  c.counts_at = part(c.objects);
-  c.cells_at = part(rows * c.cell_stride * sizeof(Object));
-  c.occupied_at = part(rows * c.bit_stride);
-  c.block_bytes = end;
-}
+// Five ready-made tokens of an object, location left 0, the rest unused. Sixteen bytes are one store;
+// OR-ing a location into bytes 0, 3, 6, 9, 12 finishes the tokens and leaves 0xFF as it is.
+constexpr uint32_t block_tokens = 5;
+struct alignas(16) Block {
+  uint8_t bytes[16];
+};
 
-inline Config Config::from(const Fields& fields) {
-  Config c{};
-  c.height = fields.count("height");
-  c.width = fields.count("width");
-  c.agents = fields.count("agents");
-  c.window = fields.count("window");
-  c.tokens = fields.count("tokens");
-  c.max_steps = fields.count("max_steps");
-  c.walls = fields.count("walls");
-  c.num_actions = fields.integer("num_actions");
-  c.optimized = fields.text("encoder") == "optimized";
-  c.shadow = fields.integer("shadow") != 0;
-  const auto& map = fields.list("map");
-  for (size_t i = 0; i < map.size(); ++i) c.map[i] = static_cast<uint8_t>(map[i]);
+// Sets of window cells as bits by rank: bit 0 is the nearest cell, bit 1 the next in token order.
+constexpr uint32_t max_rank_words = (max_cells_in_window + 63) / 64;
+constexpr uint32_t max_rank_table = max_window * 3 * 32 * max_rank_words;
 
-  c.radius = c.window / 2;
-  c.cell_stride = c.width + 2 * c.radius;
-  c.bit_stride = static_cast<uint32_t>(
-      round_up(c.cell_stride / 8 + 1 + sizeof(uint32_t), 4));  // a window's row is one 32-bit load
-  c.objects = first_agent + c.agents;
-  order_window(c);
-  tabulate_ranks(c);
-  lay_out(c);
-  return c;
+enum Reach : int32_t { reach_all, reach_friends, reach_enemies };
+enum Effect : int32_t { effect_spawn, effect_drain, effect_clip, effect_team };
+
+struct Area {
+  int32_t radius, resource, amount, reach;  // radius is none where there is no area
+};
+
+struct Kind {
+  int32_t tag, uses, claims, stores;
+  Area area;
+  uint32_t first_recipe, recipes;
+};
+
+struct Recipe {
+  int32_t cooldown, vibe, neighbours;
+  uint16_t takes[max_resources], gives[max_resources];
+};
+
+struct Change {
+  int32_t resource, amount, every;
+};
+
+struct Event {
+  int32_t effect, kind, at, every, count, amount, resource, then;  // kind is none for agents
+};
+
+struct Reward {
+  int32_t source, cap;  // a resource, or the resources' count plus a stat
+  float weight;
+};
+
+enum Part {
+  part_agents,
+  part_stations,
+  part_holdings,
+  part_counted,
+  part_held,
+  part_spawned,
+  part_order,
+  part_blocks,
+  part_counts,
+  part_stale,
+  part_cells,
+  part_occupied,
+  parts
+};
+
+struct Config {
+  uint32_t height, width, agents, teams, directions, window, tokens, max_steps, walls;
+  int64_t num_actions;
+  bool optimized;  // which encoder is the primary one
+  bool shadow;     // run the other one too and compare
+
+  uint32_t resources, vibes, attack_vibe, freeze, move_price, mobile_vibe;
+  int32_t attack_costs, shield, move_costs;
+  Area mobile;
+  uint16_t start[max_resources], cap[max_resources];
+  uint32_t loots, changes_size, kinds_size, events_size, rewards_size, placed_size;
+  int32_t loot[max_resources];
+  Change changes[max_rows];
+  Kind kinds[max_rows];
+  Recipe recipes[max_rows];  // those of one kind lie together, in the table's order
+  Event events[max_rows];
+  Reward rewards[max_rows];
+  uint8_t placed[max_side * max_side];  // kinds of the stations a seeded map gets
+  bool has_areas;
+
+  uint32_t radius, cell_stride, bit_stride, max_stations, objects, object_blocks;
+  size_t part_at[parts], block_bytes;
+
+  // The window's cells in token order.
+  uint32_t window_cells, rank_words, chunks, chunk_bits;
+  int32_t cell_offset[max_cells_in_window];   // from the agent's own cell
+  uint8_t location[max_cells_in_window];      // row * 16 + col
+  Block location_block[max_cells_in_window];  // the same in bytes 0, 3, 6, 9, 12
+  // [window row][chunk][bits of the chunk][rank_words]: the ranks of the bits set in a piece of a row.
+  uint64_t ranks[max_rank_table];
+
+  uint8_t map[max_side * max_side];  // MapCell a cell, reading order
+
+  static Config from(const Fields& fields);
+};
+
+HL_FN Object agent_object(uint32_t id) { return static_cast<Object>(first_agent + id); }
+HL_FN Object station_object(const Config& c, uint32_t id) {
+  return static_cast<Object>(first_agent + c.agents + id);
 }
 
 }  // namespace hl::grid

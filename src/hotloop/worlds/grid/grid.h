@@ -1,35 +1,27 @@
-// grid.h - many agents on one map, token observations: the rules, phase by phase.
-// Must agree with twin.py to the byte; state.h has the memory, observe.h the encoders.
+// grid.h - many agents on one map, token observations: the step, phase by phase.
+// Must agree with twin.py to the byte. config.h and build.h make the configuration, state.h is the
+// memory, maps.h begins an episode; encounters.h and happenings.h are the rules; tokens.h and observe.h
+// write observations.
 #pragma once
 
-#include <bit>
-#include <cstring>
-
-#include "engine/digest.h"
-#include "grid/config.h"
+#include "grid/build.h"
+#include "grid/digest.h"
+#include "grid/encounters.h"
+#include "grid/happenings.h"
+#include "grid/maps.h"
 #include "grid/observe.h"
+#include "grid/rewards.h"
 
 namespace hl::grid {
 
-// [row, col] by move: north, south, east, west, then the diagonals.
-constexpr int8_t directions[8][2] = {{-1, 0}, {1, 0}, {0, 1}, {0, -1}, {-1, 1}, {-1, -1}, {1, 1}, {1, -1}};
-
-enum Count : int {
-  count_move,
-  count_blocked,
-  count_noop,
-  count_invalid,
-  count_tokens,
-  count_dropped,
-  count_optimized,
-  count_original,
-  count_comparisons,
-  count_mismatches,
+enum Info : int {
+  out_success = standard_outputs,
+  out_episode_length,
+  out_episode_return,
+  out_team_members,
+  out_team_stations,
+  out_team_held,
 };
-
-enum Info : int { out_success = standard_outputs, out_episode_length, out_episode_return };
-
-// --- phases ---------------------------------------------------------------------------------
 
 inline void reset(const Slot& slot) {
   const Config& c = slot.config;
@@ -43,7 +35,15 @@ inline void reset(const Slot& slot) {
     std::memset(row + i * c.tokens * 3, unused, s.agents[i].tokens * 3u);
 }
 
-inline void events(const Slot& slot) { State(slot).head.tick += 1; }
+inline void events(const Slot& slot) {
+  const Config& c = slot.config;
+  State s(slot);
+  uint32_t tick = ++s.head.tick;
+  for (uint32_t k = 0; k < c.events_size; ++k) {
+    auto at = static_cast<uint32_t>(c.events[k].at), every = static_cast<uint32_t>(c.events[k].every);
+    if (at == tick || (every != 0 && tick % every == 0)) fire(c, s, static_cast<int32_t>(k));
+  }
+}
 
 // The agents in an order drawn anew: each in turn takes a random place among those before it.
 inline void shuffle(const Config& c, const State& s, const Draws& draws) {
@@ -54,46 +54,106 @@ inline void shuffle(const Config& c, const State& s, const Draws& draws) {
   }
 }
 
-// Whether the agent moved.
-inline bool move(const Config& c, const State& s, uint32_t id, const int8_t (&by)[2]) {
-  Agent& agent = s.agents[id];
-  int row = agent.row + by[0], col = agent.col + by[1];
-  if (row < 0 || col < 0 || row >= static_cast<int>(c.height) || col >= static_cast<int>(c.width))
-    return false;
-  if (agent.frozen != 0 || s.cell(c, row, col) != nothing) return false;
-  s.put(c, agent.row, agent.col, nothing);
-  s.put(c, row, col, static_cast<Object>(first_agent + id));
-  agent.row = static_cast<uint8_t>(row);
-  agent.col = static_cast<uint8_t>(col);
-  return true;
+// Changing the vibe comes before everything else, and is the same in any order.
+inline void change_vibes(const Slot& slot, const State& s) {
+  const Config& c = slot.config;
+  for (uint32_t id = 0; id < c.agents && c.vibes != 0; ++id) {
+    auto vibe = static_cast<uint32_t>(slot.actions[id]) - c.directions - 1;
+    if (vibe >= c.vibes) continue;
+    s.agents[id].vibe = static_cast<uint8_t>(vibe);
+    s.touch_agent(id);
+    s.head.counts[count_vibe] += 1;
+  }
 }
 
 inline void actions(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   shuffle(c, s, Draws(s.head.episode_seed, s.head.tick));
+  change_vibes(slot, s);
   uint8_t* success = slot.out<uint8_t>(out_success);
-  int64_t moved = 0, noops = 0, invalid = 0;
+  int64_t noops = 0, invalid = 0, blocked = 0;
   for (uint32_t i = 0; i < c.agents; ++i) {
     uint32_t id = s.order[i];
     auto action = static_cast<uint32_t>(slot.actions[id]);
     bool known = action < static_cast<uint64_t>(c.num_actions);
-    bool done = known && (action == 0 || move(c, s, id, directions[action - 1]));
+    bool moves = action - 1 < c.directions;
+    bool done = moves ? move(c, s, id, directions[action - 1]) : known;
     success[id] = done;
     s.agents[id].last_action = done ? static_cast<uint8_t>(action) : 0;
-    moved += done && action != 0;
     noops += action == 0;
     invalid += !known;
+    blocked += moves && !done;
   }
-  s.head.counts[count_move] += moved;
   s.head.counts[count_noop] += noops;
   s.head.counts[count_invalid] += invalid;
-  s.head.counts[count_blocked] += static_cast<int64_t>(c.agents) - moved - noops - invalid;
+  s.head.counts[count_blocked] += blocked;
 }
 
-inline void on_tick(const Slot&) {}
-inline void aoe(const Slot&) {}
-inline void collectives(const Slot&) {}
+inline void on_tick(const Slot& slot) {
+  const Config& c = slot.config;
+  State s(slot);
+  for (uint32_t k = 0; k < c.changes_size; ++k) {
+    const Change& change = c.changes[k];
+    if (s.head.tick % static_cast<uint32_t>(change.every) != 0) continue;
+    for (uint32_t id = 0; id < c.agents; ++id) add(c, s, id, change.resource, change.amount);
+  }
+  for (uint32_t id = 0; id < c.agents && c.freeze != 0; ++id) {
+    if (s.agents[id].frozen == 0) continue;
+    s.agents[id].frozen -= 1;
+    s.touch_agent(id);
+  }
+  for (uint32_t id = 0; id < s.head.stations; ++id) {
+    Station& station = s.stations[id];
+    if (station.cooldown == 0 && station.clipped == 0) continue;
+    station.cooldown -= station.cooldown != 0;
+    station.clipped -= station.clipped != 0;
+    s.touch_station(c, id);
+  }
+}
+
+inline void aoe(const Slot& slot) {
+  const Config& c = slot.config;
+  if (!c.has_areas) return;
+  State s(slot);
+  auto* inside = reinterpret_cast<uint8_t*>(slot.scratch);
+  std::memset(inside, 0, c.agents);
+  for (uint32_t id = 0; id < s.head.stations; ++id) {
+    const Station& source = s.stations[id];
+    const Area& area = c.kinds[source.kind].area;
+    if (area.radius == none) continue;
+    radiate(c, s, area, station_object(c, id), source.row, source.col, source.team, inside);
+  }
+  for (uint32_t id = 0; id < c.agents && c.mobile.radius != none; ++id) {
+    const Agent& source = s.agents[id];
+    if (source.vibe != c.mobile_vibe) continue;
+    radiate(c, s, c.mobile, agent_object(id), source.row, source.col, source.team, inside);
+  }
+  for (uint32_t id = 0; id < c.agents; ++id) {
+    s.head.counts[count_enter] += inside[id] && !s.agents[id].inside;
+    s.head.counts[count_leave] += !inside[id] && s.agents[id].inside;
+    s.agents[id].inside = inside[id];
+  }
+}
+
+inline void collectives(const Slot& slot) {
+  const Config& c = slot.config;
+  if (c.teams == 0) return;
+  State s(slot);
+  int32_t* members = slot.out<int32_t>(out_team_members);
+  int32_t* stations = slot.out<int32_t>(out_team_stations);
+  int32_t* held = slot.out<int32_t>(out_team_held);
+  std::memset(members, 0, c.teams * sizeof(int32_t));
+  std::memset(stations, 0, c.teams * sizeof(int32_t));
+  for (uint32_t id = 0; id < c.agents; ++id) members[s.agents[id].team - 1] += 1;
+  for (uint32_t id = 0; id < s.head.stations; ++id) {
+    if (s.stations[id].team != 0) stations[s.stations[id].team - 1] += 1;
+  }
+  for (uint32_t team = 0; team < c.teams; ++team) {
+    s.held[team] += stations[team];
+    held[team] = static_cast<int32_t>(s.held[team]);
+  }
+}
 
 // One agent's observation by either encoder; returns how many tokens it has.
 inline uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimized, uint8_t* row,
@@ -121,6 +181,7 @@ inline bool shadow_agrees(const Slot& slot, const State& s, uint32_t id, const u
 inline void observations(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
+  refresh_stale_blocks(c, s);
   uint8_t* row = slot.out<uint8_t>(out_observations);
   uint32_t tokens = 0, dropped = 0;
   for (uint32_t id = 0; id < c.agents; ++id, row += c.tokens * 3) {
@@ -138,8 +199,23 @@ inline void observations(const Slot& slot) {
 }
 
 inline void rewards(const Slot& slot) {
+  const Config& c = slot.config;
   State s(slot);
   *slot.out<int32_t>(out_episode_length) = static_cast<int32_t>(s.head.tick);
+  for (uint32_t id = 0; id < c.agents && c.rewards_size != 0; ++id) {
+    Agent& agent = s.agents[id];
+    uint16_t* counted = s.counted + id * c.rewards_size;
+    float total = 0;
+    for (uint32_t k = 0; k < c.rewards_size; ++k) {
+      int32_t value = value_of(c, s, id, c.rewards[k]);
+      total += c.rewards[k].weight * static_cast<float>(value - counted[k]);
+      counted[k] = static_cast<uint16_t>(value);
+    }
+    agent.total += total;
+    agent.last_reward = reward_byte(total);
+    slot.out<float>(out_rewards)[id] = total;
+    slot.out<float>(out_episode_return)[id] = agent.total;
+  }
 }
 
 inline void truncation(const Slot& slot) {
@@ -147,87 +223,28 @@ inline void truncation(const Slot& slot) {
   *slot.out<uint8_t>(out_truncations) = c.max_steps != 0 && State(slot).head.tick >= c.max_steps;
 }
 
-// --- restart --------------------------------------------------------------------------------
-
-inline void place_agent(const Config& c, const State& s, uint32_t id, uint32_t cell) {
-  Agent& agent = s.agents[id];
-  uint16_t tokens = agent.tokens;  // of the observation that is still in the buffer
-  agent = Agent{};
-  agent.tokens = tokens;
-  agent.row = agent.spawn_row = static_cast<uint8_t>(cell / c.width);
-  agent.col = agent.spawn_col = static_cast<uint8_t>(cell % c.width);
-  s.put(c, agent.row, agent.col, static_cast<Object>(first_agent + id));
-}
-
-// Walls, then agents without a spawn cell of their own, on free cells drawn without repetition.
-inline void fill_map(const Slot& slot, const State& s) {
-  const Config& c = slot.config;
-  auto* free_cells = reinterpret_cast<uint16_t*>(slot.scratch);
-  uint32_t free_count = 0, placed = 0;
-  for (uint32_t cell = 0; cell < c.height * c.width; ++cell) {
-    if (c.map[cell] == map_wall)
-      s.put(c, static_cast<int>(cell / c.width), static_cast<int>(cell % c.width), wall);
-    if (c.map[cell] == map_spawn && placed < c.agents) {
-      place_agent(c, s, placed++, cell);
-    } else if (c.map[cell] != map_wall) {
-      free_cells[free_count++] = static_cast<uint16_t>(cell);
-    }
-  }
-  Draws draws(s.head.episode_seed, 0);
-  for (uint32_t k = 0; k < c.walls + c.agents - placed; ++k) {
-    uint32_t j = k + draws.below(k, free_count - k);
-    uint16_t cell = free_cells[j];
-    free_cells[j] = free_cells[k];
-    if (k < c.walls) {
-      s.put(c, cell / static_cast<int>(c.width), cell % static_cast<int>(c.width), wall);
-    } else {
-      place_agent(c, s, placed + k - c.walls, cell);
-    }
-  }
-}
-
 inline void restart(const Slot& slot, uint64_t episode_seed) {
   const Config& c = slot.config;
   State s(slot);
   bool first = s.counts[wall] == 0;
   s.head.episode_seed = episode_seed;
-  s.head.tick = 0;
+  s.head.tick = s.head.stations = 0;
   size_t rows = c.height + 2 * c.radius;
   std::memset(s.cells, 0, rows * c.cell_stride * sizeof(Object));
   std::memset(s.occupied, 0, rows * c.bit_stride);
+  std::memset(s.held, 0, c.teams * sizeof(int64_t));
+  std::memset(s.spawned, 0, c.events_size * sizeof(uint32_t));
   fill_map(slot, s);
-  for (uint32_t object = wall; object < c.objects; ++object) refresh_block(s, static_cast<Object>(object));
+  std::memset(s.stale, 0, c.objects);
+  for (uint32_t object = wall; object < station_object(c, s.head.stations); ++object) {
+    refresh_blocks(c, s, static_cast<Object>(object));
+  }
   uint8_t* row = slot.out<uint8_t>(out_observations);
   if (first) std::memset(row, unused, c.agents * c.tokens * 3);
   for (uint32_t id = 0; id < c.agents && !c.optimized; ++id) {
     std::memset(row + id * c.tokens * 3, unused, s.agents[id].tokens * 3u);
   }
   observations(slot);
-}
-
-inline uint64_t digest(const Slot& slot) {
-  const Config& c = slot.config;
-  State s(slot);
-  Digest d;
-  d.add(s.head.episode_seed);
-  d.add(s.head.tick);
-  for (uint32_t row = 0; row < c.height; ++row) {
-    for (uint32_t col = 0; col < c.width; col += 64) {
-      uint64_t walls = 0;
-      for (uint32_t k = 0; k < 64 && col + k < c.width; ++k) {
-        walls |= uint64_t{s.cell(c, static_cast<int>(row), static_cast<int>(col + k)) == wall} << k;
-      }
-      d.add(walls);
-    }
-  }
-  for (uint32_t id = 0; id < c.agents; ++id) {
-    const Agent& a = s.agents[id];
-    d.add(a.row | uint64_t{a.col} << 8 | uint64_t{a.spawn_row} << 16 | uint64_t{a.spawn_col} << 24 |
-          uint64_t{a.last_action} << 32 | uint64_t{a.last_reward} << 40 | uint64_t{a.team} << 48 |
-          uint64_t{a.group} << 56);
-    d.add(a.vibe | uint64_t{a.frozen} << 8 | uint64_t{std::bit_cast<uint32_t>(a.total)} << 32);
-  }
-  return d.value;
 }
 
 struct World {
@@ -250,17 +267,33 @@ struct World {
                                              "move.blocked",
                                              "noop",
                                              "action.invalid",
+                                             "vibe",
+                                             "use",
+                                             "use.refused",
+                                             "use.helped",
+                                             "claim",
+                                             "attack.hit",
+                                             "attack.absorbed",
+                                             "loot",
+                                             "swap",
+                                             "event.spawn",
+                                             "event.drain",
+                                             "event.clip",
+                                             "event.team",
+                                             "area.enter",
+                                             "area.leave",
                                              "tokens",
                                              "tokens.dropped",
                                              "optimized_encodes",
                                              "original_encodes",
                                              "shadow.comparisons",
                                              "shadow.mismatches"};
+  static_assert(std::size(counters) == counts_size);
 
-  static int64_t* counts(const Slot& slot) { return grid::State(slot).head.counts; }
+  static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }
   static size_t block_bytes(const Config& c) { return c.block_bytes; }
   static size_t scratch_bytes(const Config& c) {
-    return std::max<size_t>(c.height * c.width * sizeof(uint16_t), c.tokens * 3);
+    return std::max<size_t>({c.height * c.width * sizeof(uint16_t), c.tokens * 3, c.agents});
   }
   // About 320 agents: small enough for the cache, large enough that a mark a phase costs nothing.
   static size_t tile(const Config& c) { return std::clamp<size_t>(320 / c.agents, 1, 32); }
@@ -273,7 +306,10 @@ struct World {
             {"truncations", Type::boolean, {}},
             {"success", Type::boolean, {c.agents}},
             {"episode_length", Type::i32, {}},
-            {"episode_return", Type::f32, {c.agents}}};
+            {"episode_return", Type::f32, {c.agents}},
+            {"team_members", Type::i32, {c.teams}},
+            {"team_stations", Type::i32, {c.teams}},
+            {"team_held", Type::i32, {c.teams}}};
   }
 
   static void restart(const Slot& slot, uint64_t seed) { grid::restart(slot, seed); }

@@ -3,46 +3,16 @@
 // `original` is the plainest loop over the window; `optimized` does only what the answer needs:
 //   1. where: each window row is one 32-bit load from the bitmap; a table turns its pieces into a
 //      set of ranks, so that the set's bits, lowest first, are the occupied cells in token order;
-//   2. what: each object's tokens lie ready-made in 16 bytes; add the location, store, advance;
+//   2. what: each object's tokens lie ready-made in blocks of 16 bytes; add the location, store, advance;
 //   3. the tail: only what the last observation used beyond this one is cleared.
 #pragma once
 
 #include <bit>
 #include <cstring>
 
-#include "grid/state.h"
+#include "grid/tokens.h"
 
 namespace hl::grid {
-
-// Calls emit(feature, value) for an object's tokens in order.
-template <class Emit>
-HL_FN void each_object_token(const State& s, Object object, Emit emit) {
-  if (object == wall) {
-    emit(feature_tag, tag_wall);
-    return;
-  }
-  uint32_t id = object - first_agent;
-  const Agent& agent = s.agents[id];
-  if (agent.team != 0) emit(feature_team, agent.team);
-  emit(feature_tag, tag_agent);
-  if (agent.vibe != 0) emit(feature_vibe, agent.vibe);
-  emit(feature_group, agent.group);
-  emit(feature_frozen, static_cast<uint8_t>(agent.frozen < 255 ? agent.frozen : 255));
-  emit(feature_agent_id, static_cast<uint8_t>(id));
-}
-
-// Calls emit(feature, value) for the global tokens in order.
-template <class Emit>
-HL_FN void each_global_token(const Config& c, const State& s, const Agent& agent, Emit emit) {
-  uint64_t done = c.max_steps == 0 ? 0 : uint64_t{s.head.tick} * 255 / c.max_steps;
-  emit(feature_completion, static_cast<uint8_t>(done < 255 ? done : 255));
-  emit(feature_last_action, agent.last_action);
-  emit(feature_last_reward, agent.last_reward);
-  int east = agent.col - agent.spawn_col, south = agent.row - agent.spawn_row;
-  if (east != 0) emit(east > 0 ? feature_east : feature_west, static_cast<uint8_t>(east > 0 ? east : -east));
-  if (south != 0)
-    emit(south > 0 ? feature_south : feature_north, static_cast<uint8_t>(south > 0 ? south : -south));
-}
 
 // One agent's row of tokens while it is being written.
 struct Writer {
@@ -60,23 +30,7 @@ struct Writer {
     next[2] = value;
     next += 3;
   }
-
-  HL_FN bool room_for_block() const { return next + sizeof(Block) <= end; }
 };
-
-// Puts an object's tokens into its block, whenever something they show has changed.
-HL_FN void refresh_block(const State& s, Object object) {
-  Block& block = s.blocks[object];
-  std::memset(block.bytes, unused, sizeof block.bytes);
-  uint8_t* next = block.bytes;
-  each_object_token(s, object, [&](uint8_t feature, uint8_t value) {
-    next[0] = 0;
-    next[1] = feature;
-    next[2] = value;
-    next += 3;
-  });
-  s.counts[object] = static_cast<uint8_t>((next - block.bytes) / 3);
-}
 
 HL_FN void encode_original(const Config& c, const State& s, const Agent& agent, Writer& out) {
   each_global_token(c, s, agent, [&](uint8_t f, uint8_t v) { out.token(global_location, f, v); });
@@ -93,7 +47,7 @@ HL_FN void encode_original(const Config& c, const State& s, const Agent& agent, 
         Object object = s.cell(c, row, col);
         if (object == nothing) continue;
         auto location = static_cast<uint8_t>((dr + radius) * 16 + dc + radius);
-        each_object_token(s, object, [&](uint8_t f, uint8_t v) { out.token(location, f, v); });
+        each_object_token(c, s, object, [&](uint8_t f, uint8_t v) { out.token(location, f, v); });
       }
     }
   }
@@ -128,8 +82,11 @@ HL_FN void find_occupied(const Config& c, const State& s, const Agent& agent, ui
 }
 
 // Near the row's end, token by token.
-HL_FN void write_block_slowly(const Block& block, uint32_t count, uint8_t location, Writer& out) {
-  for (uint32_t t = 0; t < count; ++t) out.token(location, block.bytes[3 * t + 1], block.bytes[3 * t + 2]);
+HL_FN void write_slowly(const Block* blocks, uint32_t count, uint8_t location, Writer& out) {
+  for (uint32_t t = 0; t < count; ++t) {
+    const uint8_t* token = blocks[t / block_tokens].bytes + 3 * (t % block_tokens);
+    out.token(location, token[1], token[2]);
+  }
 }
 
 template <uint32_t Words, uint32_t Chunks>
@@ -137,16 +94,23 @@ HL_FN void encode_window(const Config& c, const State& s, const Agent& agent, Wr
   uint64_t found[Words] = {};
   find_occupied<Words, Chunks>(c, s, agent, found);
   const Object* own = &s.cell(c, agent.row, agent.col);
+  auto room_for_any = static_cast<ptrdiff_t>(c.object_blocks * sizeof(Block));
   for (uint32_t w = 0; w < Words; ++w) {
     for (uint64_t left = found[w]; left != 0; left &= left - 1) {
       uint32_t rank = w * 64 + static_cast<uint32_t>(std::countr_zero(left));
       Object object = own[c.cell_offset[rank]];
-      if (!out.room_for_block()) {
-        write_block_slowly(s.blocks[object], s.counts[object], c.location[rank], out);
+      const Block* blocks = s.blocks + object * c.object_blocks;
+      uint32_t count = s.counts[object];
+      if (out.end - out.next < room_for_any) {
+        write_slowly(blocks, count, c.location[rank], out);
         continue;
       }
-      store_block(out.next, load_block(&s.blocks[object]) | load_block(&c.location_block[rank]));
-      out.next += 3 * s.counts[object];
+      Bytes16 location = load_block(&c.location_block[rank]);
+      store_block(out.next, load_block(blocks) | location);
+      for (uint32_t k = 1; k * block_tokens < count; ++k) {
+        store_block(out.next + k * block_tokens * 3, load_block(blocks + k) | location);
+      }
+      out.next += 3 * count;
     }
   }
 }

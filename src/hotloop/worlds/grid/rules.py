@@ -19,11 +19,18 @@ MOST = 65535
 MAX_RESOURCES = 16
 MAX_VIBES = 16
 MAX_RADIUS = 15
+MAX_ROWS = 64
+"""Of any table; native code keeps them in fixed arrays."""
+MAX_STRUCK = 100
+"""By one event; each event has 4,096 random numbers a tick, and a spawn may need 32 of them."""
 AGENT = "agent"
 REACHES = ("all", "friends", "enemies")
 EFFECTS = ("spawn", "drain", "clip", "team")
 STATS = ("deposit", "hit")
 """What an agent counts of itself, for rewards: goods put into a store, others frozen."""
+
+PLAIN: dict[Any, Any] = {int: int, str: str, bool: bool, float: (int, float)}
+"""What TOML must have for a field of each type."""
 
 T = TypeVar("T")
 
@@ -179,10 +186,14 @@ def _station(row: Mapping[str, Any]) -> Recipe:
 
 
 def _row(cls: type[T], what: str, row: Mapping[str, Any]) -> T:
-    known = [each.name for each in fields(cls)]  # type: ignore[arg-type]
-    for key in row:
-        if key not in known:
-            raise unknown(f"key in {what}", key, known, f"the keys are {', '.join(known)}")
+    types: dict[str, Any] = {each.name: each.type for each in fields(cls)}  # type: ignore[arg-type]
+    for key, value in row.items():
+        if key not in types:
+            raise unknown(f"key in {what}", key, types, f"the keys are {', '.join(types)}")
+        if types[key] in PLAIN and not isinstance(value, PLAIN[types[key]]):
+            raise InputError(f"{key} in {what} is {value!r}: expected {types[key].__name__}")
+        if types[key] is int and not -MOST <= value <= MOST:
+            raise InputError(f"{key}={value} in {what}: expected at most {MOST}")
     try:
         return cls(**row)
     except TypeError as error:
@@ -194,6 +205,10 @@ def check(rules: Rules) -> Rules:
     _check_sizes(rules)
     for row in rules.stations:
         _check_station(rules, row)
+        if row.area:
+            _check_area(rules, row.area, f"station {row.kind}")
+    if rules.mobile:
+        _check_area(rules, rules.mobile, "mobile")
     _check_events(rules)
     names = {*rules.start, *rules.caps, *rules.loot, *(c.resource for c in rules.changes)}
     names |= {name for name in (rules.attack_costs, rules.shield, rules.move_costs) if name}
@@ -208,6 +223,9 @@ def check(rules: Rules) -> Rules:
 
 
 def _check_sizes(rules: Rules) -> None:
+    for name in ("stations", "events", "rewards", "changes"):
+        if len(getattr(rules, name)) > MAX_ROWS:
+            raise InputError(f"{name} has {len(getattr(rules, name))} rows: at most {MAX_ROWS}")
     if len(rules.resources) > MAX_RESOURCES or len(set(rules.resources)) < len(rules.resources):
         raise InputError(f"resources: at most {MAX_RESOURCES} different ones")
     for name in ("vibes", "attack_vibe", "mobile_vibe"):
@@ -216,13 +234,17 @@ def _check_sizes(rules: Rules) -> None:
     for name, amount in {**rules.start, **rules.caps}.items():
         if not 0 <= amount <= MOST:
             raise InputError(f"{name}={amount}: a holding is from 0 to {MOST}")
-    areas = [row.area for row in rules.stations if row.area] + ([rules.mobile] if rules.mobile else [])
-    for area in areas:
-        _known_resource(rules, area.resource, "an area")
-        if area.reach not in REACHES:
-            raise unknown("reach", area.reach, REACHES, f"of an area: {', '.join(REACHES)}")
-        if not 0 <= area.radius <= MAX_RADIUS:
-            raise InputError(f"area radius {area.radius}: expected 0 to {MAX_RADIUS}")
+    for change in rules.changes:
+        if change.every < 1:
+            raise InputError(f"a change of {change.resource} every {change.every} ticks: expected 1 or more")
+
+
+def _check_area(rules: Rules, area: Area, where: str) -> None:
+    _known_resource(rules, area.resource, where)
+    if area.reach not in REACHES:
+        raise unknown("reach", area.reach, REACHES, f"of {where}: {', '.join(REACHES)}")
+    if not 0 <= area.radius <= MAX_RADIUS:
+        raise InputError(f"{where}: area radius {area.radius}, expected 0 to {MAX_RADIUS}")
 
 
 def _check_station(rules: Rules, row: Recipe) -> None:
@@ -243,6 +265,8 @@ def _check_station(rules: Rules, row: Recipe) -> None:
             )
     if row.vibe >= max(rules.vibes, 1):
         raise InputError(f"station {row.kind} asks for vibe {row.vibe}, but there are {rules.vibes}")
+    if min(row.cooldown, row.vibe, row.uses) < 0:
+        raise InputError(f"station {row.kind}: cooldown, vibe and uses are not below 0")
     if not 0 <= row.neighbours <= 7:
         raise InputError(
             f"station {row.kind}: {row.neighbours} neighbours, but 0 to 7 have room beside a user"
@@ -259,6 +283,8 @@ def _check_events(rules: Rules) -> None:
             _known_kind(rules, event.kind, where)
         if event.effect == "drain":
             _known_resource(rules, event.resource, where)
+        if min(event.at, event.every, event.amount) < 0 or not 0 <= event.count <= MAX_STRUCK:
+            raise InputError(f"{where}: numbers below 0, or a count over {MAX_STRUCK}")
         seen = [event.name]
         while (following := by_name[seen[-1]].then) and following not in seen:
             if following not in by_name:

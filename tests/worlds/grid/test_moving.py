@@ -1,51 +1,29 @@
-"""The grid's rules in examples, played on the twin and on native code alike."""
+"""Moving and seeing, in examples, played on the twin and on native code alike."""
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
+from support.grids import (
+    AGENT,
+    EAST,
+    NOOP,
+    NORTH,
+    NORTH_EAST,
+    NORTH_WEST,
+    SOUTH,
+    SOUTH_EAST,
+    SOUTH_WEST,
+    WALL,
+    WEST,
+    Way,
+    act,
+    offset,
+    seen,
+    tokens,
+    ways,
+    world,
+)
 
 import hotloop
-from hotloop.envs.batch import Batch
-from hotloop.worlds.grid.features import GLOBAL, UNUSED, Feature, Tag
-
-NOOP, NORTH, SOUTH, EAST, WEST, NORTH_EAST, NORTH_WEST, SOUTH_EAST, SOUTH_WEST = range(9)
-
-ways = pytest.mark.parametrize(
-    "way",
-    [{"impl": "reference"}, {"impl": "native"}, {"impl": "native", "encoder": "original"}],
-    ids=["twin", "optimized", "original"],
-)
-Way = dict[str, object]
-
-
-def world(text: str, way: Way, **parameters: object) -> Batch:
-    agents = text.count("@")
-    batch = hotloop.make("grid/toy", num_envs=1, map=text + "\n", **{"agents": agents} | way | parameters)
-    batch.reset()
-    return batch
-
-
-def act(batch: Batch, *actions: int) -> None:
-    batch.step(np.array([actions], np.int32))
-
-
-def tokens(batch: Batch, agent: int = 0) -> list[tuple[int, int, int]]:
-    row: NDArray[np.uint8] = batch.observations[0, agent]
-    used = (row != UNUSED).any(axis=1)
-    assert not used[used.sum() :].any(), "unused tokens come last"
-    return [tuple(token) for token in row[used].tolist()]
-
-
-def seen(batch: Batch, agent: int = 0) -> list[tuple[int, int]]:
-    """(location, tag) of every object in view, in order."""
-    return [(where, value) for where, feature, value in tokens(batch, agent) if feature == Feature.TAG]
-
-
-def offset(batch: Batch, agent: int = 0) -> tuple[int, int]:
-    """(south, east) of the spawn, read from the tokens."""
-    found = {feature: value for where, feature, value in tokens(batch, agent) if where == GLOBAL}
-    south = found.get(Feature.SOUTH, 0) - found.get(Feature.NORTH, 0)
-    return south, found.get(Feature.EAST, 0) - found.get(Feature.WEST, 0)
+from hotloop.worlds.grid.features import GLOBAL, Feature
 
 
 @ways
@@ -115,15 +93,15 @@ def test_only_one_of_two_gets_the_cell_and_who_it_is_changes(way: Way) -> None:
 @ways
 def test_cells_come_by_distance_then_row_then_left_before_right(way: Way) -> None:
     batch = world("###\n#@#\n###", way, window=3)
-    walls = [where for where, tag in seen(batch) if tag == Tag.WALL]
+    walls = [where for where, tag in seen(batch) if tag == WALL]
     assert walls == [0x01, 0x10, 0x12, 0x21, 0x00, 0x02, 0x20, 0x22]
-    assert seen(batch)[0] == (0x11, Tag.AGENT)
+    assert seen(batch)[0] == (0x11, AGENT)
 
 
 @ways
 def test_the_window_ends_where_it_ends(way: Way) -> None:
     batch = world("#.....#\n.......\n...@...\n.......\n#.....#", way, window=5)
-    assert seen(batch) == [(0x22, Tag.AGENT)]
+    assert seen(batch) == [(0x22, AGENT)]
 
 
 @ways
@@ -133,11 +111,11 @@ def test_an_agent_shows_tag_group_frozen_and_id_and_globals_come_first(way: Way)
         (GLOBAL, Feature.COMPLETION, 0),
         (GLOBAL, Feature.LAST_ACTION, 0),
         (GLOBAL, Feature.LAST_REWARD, 0),
-        (0x55, Feature.TAG, Tag.AGENT),
+        (0x55, Feature.TAG, AGENT),
         (0x55, Feature.GROUP, 0),
         (0x55, Feature.FROZEN, 0),
         (0x55, Feature.AGENT_ID, 1),
-        (0x53, Feature.TAG, Tag.AGENT),
+        (0x53, Feature.TAG, AGENT),
         (0x53, Feature.GROUP, 0),
         (0x53, Feature.FROZEN, 0),
         (0x53, Feature.AGENT_ID, 0),
@@ -199,7 +177,7 @@ def test_autoreset_shows_the_new_episode_and_keeps_the_last_observation(way: Way
 def test_a_seeded_map_has_a_border_and_its_share_of_walls(way: Way) -> None:
     batch = hotloop.make("grid/toy", num_envs=1, agents=1, map_size="9x9", density=0.2, window=15, **way)
     batch.reset()
-    walls = sum(tag == Tag.WALL for _, tag in seen(batch))
+    walls = sum(tag == WALL for _, tag in seen(batch))
     assert walls == 4 * 8 + int(81 * 0.2) or walls < 48
     assert walls >= 15
 

@@ -1,0 +1,117 @@
+import errno
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotloop.cli import app
+from hotloop.core.errors import ExitCode, InputError, SetupError
+
+
+@pytest.fixture
+def behave(monkeypatch: pytest.MonkeyPatch, hotloop: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a command that does what the given function does."""
+
+    def run(action: Callable[[], Any]) -> Any:
+        def probe() -> int:
+            """Do something."""
+            code: int = action()
+            return code
+
+        monkeypatch.setattr(app, "commands", lambda: {"probe": probe})
+        return hotloop("probe")
+
+    return run
+
+
+def raising(error: BaseException) -> Callable[[], int]:
+    def action() -> int:
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 4])
+def test_a_verdict_is_what_a_command_returned(behave: Callable[..., Any], code: int) -> None:
+    assert behave(lambda: code).code == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("no such thing"), ExitCode.USAGE),
+        (SetupError("no such thing"), ExitCode.FAULT),
+        (ValueError("no such thing"), ExitCode.FAULT),
+        (RuntimeError("no such thing"), ExitCode.FAULT),
+        (MemoryError("no such thing"), ExitCode.FAULT),
+        (OSError(errno.EPIPE, "no such thing"), ExitCode.FAULT),
+        (SystemExit(1), ExitCode.FAULT),
+        (SystemExit(3), ExitCode.FAULT),
+        (EOFError("no such thing"), ExitCode.FAULT),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+    ],
+)
+def test_no_exception_ever_looks_like_a_verdict(
+    behave: Callable[..., Any], error: BaseException, code: ExitCode
+) -> None:
+    assert behave(raising(error)).code == code
+
+
+@pytest.mark.parametrize("error", [InputError("wrong:\n  this"), SetupError("wrong:\n  this")])
+def test_our_errors_are_one_line_without_a_traceback(behave: Callable[..., Any], error: Exception) -> None:
+    said = behave(raising(error))
+    assert (said.out, said.err) == ("", "hotloop: wrong: this\n")
+
+
+def test_a_fault_is_one_line_that_says_where_its_traceback_is(behave: Callable[..., Any]) -> None:
+    said = behave(raising(ZeroDivisionError("oh")))
+    found = re.fullmatch(r"hotloop: a fault: ZeroDivisionError: oh; its traceback is in (\S+) .*\n", said.err)
+    assert found is not None
+    assert "raise error" in Path(found[1]).read_text()
+
+
+def test_the_traceback_is_shown_where_it_is_asked_for(
+    behave: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOTLOOP_DEBUG", "1")
+    assert "Traceback (most recent call last)" in behave(raising(ZeroDivisionError("oh"))).err
+
+
+def test_a_traceback_that_cannot_be_saved_does_not_hide_the_fault(
+    behave: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such/folder")
+    said = behave(raising(ZeroDivisionError("oh")))
+    assert said.code == ExitCode.FAULT
+    assert "could not be saved" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["bench"], "TARGET"),
+        (["bench", "grid/toy", "--nonsense"], "--nonsense"),
+        (["bench", "grid/toy", "--rounds", "many"], "--rounds"),
+        (["bench", "grid/toy", "--rounds", "0"], "--rounds"),
+        (["bench", "grid/toy", "--rounds"], "--rounds"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_says_where_help_is(
+    hotloop: Callable[..., Any], words: list[str], told: str
+) -> None:
+    said = hotloop(*words)
+    assert (said.code, said.out) == (ExitCode.USAGE, "")
+    assert told in said.err
+    assert said.err.count("\n") == 1
+    assert "--help" in said.err
+
+
+def test_no_command_shows_the_help_and_is_wrong_usage(hotloop: Callable[..., Any]) -> None:
+    said = hotloop()
+    assert (said.code, said.out) == (ExitCode.USAGE, "")
+    assert "Usage: hotloop" in said.err

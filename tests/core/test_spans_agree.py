@@ -1,0 +1,54 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+class Player:
+    """Plays a list of moves on one copy of the spans."""
+
+    def __init__(self, spans) -> None:
+        self.spans = spans
+        self.marks = [spans.Marks(("m", "a")), spans.Marks(("n",))]
+
+    def play(self, move: tuple) -> None:
+        match move:
+            case "enter", name:
+                self.spans.span(name).__enter__()
+            case "exit", name:
+                self.spans.span(name).__exit__(None, None, None)
+            case "start", which:
+                self.marks[which].start()
+            case "mark", which, slot:
+                self.marks[which].mark(slot)
+            case "switch", on:
+                (self.spans.enable if on else self.spans.disable)()
+
+
+names = st.sampled_from("abc")
+moves = st.one_of(
+    st.tuples(st.just("enter"), names),
+    st.tuples(st.just("exit"), names),
+    st.tuples(st.just("start"), st.integers(0, 1)),
+    st.sampled_from([("mark", 0, 0), ("mark", 0, 1), ("mark", 1, 0)]),
+    st.sampled_from([("switch", True), ("switch", False)]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(moves, max_size=60))
+def test_native_and_python_spans_agree_on_any_use(copies, played):
+    if not copies["native"].NATIVE:
+        pytest.skip("the native module is not built")
+    players = [Player(copy) for copy in copies.values()]
+    for player in players:
+        player.spans.enable()
+    for move in played:
+        for player in players:
+            player.play(move)
+        native, python = (player.spans for player in players)
+        assert list(native.calls().items()) == list(python.calls().items())
+        native.assert_adds_up()
+        python.assert_adds_up()
+    for player in players:
+        player.spans.start_anew()
+        player.spans.disable()

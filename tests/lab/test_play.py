@@ -1,0 +1,78 @@
+import gc
+
+import numpy as np
+import pytest
+
+import hotloop
+from hotloop.envs.batch import Batch
+from hotloop.lab import play as module
+from hotloop.lab.play import FEWEST_BATCHES, RandomPlay, no_collection, play, repeat
+
+
+@pytest.fixture
+def batch() -> Batch:
+    batch = hotloop.make("grid/toy", num_envs=3, agents=4)
+    batch.reset()
+    return batch
+
+
+def test_actions_are_what_a_batch_reads_in_place(batch: Batch) -> None:
+    for actions in RandomPlay(batch).draw(20):
+        assert (actions.dtype, actions.shape) == (np.int32, (3, 4))
+        assert actions.flags.c_contiguous
+    play(batch, RandomPlay(batch).draw(20), 20)
+    assert batch.counters["actions_converted"] == 0
+
+
+def test_every_action_of_the_world_is_drawn_and_no_other(batch: Batch) -> None:
+    drawn = np.unique(np.stack(RandomPlay(batch).draw(100)))
+    assert drawn.tolist() == list(range(batch.spec.num_actions))
+
+
+def test_the_same_seed_draws_the_same_actions_and_each_round_others(batch: Batch) -> None:
+    one, same = RandomPlay(batch), RandomPlay(batch)
+    first, second = np.stack(one.draw(16)), np.stack(one.draw(16))
+    assert np.array_equal(first, np.stack(same.draw(16)))
+    assert not np.array_equal(first, second)
+
+
+def test_another_seed_draws_other_actions(batch: Batch) -> None:
+    other = hotloop.make("grid/toy", num_envs=3, agents=4, seed=43)
+    assert not np.array_equal(np.stack(RandomPlay(batch).draw(16)), np.stack(RandomPlay(other).draw(16)))
+
+
+def test_large_actions_are_drawn_a_few_at_a_time_but_never_fewer_than_sixteen(
+    batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 20 * 3 * 4 * 4)
+    assert len(RandomPlay(batch).draw(1_000)) == 20
+    monkeypatch.setattr(module, "MOST_BYTES", 1)
+    assert len(RandomPlay(batch).draw(1_000)) == FEWEST_BATCHES
+
+
+def test_actions_that_run_out_begin_again(batch: Batch) -> None:
+    drawn = RandomPlay(batch).draw(16)
+    seen = list(repeat(drawn, 40))
+    assert len(seen) == 40
+    assert seen[16] is drawn[0]
+
+
+def test_play_makes_exactly_the_calls_it_was_asked_for(batch: Batch) -> None:
+    play(batch, RandomPlay(batch).draw(5), 5)
+    assert batch.counters["batch_calls"] == 5
+
+
+def test_the_collector_is_off_inside_and_as_before_afterwards() -> None:
+    with no_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

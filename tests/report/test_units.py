@@ -1,0 +1,35 @@
+import pytest
+
+from hotloop.report.units import count, percent, ratio_interval, speed, speed_interval
+
+
+@pytest.mark.parametrize(
+    ("per_second", "shown"),
+    [
+        (0.5, "0.50"),
+        (73.14, "73.1"),
+        (999.0, "999"),
+        (1_000.0, "1.00 k"),
+        (401_234.0, "401 k"),
+        (8_020_000.0, "8.02 M"),
+        (3.1e9, "3.10 G"),
+        (5e12, "5000 G"),
+    ],
+)
+def test_speeds_have_three_digits_and_a_letter(per_second: float, shown: str) -> None:
+    assert speed(per_second) == shown
+
+
+def test_an_interval_stands_in_brackets_and_a_missing_one_is_said() -> None:
+    assert speed_interval((7.5e6, 8.5e6)) == "[7.50 M, 8.50 M]"
+    assert speed_interval(None) == "no interval"
+    assert ratio_interval(1.01, (1.0, 1.02)) == "1.010 [1.000, 1.020]"
+    assert ratio_interval(1.01, None) == "1.010"
+
+
+def test_shares_have_one_digit_after_the_point() -> None:
+    assert percent(0.8049) == "80.5%"
+
+
+def test_one_is_not_many() -> None:
+    assert [count(number, "agent") for number in (0, 1, 2_000)] == ["0 agents", "1 agent", "2,000 agents"]
