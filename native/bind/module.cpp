@@ -104,6 +104,14 @@ std::optional<std::span<const uint64_t>> span_of(const std::optional<Seeds>& see
   return std::span(seeds->data(), seeds->size());
 }
 
+// A copy, [height, width, cell_bytes].
+nb::object picture(const AnyBatch& batch, size_t env) {
+  auto* drawn = new Picture(batch.picture(env));
+  nb::capsule owner(drawn, [](void* p) noexcept { delete static_cast<Picture*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, uint8_t>(drawn->cells.data(),
+                                                  {drawn->height, drawn->width, Picture::cell_bytes}, owner));
+}
+
 const char* isa() {
 #if defined(__x86_64__)
   return "x86-64";
@@ -151,6 +159,7 @@ NB_MODULE(_native, m) {
            })
       .def("load",
            [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
+      .def("picture", picture)
       .def("counters", &AnyBatch::counters)
       .def("phase_names", &AnyBatch::phase_names)
       .def("phase_ns", &AnyBatch::phase_ns)

@@ -21,6 +21,20 @@ struct BatchOptions {
   bool profile = false;
 };
 
+// What one env looks like: cells [height][width][cell_bytes] in reading order, each
+// (tag + 1 or 0 where nothing stands, team, ticks it stands still for up to 255, vibe).
+struct Picture {
+  static constexpr size_t cell_bytes = 4;
+
+  size_t height = 0, width = 0;
+  std::vector<uint8_t> cells;
+
+  static Picture blank(size_t height, size_t width) {
+    return {height, width, std::vector<uint8_t>(height * width * cell_bytes)};
+  }
+  uint8_t* at(size_t row, size_t col) { return cells.data() + (row * width + col) * cell_bytes; }
+};
+
 using NamedCounts = std::vector<std::pair<std::string, int64_t>>;
 
 class AnyBatch {
@@ -47,6 +61,9 @@ class AnyBatch {
   virtual uint64_t digest(size_t env) const = 0;
   virtual std::string save(size_t env) const = 0;
   virtual void load(size_t env, const std::string& saved) = 0;
+
+  // Throws where the world draws none.
+  virtual Picture picture(size_t env) const = 0;
 
   virtual NamedCounts counters() const = 0;
 

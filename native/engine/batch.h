@@ -16,6 +16,7 @@
 //     static void restart(const Slot&, uint64_t episode_seed);
 //     static uint64_t digest(const Slot&);
 //     static constexpr Player<Slot> players[];                        if it has any
+//     static Picture picture(const Slot&);                            if it can be seen
 //   };
 //
 // Results never depend on threads, tiles or batch size: a rule sees one env and nothing else.
@@ -138,6 +139,15 @@ class Batch final : public AnyBatch {
     if (finished(env) && !options_.autoreset) ++waiting_;
     ++begun_[env];
     ready_ = true;
+  }
+
+  Picture picture(size_t env) const override {
+    if (!ready_) throw std::logic_error("picture before reset: call reset() first");
+    if constexpr (requires { World::picture; }) {
+      return World::picture(slot(0, env, nullptr));
+    } else {
+      throw std::logic_error("this world draws no picture");
+    }
   }
 
   NamedCounts counters() const override {

@@ -70,6 +70,20 @@ class PlayerTwin(Protocol):
         """One action for each agent."""
 
 
+class Drawer(Protocol):
+    """How a world looks to people; `cells` is uint8 [height, width, 4] as native code has it.
+
+    A cell is (tag + 1 or 0 where nothing stands, team, ticks it stands still for, vibe). The twin of a
+    world that can be seen has a method `picture` that returns such cells.
+    """
+
+    def image(self, cells: Any) -> Any:
+        """The cells as uint8 [height * scale, width * scale, 3]."""
+
+    def text(self, cells: Any) -> str:
+        """The cells as lines of text, coloured by ANSI codes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A simulator: where its folder's registry entry says everything the rest of Hotloop needs."""
@@ -92,6 +106,8 @@ class World:
     """Preset to the counters it exists for: under random play each must fire."""
     players: Mapping[str, Callable[[], type[PlayerTwin]]] = field(default_factory=dict)
     """Who can choose actions beside the random player; each imports its twin when it is asked for."""
+    drawer: Callable[[Any], Drawer] | None = None
+    """From parameters to who draws the world; None where there is nothing to see."""
 
     @property
     def default_preset(self) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.settings import parameter, workload_hash
-from hotloop.core.world import World
+from hotloop.core.world import Drawer, World
 from hotloop.envs.native import Build
 
 MAX_SEED = 2**64 - 1
@@ -44,6 +44,12 @@ class BatchSettings:
     )
     strict: bool = parameter(
         False, role="variant", help="Refuse actions out of range instead of letting the world count them."
+    )
+    render_mode: str = parameter(
+        "none",
+        choices=("none", "rgb_array", "ansi"),
+        role="variant",
+        help="What render() gives: nothing, an image, or coloured text.",
     )
 
 
@@ -90,6 +96,7 @@ class Batch:
         self.infos: dict[str, NDArray[Any]] = {k: v for k, v in arrays.items() if k not in STANDARD}
         self._action_shapes = self._accepted_shapes()
         self._converted = 0
+        self._drawer = self._find_drawer()
         self._seats: dict[str, tuple[int, NDArray[np.int32]]] = {}
 
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
@@ -140,6 +147,18 @@ class Batch:
         except RuntimeError as error:
             raise OrderError(str(error)) from None
         return actions
+
+    def render(self, env: int = 0) -> NDArray[np.uint8] | str:
+        """Draw an env as it truly is: an image [height, width, 3], or text, as render_mode says."""
+        if self._drawer is None:
+            raise InputError("this batch draws nothing: make it with render_mode=rgb_array or ansi")
+        try:
+            cells = self._engine_or_closed().picture(self._index(env))
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+        as_text = self.spec.settings.render_mode == "ansi"
+        drawn: NDArray[np.uint8] | str = self._drawer.text(cells) if as_text else self._drawer.image(cells)
+        return drawn
 
     @property
     def counters(self) -> dict[str, int]:
@@ -197,6 +216,14 @@ class Batch:
         ns = dict(zip(engine.phase_names(), map(round, engine.phase_ns(last_step_only)), strict=True))
         ns["step"] = round(engine.step_ns(last_step_only))
         return ns
+
+    def _find_drawer(self) -> Drawer | None:
+        mode, world = self.spec.settings.render_mode, self.spec.world
+        if mode == "none":
+            return None
+        if world.drawer is None:
+            raise InputError(f"render_mode={mode}: {world.name} draws no picture; leave render_mode out")
+        return world.drawer(self.spec.parameters)
 
     def _accepted_shapes(self) -> tuple[tuple[int, ...], ...]:
         envs, agents = self.spec.num_envs, self.spec.agents

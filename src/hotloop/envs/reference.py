@@ -127,6 +127,12 @@ class ReferenceEngine:
             raise RuntimeError("choose before reset: call reset() first")
         self.seats.choose(self.seats.names[player], self.begun, actions)
 
+    def picture(self, env: int) -> NDArray[np.uint8]:
+        if not self.ready:
+            raise RuntimeError("picture before reset: call reset() first")
+        cells: NDArray[np.uint8] = self.twins[env].picture()  # type: ignore[attr-defined]
+        return cells
+
     def digest(self, env: int) -> int:
         return self.twins[env].digest()
 

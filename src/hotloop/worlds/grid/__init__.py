@@ -5,7 +5,7 @@ from itertools import chain
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, Layout, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import Array, Drawer, Layout, Plan, PlayerTwin, Twin, World
 from hotloop.worlds.grid.briefing import brief
 from hotloop.worlds.grid.flatten import flatten
 from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
@@ -164,6 +164,12 @@ def teacher() -> type[PlayerTwin]:
     return Teacher
 
 
+def drawer(parameters: Parameters) -> Drawer:
+    from hotloop.worlds.grid.picture import GridDrawer
+
+    return GridDrawer(read_rules(parameters.rules))
+
+
 world = World(
     name="grid",
     summary="Many agents on one map, token observations, nine timed phases.",
@@ -196,6 +202,7 @@ world = World(
     twin=twin,
     counters=COUNTERS,
     players={"teacher": teacher},
+    drawer=drawer,
     mechanics={
         "arena": ("attack.hit", "attack.absorbed", "swap", "loot", "use"),
         "guard": (
