@@ -11,6 +11,7 @@
 #include "grid/maps.h"
 #include "grid/observe.h"
 #include "grid/rewards.h"
+#include "grid/teacher.h"
 
 namespace hl::grid {
 
@@ -261,6 +262,9 @@ struct World {
       {"observations", grid::observations},
       {"rewards", grid::rewards},
       {"truncation", grid::truncation},
+  };
+  static constexpr Player<Slot> players[] = {
+      {"teacher", Teacher::bytes, Teacher::restart, Teacher::choose},
   };
   // In the order of grid::Count.
   static constexpr const char* counters[] = {"move",
