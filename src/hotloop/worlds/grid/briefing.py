@@ -39,7 +39,7 @@ class Task:
 class Habits:
     """The teacher's measures, in ticks unless they say otherwise."""
 
-    patience: int = 12
+    patience: int = 30
     """How long it waits beside a station for a helper."""
     sulk: int = 40
     """How long it then does without helpers."""

@@ -12,6 +12,7 @@
 #include "grid/observe.h"
 #include "grid/picture.h"
 #include "grid/rewards.h"
+#include "grid/teacher.h"
 
 namespace hl::grid {
 
@@ -262,6 +263,9 @@ struct World {
       {"observations", grid::observations},
       {"rewards", grid::rewards},
       {"truncation", grid::truncation},
+  };
+  static constexpr Player<Slot> players[] = {
+      {"teacher", Teacher::bytes, Teacher::restart, Teacher::choose},
   };
   // In the order of grid::Count.
   static constexpr const char* counters[] = {"move",

@@ -104,6 +104,4 @@ def clear_distance(used: list[tuple[int, int, int]], limit: int, radius: int) ->
 
 def seen_cells(here: Cell, radius: int, distance: int) -> list[Cell]:
     span = range(-radius, radius + 1)
-    return [
-        (here[0] + row, here[1] + col) for row in span for col in span if abs(row) + abs(col) <= distance
-    ]
+    return [(here[0] + row, here[1] + col) for row in span for col in span if abs(row) + abs(col) <= distance]

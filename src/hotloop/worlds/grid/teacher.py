@@ -11,7 +11,7 @@ from typing import Any
 
 from hotloop.core.world import Plan
 from hotloop.worlds.grid.briefing import Briefing, Task, Tier
-from hotloop.worlds.grid.memory import FRAME, Field, Memory, flood, neighbours
+from hotloop.worlds.grid.atlas import Atlas, Field, flood, neighbours
 from hotloop.worlds.grid.sight import Cell, Sight, look
 from hotloop.worlds.grid.twin import DIRECTIONS
 
@@ -26,7 +26,8 @@ class Route:
     """A plan: where to, and for how long it holds."""
 
     wishes: Wishes
-    distance: Field
+    distance: Field | None
+    """None where there is no way to anything."""
     tier: Tier | None
     """None is to explore."""
     expires: int
@@ -53,7 +54,7 @@ class Mind:
     plan: Plan
     index: int
     tick: int = 0
-    memory: Memory = field(default_factory=Memory)
+    atlas: Atlas = field(default_factory=Atlas)
     route: Route | None = None
     charging: bool = False
     stocked: bool = False
@@ -66,8 +67,10 @@ class Mind:
     """The action chosen last."""
     aimed: Cell | None = None
     """The cell that a move chosen last leads to."""
+    missed: Cell | None = None
+    """The free cell that the last step towards failed."""
     failures: int = 0
-    """How often in a row a step towards `aimed` failed."""
+    """How often in a row that was so."""
     stuck: int = 0
     """How often in a row somebody stood in the way."""
 
@@ -88,9 +91,9 @@ class Mind:
     def choose(self, sight: Sight) -> int:
         """Look, learn from the last action, remember, and act on the plan."""
         self.tick += 1
-        if self.memory.centre(sight.here, self.radius):
+        if self.atlas.centre(sight.here, self.radius):
             self.route = None
-        self.memory.remember(sight, self.briefing, self.tick)
+        self.atlas.remember(sight, self.briefing, self.tick)
         self.learn(sight)
         self.asked, self.aimed = NOOP, None
         if not sight.frozen:
@@ -99,25 +102,25 @@ class Mind:
 
     def learn(self, sight: Sight) -> None:
         """A move that was asked for and reads as none has failed: a refusal, or perhaps no way at all."""
-        failed = self.aimed is not None and sight.last_action == NOOP
-        if self.aimed is None or not failed or self.aimed in sight.agents:
-            self.failures = 0
-        elif self.aimed in self.memory.stations:
-            station = self.memory.stations[self.aimed]
-            station.ready = max(station.ready, self.tick + self.briefing.habits.backoff)
+        aimed, habits = self.aimed, self.briefing.habits
+        if aimed is None or sight.last_action != NOOP or aimed in sight.agents:
+            self.missed, self.failures = None, 0
+        elif aimed in self.atlas.stations:
+            station = self.atlas.stations[aimed]
+            station.ready = max(station.ready, self.tick + habits.backoff)
         else:
-            self.failures += 1
-            if self.failures >= self.briefing.habits.failures:
-                self.memory.block(self.aimed)
-                self.failures = 0
+            self.failures = self.failures + 1 if aimed == self.missed else 1
+            self.missed = aimed
+            if self.failures >= habits.failures:
+                self.atlas.block(aimed)
 
     def act(self, sight: Sight) -> int:
         wishes = self.wishes(sight)
-        if not self.holds(self.route, wishes, sight):
+        if self.route is None or not self.holds(self.route, wishes, sight):
             self.route = self.find_route(wishes, sight)
-        if self.route is None:
+        if self.route.distance is None:
             return self.wander(sight)
-        return self.follow(self.route, sight)
+        return self.follow(self.route, self.route.distance, sight)
 
     # What it wants.
 
@@ -150,31 +153,29 @@ class Mind:
 
     # Where it goes.
 
-    def holds(self, route: Route | None, wishes: Wishes, sight: Sight) -> bool:
+    def holds(self, route: Route, wishes: Wishes, sight: Sight) -> bool:
         return (
-            route is not None
-            and route.wishes == wishes
+            route.wishes == wishes
             and self.tick < route.expires
-            and sight.here in route.distance
+            and (route.distance is None or sight.here in route.distance)
             and self.stuck < self.briefing.habits.stuck
         )
 
-    def find_route(self, wishes: Wishes, sight: Sight) -> Route | None:
-        """The nearest station of the first tier that can be reached, else the nearest unknown cell."""
-        free = self.memory.known - self.memory.blocked
-        if self.stuck >= self.briefing.habits.stuck:
+    def find_route(self, wishes: Wishes, sight: Sight) -> Route:
+        """To the nearest station of the first tier that has one, else to the nearest unknown cell."""
+        habits = self.briefing.habits
+        free = self.atlas.known - self.atlas.blocked
+        if self.stuck >= habits.stuck:
             free -= sight.agents
         self.stuck = 0
-        habits = self.briefing.habits
+        expires = self.tick + habits.stale
         for tier, kinds in zip(Tier, wishes, strict=True):
             goals = self.goals(kinds)
             if goals and (distance := flood(goals, free, sight.here, self.steps)):
-                expires = self.tick + habits.stale
                 return Route(wishes=wishes, distance=distance, tier=tier, expires=expires)
         distance = flood(self.unknown(free), free, sight.here, self.steps)
-        if distance is None:
-            return None
-        expires = self.tick + min(distance[sight.here], habits.stride)
+        if distance:
+            expires = self.tick + min(distance[sight.here], habits.stride)
         return Route(wishes=wishes, distance=distance, tier=None, expires=expires)
 
     def goals(self, kinds: frozenset[int]) -> list[Cell]:
@@ -182,14 +183,14 @@ class Mind:
         soon = self.tick + self.briefing.habits.soon
         return [
             cell
-            for cell, station in self.memory.stations.items()
-            if station.kind in kinds and station.ready <= soon and self.memory.frames(cell)
+            for cell, station in self.atlas.stations.items()
+            if station.kind in kinds and station.ready <= soon and self.atlas.frames(cell)
         ]
 
     def unknown(self, free: set[Cell]) -> list[Cell]:
         """The unknown cells of the frame that a step from a free one leads to."""
         beside = neighbours(free, self.steps)
-        return [cell for cell in beside if self.memory.frames(cell) and cell not in self.memory.known]
+        return [cell for cell in beside if self.atlas.frames(cell) and cell not in self.atlas.known]
 
     # How it gets there.
 
@@ -198,29 +199,34 @@ class Mind:
         count = self.plan["directions"]
         return [(turn + self.index + self.tick) % count for turn in range(count)]
 
-    def follow(self, route: Route, sight: Sight) -> int:
+    def follow(self, route: Route, distance: Field, sight: Sight) -> int:
         """Use the station if it is beside; else step nearer; else, every other time, aside."""
-        distance = route.distance[sight.here]
+        here = distance[sight.here]
         beside = {turn: self.beside(sight, turn) for turn in self.turns()}
-        for turn, cell in beside.items():
-            if route.distance.get(cell) == distance - 1 and cell in self.memory.blocked:
+        nearer = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here - 1}
+        aside = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here}
+        for turn, cell in nearer.items():
+            if self.is_goal(route, cell):
                 return self.arrive(route, sight, turn)
-        for wanted in (distance - 1, distance):
-            for turn, cell in beside.items():
-                if route.distance.get(cell) == wanted and self.passable(cell, sight):
-                    if wanted == distance - 1:
-                        self.stuck = 0
-                    return self.walk(sight, turn)
-            self.stuck += 1
-            if self.stuck % 2:
-                break
+        if step := self.first_step(nearer, sight):
+            self.stuck = 0
+            return step
+        self.stuck += 1
+        return NOOP if self.stuck % 2 else self.first_step(aside, sight)
+
+    def is_goal(self, route: Route, cell: Cell) -> bool:
+        station = self.atlas.stations.get(cell)
+        return station is not None and route.tier is not None and station.kind in route.wishes[route.tier]
+
+    def first_step(self, cells: Mapping[int, Cell], sight: Sight) -> int:
+        """Step to the first cell nobody and nothing is in; 0 where there is none."""
+        for turn, cell in cells.items():
+            if cell not in self.atlas.blocked and cell not in sight.agents:
+                return self.walk(sight, turn)
         return NOOP
 
     def beside(self, sight: Sight, turn: int) -> Cell:
         return sight.here[0] + DIRECTIONS[turn][0], sight.here[1] + DIRECTIONS[turn][1]
-
-    def passable(self, cell: Cell, sight: Sight) -> bool:
-        return cell not in self.memory.blocked and cell not in sight.agents
 
     def walk(self, sight: Sight, turn: int) -> int:
         """Step, if there is fuel for it."""
@@ -234,10 +240,7 @@ class Mind:
 
     def wander(self, sight: Sight) -> int:
         """Step anywhere: there is nothing to do here, or no way to it."""
-        for turn in self.turns():
-            if self.passable(self.beside(sight, turn), sight):
-                return self.walk(sight, turn)
-        return NOOP
+        return self.first_step({turn: self.beside(sight, turn) for turn in self.turns()}, sight)
 
     # What it does there.
 
@@ -245,19 +248,14 @@ class Mind:
         """Use the station beside; wait for it to be ready, and for helpers while patience lasts."""
         self.stuck = 0
         cell = self.beside(sight, turn)
-        station = self.memory.stations.get(cell)
-        if station is None or station.ready > self.tick:
+        station = self.atlas.stations[cell]
+        fits = (each for each in self.briefing.tasks if (each.kind, each.tier) == (station.kind, route.tier))
+        task = next((each for each in fits if self.able(each, sight)), None)
+        if task is None or station.ready > self.tick:
             return NOOP
-        tasks = [
-            task
-            for task in self.briefing.tasks
-            if (task.kind, task.tier) == (station.kind, route.tier) and self.able(task, sight)
-        ]
-        helpers = sum(other in sight.agents for other in neighbours([cell], AROUND))
-        for task in tasks:
-            if helpers >= task.neighbours:
-                self.waited = 0
-                return self.use(task, sight, turn)
+        if sum(other in sight.agents for other in neighbours([cell], AROUND)) >= task.neighbours:
+            self.waited = 0
+            return self.use(task, sight, turn)
         self.waited += 1
         if self.waited > self.briefing.habits.patience:
             self.waited = 0

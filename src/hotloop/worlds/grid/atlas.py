@@ -24,8 +24,8 @@ class KnownStation:
 
 
 @dataclass(slots=True)
-class Memory:
-    """A frame of the map: when the agent's window would leave it, it is centred on the agent anew."""
+class Atlas:
+    """A frame of the map: when the agent's window comes to its edge, it is centred on the agent anew."""
 
     top: int = -(FRAME // 2)
     left: int = -(FRAME // 2)
@@ -39,8 +39,11 @@ class Memory:
         return 0 <= cell[0] - self.top < FRAME and 0 <= cell[1] - self.left < FRAME
 
     def centre(self, here: Cell, radius: int) -> bool:
-        """Move the frame if the window leaves it, forgetting what lies outside; say whether it moved."""
-        corners = ((here[0] + side, here[1] + side) for side in (-radius, radius))
+        """Keep the window and a cell around it in the frame; say whether that moved it.
+
+        What then lies outside is forgotten.
+        """
+        corners = ((here[0] + side, here[1] + side) for side in (-radius - 1, radius + 1))
         if all(self.frames(corner) for corner in corners):
             return False
         self.top, self.left = here[0] - FRAME // 2, here[1] - FRAME // 2
@@ -73,9 +76,7 @@ Field = dict[Cell, int]
 """Each cell's distance from the nearest goal, over cells known to be free; up to that of the agent."""
 
 
-def flood(
-    goals: Iterable[Cell], free: Collection[Cell], here: Cell, steps: tuple[Cell, ...]
-) -> Field | None:
+def flood(goals: Iterable[Cell], free: Collection[Cell], here: Cell, steps: tuple[Cell, ...]) -> Field | None:
     """Search breadth first from the goals until the agent is reached; None where it is not."""
     field_: Field = dict.fromkeys(goals, 0)
     front = list(field_)

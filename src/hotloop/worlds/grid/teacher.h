@@ -1,0 +1,292 @@
+// teacher.h - the scripted teacher, natively. teacher.py is its specification; they choose the same.
+//
+// A plan costs a search, a step on it the look at eight neighbours, and what is remembered has a fixed
+// size: the cost of a decision does not grow with the age of the episode.
+#pragma once
+
+#include "grid/encounters.h"
+#include "grid/sight.h"
+
+namespace hl::grid {
+
+constexpr int32_t noop = 0;
+
+// By tier: the kinds of station the agent could use now, a bit a kind.
+struct Wishes {
+  uint32_t kinds[tiers];
+
+  bool operator==(const Wishes&) const = default;
+};
+
+// What one agent knows, wants and has just tried.
+struct Mind {
+  Atlas atlas;
+  int32_t tick, expires;  // of the route
+  int32_t waited, alone_until, failures, stuck;
+  Wishes wishes;         // the route's
+  uint8_t tier;          // the route's; `tiers` is to explore
+  bool has_route, lost;  // lost: there is no way to anything
+  bool charging, stocked;
+  bool has_aim, has_missed;
+  Cell aimed, missed;
+};
+
+// One decision of one agent.
+class Decision {
+ public:
+  Decision(const Config& c, Mind& mind, int index, const uint8_t* tokens)
+      : c_(c), b_(c.briefing), mind_(mind), atlas_(mind.atlas) {
+    mind_.tick += 1;
+    look(c, tokens, mind_.tick, atlas_.stations, sight_);
+    if (atlas_.centre(sight_.here, sight_.radius)) mind_.has_route = false;
+    remember(atlas_, sight_);
+    learn();
+    directions_ = static_cast<int>(c.directions);
+    first_turn_ = (index + mind_.tick) % directions_;
+  }
+
+  int32_t choose() {
+    mind_.has_aim = false;
+    if (sight_.frozen != 0) return noop;
+    Wishes now = wishes();
+    if (!holds(now)) find_route(now);
+    if (mind_.lost) return first_step([](Cell) { return true; });
+    return follow();
+  }
+
+ private:
+  // A move that was asked for and reads as none has failed: a refusal, or perhaps no way at all.
+  void learn() {
+    if (!mind_.has_aim || sight_.last_action != noop || aimed_at_agent()) {
+      mind_.has_missed = false;
+      mind_.failures = 0;
+      return;
+    }
+    int station = atlas_.stations.find(mind_.aimed);
+    if (station != none) {
+      int32_t& ready = atlas_.stations.ready[station];
+      ready = std::max(ready, mind_.tick + b_.habits.backoff);
+      return;
+    }
+    mind_.failures = mind_.has_missed && mind_.missed == mind_.aimed ? mind_.failures + 1 : 1;
+    mind_.has_missed = true;
+    mind_.missed = mind_.aimed;
+    if (mind_.failures >= b_.habits.failures) atlas_.block(mind_.aimed);
+  }
+
+  bool aimed_at_agent() const {
+    bool near = std::abs(mind_.aimed.row - sight_.here.row) <= sight_.radius &&
+                std::abs(mind_.aimed.col - sight_.here.col) <= sight_.radius;
+    return near && sight_.agent_in(mind_.aimed);
+  }
+
+  // --- what it wants ----------------------------------------------------------------------------
+
+  Wishes wishes() {
+    feel_fuel();
+    Wishes w{};
+    for (uint32_t k = 0; k < b_.tasks_size; ++k) {
+      const Task& task = b_.tasks[k];
+      w.kinds[task.tier] |= uint32_t{able(task)} << task.kind;
+    }
+    if (w.kinds[tier_make] == 0) {
+      mind_.stocked = false;
+    } else if (w.kinds[tier_fetch] == 0) {
+      mind_.stocked = true;
+    }
+    if (!mind_.charging) w.kinds[tier_charge] = 0;
+    if (!mind_.stocked) w.kinds[tier_make] = 0;
+    return w;
+  }
+
+  void feel_fuel() {
+    if (b_.fuel >= 0) mind_.charging = sight_.held[b_.fuel] < b_.low * (mind_.charging ? 2 : 1);
+  }
+
+  bool able(const Task& task) const {
+    uint32_t lacks = 0, room = task.tier == tier_deliver;
+    for (uint32_t r = 0; r < max_resources; ++r) {
+      lacks |= sight_.held[r] < task.takes[r];
+      room |= sight_.held[r] < task.until[r];
+    }
+    return !lacks && room && (task.neighbours == 0 || mind_.tick >= mind_.alone_until);
+  }
+
+  // --- where it goes ----------------------------------------------------------------------------
+
+  bool holds(const Wishes& now) const {
+    return mind_.has_route && mind_.wishes == now && mind_.tick < mind_.expires &&
+           (mind_.lost || atlas_.label(sight_.here) != 0) && mind_.stuck < b_.habits.stuck;
+  }
+
+  void find_route(const Wishes& now) {
+    bool around_agents = mind_.stuck >= b_.habits.stuck;
+    mind_.stuck = 0;
+    mind_.has_route = true;
+    mind_.lost = false;
+    mind_.wishes = now;
+    mind_.expires = mind_.tick + b_.habits.stale;
+    for (mind_.tier = 0; mind_.tier < tiers; ++mind_.tier) {
+      if (start_at_stations(now.kinds[mind_.tier]) && search(around_agents) != 0) return;
+    }
+    start_at_unknown();
+    int distance = search(around_agents);
+    mind_.lost = distance == 0;
+    if (!mind_.lost) mind_.expires = mind_.tick + std::min(distance, b_.habits.stride);
+  }
+
+  // Stations of these kinds in the frame that can be used soon; whether there are any.
+  bool start_at_stations(uint32_t kinds) {
+    if (kinds == 0) return false;
+    flood_.clear_front();
+    const Stations& s = atlas_.stations;
+    int32_t soon = mind_.tick + b_.habits.soon;
+    bool any = false;
+    for (int i = 0; i < Stations::capacity; ++i) {
+      if (s.place[i] == Stations::nowhere || !(kinds >> s.kind[i] & 1) || s.ready[i] > soon) continue;
+      Cell cell = s.cell(i);
+      if (!atlas_.frames(cell)) continue;
+      flood_.start_at(cell.row - atlas_.top, Bits{1} << (cell.col - atlas_.left));
+      any = true;
+    }
+    return any;
+  }
+
+  void start_at_unknown() {
+    flood_.clear_front();
+    for (int row = 0; row < frame; ++row) flood_.start_at(row, ~atlas_.known[row]);
+  }
+
+  int search(bool around_agents) {
+    flood_.set_open(atlas_);
+    int top = sight_.here.row - sight_.radius - atlas_.top + 1;
+    int left = sight_.here.col - sight_.radius - atlas_.left;
+    for (int row = 0; around_agents && row <= 2 * sight_.radius; ++row) {
+      flood_.open[top + row] &= ~(Bits{sight_.agents[row + Sight::margin] >> Sight::margin} << left);
+    }
+    return directions_ == 4 ? spread<4>(flood_, atlas_, sight_.here) : spread<8>(flood_, atlas_, sight_.here);
+  }
+
+  // --- how it gets there ------------------------------------------------------------------------
+
+  // Calls visit(turn, cell) for the neighbours, beginning with another one every tick, until it is done.
+  template <class Visit>
+  bool any_turn(Visit visit) const {
+    for (int k = 0, turn = first_turn_; k < directions_; ++k, turn = turn + 1 < directions_ ? turn + 1 : 0) {
+      if (visit(turn, beside(turn))) return true;
+    }
+    return false;
+  }
+
+  Cell beside(int turn) const { return next_to(sight_.here, directions[turn]); }
+
+  static Cell next_to(Cell cell, const int8_t (&step)[2]) { return {cell.row + step[0], cell.col + step[1]}; }
+
+  int32_t follow() {
+    uint32_t here = atlas_.label(sight_.here), nearer = here == 1 ? 3 : here - 1;
+    int at = none;
+    any_turn([&](int turn, Cell cell) {
+      if (atlas_.label(cell) == nearer && atlas_.is_blocked(cell) && is_goal(cell)) at = turn;
+      return at != none;
+    });
+    if (at != none) return arrive(at);
+    if (int32_t step = first_step([&](Cell cell) { return atlas_.label(cell) == nearer; })) {
+      mind_.stuck = 0;
+      return step;
+    }
+    mind_.stuck += 1;
+    if (mind_.stuck % 2 != 0) return noop;
+    return first_step([&](Cell cell) { return atlas_.label(cell) == here; });
+  }
+
+  bool is_goal(Cell cell) const {
+    if (mind_.tier == tiers) return false;
+    int station = atlas_.stations.find(cell);
+    return station != none && mind_.wishes.kinds[mind_.tier] >> atlas_.stations.kind[station] & 1;
+  }
+
+  // Steps to the first of these cells that nobody and nothing is in, if there is fuel for it.
+  template <class Among>
+  int32_t first_step(Among among) {
+    if (b_.fuel >= 0 && sight_.held[b_.fuel] < b_.price) return noop;
+    int32_t step = noop;
+    any_turn([&](int turn, Cell cell) {
+      if (among(cell) && !atlas_.is_blocked(cell) && !sight_.agent_in(cell)) step = move(turn);
+      return step != noop;
+    });
+    return step;
+  }
+
+  int32_t move(int turn) {
+    mind_.has_aim = true;
+    mind_.aimed = beside(turn);
+    return 1 + turn;
+  }
+
+  // --- what it does there -----------------------------------------------------------------------
+
+  int32_t arrive(int turn) {
+    mind_.stuck = 0;
+    Cell cell = beside(turn);
+    int station = atlas_.stations.find(cell);
+    const Task* task = task_at(station);
+    if (task == nullptr || atlas_.stations.ready[station] > mind_.tick) return noop;
+    if (helpers(cell) >= task->neighbours) {
+      mind_.waited = 0;
+      return use(*task, turn);
+    }
+    mind_.waited += 1;
+    if (mind_.waited > b_.habits.patience) {
+      mind_.waited = 0;
+      mind_.alone_until = mind_.tick + b_.habits.sulk;
+    }
+    return noop;
+  }
+
+  const Task* task_at(int station) const {
+    for (uint32_t k = 0; k < b_.tasks_size; ++k) {
+      const Task& task = b_.tasks[k];
+      if (task.kind == atlas_.stations.kind[station] && task.tier == mind_.tier && able(task)) return &task;
+    }
+    return nullptr;
+  }
+
+  int helpers(Cell station) const {
+    int count = 0;
+    for (const auto& step : directions) count += sight_.agent_in(next_to(station, step));
+    return count;
+  }
+
+  int32_t use(const Task& task, int turn) {
+    if (task.vibe != 0 && task.vibe != sight_.vibe) return 1 + directions_ + task.vibe;
+    return move(turn);
+  }
+
+  const Config& c_;
+  const Briefing& b_;
+  Mind& mind_;
+  Atlas& atlas_;
+  Sight sight_;
+  Flood flood_;
+  int directions_, first_turn_;
+};
+
+struct Teacher {
+  static size_t bytes(const Config& c) { return c.agents * sizeof(Mind); }
+
+  static void restart(const Slot& slot, std::byte* memory) {
+    auto* minds = reinterpret_cast<Mind*>(memory);
+    std::memset(memory, 0, bytes(slot.config));
+    for (uint32_t i = 0; i < slot.config.agents; ++i) minds[i].atlas.clear();
+  }
+
+  static void choose(const Slot& slot, std::byte* memory, int32_t* actions) {
+    auto* minds = reinterpret_cast<Mind*>(memory);
+    const uint8_t* tokens = slot.out<uint8_t>(out_observations);
+    for (uint32_t i = 0; i < slot.config.agents; ++i, tokens += slot.config.tokens * 3) {
+      actions[i] = Decision(slot.config, minds[i], static_cast<int>(i), tokens).choose();
+    }
+  }
+};
+
+}  // namespace hl::grid
