@@ -148,7 +148,10 @@ def ground_colour(tint: int) -> Colour:
 def coloured(line: Iterable[Characters]) -> str:
     """A line in 24-bit colours, by ANSI codes, each given once for all that share it."""
     runs = groupby(line, key=lambda characters: characters[1:])
-    return "".join(
-        "\x1b[38;2;{};{};{};48;2;{};{};{}m".format(*ink, *paper) + "".join(text for text, *_ in run)
-        for (ink, paper), run in runs
-    ) + "\x1b[0m"
+    return (
+        "".join(
+            "\x1b[38;2;{};{};{};48;2;{};{};{}m".format(*ink, *paper) + "".join(text for text, *_ in run)
+            for (ink, paper), run in runs
+        )
+        + "\x1b[0m"
+    )
