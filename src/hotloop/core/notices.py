@@ -124,6 +124,11 @@ class Code(StrEnum):
         "with {threads} threads the phases are means over them, and unaccounted includes their waiting",
         "profile with threads=1 for a clean split",
     )
+    CUT_OFF = (
+        "cut-off",
+        "{cut} of {episodes} episodes were cut off after {steps} steps",
+        "give steps=N for another length, or let the world end them",
+    )
     PARTIAL = (
         "partial",
         "the run was interrupted after {done} of {planned} rounds",
