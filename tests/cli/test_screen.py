@@ -1,3 +1,4 @@
+import re
 from io import StringIO
 
 import pytest
@@ -42,11 +43,13 @@ def test_a_frame_names_teams_returns_and_what_happened_since_the_last(pauses: li
     stream = StringIO()
     with open_screen(stream, player="random", fps=10) as screen:
         sim(game(), watches=[screen.watch])
-    first, second, _ = stream.getvalue().split("grid/guard")[1:]
+    first, second, third = stream.getvalue().split("grid/guard")[1:]
     assert "teams    members 4 4, stations" in second
     assert "per agent: 0.0" in first
     assert "last     move " in second
     assert "move" not in first
+    acted = re.findall(r"(?:move|move.blocked|noop|vibe|use) (\d+)", third)
+    assert sum(map(int, acted)) == 8 * 100
 
 
 def test_at_a_terminal_every_step_is_drawn_in_place_and_no_faster_than_asked(pauses: list[float]) -> None:

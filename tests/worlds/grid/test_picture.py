@@ -125,7 +125,7 @@ def test_a_clipped_station_is_marked_and_an_own_kind_has_a_look(way: Way, tmp_pa
 @ways
 def test_an_area_is_tinted_for_the_team_that_it_serves(way: Way, tmp_path: Path) -> None:
     batch = seen("@B...", way, teams=1, rules=table(tmp_path, BASE))
-    assert not has(cell(batch, 0, 2), ground_colour(2))
+    assert has(cell(batch, 0, 2), GROUND)
     act(batch, EAST)
     assert has(cell(batch, 0, 1), team_colour(1))
     assert has(cell(batch, 0, 2), ground_colour(2))
