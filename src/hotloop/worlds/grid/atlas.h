@@ -5,9 +5,10 @@
 // reach. Neighbours' distances differ by at most 1, so that says which of them is nearer.
 #pragma once
 
+#include <bit>
 #include <cstring>
 
-#include "grid/config.h"
+#include "grid/encounters.h"
 
 namespace hl::grid {
 
@@ -22,6 +23,31 @@ struct Cell {
 
   bool operator==(const Cell&) const = default;
 };
+
+// Sets of directions: bit k is directions[k].
+constexpr uint32_t all_turns = 0xFF;
+
+// By the nine bits around a cell, rows from the top and in each the left column lowest.
+struct Turns {
+  uint8_t of[512] = {};
+
+  constexpr Turns() {
+    for (uint32_t bits = 0; bits < 512; ++bits) {
+      for (int turn = 0; turn < 8; ++turn) {
+        int place = (directions[turn][0] + 1) * 3 + directions[turn][1] + 1;
+        of[bits] = static_cast<uint8_t>(of[bits] | (bits >> place & 1) << turn);
+      }
+    }
+  }
+};
+inline constexpr Turns turns;
+
+// The directions from a column of `row` in which a bit is set; the column has neighbours on all sides.
+template <class Word>
+uint32_t turns_of(const Word* row, int col) {
+  uint32_t above = row[-1] >> (col - 1) & 7, same = row[0] >> (col - 1) & 7, below = row[1] >> (col - 1) & 7;
+  return turns.of[above | same << 3 | below << 6];
+}
 
 // The last stations that were met, in a ring.
 struct Stations {
@@ -79,12 +105,18 @@ struct Atlas {
     return static_cast<uint32_t>(cell.row - top) < frame && static_cast<uint32_t>(cell.col - left) < frame;
   }
 
-  bool is_blocked(Cell cell) const { return blocked[cell.row - top] >> (cell.col - left) & 1; }
-
   uint32_t label(Cell cell) const {
     int row = cell.row - top, col = cell.col - left;
     return static_cast<uint32_t>((field[0][row] >> col & 1) | (field[1][row] >> col & 1) << 1);
   }
+
+  // The directions to neighbours with a label, and to blocked ones.
+  uint32_t labelled(Cell here, uint32_t label) const {
+    uint32_t low = turns_of(field[0] + (here.row - top), here.col - left);
+    uint32_t high = turns_of(field[1] + (here.row - top), here.col - left);
+    return (label & 1 ? low : ~low) & (label & 2 ? high : ~high) & all_turns;
+  }
+  uint32_t blocked_around(Cell here) const { return turns_of(blocked + (here.row - top), here.col - left); }
 
   void block(Cell cell) {
     if (!frames(cell)) return;

@@ -19,9 +19,14 @@ struct Sight {
   uint32_t blocked[max_window + 2 * margin];  // walls and stations, a bit a column
   uint32_t agents[max_window + 2 * margin];   // others
 
-  // Whether another agent is in a cell at most two away.
+  // Whether another agent is in a cell of the window.
   bool agent_in(Cell cell) const {
     return agents[cell.row - here.row + radius + margin] >> (cell.col - here.col + radius + margin) & 1;
+  }
+
+  // The directions in which other agents are beside a cell that is at most one away.
+  uint32_t agents_around(Cell cell) const {
+    return turns_of(agents + (cell.row - here.row + radius + margin), cell.col - here.col + radius + margin);
   }
 };
 
@@ -56,63 +61,60 @@ inline void see_self(Sight& sight, uint8_t feature, uint8_t value) {
   }
 }
 
-// Reads tokens one after another; an object's tag comes before the features that are used here.
-struct Reader {
+// Reads the tokens of a station that follow its tag, straight into memory.
+struct StationReader {
   const Briefing& briefing;
-  Sight& sight;
   Stations& stations;
   int32_t tick;
-  int station = none;                     // whose features are being read
-  uint32_t station_at = global_location;  // and its location
 
-  void see(uint32_t location, uint8_t feature, uint8_t value) {
-    if (feature == feature_tag) {
-      see_object(location, value);
-    } else if (location == station_at) {
-      if (station != none) see_station(feature, value);
-    } else if (location == static_cast<uint32_t>(sight.radius * 17)) {
-      see_self(sight, feature, value);
+  const uint8_t* read(const uint8_t* token, const uint8_t* end, Cell cell) const {
+    uint8_t location = token[0], kind = briefing.kind_of_tag[token[2]];
+    int station = kind == Briefing::useless ? none : stations.find(cell);
+    if (kind != Briefing::useless && station == none) station = stations.meet(cell, kind);
+    int32_t ready = tick;
+    for (token += 3; token != end && token[0] == location; token += 3) {
+      if (token[1] == feature_cooldown || token[1] == feature_clipped)
+        ready = std::max(ready, tick + token[2]);
+      if (token[1] == feature_uses && token[2] == 0) ready = never;
     }
-  }
-
-  void see_object(uint32_t location, uint8_t tag) {
-    uint32_t row = location / 16 + Sight::margin, bit = 1u << (location % 16 + Sight::margin);
-    (tag == tag_agent ? sight.agents : sight.blocked)[row] |= bit;
-    if (tag == tag_agent || tag == tag_wall) return;
-    station_at = location;
-    station = none;
-    uint8_t kind = briefing.kind_of_tag[tag];
-    if (kind == Briefing::useless) return;
-    Cell cell = {sight.here.row + static_cast<int>(location / 16) - sight.radius,
-                 sight.here.col + static_cast<int>(location % 16) - sight.radius};
-    station = stations.find(cell);
-    if (station == none) station = stations.meet(cell, kind);
-    stations.ready[station] = std::max(stations.ready[station], tick);
-  }
-
-  void see_station(uint8_t feature, uint8_t value) {
-    int32_t& ready = stations.ready[station];
-    if (feature == feature_cooldown || feature == feature_clipped) ready = std::max(ready, tick + value);
-    if (feature == feature_uses && value == 0) ready = never;
+    if (station != none) stations.ready[station] = std::max(stations.ready[station], ready);
+    return token;
   }
 };
 
-// Reads an observation; the stations in it go straight into memory.
+// Reads the cells around the agent. Of an agent only its tag matters, which is told apart without a
+// branch, because what kind of token comes next cannot be guessed.
+inline const uint8_t* see_cells(const StationReader& reader, const uint8_t* token, const uint8_t* end,
+                                Sight& sight) {
+  while (token != end && token[0] != unused) {
+    uint32_t row = token[0] / 16u, col = token[0] % 16u, is_tag = token[1] == feature_tag;
+    uint32_t bit = is_tag << (col + Sight::margin);
+    uint32_t is_agent = token[2] == tag_agent;
+    sight.agents[row + Sight::margin] |= bit & -is_agent;
+    sight.blocked[row + Sight::margin] |= bit & (is_agent - 1);
+    if (is_tag & (token[2] > tag_wall)) {
+      Cell cell = {sight.here.row + static_cast<int>(row) - sight.radius,
+                   sight.here.col + static_cast<int>(col) - sight.radius};
+      token = reader.read(token, end, cell);
+    } else {
+      token += 3;
+    }
+  }
+  return token;
+}
+
+// Reads an observation: global tokens, the agent's own, then those of the cells around it.
 inline void look(const Config& c, const uint8_t* tokens, int32_t tick, Stations& stations, Sight& sight) {
   sight = Sight{};
   sight.radius = static_cast<int>(c.radius);
   sight.clear = 2 * sight.radius;
-  Reader reader{c.briefing, sight, stations, tick};
+  uint8_t own = static_cast<uint8_t>(sight.radius * 17);
   const uint8_t *token = tokens, *end = tokens + c.tokens * 3;
   for (; token != end && token[0] == global_location; token += 3) see_globally(sight, token[1], token[2]);
-  for (; token != end && token[0] != unused; token += 3) reader.see(token[0], token[1], token[2]);
-  if (token == end) {
-    uint8_t at = end[-3];
-    sight.clear =
-        at == global_location ? -1 : std::abs(at / 16 - sight.radius) + std::abs(at % 16 - sight.radius) - 1;
-  }
-  int middle = sight.radius + Sight::margin;
-  sight.agents[middle] &= ~(1u << middle);
+  for (; token != end && token[0] == own; token += 3) see_self(sight, token[1], token[2]);
+  if (see_cells({c.briefing, stations, tick}, token, end, sight) != end) return;
+  int row = end[-3] / 16 - sight.radius, col = end[-3] % 16 - sight.radius;
+  sight.clear = end[-3] == global_location ? -1 : std::abs(row) + std::abs(col) - 1;
 }
 
 // Adds the window to the frame, which has room for it.

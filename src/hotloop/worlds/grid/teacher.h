@@ -4,7 +4,6 @@
 // size: the cost of a decision does not grow with the age of the episode.
 #pragma once
 
-#include "grid/encounters.h"
 #include "grid/sight.h"
 
 namespace hl::grid {
@@ -50,7 +49,7 @@ class Decision {
     if (sight_.frozen != 0) return noop;
     Wishes now = wishes();
     if (!holds(now)) find_route(now);
-    if (mind_.lost) return first_step([](Cell) { return true; });
+    if (mind_.lost) return first_step(all_turns);
     return follow();
   }
 
@@ -104,12 +103,13 @@ class Decision {
   }
 
   bool able(const Task& task) const {
-    uint32_t lacks = 0, room = task.tier == tier_deliver;
+    uint16_t lacks = 0, room = task.tier == tier_deliver;
     for (uint32_t r = 0; r < max_resources; ++r) {
-      lacks |= sight_.held[r] < task.takes[r];
-      room |= sight_.held[r] < task.until[r];
+      lacks |= sight_.held[r] < task.takes[r] ? 1 : 0;
+      room |= sight_.held[r] < task.until[r] ? 1 : 0;
     }
-    return !lacks && room && (task.neighbours == 0 || mind_.tick >= mind_.alone_until);
+    bool helped = (task.neighbours == 0) | (mind_.tick >= mind_.alone_until);
+    return (lacks == 0) & (room != 0) & helped;  // all at once: what an agent holds cannot be guessed
   }
 
   // --- where it goes ----------------------------------------------------------------------------
@@ -169,34 +169,32 @@ class Decision {
 
   // --- how it gets there ------------------------------------------------------------------------
 
-  // Calls visit(turn, cell) for the neighbours, beginning with another one every tick, until it is done.
-  template <class Visit>
-  bool any_turn(Visit visit) const {
-    for (int k = 0, turn = first_turn_; k < directions_; ++k, turn = turn + 1 < directions_ ? turn + 1 : 0) {
-      if (visit(turn, beside(turn))) return true;
-    }
-    return false;
+  Cell beside(int turn) const {
+    return {sight_.here.row + directions[turn][0], sight_.here.col + directions[turn][1]};
   }
 
-  Cell beside(int turn) const { return next_to(sight_.here, directions[turn]); }
-
-  static Cell next_to(Cell cell, const int8_t (&step)[2]) { return {cell.row + step[0], cell.col + step[1]}; }
+  // The first of these directions, beginning with another one every tick; none where there are none.
+  int first_of(uint32_t turns) const {
+    turns &= (1u << directions_) - 1;
+    if (turns == 0) return none;
+    uint32_t turned = (turns | turns << directions_) >> first_turn_;
+    return (std::countr_zero(turned) + first_turn_) % directions_;
+  }
 
   int32_t follow() {
     uint32_t here = atlas_.label(sight_.here), nearer = here == 1 ? 3 : here - 1;
-    int at = none;
-    any_turn([&](int turn, Cell cell) {
-      if (atlas_.label(cell) == nearer && atlas_.is_blocked(cell) && is_goal(cell)) at = turn;
-      return at != none;
-    });
-    if (at != none) return arrive(at);
-    if (int32_t step = first_step([&](Cell cell) { return atlas_.label(cell) == nearer; })) {
+    uint32_t closer = atlas_.labelled(sight_.here, nearer);
+    uint32_t stations = closer & atlas_.blocked_around(sight_.here);
+    for (int turn = first_of(stations); turn != none; turn = first_of(stations)) {
+      if (is_goal(beside(turn))) return arrive(turn);
+      stations &= ~(1u << turn);
+    }
+    if (int32_t step = first_step(closer)) {
       mind_.stuck = 0;
       return step;
     }
     mind_.stuck += 1;
-    if (mind_.stuck % 2 != 0) return noop;
-    return first_step([&](Cell cell) { return atlas_.label(cell) == here; });
+    return mind_.stuck % 2 != 0 ? noop : first_step(atlas_.labelled(sight_.here, here));
   }
 
   bool is_goal(Cell cell) const {
@@ -205,16 +203,11 @@ class Decision {
     return station != none && mind_.wishes.kinds[mind_.tier] >> atlas_.stations.kind[station] & 1;
   }
 
-  // Steps to the first of these cells that nobody and nothing is in, if there is fuel for it.
-  template <class Among>
-  int32_t first_step(Among among) {
-    if (b_.fuel >= 0 && sight_.held[b_.fuel] < b_.price) return noop;
-    int32_t step = noop;
-    any_turn([&](int turn, Cell cell) {
-      if (among(cell) && !atlas_.is_blocked(cell) && !sight_.agent_in(cell)) step = move(turn);
-      return step != noop;
-    });
-    return step;
+  // Steps in the first of these directions in which nobody and nothing is, if there is fuel for it.
+  int32_t first_step(uint32_t turns) {
+    int turn = first_of(turns & ~atlas_.blocked_around(sight_.here) & ~sight_.agents_around(sight_.here));
+    bool fuelled = b_.fuel < 0 || sight_.held[b_.fuel] >= b_.price;
+    return turn != none && fuelled ? move(turn) : noop;
   }
 
   int32_t move(int turn) {
@@ -231,7 +224,7 @@ class Decision {
     int station = atlas_.stations.find(cell);
     const Task* task = task_at(station);
     if (task == nullptr || atlas_.stations.ready[station] > mind_.tick) return noop;
-    if (helpers(cell) >= task->neighbours) {
+    if (std::popcount(sight_.agents_around(cell)) >= task->neighbours) {
       mind_.waited = 0;
       return use(*task, turn);
     }
@@ -249,12 +242,6 @@ class Decision {
       if (task.kind == atlas_.stations.kind[station] && task.tier == mind_.tier && able(task)) return &task;
     }
     return nullptr;
-  }
-
-  int helpers(Cell station) const {
-    int count = 0;
-    for (const auto& step : directions) count += sight_.agent_in(next_to(station, step));
-    return count;
   }
 
   int32_t use(const Task& task, int turn) {

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotloop.core.world import Plan
-from hotloop.worlds.grid.briefing import Briefing, Task, Tier
 from hotloop.worlds.grid.atlas import Atlas, Field, flood, neighbours
+from hotloop.worlds.grid.briefing import Briefing, Task, Tier
 from hotloop.worlds.grid.sight import Cell, Sight, look
 from hotloop.worlds.grid.twin import DIRECTIONS
 
