@@ -17,7 +17,6 @@ PLAIN_EVERY = 100
 """Steps between frames where there is no terminal to draw them over one another."""
 MOST_WORDS = 8
 """Of any line of numbers."""
-COVERAGE = "coverage."
 
 
 class Screen:
@@ -61,6 +60,8 @@ class Screen:
 
     def _events(self, moment: "Moment") -> str:
         """What was counted since the last frame, in all envs."""
+        from hotloop.lab.account import COVERAGE
+
         counters = moment.batch.counters
         news = {
             name.removeprefix(COVERAGE): count - self._before.get(name, 0)
