@@ -89,7 +89,7 @@ def test_whoever_watches_sees_the_beginning_and_every_step() -> None:
 
 def test_progress_is_in_steps_of_a_known_length_and_ends_at_the_end() -> None:
     seen: list[tuple[int, int]] = []
-    game = open_game("grid/guard", {"max_steps": 4}, SimSettings(episodes=2))
+    game = open_game("grid/guard", {"max_steps": 4}, SimSettings(episodes=2, steps=9))
     sim(game, lambda done, total: seen.append((done, total)))
     assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 

@@ -88,7 +88,8 @@ class Game:
     @property
     def length(self) -> int:
         """Steps of an episode at most; 0 where that is not known."""
-        return self.limit or getattr(self.batch.spec.parameters, "max_steps", 0)
+        ends = (self.limit, getattr(self.batch.spec.parameters, "max_steps", 0))
+        return min((end for end in ends if end), default=0)
 
     def play(self, found: Findings) -> Iterator[Moment]:
         """Play until every env has played its share, stopping before each step for whoever looks."""
