@@ -52,30 +52,25 @@ uint32_t turns_of(const Word* row, int col) {
 // The last stations that were met, in a ring.
 struct Stations {
   static constexpr int capacity = 32;
-  static constexpr int32_t nowhere = INT32_MIN;
+  static constexpr uint16_t nowhere = 0;  // the spawn itself, where no station can be
 
-  int32_t place[capacity];
-  int32_t ready[capacity];  // the tick from which it can be used, as far as is known
+  // Row and column modulo 256, which tell all cells of a map apart.
+  uint16_t place[capacity];
   uint8_t kind[capacity];
+  int32_t ready[capacity];  // the tick from which it can be used, as far as is known
   uint32_t met;
 
-  static int32_t place_of(Cell cell) { return cell.row * 65536 + cell.col; }
-  Cell cell(int i) const {
-    int col = static_cast<int16_t>(place[i] & 0xFFFF);
-    return {(place[i] - col) / 65536, col};
-  }
-
-  void clear() {
-    std::fill_n(place, capacity, nowhere);
-    met = 0;
+  static uint16_t place_of(Cell cell) {
+    return static_cast<uint16_t>((cell.row & 255) << 8 | (cell.col & 255));
   }
 
   // Its index, or none. The whole ring is compared, so that it costs the same however many are known.
   int find(Cell cell) const {
-    int32_t wanted = place_of(cell);
-    int found = none;
-    for (int i = 0; i < capacity; ++i) found = place[i] == wanted ? i : found;
-    return found;
+    uint16_t wanted = place_of(cell), found = 0;
+    for (uint16_t i = 0; i < capacity; ++i) {
+      found = std::max<uint16_t>(found, place[i] == wanted ? i + 1 : 0);
+    }
+    return found - 1;
   }
 
   int meet(Cell cell, uint8_t its_kind) {
@@ -98,7 +93,7 @@ struct Atlas {
     top = left = -frame / 2;
     std::memset(known, 0, sizeof known);
     std::memset(blocked, 0, sizeof blocked);
-    stations.clear();
+    stations = Stations{};
   }
 
   bool frames(Cell cell) const {

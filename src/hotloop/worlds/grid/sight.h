@@ -15,115 +15,118 @@ struct Sight {
   Cell here;
   uint8_t last_action, vibe, frozen;
   uint16_t held[max_resources];
-  int radius, clear;                          // up to `clear` steps away nothing can be missing
-  uint32_t blocked[max_window + 2 * margin];  // walls and stations, a bit a column
-  uint32_t agents[max_window + 2 * margin];   // others
+  int radius;
+  int clear;  // up to this Manhattan distance nothing can be missing
+  // [rows] a bit a column: other agents below, walls and stations from bit 32 on.
+  uint64_t rows[max_window + 2 * margin];
+
+  Bits blocked(int row) const { return rows[row + margin] >> (32 + margin); }
+  Bits agents(int row) const { return (rows[row + margin] & 0xFFFFFFFF) >> margin; }
 
   // Whether another agent is in a cell of the window.
   bool agent_in(Cell cell) const {
-    return agents[cell.row - here.row + radius + margin] >> (cell.col - here.col + radius + margin) & 1;
+    return agents(cell.row - here.row + radius) >> (cell.col - here.col + radius) & 1;
   }
 
   // The directions in which other agents are beside a cell that is at most one away.
   uint32_t agents_around(Cell cell) const {
-    return turns_of(agents + (cell.row - here.row + radius + margin), cell.col - here.col + radius + margin);
+    return turns_of(rows + (cell.row - here.row + radius + margin), cell.col - here.col + radius + margin);
   }
 };
 
-inline void see_globally(Sight& sight, uint8_t feature, uint8_t value) {
-  switch (feature) {
-    case feature_last_action:
-      sight.last_action = value;
-      break;
-    case feature_east:
-      sight.here.col = value;
-      break;
-    case feature_west:
-      sight.here.col = -value;
-      break;
-    case feature_north:
-      sight.here.row = -value;
-      break;
-    case feature_south:
-      sight.here.row = value;
-      break;
-  }
-}
+// Values by feature: reading tokens into a table needs no branches.
+struct Shown {
+  uint8_t of[64] = {};
 
-inline void see_self(Sight& sight, uint8_t feature, uint8_t value) {
-  if (feature >= feature_inventory) {
-    uint32_t page = feature - feature_inventory;
-    if (page / 2 < max_resources) sight.held[page / 2] += static_cast<uint16_t>(value << page % 2 * 8);
-  } else if (feature == feature_vibe) {
-    sight.vibe = value;
-  } else if (feature == feature_frozen) {
-    sight.frozen = value;
-  }
-}
-
-// Reads the tokens of a station that follow its tag, straight into memory.
-struct StationReader {
-  const Briefing& briefing;
-  Stations& stations;
-  int32_t tick;
-
-  const uint8_t* read(const uint8_t* token, const uint8_t* end, Cell cell) const {
-    uint8_t location = token[0], kind = briefing.kind_of_tag[token[2]];
-    int station = kind == Briefing::useless ? none : stations.find(cell);
-    if (kind != Briefing::useless && station == none) station = stations.meet(cell, kind);
-    int32_t ready = tick;
-    for (token += 3; token != end && token[0] == location; token += 3) {
-      if (token[1] == feature_cooldown || token[1] == feature_clipped)
-        ready = std::max(ready, tick + token[2]);
-      if (token[1] == feature_uses && token[2] == 0) ready = never;
-    }
-    if (station != none) stations.ready[station] = std::max(stations.ready[station], ready);
+  // Reads the tokens of one location and returns the first of another.
+  const uint8_t* read(const uint8_t* token, const uint8_t* end, uint8_t location) {
+    for (; token != end && token[0] == location; token += 3) of[token[1] % 64] = token[2];
     return token;
   }
 };
 
-// Reads the cells around the agent. Of an agent only its tag matters, which is told apart without a
-// branch, because what kind of token comes next cannot be guessed.
-inline const uint8_t* see_cells(const StationReader& reader, const uint8_t* token, const uint8_t* end,
-                                Sight& sight) {
-  while (token != end && token[0] != unused) {
-    uint32_t row = token[0] / 16u, col = token[0] % 16u, is_tag = token[1] == feature_tag;
-    uint32_t bit = is_tag << (col + Sight::margin);
-    uint32_t is_agent = token[2] == tag_agent;
-    sight.agents[row + Sight::margin] |= bit & -is_agent;
-    sight.blocked[row + Sight::margin] |= bit & (is_agent - 1);
-    if (is_tag & (token[2] > tag_wall)) {
-      Cell cell = {sight.here.row + static_cast<int>(row) - sight.radius,
-                   sight.here.col + static_cast<int>(col) - sight.radius};
-      token = reader.read(token, end, cell);
-    } else {
-      token += 3;
-    }
+inline const uint8_t* see_globally(const uint8_t* token, const uint8_t* end, Sight& sight) {
+  Shown shown;
+  token = shown.read(token, end, global_location);
+  sight.last_action = shown.of[feature_last_action];
+  sight.here = {shown.of[feature_south] - shown.of[feature_north],
+                shown.of[feature_east] - shown.of[feature_west]};
+  return token;
+}
+
+inline const uint8_t* see_self(const uint8_t* token, const uint8_t* end, Sight& sight) {
+  Shown shown;
+  token = shown.read(token, end, static_cast<uint8_t>(sight.radius * 17));
+  sight.vibe = shown.of[feature_vibe];
+  sight.frozen = shown.of[feature_frozen];
+  const uint8_t* pages = shown.of + feature_inventory;
+  for (uint32_t r = 0; r < max_resources; ++r) {
+    sight.held[r] = static_cast<uint16_t>(pages[2 * r] | pages[2 * r + 1] << 8);
   }
   return token;
 }
 
+// Reads the cells around the agent, collecting where stations begin; returns the end of the tokens.
+// Every token is treated alike, because what kind comes next cannot be guessed.
+inline const uint8_t* see_cells(const uint8_t* token, const uint8_t* end, Sight& sight,
+                                const uint8_t** stations, uint32_t& count) {
+  for (; token != end && token[0] != unused; token += 3) {
+    uint64_t is_tag = token[1] == feature_tag;
+    uint32_t bit = token[0] % 16u + Sight::margin + (token[2] == tag_agent ? 0 : 32);
+    sight.rows[token[0] / 16u + Sight::margin] |= is_tag << bit;
+    stations[count] = token;
+    count += is_tag & (token[2] > tag_wall);
+  }
+  return token;
+}
+
+// Puts a station into memory; `token` is its tag.
+inline void see_station(const Briefing& briefing, const Sight& sight, const uint8_t* token,
+                        const uint8_t* end, int32_t tick, Stations& stations) {
+  uint8_t location = token[0], kind = briefing.kind_of_tag[token[2]];
+  if (kind == Briefing::useless) return;
+  Cell cell = {sight.here.row + location / 16 - sight.radius, sight.here.col + location % 16 - sight.radius};
+  int station = stations.find(cell);
+  if (station == none) station = stations.meet(cell, kind);
+  int32_t ready = std::max(stations.ready[station], tick);
+  for (; token != end && token[0] == location; token += 3) {
+    bool waits = (token[1] == feature_cooldown) | (token[1] == feature_clipped);
+    ready = std::max(ready, waits ? tick + token[2] : 0);
+    if (token[1] == feature_uses && token[2] == 0) ready = never;
+  }
+  stations.ready[station] = ready;
+}
+
 // Reads an observation: global tokens, the agent's own, then those of the cells around it.
-inline void look(const Config& c, const uint8_t* tokens, int32_t tick, Stations& stations, Sight& sight) {
-  sight = Sight{};
+inline void look(const Config& c, const uint8_t* token, int32_t tick, Stations& stations, Sight& sight) {
+  const uint8_t* end = token + c.tokens * 3;
+  const uint8_t* found[max_cells_in_window + 1];
+  uint32_t count = 0;
+  std::memset(sight.rows, 0, sizeof sight.rows);
   sight.radius = static_cast<int>(c.radius);
   sight.clear = 2 * sight.radius;
-  uint8_t own = static_cast<uint8_t>(sight.radius * 17);
-  const uint8_t *token = tokens, *end = tokens + c.tokens * 3;
-  for (; token != end && token[0] == global_location; token += 3) see_globally(sight, token[1], token[2]);
-  for (; token != end && token[0] == own; token += 3) see_self(sight, token[1], token[2]);
-  if (see_cells({c.briefing, stations, tick}, token, end, sight) != end) return;
+  token = see_globally(token, end, sight);
+  token = see_self(token, end, sight);
+  token = see_cells(token, end, sight, found, count);
+  for (uint32_t k = 0; k < count; ++k) see_station(c.briefing, sight, found[k], end, tick, stations);
+  if (token != end) return;
   int row = end[-3] / 16 - sight.radius, col = end[-3] % 16 - sight.radius;
   sight.clear = end[-3] == global_location ? -1 : std::abs(row) + std::abs(col) - 1;
+}
+
+// What is sure to be seen of a row of the window where tokens were dropped.
+inline Bits across_at(const Sight& sight, int row) {
+  int reach = std::min(sight.clear - std::abs(row - sight.radius), sight.radius);
+  return reach < 0 ? 0 : ((Bits{2} << 2 * reach) - 1) << (sight.radius - reach);
 }
 
 // Adds the window to the frame, which has room for it.
 inline void remember(Atlas& atlas, const Sight& sight) {
   int top = sight.here.row - sight.radius - atlas.top, left = sight.here.col - sight.radius - atlas.left;
+  bool whole = sight.clear == 2 * sight.radius;
+  Bits across = (Bits{2} << 2 * sight.radius) - 1;
   for (int row = 0; row <= 2 * sight.radius; ++row) {
-    int reach = std::min(sight.clear - std::abs(row - sight.radius), sight.radius);
-    Bits seen = reach < 0 ? 0 : ((Bits{2} << 2 * reach) - 1) << (sight.radius - reach);
-    Bits blocked = sight.blocked[row + Sight::margin] >> Sight::margin;
+    Bits seen = whole ? across : across_at(sight, row), blocked = sight.blocked(row);
     atlas.known[top + row] |= (seen | blocked) << left;
     atlas.blocked[top + row] |= blocked << left;
   }

@@ -10,19 +10,12 @@ namespace hl::grid {
 
 constexpr int32_t noop = 0;
 
-// By tier: the kinds of station the agent could use now, a bit a kind.
-struct Wishes {
-  uint32_t kinds[tiers];
-
-  bool operator==(const Wishes&) const = default;
-};
-
 // What one agent knows, wants and has just tried.
 struct Mind {
   Atlas atlas;
   int32_t tick, expires;  // of the route
   int32_t waited, alone_until, failures, stuck;
-  Wishes wishes;         // the route's
+  Tasks wishes;          // the route's
   uint8_t tier;          // the route's; `tiers` is to explore
   bool has_route, lost;  // lost: there is no way to anything
   bool charging, stocked;
@@ -47,7 +40,7 @@ class Decision {
   int32_t choose() {
     mind_.has_aim = false;
     if (sight_.frozen != 0) return noop;
-    Wishes now = wishes();
+    Tasks now = wishes();
     if (!holds(now)) find_route(now);
     if (mind_.lost) return first_step(all_turns);
     return follow();
@@ -81,45 +74,31 @@ class Decision {
 
   // --- what it wants ----------------------------------------------------------------------------
 
-  Wishes wishes() {
+  Tasks wishes() {
     feel_fuel();
-    Wishes w{};
-    for (uint32_t k = 0; k < b_.tasks_size; ++k) {
-      const Task& task = b_.tasks[k];
-      w.kinds[task.tier] |= uint32_t{able(task)} << task.kind;
-    }
-    if (w.kinds[tier_make] == 0) {
+    Tasks able = b_.within(sight_.held) & (mind_.tick < mind_.alone_until ? ~b_.helped : ~Tasks{0});
+    if ((able & b_.of_tier[tier_make]) == 0) {
       mind_.stocked = false;
-    } else if (w.kinds[tier_fetch] == 0) {
+    } else if ((able & b_.of_tier[tier_fetch]) == 0) {
       mind_.stocked = true;
     }
-    if (!mind_.charging) w.kinds[tier_charge] = 0;
-    if (!mind_.stocked) w.kinds[tier_make] = 0;
-    return w;
+    if (!mind_.charging) able &= ~b_.of_tier[tier_charge];
+    if (!mind_.stocked) able &= ~b_.of_tier[tier_make];
+    return able;
   }
 
   void feel_fuel() {
     if (b_.fuel >= 0) mind_.charging = sight_.held[b_.fuel] < b_.low * (mind_.charging ? 2 : 1);
   }
 
-  bool able(const Task& task) const {
-    uint16_t lacks = 0, room = task.tier == tier_deliver;
-    for (uint32_t r = 0; r < max_resources; ++r) {
-      lacks |= sight_.held[r] < task.takes[r] ? 1 : 0;
-      room |= sight_.held[r] < task.until[r] ? 1 : 0;
-    }
-    bool helped = (task.neighbours == 0) | (mind_.tick >= mind_.alone_until);
-    return (lacks == 0) & (room != 0) & helped;  // all at once: what an agent holds cannot be guessed
-  }
-
   // --- where it goes ----------------------------------------------------------------------------
 
-  bool holds(const Wishes& now) const {
+  bool holds(Tasks now) const {
     return mind_.has_route && mind_.wishes == now && mind_.tick < mind_.expires &&
            (mind_.lost || atlas_.label(sight_.here) != 0) && mind_.stuck < b_.habits.stuck;
   }
 
-  void find_route(const Wishes& now) {
+  void find_route(Tasks now) {
     bool around_agents = mind_.stuck >= b_.habits.stuck;
     mind_.stuck = 0;
     mind_.has_route = true;
@@ -127,7 +106,7 @@ class Decision {
     mind_.wishes = now;
     mind_.expires = mind_.tick + b_.habits.stale;
     for (mind_.tier = 0; mind_.tier < tiers; ++mind_.tier) {
-      if (start_at_stations(now.kinds[mind_.tier]) && search(around_agents) != 0) return;
+      if (start_at_stations(now & b_.of_tier[mind_.tier]) && search(around_agents) != 0) return;
     }
     start_at_unknown();
     int distance = search(around_agents);
@@ -135,18 +114,20 @@ class Decision {
     if (!mind_.lost) mind_.expires = mind_.tick + std::min(distance, b_.habits.stride);
   }
 
-  // Stations of these kinds in the frame that can be used soon; whether there are any.
-  bool start_at_stations(uint32_t kinds) {
-    if (kinds == 0) return false;
+  // Stations for these tasks in the frame that can be used soon; whether there are any.
+  bool start_at_stations(Tasks some) {
+    if (some == 0) return false;
     flood_.clear_front();
     const Stations& s = atlas_.stations;
+    uint32_t kinds = b_.kinds_of(some);
     int32_t soon = mind_.tick + b_.habits.soon;
     bool any = false;
     for (int i = 0; i < Stations::capacity; ++i) {
-      if (s.place[i] == Stations::nowhere || !(kinds >> s.kind[i] & 1) || s.ready[i] > soon) continue;
-      Cell cell = s.cell(i);
-      if (!atlas_.frames(cell)) continue;
-      flood_.start_at(cell.row - atlas_.top, Bits{1} << (cell.col - atlas_.left));
+      auto row = static_cast<uint8_t>((s.place[i] >> 8) - atlas_.top);
+      auto col = static_cast<uint8_t>(s.place[i] - atlas_.left);
+      bool fits = s.place[i] != Stations::nowhere && kinds >> s.kind[i] & 1 && s.ready[i] <= soon;
+      if (!fits || row >= frame || col >= frame) continue;
+      flood_.start_at(row, Bits{1} << col);
       any = true;
     }
     return any;
@@ -162,7 +143,7 @@ class Decision {
     int top = sight_.here.row - sight_.radius - atlas_.top + 1;
     int left = sight_.here.col - sight_.radius - atlas_.left;
     for (int row = 0; around_agents && row <= 2 * sight_.radius; ++row) {
-      flood_.open[top + row] &= ~(Bits{sight_.agents[row + Sight::margin] >> Sight::margin} << left);
+      flood_.open[top + row] &= ~(sight_.agents(row) << left);
     }
     return directions_ == 4 ? spread<4>(flood_, atlas_, sight_.here) : spread<8>(flood_, atlas_, sight_.here);
   }
@@ -186,7 +167,8 @@ class Decision {
     uint32_t closer = atlas_.labelled(sight_.here, nearer);
     uint32_t stations = closer & atlas_.blocked_around(sight_.here);
     for (int turn = first_of(stations); turn != none; turn = first_of(stations)) {
-      if (is_goal(beside(turn))) return arrive(turn);
+      int station = atlas_.stations.find(beside(turn));
+      if (const Task* task = task_at(station)) return arrive(*task, station, turn);
       stations &= ~(1u << turn);
     }
     if (int32_t step = first_step(closer)) {
@@ -197,10 +179,10 @@ class Decision {
     return mind_.stuck % 2 != 0 ? noop : first_step(atlas_.labelled(sight_.here, here));
   }
 
-  bool is_goal(Cell cell) const {
-    if (mind_.tier == tiers) return false;
-    int station = atlas_.stations.find(cell);
-    return station != none && mind_.wishes.kinds[mind_.tier] >> atlas_.stations.kind[station] & 1;
+  // The task of the route that a station is there for, if it is.
+  const Task* task_at(int station) const {
+    if (station == none || mind_.tier == tiers) return nullptr;
+    return b_.first_at(mind_.wishes & b_.of_tier[mind_.tier], atlas_.stations.kind[station]);
   }
 
   // Steps in the first of these directions in which nobody and nothing is, if there is fuel for it.
@@ -218,15 +200,12 @@ class Decision {
 
   // --- what it does there -----------------------------------------------------------------------
 
-  int32_t arrive(int turn) {
+  int32_t arrive(const Task& task, int station, int turn) {
     mind_.stuck = 0;
-    Cell cell = beside(turn);
-    int station = atlas_.stations.find(cell);
-    const Task* task = task_at(station);
-    if (task == nullptr || atlas_.stations.ready[station] > mind_.tick) return noop;
-    if (std::popcount(sight_.agents_around(cell)) >= task->neighbours) {
+    if (atlas_.stations.ready[station] > mind_.tick) return noop;
+    if (std::popcount(sight_.agents_around(beside(turn))) >= task.neighbours) {
       mind_.waited = 0;
-      return use(*task, turn);
+      return use(task, turn);
     }
     mind_.waited += 1;
     if (mind_.waited > b_.habits.patience) {
@@ -234,14 +213,6 @@ class Decision {
       mind_.alone_until = mind_.tick + b_.habits.sulk;
     }
     return noop;
-  }
-
-  const Task* task_at(int station) const {
-    for (uint32_t k = 0; k < b_.tasks_size; ++k) {
-      const Task& task = b_.tasks[k];
-      if (task.kind == atlas_.stations.kind[station] && task.tier == mind_.tier && able(task)) return &task;
-    }
-    return nullptr;
   }
 
   int32_t use(const Task& task, int turn) {

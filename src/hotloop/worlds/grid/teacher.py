@@ -17,8 +17,8 @@ from hotloop.worlds.grid.twin import DIRECTIONS
 
 NOOP = 0
 AROUND = DIRECTIONS
-Wishes = tuple[frozenset[int], ...]
-"""By tier: the kinds of station the agent could use now."""
+Wishes = frozenset[int]
+"""The tasks of the briefing that the agent could do now, by their places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,18 +125,15 @@ class Mind:
     # What it wants.
 
     def wishes(self, sight: Sight) -> Wishes:
-        """The kinds of station it could use now, tier by tier."""
+        """What it could do now; it charges when it is low, and makes nothing before it has fetched a batch."""
         self.feel_fuel(sight)
-        able = [task for task in self.briefing.tasks if self.able(task, sight)]
-        charge, deliver, make, fetch = (
-            frozenset(task.kind for task in able if task.tier == tier) for tier in Tier
-        )
-        if not make:
+        able = {k: task.tier for k, task in enumerate(self.briefing.tasks) if self.able(task, sight)}
+        if Tier.MAKE not in able.values():
             self.stocked = False
-        elif not fetch:
+        elif Tier.FETCH not in able.values():
             self.stocked = True
-        nothing: frozenset[int] = frozenset()
-        return charge if self.charging else nothing, deliver, make if self.stocked else nothing, fetch
+        unwanted = {Tier.CHARGE: not self.charging, Tier.MAKE: not self.stocked}
+        return frozenset(k for k, tier in able.items() if not unwanted.get(tier))
 
     def feel_fuel(self, sight: Sight) -> None:
         if self.briefing.fuel >= 0:
@@ -169,8 +166,8 @@ class Mind:
             free -= sight.agents
         self.stuck = 0
         expires = self.tick + habits.stale
-        for tier, kinds in zip(Tier, wishes, strict=True):
-            goals = self.goals(kinds)
+        for tier in Tier:
+            goals = self.goals({task.kind for task in self.tasks(wishes, tier)})
             if goals and (distance := flood(goals, free, sight.here, self.steps)):
                 return Route(wishes=wishes, distance=distance, tier=tier, expires=expires)
         distance = flood(self.unknown(free), free, sight.here, self.steps)
@@ -178,7 +175,10 @@ class Mind:
             expires = self.tick + min(distance[sight.here], habits.stride)
         return Route(wishes=wishes, distance=distance, tier=None, expires=expires)
 
-    def goals(self, kinds: frozenset[int]) -> list[Cell]:
+    def tasks(self, wishes: Wishes, tier: Tier | None) -> list[Task]:
+        return [task for k, task in enumerate(self.briefing.tasks) if k in wishes and task.tier == tier]
+
+    def goals(self, kinds: set[int]) -> list[Cell]:
         """The stations of these kinds in the frame that can be used soon."""
         soon = self.tick + self.briefing.habits.soon
         return [
@@ -206,17 +206,19 @@ class Mind:
         nearer = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here - 1}
         aside = {turn: cell for turn, cell in beside.items() if distance.get(cell) == here}
         for turn, cell in nearer.items():
-            if self.is_goal(route, cell):
-                return self.arrive(route, sight, turn)
+            if task := self.task_at(route, cell):
+                return self.arrive(task, sight, turn)
         if step := self.first_step(nearer, sight):
             self.stuck = 0
             return step
         self.stuck += 1
         return NOOP if self.stuck % 2 else self.first_step(aside, sight)
 
-    def is_goal(self, route: Route, cell: Cell) -> bool:
+    def task_at(self, route: Route, cell: Cell) -> Task | None:
+        """The task of the route that the station in a cell is there for, if one is."""
         station = self.atlas.stations.get(cell)
-        return station is not None and route.tier is not None and station.kind in route.wishes[route.tier]
+        tasks = self.tasks(route.wishes, route.tier)
+        return next((task for task in tasks if station and task.kind == station.kind), None)
 
     def first_step(self, cells: Mapping[int, Cell], sight: Sight) -> int:
         """Step to the first cell nobody and nothing is in; 0 where there is none."""
@@ -244,14 +246,11 @@ class Mind:
 
     # What it does there.
 
-    def arrive(self, route: Route, sight: Sight, turn: int) -> int:
+    def arrive(self, task: Task, sight: Sight, turn: int) -> int:
         """Use the station beside; wait for it to be ready, and for helpers while patience lasts."""
         self.stuck = 0
         cell = self.beside(sight, turn)
-        station = self.atlas.stations[cell]
-        fits = (each for each in self.briefing.tasks if (each.kind, each.tier) == (station.kind, route.tier))
-        task = next((each for each in fits if self.able(each, sight)), None)
-        if task is None or station.ready > self.tick:
+        if self.atlas.stations[cell].ready > self.tick:
             return NOOP
         if sum(other in sight.agents for other in neighbours([cell], AROUND)) >= task.neighbours:
             self.waited = 0
@@ -264,5 +263,5 @@ class Mind:
 
     def use(self, task: Task, sight: Sight, turn: int) -> int:
         if task.vibe not in (0, sight.vibe):
-            return 1 + self.plan["directions"] + task.vibe
+            return 1 + len(self.steps) + task.vibe
         return self.move(sight, turn)
