@@ -16,6 +16,7 @@ namespace hl::bind {
 namespace {
 
 using Actions = nb::ndarray<const int32_t, nb::c_contig, nb::device::cpu>;
+using Chosen = nb::ndarray<int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Seeds = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Envs = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -91,9 +92,24 @@ void step(AnyBatch& batch, Actions actions) {
   batch.step(actions.data());
 }
 
+void choose(AnyBatch& batch, size_t player, Chosen actions) {
+  if (actions.shape(0) != batch.num_envs() || actions.shape(1) != batch.agents())
+    throw std::invalid_argument("actions of another shape");
+  nb::gil_scoped_release released;
+  batch.choose(player, actions.data());
+}
+
 std::optional<std::span<const uint64_t>> span_of(const std::optional<Seeds>& seeds) {
   if (!seeds) return std::nullopt;
   return std::span(seeds->data(), seeds->size());
+}
+
+// A copy, [height, width, cell_bytes].
+nb::object picture(const AnyBatch& batch, size_t env) {
+  auto* drawn = new Picture(batch.picture(env));
+  nb::capsule owner(drawn, [](void* p) noexcept { delete static_cast<Picture*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, uint8_t>(drawn->cells.data(),
+                                                  {drawn->height, drawn->width, Picture::cell_bytes}, owner));
 }
 
 const char* isa() {
@@ -124,6 +140,8 @@ NB_MODULE(_native, m) {
   m.def("make", make);
   nb::class_<AnyBatch>(m, "Batch")
       .def("step", step, nb::arg().noconvert())
+      .def("choose", choose, nb::arg(), nb::arg().noconvert())
+      .def("players", &AnyBatch::players)
       .def("arrays", [](nb::handle self) { return arrays(self); })
       .def(
           "reset", [](AnyBatch& b, std::optional<Seeds> seeds) { b.reset(span_of(seeds)); }, nb::arg().none())
@@ -141,6 +159,7 @@ NB_MODULE(_native, m) {
            })
       .def("load",
            [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
+      .def("picture", picture)
       .def("counters", &AnyBatch::counters)
       .def("phase_names", &AnyBatch::phase_names)
       .def("phase_ns", &AnyBatch::phase_ns)

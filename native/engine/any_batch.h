@@ -21,6 +21,20 @@ struct BatchOptions {
   bool profile = false;
 };
 
+// What one env looks like: cells [height][width][cell_bytes] in reading order, each
+// (tag + 1 or 0 where nothing stands, team, ticks it stands still for up to 255, vibe).
+struct Picture {
+  static constexpr size_t cell_bytes = 4;
+
+  size_t height = 0, width = 0;
+  std::vector<uint8_t> cells;
+
+  static Picture blank(size_t height, size_t width) {
+    return {height, width, std::vector<uint8_t>(height * width * cell_bytes)};
+  }
+  uint8_t* at(size_t row, size_t col) { return cells.data() + (row * width + col) * cell_bytes; }
+};
+
 using NamedCounts = std::vector<std::pair<std::string, int64_t>>;
 
 class AnyBatch {
@@ -40,9 +54,16 @@ class AnyBatch {
   // One step of every env; actions is [num_envs][agents] and is read in place.
   virtual void step(const int32_t* actions) = 0;
 
+  // Who can choose actions, "random" first; and one of them choosing them all, into [num_envs][agents].
+  virtual std::vector<std::string> players() const = 0;
+  virtual void choose(size_t player, int32_t* actions) = 0;
+
   virtual uint64_t digest(size_t env) const = 0;
   virtual std::string save(size_t env) const = 0;
   virtual void load(size_t env, const std::string& saved) = 0;
+
+  // Throws where the world draws none.
+  virtual Picture picture(size_t env) const = 0;
 
   virtual NamedCounts counters() const = 0;
 

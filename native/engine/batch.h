@@ -15,6 +15,8 @@
 //     static int64_t* counts(const Slot&);                            same order as `counters`
 //     static void restart(const Slot&, uint64_t episode_seed);
 //     static uint64_t digest(const Slot&);
+//     static constexpr Player<Slot> players[];                        if it has any
+//     static Picture picture(const Slot&);                            if it can be seen
 //   };
 //
 // Results never depend on threads, tiles or batch size: a rule sees one env and nothing else.
@@ -26,6 +28,7 @@
 
 #include "engine/any_batch.h"
 #include "engine/phases.h"
+#include "engine/players.h"
 #include "engine/pool.h"
 #include "engine/random.h"
 
@@ -44,6 +47,7 @@ class Batch final : public AnyBatch {
         block_stride_(round_up(World::block_bytes(config_), cache_line)),
         tile_(World::tile(config_)),
         episodes_(options.num_envs, 0),
+        begun_(options.num_envs, 0),
         blocks_(block_stride_ * options.num_envs),
         crew_(static_cast<size_t>(options.threads)),
         pool_(options.threads) {
@@ -97,6 +101,20 @@ class Batch final : public AnyBatch {
     ++batch_calls_;
   }
 
+  std::vector<std::string> players() const override { return Players<World>::names(); }
+
+  void choose(size_t player, int32_t* actions) override {
+    if (!ready_) throw std::logic_error("choose before reset: call reset() first");
+    players_.ask(player, config_, num_envs());
+    pool_.run(tiles(), [&](int worker, size_t first, size_t last) {
+      for (size_t env = first * tile_; env < std::min(last * tile_, num_envs()); ++env) {
+        Slot seen = slot(worker, env, nullptr);
+        seen.block = nullptr;
+        players_.choose(player, seen, options_.seed, begun_[env], actions + env * agents());
+      }
+    });
+  }
+
   uint64_t digest(size_t env) const override { return World::digest(slot(0, env, nullptr)); }
 
   std::string save(size_t env) const override {
@@ -119,7 +137,17 @@ class Batch final : public AnyBatch {
       at += bytes;
     });
     if (finished(env) && !options_.autoreset) ++waiting_;
+    ++begun_[env];
     ready_ = true;
+  }
+
+  Picture picture(size_t env) const override {
+    if (!ready_) throw std::logic_error("picture before reset: call reset() first");
+    if constexpr (requires { World::picture; }) {
+      return World::picture(slot(0, env, nullptr));
+    } else {
+      throw std::logic_error("this world draws no picture");
+    }
   }
 
   NamedCounts counters() const override {
@@ -136,6 +164,7 @@ class Batch final : public AnyBatch {
       for (size_t env = 0; env < num_envs(); ++env) total += World::counts(slot(0, env, nullptr))[k];
       named.emplace_back(World::counters[k], total);
     }
+    players_.count(num_envs() * agents(), named);
     return named;
   }
 
@@ -182,6 +211,8 @@ class Batch final : public AnyBatch {
             crew_[static_cast<size_t>(worker)].scratch->data()};
   }
 
+  size_t tiles() const { return (num_envs() + tile_ - 1) / tile_; }
+
   uint64_t next_seed(size_t env) { return mix(options_.seed, env, episodes_[env]++); }
 
   void begin(int worker, size_t env, uint64_t episode_seed) {
@@ -189,7 +220,12 @@ class Batch final : public AnyBatch {
     for (int k = out_rewards; k < static_cast<int>(outputs_.size()); ++k) {
       std::memset(s.template out<std::byte>(k), 0, rows_.stride[k]);
     }
-    World::restart(s, episode_seed);
+    restart(s, worker, episode_seed);
+  }
+
+  void restart(const Slot& slot, int worker, uint64_t episode_seed) {
+    World::restart(slot, episode_seed);
+    ++begun_[slot.env];
     ++crew_[static_cast<size_t>(worker)].resets;
   }
 
@@ -202,8 +238,7 @@ class Batch final : public AnyBatch {
   void run_step(const int32_t* actions) {
     uint64_t start = Profiled ? Clock::ticks() : 0;
     std::atomic<int64_t> ended{0};
-    size_t tiles = (num_envs() + tile_ - 1) / tile_;
-    pool_.run(tiles, [&](int index, size_t first, size_t last) {
+    pool_.run(tiles(), [&](int index, size_t first, size_t last) {
       Worker& worker = crew_[static_cast<size_t>(index)];
       if constexpr (Profiled) {
         worker.before = worker.phases.ticks;
@@ -248,8 +283,7 @@ class Batch final : public AnyBatch {
     size_t bytes = rows_.stride[out_observations];
     std::memcpy(final_observations_->data() + env * bytes, s.template out<std::byte>(out_observations),
                 bytes);
-    World::restart(s, next_seed(env));
-    ++crew_[static_cast<size_t>(worker)].resets;
+    restart(s, worker, next_seed(env));
   }
 
   size_t saved_bytes() const {
@@ -272,12 +306,14 @@ class Batch final : public AnyBatch {
   std::vector<Output> outputs_;
   size_t block_stride_;
   size_t tile_;
-  std::vector<uint64_t> episodes_;  // how many each env has begun
+  std::vector<uint64_t> episodes_;  // how many each env has begun with a seed of its own
+  std::vector<uint64_t> begun_;     // how often each env's state was replaced by another episode's
   Memory blocks_;
   std::vector<Memory> arrays_;
   std::unique_ptr<Memory> final_observations_;
   Rows rows_{};
   std::vector<Worker> crew_;
+  Players<World> players_;
   bool ready_ = false;
   int64_t waiting_ = 0;  // envs that ended and were not reset, where autoreset is off
   uint64_t batch_calls_ = 0;

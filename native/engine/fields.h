@@ -1,4 +1,4 @@
-// fields.h - a world's plan as it comes from Python: names to numbers and arrays of bytes.
+// fields.h - a world's plan as it comes from Python: names to numbers, texts and lists of numbers.
 #pragma once
 
 #include <map>

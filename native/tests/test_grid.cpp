@@ -117,6 +117,18 @@ void order_of_calls_is_checked() {
   CHECK(!refused());
 }
 
+void a_picture_shows_every_agent_once(const Shape& shape) {
+  Batch<grid::World> batch(plan(shape, "optimized", false), {2, 1, 9, true, false});
+  batch.reset({});
+  batch.step(random_actions(batch, 1).data());
+  Picture drawn = batch.picture(1);
+  CHECK(drawn.height == static_cast<size_t>(shape.height) && drawn.width == static_cast<size_t>(shape.width));
+  int64_t agents = 0;
+  for (size_t i = 0; i < drawn.cells.size(); i += Picture::cell_bytes)
+    agents += drawn.cells[i] == grid::tag_agent + 1;
+  CHECK(agents == shape.agents);
+}
+
 }  // namespace
 
 [[gnu::noinline]] void* operator new(size_t bytes) {
@@ -132,6 +144,7 @@ int main() {
        {Shape{40, 40, 20, 11, 200, 0}, Shape{5, 200, 30, 15, 90, 7}, Shape{255, 9, 60, 3, 17, 5},
         Shape{4, 4, 1, 1, 1, 1}, Shape{12, 12, 40, 13, 61, 20}}) {
     agrees_whatever_the_threads_and_encoder(shape);
+    a_picture_shows_every_agent_once(shape);
   }
   a_step_allocates_nothing();
   order_of_calls_is_checked();

@@ -60,6 +60,18 @@ def test_flags_are_short_for_keys(hotloop: Command) -> None:
     assert said.json["method"]["threads"] == 2
 
 
+def test_a_policy_is_played_and_named(hotloop: Command) -> None:
+    words = ("num_envs=4", "--iterations", "8", "--warmup", "80", "--rounds", "2", "--json")
+    random, teacher = (
+        hotloop("bench", "grid/guard", *words, "--policy", policy).json for policy in ("random", "teacher")
+    )
+    assert random["method"]["policy"] == "random"
+    assert teacher["method"]["policy"] == "teacher (replayed tape)"
+    assert teacher["work"]["coverage"] != random["work"]["coverage"]
+    # Who chose is not the batch that was timed.
+    assert teacher["work"]["decisions"] == 0
+
+
 @pytest.mark.parametrize("output", ["kept.json", "deep/er/kept.json"])
 def test_an_output_file_is_never_overwritten(hotloop: Command, output: str) -> None:
     for _ in range(3):
@@ -119,6 +131,7 @@ def test_ctrl_c_leaves_a_partial_record_and_stops(hotloop: Command, monkeypatch:
         (["grid/toy", "seed=1", "--seed", "2"], "given twice"),
         (["grid/toy", "agents=900", "map_size=10x10"], "free cells"),
         (["grid/toy", "profile=1"], "every probe off"),
+        (["grid/toy", "--policy", "techer"], "did you mean teacher?"),
         (["grid/toy", "--rounds", "0"], "--rounds"),
         (["grid/toy", "--iterations", "0"], "--iterations"),
         (["grid/toy", "--output", "/dev/null/x"], "/dev/null/x"),

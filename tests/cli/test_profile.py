@@ -36,6 +36,12 @@ def test_a_page_and_a_record_are_written_under_the_minute(hotloop: Command) -> N
     assert "observations" in said.out
 
 
+def test_a_policy_is_played_by_both_sides_and_named(hotloop: Command) -> None:
+    said = hotloop("profile", "grid/guard", "num_envs=4", "--steps", "160", "--policy", "teacher", "--json")
+    assert said.json["method"]["policy"] == "teacher (replayed tape)"
+    assert said.json["work"]["env_steps"] == 160
+
+
 def test_a_second_profile_of_one_minute_gets_a_number(hotloop: Command) -> None:
     for _ in range(2):
         hotloop("profile", "grid/toy", *SHORT)

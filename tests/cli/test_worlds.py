@@ -22,6 +22,7 @@ def test_one_world_is_shown_with_its_parameters_roles_and_phases(hotloop: Comman
         "agents 20 int from 1 to 1000 workload",
         "threads 1 int from 1 to 256 variant",
         "collectives",
+        "players random, teacher",
     ):
         assert part in words
 

@@ -39,6 +39,11 @@ def test_a_new_file_has_its_text_and_leaves_nothing_else(tmp_path):
     assert (tmp_path / "deep" / "a.json").read_text() == NEW
 
 
+def test_bytes_are_written_as_they_are(tmp_path):
+    write_new(tmp_path / "a.npz", b"\x00\r\n\xff")
+    assert (tmp_path / "a.npz").read_bytes() == b"\x00\r\n\xff"
+
+
 def test_a_file_that_exists_is_never_overwritten(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(OLD)

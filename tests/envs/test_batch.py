@@ -1,5 +1,7 @@
 """A batch's own promises: order of calls, seeds, saved envs, settings, closing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.play import tape
@@ -160,3 +162,45 @@ def test_profiling_is_decided_by_the_key_before_the_variable(monkeypatch: pytest
 
 def test_a_bare_world_means_its_default_preset() -> None:
     assert targets.make("grid", num_envs=1).spec.target == "grid/arena"
+
+
+@impls
+def test_a_picture_before_reset_of_no_env_or_of_a_closed_batch_is_refused(impl: str) -> None:
+    batch = small(impl, render_mode="rgb_array")
+    with pytest.raises(OrderError, match="picture before reset"):
+        batch.render()
+    batch.reset()
+    with pytest.raises(InputError, match="env 2 does not exist"):
+        batch.render(2)
+    batch.close()
+    with pytest.raises(OrderError, match="closed"):
+        batch.render()
+
+
+def test_render_says_which_setting_it_needs() -> None:
+    batch = small()
+    batch.reset()
+    with pytest.raises(InputError, match="render_mode=rgb_array or ansi"):
+        batch.render()
+    with pytest.raises(InputError, match="one of none, rgb_array, ansi"):
+        small(render_mode="human")
+
+
+def test_a_world_that_draws_no_picture_says_so() -> None:
+    batch = small(render_mode="ansi")
+    unseen = replace(batch.spec, world=replace(batch.spec.world, drawer=None))
+    with pytest.raises(InputError, match="render_mode=ansi: grid draws no picture"):
+        Batch(batch._engine, unseen)
+
+
+@impls
+def test_rendering_changes_nothing(impl: str) -> None:
+    plain, drawn = small(impl), small(impl, render_mode="rgb_array")
+    actions = tape(plain.spec, 5)
+    for batch in (plain, drawn):
+        batch.reset()
+    for chosen in actions:
+        plain.step(chosen)
+        drawn.step(chosen)
+        drawn.render(1)
+    assert (plain.digest() == drawn.digest()).all()

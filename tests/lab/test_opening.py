@@ -11,6 +11,10 @@ def test_the_experiment_decides_about_the_instrument() -> None:
 
 
 def test_every_target_is_checked_before_any_is_measured() -> None:
-    check(["grid/toy"], {"num_envs": "2"})
+    check(["grid/toy"], {"num_envs": "2"}, "random")
     with pytest.raises(InputError, match="agnts"):
-        check(["grid/toy", "grid/toy"], {"agnts": "2"})
+        check(["grid/toy", "grid/toy"], {"agnts": "2"}, "random")
+    with pytest.raises(
+        InputError, match=r"unknown player 'techer': did you mean teacher\? grid/toy has random"
+    ):
+        check(["grid/toy"], {"num_envs": "2"}, "techer")

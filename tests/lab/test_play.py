@@ -6,7 +6,7 @@ import pytest
 import hotloop
 from hotloop.envs.batch import Batch
 from hotloop.lab import play as module
-from hotloop.lab.play import FEWEST_BATCHES, RandomPlay, no_collection, play, repeat
+from hotloop.lab.play import FEWEST_BATCHES, RandomPlay, TapedPlay, no_collection, play, play_of, repeat
 
 
 @pytest.fixture
@@ -76,3 +76,33 @@ def test_a_collector_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_players_tape_leads_the_measured_batch_where_the_player_would_have() -> None:
+    given = {"num_envs": 2, "seed": 6, "max_steps": 30}
+    measured, asked = hotloop.make("grid/guard", **given), hotloop.make("grid/guard", **given)
+    script = play_of("teacher", measured)
+    measured.reset()
+    asked.reset()
+    for calls in (7, 1, 40):
+        play(measured, script.draw(calls), calls)
+        for _ in range(calls):
+            asked.step(asked.choose("teacher"))
+    assert (measured.digest() == asked.digest()).all()
+    assert script.policy == "teacher (replayed tape)"
+
+
+def test_what_was_drawn_and_not_played_is_drawn_again() -> None:
+    batch = hotloop.make("grid/guard", num_envs=2)
+    whole = TapedPlay(batch, "teacher").draw(9)
+    script = TapedPlay(batch, "teacher")
+    first = script.draw(6)
+    script.put_back(first[4:])
+    again = [*first[:4], *script.draw(5)]
+    assert np.array_equal(np.stack(whole), np.stack(again))
+
+
+def test_random_play_is_drawn_without_a_tape(batch: Batch) -> None:
+    script = play_of("random", batch)
+    assert isinstance(script, RandomPlay)
+    assert script.policy == "random"

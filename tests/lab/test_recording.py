@@ -1,7 +1,7 @@
 import pytest
 
 import hotloop
-from hotloop.lab.recording import Recorder, decided_elsewhere, throughput
+from hotloop.lab.recording import Recorder, decided_elsewhere, in_rounds, throughput
 from hotloop.lab.rounds import Rounds
 
 COUNTERS = {"env_steps": 4, "native_steps": 4, "agent_steps": 8}
@@ -18,7 +18,7 @@ def test_a_record_holds_what_ran_and_how_much_of_it() -> None:
     ran = Rounds(count=1, iterations=4, warmup=0)
     values = {"env_steps_per_s": [5.0], "agent_steps_per_s": [10.0]}
     record = Recorder("bench", batch).record(
-        asked=ran, ran=ran, order="single", counters=COUNTERS, values=values
+        method=in_rounds(batch, ran, "random"), counters=COUNTERS, values=values
     )
     assert (record.kind, record.target.name, record.work.agent_steps) == ("bench", "grid/toy", 8)
     assert record.path.ran == {"native": 1.0}

@@ -1,10 +1,12 @@
+from collections.abc import Sequence
+
 import pytest
 
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 from hotloop.lab import rounds as module
-from hotloop.lab.play import RandomPlay
+from hotloop.lab.play import Actions, RandomPlay, TapedPlay, play
 from hotloop.lab.progress import silent
 from hotloop.lab.rounds import Rounds, calls_for, fit, shortened, warm_up
 
@@ -78,3 +80,38 @@ def test_progress_ends_at_the_end_of_the_warmup(batch: Batch) -> None:
     rounds = Rounds(count=2, iterations=8, warmup=16)
     warm_up([batch], RandomPlay(batch), rounds, lambda done, total: seen.append((done, total)))
     assert seen == [(8, 32), (16, 32)]
+
+
+def test_a_warmup_that_ends_early_leaves_the_rest_of_a_tape_for_the_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured, asked = (hotloop.make("grid/guard", num_envs=2) for _ in range(2))
+    measured.reset()
+    asked.reset()
+    script = TapedPlay(measured, "teacher")
+    monkeypatch.setattr(module, "WARMUP_NS", 0)
+    assert warm_up([measured], script, Rounds(warmup=800), silent).warmup == 2
+    play(measured, script.draw(30), 30)
+    for _ in range(31):
+        asked.step(asked.choose("teacher"))
+    assert (measured.digest() == asked.digest()).all()
+
+
+def test_what_drawing_costs_does_not_shorten_the_rounds(
+    batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0]
+
+    class Slow(RandomPlay):
+        def draw(self, calls: int) -> Sequence[Actions]:
+            clock[0] += 10**9
+            return super().draw(calls)
+
+    def step(self: Batch, actions: Actions) -> None:
+        clock[0] += 10**6
+
+    monkeypatch.setattr(module, "now_ns", lambda: clock[0])
+    monkeypatch.setattr(module, "ROUND_NS", 10**7)
+    monkeypatch.setattr(Batch, "step", step)
+    ran = warm_up([batch], Slow(batch), Rounds(warmup=16, iterations=800), silent)
+    assert ran.iterations == 10 * 8

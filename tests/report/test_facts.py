@@ -2,7 +2,21 @@ from dataclasses import replace
 
 from support.records import MACHINE, PROFILE
 
-from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
+from hotloop.core.record import Record
+from hotloop.report.facts import (
+    code_line,
+    machine_line,
+    mean_line,
+    method_line,
+    pace_line,
+    path_line,
+    size_line,
+    work_line,
+)
+
+
+def with_values(**values: tuple[float, ...]) -> Record:
+    return replace(PROFILE, values=values)
 
 
 def test_the_machine_is_named_with_its_load_and_fingerprint() -> None:
@@ -33,3 +47,23 @@ def test_the_method_says_how_it_was_measured() -> None:
 
 def test_the_size_is_that_of_the_batch() -> None:
     assert size_line(PROFILE) == "5 envs of 2 agents"
+
+
+def test_a_mean_stands_with_its_interval_and_extremes_or_says_why_not() -> None:
+    few = with_values(length=(1.0, 2.5))
+    assert mean_line(few, "length", "steps") == "1.75 (too few for an interval) steps, from 1 to 2.5"
+    many = mean_line(with_values(length=(1.0, 2.0) * 20), "length", "steps")
+    assert many.startswith("1.5 [1.3")
+    assert many.endswith("] steps, from 1 to 2")
+
+
+def test_a_mean_of_equal_values_is_said_once() -> None:
+    assert mean_line(with_values(length=(1_000.0,) * 6), "length", "steps") == "1,000 steps, always"
+    assert mean_line(with_values(length=(3.0,)), "length", "steps") == "3 steps"
+    assert mean_line(with_values(), "length", "steps") == "nothing ended"
+
+
+def test_work_and_pace_are_of_the_whole_run() -> None:
+    record = with_values(wall_ns=(2.5e9,), env_steps_per_s=(4.0,), agent_steps_per_s=(8_000.0,))
+    assert work_line(record) == "10 env-steps, 20 agent-steps in 2.50 s"
+    assert pace_line(record) == "4.00 env-steps/s, 8.00 k agent-steps/s"

@@ -1,6 +1,6 @@
 import pytest
 
-from hotloop.report.units import count, percent, ratio_interval, speed, speed_interval
+from hotloop.report.units import count, percent, plain, ratio_interval, speed, speed_interval
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,10 @@ def test_shares_have_one_digit_after_the_point() -> None:
 
 def test_one_is_not_many() -> None:
     assert [count(number, "agent") for number in (0, 1, 2_000)] == ["0 agents", "1 agent", "2,000 agents"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1000.0, "1,000"), (0.4375, "0.438"), (0.0, "0"), (-0.0001, "0"), (12.5, "12.5")]
+)
+def test_plain_numbers_have_no_idle_zeros(value: float, shown: str) -> None:
+    assert plain(value) == shown

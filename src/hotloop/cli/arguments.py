@@ -1,6 +1,7 @@
 """Arguments that several commands take, declared once."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,13 @@ Words = Annotated[
     typer.Argument(
         metavar="KEY=VALUE", help="Parameters; `hotloop worlds WORLD` lists them.", show_default=False
     ),
+]
+Policy = Annotated[
+    str, typer.Option(metavar="NAME", help="Who plays: random, or a player of the world's, replayed.")
+]
+Output = Annotated[
+    Path,
+    typer.Option(metavar="F", help="Where the record goes: a file if it ends in .json, else a folder."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 

@@ -5,17 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotloop.cli.arguments import Json, TargetName, Words, given_by, names_world, targets_of
+from hotloop.cli.arguments import Json, Output, Policy, TargetName, Words, given_by, names_world, targets_of
 from hotloop.cli.measuring import measure, tell
-from hotloop.cli.place import make_room, names_file, record_path, save
+from hotloop.cli.place import FOLDER, make_room, names_file, record_path, save
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.progress import Progress
     from hotloop.lab.rounds import Rounds
-
-FOLDER = Path("artifacts/throughput")
 
 EXAMPLES = (
     "hotloop bench grid/toy",
@@ -44,16 +42,15 @@ def bench(  # noqa: PLR0913 - one argument a flag
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")] = None,
-    output: Annotated[
-        Path,
-        typer.Option(metavar="F", help="Where the record goes: a file if it ends in .json, else a folder."),
-    ] = FOLDER,
+    policy: Policy = "random",
+    output: Output = FOLDER,
     json: Json = False,
 ) -> int:
     """How fast a target steps, with its spread.
 
-    Random play, every probe off, garbage collection off, actions drawn before the clock starts. Steps
-    are env-steps: one batch call makes num_envs of them. A record is saved and never overwrites another.
+    Random play, every probe off, garbage collection off, actions drawn before the clock starts; another
+    policy plays ahead of the clock, and its actions are replayed. Steps are env-steps: one batch call
+    makes num_envs of them. A record is saved and never overwrites another.
     Exit code 1 means that the rounds varied by more than 20%.
     """
     from hotloop.lab.opening import check
@@ -64,9 +61,9 @@ def bench(  # noqa: PLR0913 - one argument a flag
         raise InputError(
             f"{output} is one file and {target} has {len(targets)} presets: name one, or give a folder"
         )
-    check(targets, given)
+    check(targets, given, policy)
     make_room(output)
-    return run(target, given, plan(rounds, iterations, warmup), output, as_json=json)
+    return run(target, given, plan(rounds, iterations, warmup), policy, output, as_json=json)
 
 
 def plan(count: int, iterations: int | None, warmup: int | None) -> "Rounds":
@@ -83,12 +80,14 @@ def plan(count: int, iterations: int | None, warmup: int | None) -> "Rounds":
     )
 
 
-def run(target: str, given: dict[str, object], rounds: "Rounds", output: Path, *, as_json: bool) -> int:
+def run(
+    target: str, given: dict[str, object], rounds: "Rounds", policy: str, output: Path, *, as_json: bool
+) -> int:
     from hotloop.lab import bench as lab
     from hotloop.report.terminal import draw_bench
 
     def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.bench(name, given, rounds, progress)
+        return lab.bench(name, given, rounds, progress, policy=policy)
 
     def keep(record: "Record") -> Path:
         return save(record_path(output, record), record.to_json())

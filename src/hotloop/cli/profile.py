@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotloop.cli.arguments import Json, TargetName, Words, given_by, names_world, targets_of
+from hotloop.cli.arguments import Json, Policy, TargetName, Words, given_by, names_world, targets_of
 from hotloop.cli.measuring import measure, tell
 from hotloop.cli.place import make_room, save
 from hotloop.core.clock import utc_now
@@ -36,24 +36,26 @@ def profile(
             help="Env-steps with and without the instrument, each.  [default: 200000; a slow target fewer]",
         ),
     ] = None,
+    policy: Policy = "random",
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
 
-    Two batches play the same random actions in alternation: one timed phase by phase, one clean.
-    Throughput comes from the clean one only, and what the instrument cost is said with its interval.
+    Two batches play the same actions, random ones or those of a policy, in alternation: one timed phase
+    by phase, one clean. Throughput comes from the clean one only, and what the instrument cost is said
+    with its interval.
     Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and never overwrites.
     """
     from hotloop.lab.opening import check
 
     targets = targets_of(target)
     given = given_by(words)
-    check(targets, given)
+    check(targets, given, policy)
     make_room(FOLDER)
-    return run(target, given, steps, as_json=json)
+    return run(target, given, steps, policy, as_json=json)
 
 
-def run(target: str, given: dict[str, object], steps: int | None, *, as_json: bool) -> int:
+def run(target: str, given: dict[str, object], steps: int | None, policy: str, *, as_json: bool) -> int:
     from rich.console import Group
 
     from hotloop.lab import profile as lab
@@ -61,7 +63,7 @@ def run(target: str, given: dict[str, object], steps: int | None, *, as_json: bo
     from hotloop.report.shifts import shifts
 
     def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.profile(name, given, steps, progress)
+        return lab.profile(name, given, steps, progress, policy=policy)
 
     def keep(record: "Record") -> Path:
         path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"

@@ -52,6 +52,7 @@ def facts(world: "World") -> dict[str, Any]:
         "presets": {found.target: dict(world.presets[found.preset]) for found in presets(world)},
         "default": f"{world.name}/{world.default_preset}",
         "phases": list(world.phases),
+        "players": ["random", *world.players],
         "parameters": parameters(world.parameters),
         "batch": parameters(BatchSettings),
     }
@@ -85,6 +86,7 @@ def draw_world(world: "World") -> "RenderableType":
     for target, changes in known["presets"].items():
         about.add_row(target, spelled(changes) or "the defaults below")
     about.add_row("phases", ", ".join(world.phases))
+    about.add_row("players", ", ".join(known["players"]))
     table = plain_table(*COLUMNS.values())
     for group in ("parameters", "batch"):
         for info in known[group]:

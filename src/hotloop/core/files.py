@@ -8,16 +8,16 @@ from uuid import uuid4
 from hotloop.core.errors import InputError
 
 
-def write_new(path: Path, text: str) -> None:
+def write_new(path: Path, content: str | bytes) -> None:
     """Write a file that must not exist yet; whoever looks sees all of it or none.
 
-    The text goes to a temporary file in the same folder, onto the disk, and only then gets its name.
+    The content goes to a temporary file in the same folder, onto the disk, and only then gets its name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         give_name(temporary, path)

@@ -29,6 +29,11 @@ class Code(StrEnum):
         "only {share:.1%} of the steps ran as {requested}",
         "find the steps that left the fast path before quoting this number",
     )
+    MECHANIC_SILENT = (
+        "mechanic-silent",
+        "{mechanics} never happened in this run",
+        "run longer, or use a policy that makes it happen",
+    )
     MISMATCH = (
         "mismatch",
         "{mismatches} of {comparisons} observations differ between the two encoders",
@@ -108,6 +113,11 @@ class Code(StrEnum):
         "threads-split",
         "with {threads} threads the phases are means over them, and unaccounted includes their waiting",
         "profile with threads=1 for a clean split",
+    )
+    CUT_OFF = (
+        "cut-off",
+        "{cut} of {episodes} episodes were cut off after {steps} steps",
+        "give steps=N for another length, or let the world end them",
     )
     PARTIAL = (
         "partial",

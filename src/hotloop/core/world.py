@@ -54,6 +54,36 @@ class Twin(Protocol):
     def load(self, saved: bytes) -> None: ...
 
 
+class PlayerTwin(Protocol):
+    """A player of one env in plain Python: the specification of who chooses its actions.
+
+    It is made from a plan and the rows of the batch's arrays that agents see, reads them when it is
+    asked, and knows nothing else of its env.
+    """
+
+    def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None: ...
+
+    def restart(self) -> None:
+        """Forget: an episode has begun."""
+
+    def choose(self) -> Sequence[int]:
+        """One action for each agent."""
+
+
+class Drawer(Protocol):
+    """How a world looks to people; `cells` is uint8 [height, width, 4] as native code has it.
+
+    A cell is (tag + 1 or 0 where nothing stands, team, ticks it stands still for, vibe). The twin of a
+    world that can be seen has a method `picture` that returns such cells.
+    """
+
+    def image(self, cells: Any) -> Any:
+        """The cells as uint8 [height * scale, width * scale, 3]."""
+
+    def text(self, cells: Any) -> str:
+        """The cells as lines of text, coloured by ANSI codes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A simulator: where its folder's registry entry says everything the rest of Hotloop needs."""
@@ -74,6 +104,10 @@ class World:
     """Mechanics counted over the life of an env, for a record's coverage."""
     mechanics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Preset to the counters it exists for: under random play each must fire."""
+    players: Mapping[str, Callable[[], type[PlayerTwin]]] = field(default_factory=dict)
+    """Who can choose actions beside the random player; each imports its twin when it is asked for."""
+    drawer: Callable[[Any], Drawer] | None = None
+    """From parameters to who draws the world; None where there is nothing to see."""
 
     @property
     def default_preset(self) -> str:

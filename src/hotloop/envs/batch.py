@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.settings import parameter, workload_hash
-from hotloop.core.world import World
+from hotloop.core.world import Drawer, World
 from hotloop.envs.native import Build
 
 MAX_SEED = 2**64 - 1
@@ -44,6 +44,12 @@ class BatchSettings:
     )
     strict: bool = parameter(
         False, role="variant", help="Refuse actions out of range instead of letting the world count them."
+    )
+    render_mode: str = parameter(
+        "none",
+        choices=("none", "rgb_array", "ansi"),
+        role="variant",
+        help="What render() gives: nothing, an image, or coloured text.",
     )
 
 
@@ -90,6 +96,8 @@ class Batch:
         self.infos: dict[str, NDArray[Any]] = {k: v for k, v in arrays.items() if k not in STANDARD}
         self._action_shapes = self._accepted_shapes()
         self._converted = 0
+        self._drawer = self._find_drawer()
+        self._seats: dict[str, tuple[int, NDArray[np.int32]]] = {}
 
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         """Begin an episode in every env, from the given seeds or each env's own next one."""
@@ -124,6 +132,37 @@ class Batch:
             engine.step(accepted)
         except RuntimeError as error:
             raise OrderError(str(error)) from None
+
+    @property
+    def players(self) -> tuple[str, ...]:
+        """Who can choose actions here: `random`, then the world's own."""
+        return tuple(self._engine_or_closed().players())
+
+    def choose(self, player: str) -> NDArray[np.int32]:
+        """Let a player choose every agent's action from what agents see now, and hand it to `step`.
+
+        The array [num_envs, agents] is the player's own, rewritten the next time it is asked. A player
+        remembers what it has seen of an episode, so ask it before every step it is to follow.
+        """
+        engine = self._engine_or_closed()
+        index, actions = self._seats.get(player) or self._seat(player)
+        try:
+            engine.choose(index, actions)
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+        return actions
+
+    def render(self, env: int = 0) -> NDArray[np.uint8] | str:
+        """Draw an env as it truly is: an image [height, width, 3], or text, as render_mode says."""
+        if self._drawer is None:
+            raise InputError("this batch draws nothing: make it with render_mode=rgb_array or ansi")
+        try:
+            cells = self._engine_or_closed().picture(self._index(env))
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+        as_text = self.spec.settings.render_mode == "ansi"
+        drawn: NDArray[np.uint8] | str = self._drawer.text(cells) if as_text else self._drawer.image(cells)
+        return drawn
 
     @property
     def counters(self) -> dict[str, int]:
@@ -167,6 +206,13 @@ class Batch:
         """Free the envs; the arrays handed out stay readable."""
         self._engine = None
 
+    def _seat(self, player: str) -> tuple[int, NDArray[np.int32]]:
+        """Number a player and make the array it writes."""
+        if player not in self.players:
+            raise unknown("player", player, self.players, f"the players are {', '.join(self.players)}")
+        actions = np.zeros((self.spec.num_envs, self.spec.agents), np.int32)
+        return self._seats.setdefault(player, (self.players.index(player), actions))
+
     def _phases(self, *, last_step_only: bool) -> dict[str, int]:
         if not self.spec.settings.profile:
             return {}
@@ -174,6 +220,14 @@ class Batch:
         ns = dict(zip(engine.phase_names(), map(round, engine.phase_ns(last_step_only)), strict=True))
         ns["step"] = round(engine.step_ns(last_step_only))
         return ns
+
+    def _find_drawer(self) -> Drawer | None:
+        mode, world = self.spec.settings.render_mode, self.spec.world
+        if mode == "none":
+            return None
+        if world.drawer is None:
+            raise InputError(f"render_mode={mode}: {world.name} draws no picture; leave render_mode out")
+        return world.drawer(self.spec.parameters)
 
     def _accepted_shapes(self) -> tuple[tuple[int, ...], ...]:
         envs, agents = self.spec.num_envs, self.spec.agents

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.random import mix
 from hotloop.core.world import Array, Plan, World
+from hotloop.envs.players import Players
 
 
 class ReferenceEngine:
@@ -39,7 +40,9 @@ class ReferenceEngine:
             )
             for env in range(num_envs)
         ]
+        self.seats = Players(world, plan, self.rows, seed=seed)
         self.episodes = [0] * num_envs
+        self.begun = [0] * num_envs
         self.ready = False
         self.resets = self.batch_calls = 0
         self.total_ns = dict.fromkeys(self.phase_names(), 0)
@@ -113,7 +116,22 @@ class ReferenceEngine:
 
     def _restart(self, env: int, episode_seed: int) -> None:
         self.twins[env].restart(episode_seed)
+        self.begun[env] += 1
         self.resets += 1
+
+    def players(self) -> list[str]:
+        return list(self.seats.names)
+
+    def choose(self, player: int, actions: NDArray[np.int32]) -> None:
+        if not self.ready:
+            raise RuntimeError("choose before reset: call reset() first")
+        self.seats.choose(self.seats.names[player], self.begun, actions)
+
+    def picture(self, env: int) -> NDArray[np.uint8]:
+        if not self.ready:
+            raise RuntimeError("picture before reset: call reset() first")
+        cells: NDArray[np.uint8] = self.twins[env].picture()  # type: ignore[attr-defined]
+        return cells
 
     def digest(self, env: int) -> int:
         return self.twins[env].digest()
@@ -133,6 +151,7 @@ class ReferenceEngine:
             rows[env] = np.frombuffer(body[at : at + size], rows.dtype).reshape(rows.shape[1:])
             at += size
         self.twins[env].load(body[at:])
+        self.begun[env] += 1
         self.ready = True
 
     def counters(self) -> list[tuple[str, int]]:
@@ -145,6 +164,7 @@ class ReferenceEngine:
             ("agent_steps", steps * self.agents),
             ("resets", self.resets),
             *((name, sum(twin.counters.get(name, 0) for twin in self.twins)) for name in names),
+            *self.seats.counters(self.num_envs * self.agents),
         ]
 
     def phase_names(self) -> list[str]:

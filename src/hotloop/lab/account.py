@@ -12,6 +12,8 @@ STEPS_OF = {"native": "native_steps", "reference": "reference_steps"}
 """Implementation to the counter kept by the code that did its steps."""
 
 COVERAGE = "coverage."
+DECISIONS = "decisions."
+"""What the names of counters begin with: mechanics that fired, and the choices each player made."""
 
 
 def describe_target(batch: Batch) -> Target:
@@ -58,6 +60,7 @@ def describe_work(counters: Mapping[str, int]) -> Work:
         env_steps=counters.get("env_steps", 0),
         agent_steps=counters.get("agent_steps", 0),
         resets=counters.get("resets", 0),
+        decisions=sum(n for name, n in counters.items() if name.startswith(DECISIONS)),
         tokens=counters.get("tokens", 0),
         coverage={
             name.removeprefix(COVERAGE): n for name, n in counters.items() if name.startswith(COVERAGE)

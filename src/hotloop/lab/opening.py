@@ -1,8 +1,9 @@
 """Opening targets for measurement: the instrument is the experiment's to decide."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, unknown
 from hotloop.envs.batch import Batch
 from hotloop.envs.targets import make
 
@@ -17,7 +18,15 @@ def open_batch(target: str, given: Given, *, profile: bool) -> Batch:
     return make(target, profile=profile, **given)
 
 
-def check(targets: Sequence[str], given: Given) -> None:
-    """Refuse what cannot be built before the first target is measured, not after."""
+def check(targets: Sequence[str], given: Given, policy: str) -> None:
+    """Refuse what cannot be built or played before the first target is measured, not after."""
     for target in targets:
-        open_batch(target, given, profile=False).close()
+        with closing(open_batch(target, given, profile=False)) as batch:
+            check_player(batch, policy)
+
+
+def check_player(batch: Batch, player: str) -> None:
+    """Refuse a player that a batch does not know."""
+    if player not in batch.players:
+        known = f"{batch.spec.target} has {', '.join(batch.players)}"
+        raise unknown("player", player, batch.players, known)

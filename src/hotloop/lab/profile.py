@@ -17,10 +17,10 @@ from hotloop.lab.account import Tally
 from hotloop.lab.judge import judge
 from hotloop.lab.opening import Given, open_batch
 from hotloop.lab.phases import Times, Timing
-from hotloop.lab.play import Actions, RandomPlay, no_collection, play, repeat
+from hotloop.lab.play import RANDOM, Actions, Play, no_collection, play, play_of, repeat
 from hotloop.lab.progress import Progress, silent
-from hotloop.lab.recording import Recorder, throughput
-from hotloop.lab.rounds import Rounds, calls_for, warm_up
+from hotloop.lab.recording import Recorder, in_rounds, throughput
+from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.stats.paired import ratio
 from hotloop.stats.sign import FEWEST
 
@@ -81,12 +81,20 @@ class Findings:
         return [instrumented for _, instrumented in self.pairs]
 
 
-def profile(target: str, given: Given, steps: int | None = None, progress: Progress = silent) -> Record:
-    """Profile a target under random play; Ctrl-C leaves a record of the pairs there were."""
+def profile(
+    target: str,
+    given: Given,
+    steps: int | None = None,
+    progress: Progress = silent,
+    *,
+    policy: str = RANDOM,
+) -> Record:
+    """Profile a target under a policy's play; Ctrl-C leaves a record of the pairs there were."""
     asked = plan(steps)
     with (
         closing(open_batch(target, given, profile=False)) as clean,
         closing(open_batch(target, given, profile=True)) as instrumented,
+        closing(play_of(policy, clean)) as script,
         no_collection(),
     ):
         sides = Sides(clean=clean, instrumented=instrumented)
@@ -94,10 +102,10 @@ def profile(target: str, given: Given, steps: int | None = None, progress: Progr
         sides.reset()
         found = Findings(rounds=asked, work=Tally(sides.work), times=Tally(instrumented.phase_totals))
         try:
-            measure(sides, found, progress)
+            measure(sides, script, found, progress)
         except KeyboardInterrupt:
             found.partial = True
-        return judge(record(sides, recorder, asked, found))
+        return judge(record(sides, recorder, asked, found, script.policy))
 
 
 def plan(steps: int | None) -> Rounds:
@@ -108,28 +116,27 @@ def plan(steps: int | None) -> Rounds:
     return Rounds(count=PAIRS, iterations=iterations, warmup=WARMUP, box_iterations=steps is None)
 
 
-def measure(sides: Sides, found: Findings, progress: Progress) -> None:
+def measure(sides: Sides, script: Play, found: Findings, progress: Progress) -> None:
     """Warm both sides up, time them pair by pair, then look at single calls."""
-    random_play = RandomPlay(sides.clean)
-    rounds = found.rounds = warm_up([sides.clean, sides.instrumented], random_play, found.rounds, progress)
+    rounds = found.rounds = warm_up([sides.clean, sides.instrumented], script, found.rounds, progress)
     calls = calls_for(rounds.iterations, sides.clean)
     found.work.begin()
     found.times.begin()
     while len(found.pairs) < rounds.count:
         flipped = len(found.pairs) % 2 == 1
-        found.pairs.append(sides.pair(random_play.draw(calls), calls, flipped=flipped))
+        found.pairs.append(sides.pair(script.draw(calls), calls, flipped=flipped))
         found.work.note()
         found.times.note()
         progress(rounds.warmup + len(found.pairs) * rounds.iterations, rounds.env_steps)
-    found.samples = sample(sides.instrumented, random_play)
+    found.samples = sample(sides.instrumented, script)
     found.partial = False
 
 
-def sample(batch: Batch, random_play: RandomPlay) -> list[Times]:
+def sample(batch: Batch, script: Play) -> list[Times]:
     """Time single calls, one by one."""
     samples = list[Times]()
     begin = now_ns()
-    for actions in repeat(random_play.draw(SAMPLES), SAMPLES):
+    for actions in repeat(script.draw(SAMPLES), SAMPLES):
         batch.step(actions)
         samples.append(batch.step_timing)
         if now_ns() - begin > SAMPLES_NS:
@@ -137,17 +144,16 @@ def sample(batch: Batch, random_play: RandomPlay) -> list[Times]:
     return samples
 
 
-def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings) -> Record:
+def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
     return recorder.record(
-        asked=asked,
-        ran=found.rounds,
-        order="ABBA",
+        method=in_rounds(sides.clean, found.rounds, policy, order="ABBA"),
         counters=found.work.gained,
         values={
             **throughput(sides.clean, found.rounds.iterations, found.clean_ns),
             "clean_wall_ns": found.clean_ns,
             "instrumented_wall_ns": found.instrumented_ns,
         },
+        notices=shortened(asked, found.rounds),
         partial=found.partial,
         overhead=overhead(found),
         **phases(sides, found),

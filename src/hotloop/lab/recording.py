@@ -11,8 +11,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Method, Record, run_id
 from hotloop.envs.batch import Batch
 from hotloop.lab.account import describe_path, describe_target, describe_validation, describe_work
-from hotloop.lab.play import POLICY
-from hotloop.lab.rounds import Rounds, shortened
+from hotloop.lab.rounds import Rounds
 from hotloop.stats.metrics import with_metrics
 
 
@@ -30,11 +29,10 @@ class Recorder:
     def record(
         self,
         *,
-        asked: Rounds,
-        ran: Rounds,
-        order: str,
+        method: Method,
         counters: Mapping[str, int],
         values: Mapping[str, Sequence[float]],
+        notices: Sequence[Notice] = (),
         **more: Any,
     ) -> Record:
         """Make the record of a finished run; `more` are fields of the record itself."""
@@ -47,27 +45,34 @@ class Recorder:
                 target=describe_target(self._batch),
                 machine=self._machine,
                 code=self._code,
-                method=self._method(ran, order),
+                method=method,
                 work=describe_work(counters),
                 path=describe_path(spec.settings.impl, counters),
                 validation=describe_validation(counters),
                 values={name: tuple(raw) for name, raw in values.items()},
-                notices=(*spec.notices, *decided_elsewhere(self._batch), *shortened(asked, ran)),
+                notices=(*spec.notices, *decided_elsewhere(self._batch), *notices),
                 **more,
             )
         )
 
-    def _method(self, ran: Rounds, order: str) -> Method:
-        build = self._batch.spec.build
-        return Method(
-            rounds=ran.count,
-            iterations=ran.iterations,
-            warmup=ran.warmup,
-            threads=self._batch.spec.settings.threads,
-            order=order,
-            clock="perf_counter_ns" + (f"; phases {build.clock}" if build else ""),
-            policy=POLICY,
-        )
+
+def describe_method(batch: Batch, *, rounds: int, iterations: int, policy: str, **more: Any) -> Method:
+    """Say how a batch was measured; `more` are fields of the method itself."""
+    build = batch.spec.build
+    usual: dict[str, Any] = {
+        "warmup": 0,
+        "order": "single",
+        "threads": batch.spec.settings.threads,
+        "clock": "perf_counter_ns" + (f"; phases {build.clock}" if build else ""),
+    }
+    return Method(rounds=rounds, iterations=iterations, policy=policy, **usual | more)
+
+
+def in_rounds(batch: Batch, ran: Rounds, policy: str, *, order: str = "single") -> Method:
+    """The method of what was measured in rounds after a warm-up."""
+    return describe_method(
+        batch, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, order=order
+    )
 
 
 def decided_elsewhere(batch: Batch) -> list[Notice]:

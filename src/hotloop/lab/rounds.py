@@ -7,12 +7,14 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.envs.batch import Batch
-from hotloop.lab.play import RandomPlay, repeat
+from hotloop.lab.play import Play
 from hotloop.lab.progress import Progress
 
 WARMUP_NS = 2_000_000_000
 ROUND_NS = 400_000_000
 """What the warm-up and one round may take where they are boxed: ten seconds for the usual 20 rounds."""
+DRAWN_AT_ONCE = 256
+"""Calls of the warm-up whose actions are drawn together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,20 +48,28 @@ def calls_for(env_steps: int, batch: Batch) -> int:
     return -(-env_steps // batch.spec.num_envs)
 
 
-def warm_up(batches: Sequence[Batch], play: RandomPlay, asked: Rounds, progress: Progress) -> Rounds:
+def warm_up(batches: Sequence[Batch], script: Play, asked: Rounds, progress: Progress) -> Rounds:
     """Step all batches through the same actions until they are warm; returns the rounds as they fit."""
     num_envs = batches[0].spec.num_envs
     calls = calls_for(asked.warmup, batches[0])
-    begin, done = now_ns(), 0
-    for actions in repeat(play.draw(calls), calls):
-        for batch in batches:
-            batch.step(actions)
-        done += 1
-        progress(done * num_envs, asked.env_steps)
-        if asked.box_warmup and now_ns() - begin > WARMUP_NS:
-            break
-    ns_per_call = (now_ns() - begin) / done if done else 0.0
-    calls = fit(calls_for(asked.iterations, batches[0]), asked, ns_per_call)
+    begin, done, stepping_ns = now_ns(), 0, 0
+
+    def is_over() -> bool:
+        return done >= calls or (asked.box_warmup and done > 0 and now_ns() - begin > WARMUP_NS)
+
+    while not is_over():
+        drawn = script.draw(min(DRAWN_AT_ONCE, calls - done))
+        before, start = done, now_ns()
+        for actions in drawn:
+            for batch in batches:
+                batch.step(actions)
+            done += 1
+            progress(done * num_envs, asked.env_steps)
+            if is_over():
+                break
+        stepping_ns += now_ns() - start
+        script.put_back(drawn[done - before :])
+    calls = fit(calls_for(asked.iterations, batches[0]), asked, stepping_ns / done if done else 0.0)
     return replace(asked, warmup=done * num_envs, iterations=calls * num_envs)
 
 

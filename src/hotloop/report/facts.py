@@ -1,9 +1,11 @@
 """The facts that stand beside every number: machine, code, path, method, each in one line."""
 
+from statistics import fmean
 from typing import Any
 
 from hotloop.core.record import Record
-from hotloop.report.units import count, percent
+from hotloop.report.units import count, percent, plain, speed
+from hotloop.stats.bootstrap import mean_interval
 
 
 def machine_line(machine: dict[str, Any]) -> str:
@@ -45,3 +47,29 @@ def size_line(record: Record) -> str:
     """Say how large the batch was."""
     agents = record.work.agent_steps // max(record.work.env_steps, 1)
     return f"{count(record.target.variant['num_envs'], 'env')} of {count(agents, 'agent')}"
+
+
+def mean_line(record: Record, name: str, unit: str) -> str:
+    """The mean of a metric over the rounds, with its interval and its extremes."""
+    values = record.values.get(name, ())
+    if not values:
+        return "nothing ended"
+    low, high = min(values), max(values)
+    if low == high:
+        return f"{plain(low)} {unit}" + (", always" if len(values) > 1 else "")
+    interval = mean_interval(values)
+    around = f"[{plain(interval[0])}, {plain(interval[1])}]" if interval else "(too few for an interval)"
+    return f"{plain(fmean(values))} {around} {unit}, from {plain(low)} to {plain(high)}"
+
+
+def work_line(record: Record) -> str:
+    """Say how much was done, and in what time."""
+    seconds = record.values["wall_ns"][0] / 1e9
+    work = record.work
+    return f"{work.env_steps:,} env-steps, {work.agent_steps:,} agent-steps in {seconds:.2f} s"
+
+
+def pace_line(record: Record) -> str:
+    """The speed of a run that was timed once."""
+    env, agent = (record.values.get(f"{what}_steps_per_s", (0.0,))[0] for what in ("env", "agent"))
+    return f"{speed(env)} env-steps/s, {speed(agent)} agent-steps/s"

@@ -10,7 +10,16 @@ from rich.text import Text
 from hotloop.core.notices import Notice
 from hotloop.core.record import Record
 from hotloop.report.breakdown import Line, break_down
-from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
+from hotloop.report.facts import (
+    code_line,
+    machine_line,
+    mean_line,
+    method_line,
+    pace_line,
+    path_line,
+    size_line,
+    work_line,
+)
 from hotloop.report.units import percent, ratio_interval, speed, speed_interval
 from hotloop.stats.summary import label, summarise
 
@@ -100,6 +109,37 @@ def clean_facts(record: Record) -> RenderableType:
         cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
         table.add_row("instrument", f"takes {cost} times as long as the clean passes")
     return table
+
+
+def draw_sim(record: Record) -> RenderableType:
+    """What the episodes came to, what happened in them, and how long it took."""
+    title = Text.assemble((record.target.name, "bold"), "  ", ran_as(record), "  ", size_line(record))
+    about = fact_table()
+    about.add_row("player", record.method.policy)
+    about.add_row("episodes", f"{record.method.rounds:,}")
+    about.add_row("length", mean_line(record, "episode_length", "steps"))
+    about.add_row("return", Text(mean_line(record, "return_per_agent", "per agent"), "bold"))
+    about.add_row("work", work_line(record))
+    about.add_row("speed", f"{pace_line(record)}, the player's choosing included")
+    about.add_row("machine", machine_line(record.machine))
+    about.add_row("commit", code_line(record.code))
+    about.add_row("path", path_line(record))
+    return Group(title, about, coverage_table(record))
+
+
+def coverage_table(record: Record) -> RenderableType:
+    """Every mechanic that fired, the most frequent first, and those that never did."""
+    coverage = sorted(record.work.coverage.items(), key=lambda item: -item[1])
+    table = plain_table("what happened")
+    for heading in ("times", "per episode", "per 1,000 agent-steps"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, times in coverage:
+        if times:
+            per_episode = f"{times / record.method.rounds:,.1f}" if record.method.rounds else ""
+            rate = f"{1_000 * times / record.work.agent_steps:,.2f}"
+            table.add_row(name, f"{times:,}", per_episode, rate)
+    never = ", ".join(name for name, times in coverage if not times)
+    return Group(table, Text(f"never happened: {never}", "dim")) if never else table
 
 
 def facts(records: Sequence[Record]) -> RenderableType:

@@ -30,3 +30,8 @@ def percent(share: float) -> str:
 
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def plain(value: float) -> str:
+    """A number of any size to three places, without idle zeros: 1,000, 0.438."""
+    return f"{value:z,.3f}".rstrip("0").rstrip(".")

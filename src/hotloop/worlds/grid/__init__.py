@@ -5,7 +5,8 @@ from itertools import chain
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, Layout, Plan, Twin, World
+from hotloop.core.world import Array, Drawer, Layout, Plan, PlayerTwin, Twin, World
+from hotloop.worlds.grid.briefing import brief
 from hotloop.worlds.grid.flatten import flatten
 from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
 from hotloop.worlds.grid.rules import Rules, read_rules
@@ -83,6 +84,7 @@ def plan(parameters: Parameters) -> Plan:
         raise InputError(f"window={parameters.window}: must be odd, so that an agent stands in its middle")
     if parameters.teams > parameters.agents:
         raise InputError(f"teams={parameters.teams}: more than there are agents ({parameters.agents})")
+    briefing = brief(rules)
     cells = draw_map(parameters, rules)
     height, width = len(cells), len(cells[0])
     walls = 0 if parameters.map else int(height * width * parameters.density)
@@ -107,6 +109,8 @@ def plan(parameters: Parameters) -> Plan:
         "shadow": int(parameters.shadow),
         "map": flat,
         **flatten(rules),
+        "briefing": briefing,
+        **briefing.flatten(),
     }
 
 
@@ -154,6 +158,18 @@ def twin() -> type[Twin]:
     return Grid
 
 
+def teacher() -> type[PlayerTwin]:
+    from hotloop.worlds.grid.teacher import Teacher
+
+    return Teacher
+
+
+def drawer(parameters: Parameters) -> Drawer:
+    from hotloop.worlds.grid.picture import GridDrawer
+
+    return GridDrawer(read_rules(parameters.rules))
+
+
 world = World(
     name="grid",
     summary="Many agents on one map, token observations, nine timed phases.",
@@ -185,6 +201,8 @@ world = World(
     layout=layout,
     twin=twin,
     counters=COUNTERS,
+    players={"teacher": teacher},
+    drawer=drawer,
     mechanics={
         "arena": ("attack.hit", "attack.absorbed", "swap", "loot", "use"),
         "guard": (

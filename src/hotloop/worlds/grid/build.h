@@ -161,6 +161,7 @@ inline Config Config::from(const Fields& fields) {
   c.shadow = fields.integer("shadow") != 0;
   read_agents(c, fields);
   read_tables(c, fields);
+  c.briefing = Briefing::from(fields, c.resources);
 
   c.max_stations = c.placed_size + fields.count("spare_stations");
   const auto& map = fields.list("map");

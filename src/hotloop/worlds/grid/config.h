@@ -4,6 +4,7 @@
 
 #include "engine/batch.h"
 #include "engine/portable.h"
+#include "grid/briefing.h"
 
 namespace hl::grid {
 
@@ -121,6 +122,8 @@ struct Config {
   alignas(16) uint64_t ranks[max_rank_table];
 
   uint8_t map[max_side * max_side];  // MapCell a cell, reading order
+
+  Briefing briefing;  // the teacher's
 
   static Config from(const Fields& fields);
 };

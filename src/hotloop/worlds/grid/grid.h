@@ -1,7 +1,7 @@
 // grid.h - many agents on one map, token observations: the step, phase by phase.
 // Must agree with twin.py to the byte. config.h and build.h make the configuration, state.h is the
 // memory, maps.h begins an episode; encounters.h and happenings.h are the rules; tokens.h and observe.h
-// write observations.
+// write observations; picture.h shows the map to people.
 #pragma once
 
 #include "grid/build.h"
@@ -10,7 +10,9 @@
 #include "grid/happenings.h"
 #include "grid/maps.h"
 #include "grid/observe.h"
+#include "grid/picture.h"
 #include "grid/rewards.h"
+#include "grid/teacher.h"
 
 namespace hl::grid {
 
@@ -262,6 +264,9 @@ struct World {
       {"rewards", grid::rewards},
       {"truncation", grid::truncation},
   };
+  static constexpr Player<Slot> players[] = {
+      {"teacher", Teacher::bytes, Teacher::restart, Teacher::choose},
+  };
   // In the order of grid::Count.
   static constexpr const char* counters[] = {"move",
                                              "move.blocked",
@@ -313,6 +318,7 @@ struct World {
   }
 
   static void restart(const Slot& slot, uint64_t seed) { grid::restart(slot, seed); }
+  static Picture picture(const Slot& slot) { return grid::picture(slot); }
   static uint64_t digest(const Slot& slot) { return grid::digest(slot); }
 };
 

@@ -11,13 +11,14 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hotloop.core.maths import f32
 from hotloop.core.random import Draws, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.grid.encounters import meet, use
 from hotloop.worlds.grid.events import fire
-from hotloop.worlds.grid.features import UNUSED
+from hotloop.worlds.grid.features import KINDS, UNUSED
 from hotloop.worlds.grid.maps import Cell
 from hotloop.worlds.grid.objects import WALL, Agent, Station
 from hotloop.worlds.grid.rules import STATS, Area, Rules
@@ -292,6 +293,19 @@ class Grid:
                 cols = range(start, min(start + 64, self.width))
                 words.append(sum(1 << (col - start) for col in cols if self.objects.get((row, col)) == WALL))
         return words
+
+    def picture(self) -> NDArray[np.uint8]:
+        """What stands where, for people: (tag + 1, team, ticks frozen or clipped, vibe) a cell."""
+        cells = np.zeros((self.height, self.width, 4), np.uint8)
+        for cell, found in self.objects.items():
+            if found == WALL:
+                cells[cell] = KINDS.index("wall") + 1, 0, 0, 0
+        for agent in self.agents:
+            cells[agent.row, agent.col] = 1, agent.team, min(agent.frozen, 255), agent.vibe
+        for station in self.stations:
+            tag = self.rules.tag(self.rules.kinds[station.kind])
+            cells[station.row, station.col] = tag + 1, station.team, min(station.clipped, 255), 0
+        return cells
 
     def digest(self) -> int:
         words = [self.episode_seed, self.tick, *self.wall_words, *self.held, *self.spawned]

@@ -1,0 +1,106 @@
+// players.h - who chooses actions: a random player in every world, and those a world declares.
+//
+// A player has memory of its own for each env, made when it is first asked and begun anew with every
+// episode. It sees what an agent sees, the env's outputs and its configuration: its slot has no block.
+// Must agree with envs/players.py.
+#pragma once
+
+#include <span>
+#include <type_traits>
+
+#include "engine/any_batch.h"
+#include "engine/random.h"
+
+namespace hl {
+
+// An entry of a world's `players`, which a world without players leaves out.
+template <class Slot>
+struct Player {
+  using Config = std::remove_cvref_t<decltype(Slot::config)>;
+
+  const char* name;
+  size_t (*bytes)(const Config&);  // one env's memory
+  void (*restart)(const Slot&, std::byte* memory);
+  void (*choose)(const Slot&, std::byte* memory, int32_t* actions);  // actions is [agents]
+};
+
+template <class World>
+constexpr std::span<const Player<typename World::Slot>> declared_players() {
+  if constexpr (requires { World::players; }) return World::players;
+  return {};
+}
+
+// Uniform over all actions, a function of (seed, env, how often it was asked).
+struct RandomPlayer {
+  static constexpr uint64_t stream = 0x72616E646F6D;  // apart from the seeds of episodes
+
+  static void choose(uint64_t seed, size_t env, uint64_t asked, std::span<int32_t> actions, uint32_t bound) {
+    Draws draws(mix(seed, env, stream), asked);
+    for (size_t i = 0; i < actions.size(); ++i) actions[i] = static_cast<int32_t>(draws.below(i, bound));
+  }
+};
+
+// What one player keeps at a batch.
+struct Seat {
+  std::unique_ptr<Memory> memory;
+  size_t stride = 0;
+  std::vector<uint64_t> met;  // the episode of each env that its memory is about; 0 is none
+  uint64_t asked = 0;
+
+  std::byte* of(size_t env) const { return memory->data() + env * stride; }
+};
+
+// The players of one batch: the random one first, then the world's own.
+template <class World>
+class Players {
+ public:
+  using Slot = typename World::Slot;
+
+  Players() : seats_(1 + declared.size()) {}
+
+  static std::vector<std::string> names() {
+    std::vector<std::string> names = {"random"};
+    for (const auto& player : declared) names.emplace_back(player.name);
+    return names;
+  }
+
+  // To be called before `choose` is called for any env.
+  void ask(size_t player, const typename World::Config& config, size_t num_envs) {
+    Seat& seat = seats_.at(player);
+    ++seat.asked;
+    if (player == 0 || seat.memory) return;
+    seat.stride = round_up(declared[player - 1].bytes(config), cache_line);
+    seat.memory = std::make_unique<Memory>(seat.stride * num_envs);
+    seat.met.assign(num_envs, 0);
+  }
+
+  // `begun` numbers the env's episode, from 1.
+  void choose(size_t player, const Slot& slot, uint64_t seed, uint64_t begun, int32_t* actions) {
+    Seat& seat = seats_[player];
+    if (player == 0) {
+      auto bound = static_cast<uint32_t>(slot.config.num_actions);
+      RandomPlayer::choose(seed, slot.env, seat.asked, {actions, slot.config.agents}, bound);
+      return;
+    }
+    if (seat.met[slot.env] != begun) {
+      declared[player - 1].restart(slot, seat.of(slot.env));
+      seat.met[slot.env] = begun;
+    }
+    declared[player - 1].choose(slot, seat.of(slot.env), actions);
+  }
+
+  // How many decisions each player made, a decision being one agent's.
+  void count(size_t agents, NamedCounts& named) const {
+    std::vector<std::string> called = names();
+    for (size_t k = 0; k < seats_.size(); ++k) {
+      named.emplace_back("decisions." + called[k], static_cast<int64_t>(seats_[k].asked * agents));
+    }
+  }
+
+ private:
+  static constexpr auto declared = declared_players<World>();
+
+  std::vector<Seat> seats_;
+};
+
+}  // namespace hl

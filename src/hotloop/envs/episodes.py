@@ -1,0 +1,55 @@
+"""Episodes played on a batch: how long each lasted, what it earned, and an end for the endless."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.envs.batch import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """One episode that is over."""
+
+    env: int
+    length: int
+    """In steps."""
+    return_per_agent: float
+    """Sum of rewards, as the mean over its agents."""
+    cut: bool
+    """Whether it was cut off before its end."""
+
+
+class Episodes:
+    """Steps a batch that resets itself, and keeps the account of its episodes."""
+
+    def __init__(self, batch: Batch, limit: int = 0) -> None:
+        self._batch = batch
+        self._limit = limit
+        self.ages = np.zeros(batch.spec.num_envs, np.int64)
+        """Steps of the episode each env is in."""
+        self.returns = np.zeros((batch.spec.num_envs, batch.spec.agents))
+        """Rewards of the episode each env is in, by agent."""
+
+    def step(self, actions: NDArray[np.int32]) -> list[Episode]:
+        """Step every env; returns the episodes that ended, or were cut off after `limit` steps."""
+        batch = self._batch
+        batch.step(actions)
+        self.ages += 1
+        self.returns += batch.rewards.reshape(self.returns.shape)
+        ended = batch.terminals | batch.truncations
+        cut = ~ended & (self.ages >= self._limit) if self._limit else np.zeros_like(ended)
+        over = np.flatnonzero(ended | cut)
+        if not over.size:
+            return []
+        episodes = [self._episode(env, cut=bool(cut[env])) for env in over.tolist()]
+        self.ages[over] = 0
+        self.returns[over] = 0
+        if cut.any():
+            batch.reset_many(np.flatnonzero(cut))
+        return episodes
+
+    def _episode(self, env: int, *, cut: bool) -> Episode:
+        return_per_agent = float(self.returns[env].mean())
+        return Episode(env=env, length=int(self.ages[env]), return_per_agent=return_per_agent, cut=cut)

@@ -1,0 +1,200 @@
+"""Sim: episodes played to their end by a named player, and what came of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Method, Record
+from hotloop.core.settings import parameter
+from hotloop.envs.batch import Batch
+from hotloop.envs.episodes import Episode, Episodes
+from hotloop.envs.targets import make
+from hotloop.lab.account import Tally
+from hotloop.lab.opening import Given, check_player
+from hotloop.lab.play import RANDOM, Actions
+from hotloop.lab.progress import Progress, silent
+from hotloop.lab.recording import Recorder, describe_method, throughput
+
+MOST_ENVS = 64
+"""Envs played at once where nobody says how many."""
+ENDLESS_STEPS = 1_000
+"""Where a world never ends and nobody says when to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimSettings:
+    """Who plays, and how much."""
+
+    player: str = parameter(RANDOM, role="workload", help="Who chooses the actions.")
+    episodes: int = parameter(64, low=1, high=1_000_000, role="workload", help="Episodes to play.")
+    steps: int = parameter(
+        0, low=0, high=2**31 - 1, role="workload", help="Cut an episode off after so many; 0 is never."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What there is to see between two steps."""
+
+    batch: Batch
+    episodes: Episodes
+    length: int
+    """Steps of an episode at most; 0 where that is not known."""
+    actions: Actions | None = None
+    """Of the step that led here; None before the first."""
+    ended: Sequence[Episode] = ()
+    """The episodes that this step ended."""
+
+
+Watch = Callable[[Moment], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What is known so far."""
+
+    work: Tally
+    finished: list[list[Episode]]
+    """By env; each env plays its share, so that short episodes are not counted more often than long ones."""
+    shares: list[int]
+    wall_ns: int = 0
+    """Of choosing and stepping; what watching costs is not in it."""
+    partial: bool = True
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The episodes that count, the first of every env first."""
+        rows = [played[:share] for played, share in zip(self.finished, self.shares, strict=True)]
+        longest = max(map(len, rows))
+        return [row[k] for k in range(longest) for row in rows if k < len(row)]
+
+    @property
+    def done(self) -> bool:
+        return all(len(row) >= share for row, share in zip(self.finished, self.shares, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Game:
+    """A batch, its player and when to stop."""
+
+    batch: Batch
+    asked: SimSettings
+    limit: int
+    """Steps after which an episode is cut off; 0 is never."""
+
+    @property
+    def length(self) -> int:
+        """Steps of an episode at most; 0 where that is not known."""
+        ends = (self.limit, getattr(self.batch.spec.parameters, "max_steps", 0))
+        return min((end for end in ends if end), default=0)
+
+    def play(self, found: Findings) -> Iterator[Moment]:
+        """Play until every env has played its share, stopping before each step for whoever looks."""
+        batch, length = self.batch, self.length
+        episodes = Episodes(batch, self.limit)
+        yield Moment(batch=batch, episodes=episodes, length=length)
+        while not found.done:
+            start = now_ns()
+            actions = batch.choose(self.asked.player)
+            ended = episodes.step(actions)
+            found.wall_ns += now_ns() - start
+            for episode in ended:
+                found.finished[episode.env].append(episode)
+            yield Moment(batch=batch, episodes=episodes, length=length, actions=actions, ended=ended)
+
+    def how_far(self, found: Findings, age: int) -> tuple[int, int]:
+        """In steps of one env where an episode's length is known, else in episodes."""
+        if self.length:
+            return len(found.finished[0]) * self.length + age, found.shares[0] * self.length
+        return sum(map(len, found.finished)), self.asked.episodes
+
+
+def open_game(target: str, given: Given, asked: SimSettings) -> Game:
+    """Make the batch to play on; refuses a player it does not have."""
+    if "autoreset" in given:
+        raise InputError("leave out autoreset=: sim begins every next episode by itself")
+    batch = make(target, **{"num_envs": envs_for(asked.episodes)} | dict(given))
+    check_player(batch, asked.player)
+    return Game(batch=batch, asked=asked, limit=limit_of(batch, asked.steps))
+
+
+def envs_for(episodes: int) -> int:
+    """As many as are played to the end in the fewest turns, and no more."""
+    turns = -(-episodes // MOST_ENVS)
+    return -(-episodes // turns)
+
+
+def limit_of(batch: Batch, steps: int) -> int:
+    return steps or (ENDLESS_STEPS if is_endless(batch) else 0)
+
+
+def is_endless(batch: Batch) -> bool:
+    """A world that has `max_steps` goes on for ever where they are 0."""
+    return getattr(batch.spec.parameters, "max_steps", None) == 0
+
+
+def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) -> Record:
+    """Play the episodes of a game; Ctrl-C leaves a record of those that ended."""
+    with closing(game.batch) as batch:
+        recorder = Recorder("sim", batch)
+        batch.reset()
+        envs, episodes = batch.spec.num_envs, game.asked.episodes
+        found = Findings(
+            work=Tally(lambda: batch.counters),
+            finished=[[] for _ in range(envs)],
+            shares=[episodes // envs + (env < episodes % envs) for env in range(envs)],
+        )
+        try:
+            for moment in game.play(found):
+                for watch in watches:
+                    watch(moment)
+                progress(*game.how_far(found, int(moment.episodes.ages[0])))
+            found.partial = False
+        except KeyboardInterrupt:
+            found.partial = True
+        found.work.note()
+        return record(game, recorder, found)
+
+
+def record(game: Game, recorder: Recorder, found: Findings) -> Record:
+    batch, episodes = game.batch, found.episodes
+    env_steps = found.work.gained["env_steps"]
+    speeds = throughput(batch, env_steps, [found.wall_ns]) if env_steps else {}
+    made = recorder.record(
+        method=method(game, found),
+        counters=found.work.gained,
+        values={
+            "return_per_agent": [episode.return_per_agent for episode in episodes],
+            "episode_length": [float(episode.length) for episode in episodes],
+            **speeds,
+            "wall_ns": [float(found.wall_ns)],
+        },
+        partial=found.partial,
+        exit_code=int(ExitCode.INTERRUPTED if found.partial else ExitCode.FINE),
+    )
+    return replace(made, notices=(*made.notices, *notices(game, found, made)))
+
+
+def method(game: Game, found: Findings) -> Method:
+    """A round is an episode; its steps are the mean."""
+    played = len(found.episodes)
+    iterations = found.work.gained["env_steps"] // max(played, 1)
+    return describe_method(game.batch, rounds=played, iterations=iterations, policy=game.asked.player)
+
+
+def notices(game: Game, found: Findings, made: Record) -> list[Notice]:
+    """What a reader must know about the episodes."""
+    said = []
+    cut = sum(episode.cut for episode in found.episodes)
+    if found.partial:
+        said.append(notice(Code.PARTIAL, done=len(found.episodes), planned=game.asked.episodes))
+    if cut:
+        said.append(notice(Code.CUT_OFF, cut=cut, episodes=len(found.episodes), steps=game.limit))
+    wanted = game.batch.spec.world.mechanics.get(game.batch.spec.preset, ())
+    silent_ones = [name for name in wanted if not made.work.coverage.get(name)]
+    if silent_ones:
+        said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
+    return said

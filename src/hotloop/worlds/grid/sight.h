@@ -1,0 +1,135 @@
+// sight.h - what one agent sees, read from its tokens once a step. Must agree with sight.py.
+#pragma once
+
+#include <cstdlib>
+
+#include "grid/atlas.h"
+#include "grid/tokens.h"
+
+namespace hl::grid {
+
+struct Sight {
+  // Rows and columns of the window begin at 2, so that what is beside a neighbour needs no bounds checks.
+  static constexpr int margin = 2;
+
+  Cell here;
+  uint8_t last_action, vibe, frozen;
+  uint16_t held[max_resources];
+  int radius;
+  int clear;  // up to this Manhattan distance nothing can be missing
+  // [rows] a bit a column: other agents below, walls and stations from bit 32 on.
+  uint64_t rows[max_window + 2 * margin];
+
+  Bits blocked(int row) const { return rows[row + margin] >> (32 + margin); }
+  Bits agents(int row) const { return (rows[row + margin] & 0xFFFFFFFF) >> margin; }
+
+  // Whether another agent is in a cell of the window.
+  bool agent_in(Cell cell) const {
+    return agents(cell.row - here.row + radius) >> (cell.col - here.col + radius) & 1;
+  }
+
+  // The directions in which other agents are beside a cell that is at most one away.
+  uint32_t agents_around(Cell cell) const {
+    return turns_of(rows + (cell.row - here.row + radius + margin), cell.col - here.col + radius + margin);
+  }
+};
+
+// Values by feature: reading tokens into a table needs no branches.
+struct Shown {
+  uint8_t of[64] = {};
+
+  // Reads the tokens of one location and returns the first of another.
+  const uint8_t* read(const uint8_t* token, const uint8_t* end, uint8_t location) {
+    for (; token != end && token[0] == location; token += 3) of[token[1] % 64] = token[2];
+    return token;
+  }
+};
+
+inline const uint8_t* see_globally(const uint8_t* token, const uint8_t* end, Sight& sight) {
+  Shown shown;
+  token = shown.read(token, end, global_location);
+  sight.last_action = shown.of[feature_last_action];
+  sight.here = {shown.of[feature_south] - shown.of[feature_north],
+                shown.of[feature_east] - shown.of[feature_west]};
+  return token;
+}
+
+inline const uint8_t* see_self(const uint8_t* token, const uint8_t* end, Sight& sight) {
+  Shown shown;
+  token = shown.read(token, end, static_cast<uint8_t>(sight.radius * 17));
+  sight.vibe = shown.of[feature_vibe];
+  sight.frozen = shown.of[feature_frozen];
+  const uint8_t* pages = shown.of + feature_inventory;
+  for (uint32_t r = 0; r < max_resources; ++r) {
+    sight.held[r] = static_cast<uint16_t>(pages[2 * r] | pages[2 * r + 1] << 8);
+  }
+  return token;
+}
+
+// Reads the cells around the agent, collecting where stations begin; returns the end of the tokens.
+// Every token is treated alike, because what kind comes next cannot be guessed.
+inline const uint8_t* see_cells(const uint8_t* token, const uint8_t* end, Sight& sight,
+                                const uint8_t** stations, uint32_t& count) {
+  for (; token != end && token[0] != unused; token += 3) {
+    uint64_t is_tag = token[1] == feature_tag;
+    uint32_t bit = token[0] % 16u + Sight::margin + (token[2] == tag_agent ? 0 : 32);
+    sight.rows[token[0] / 16u + Sight::margin] |= is_tag << bit;
+    stations[count] = token;
+    count += is_tag & (token[2] > tag_wall);
+  }
+  return token;
+}
+
+// Puts a station into memory; `token` is its tag.
+inline void see_station(const Briefing& briefing, const Sight& sight, const uint8_t* token,
+                        const uint8_t* end, int32_t tick, Stations& stations) {
+  uint8_t location = token[0], kind = briefing.kind_of_tag[token[2]];
+  if (kind == Briefing::useless) return;
+  Cell cell = {sight.here.row + location / 16 - sight.radius, sight.here.col + location % 16 - sight.radius};
+  int station = stations.find(cell);
+  if (station == none) station = stations.meet(cell, kind);
+  int32_t ready = std::max(stations.ready[station], tick);
+  for (; token != end && token[0] == location; token += 3) {
+    bool waits = (token[1] == feature_cooldown) | (token[1] == feature_clipped);
+    ready = std::max(ready, waits ? tick + token[2] : 0);
+    if (token[1] == feature_uses && token[2] == 0) ready = never;
+  }
+  stations.ready[station] = ready;
+}
+
+// Reads an observation: global tokens, the agent's own, then those of the cells around it.
+inline void look(const Config& c, const uint8_t* token, int32_t tick, Stations& stations, Sight& sight) {
+  const uint8_t* end = token + c.tokens * 3;
+  const uint8_t* found[max_cells_in_window + 1];
+  uint32_t count = 0;
+  std::memset(sight.rows, 0, sizeof sight.rows);
+  sight.radius = static_cast<int>(c.radius);
+  sight.clear = 2 * sight.radius;
+  token = see_globally(token, end, sight);
+  token = see_self(token, end, sight);
+  token = see_cells(token, end, sight, found, count);
+  for (uint32_t k = 0; k < count; ++k) see_station(c.briefing, sight, found[k], end, tick, stations);
+  if (token != end) return;
+  int row = end[-3] / 16 - sight.radius, col = end[-3] % 16 - sight.radius;
+  sight.clear = end[-3] == global_location ? -1 : std::abs(row) + std::abs(col) - 1;
+}
+
+// What is sure to be seen of a row of the window where tokens were dropped.
+inline Bits across_at(const Sight& sight, int row) {
+  int reach = std::min(sight.clear - std::abs(row - sight.radius), sight.radius);
+  return reach < 0 ? 0 : ((Bits{2} << 2 * reach) - 1) << (sight.radius - reach);
+}
+
+// Adds the window to the frame, which has room for it.
+inline void remember(Atlas& atlas, const Sight& sight) {
+  int top = sight.here.row - sight.radius - atlas.top, left = sight.here.col - sight.radius - atlas.left;
+  bool whole = sight.clear == 2 * sight.radius;
+  Bits across = (Bits{2} << 2 * sight.radius) - 1;
+  for (int row = 0; row <= 2 * sight.radius; ++row) {
+    Bits seen = whole ? across : across_at(sight, row), blocked = sight.blocked(row);
+    atlas.known[top + row] |= (seen | blocked) << left;
+    atlas.blocked[top + row] |= blocked << left;
+  }
+}
+
+}  // namespace hl::grid
