@@ -11,10 +11,10 @@ BUILD_TOOLS = ("cmake", "ninja")
 
 
 def requirements(kind: str) -> list[str]:
-    """Return the requirements of a kind of set-up: "run" to use the package, "dev" to work on it."""
+    """Return the requirements of a kind of set-up: "run" to use all of the package, "dev" to work on it."""
     settings = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     project = settings["project"]
-    extra = project["optional-dependencies"]["dev"] if kind == "dev" else []
+    extra = project["optional-dependencies"]["dev" if kind == "dev" else "pictures"]
     return [*settings["build-system"]["requires"], *BUILD_TOOLS, *project["dependencies"], *extra]
 
 

@@ -40,7 +40,7 @@ stage() {
 # By content, so that a touched file costs nothing and a restored one is seen.
 packages_fingerprint() {
     printf '%s\n' "$root"
-    (cd "$root" && cksum pyproject.toml constraints.txt)
+    (cd "$root" && cksum pyproject.toml constraints.txt tools/requirements.py)
 }
 
 modules_fingerprint() {
