@@ -22,32 +22,26 @@ void each_window_cell(int radius, Visit visit) {
   }
 }
 
+template <class Table>
+void add_to_ranks(Config& c, uint32_t rank, uint32_t row, uint32_t col) {
+  uint32_t piece = row * Table::chunks + col / Table::bits, bit = col % Table::bits;
+  for (uint32_t value = 0; value < Table::values; ++value) {
+    if (!(value >> bit & 1)) continue;
+    c.ranks[(piece * Table::values + value) * Table::words + rank / 64] |= uint64_t{1} << (rank % 64);
+  }
+}
+
 inline void order_window(Config& c) {
   int radius = static_cast<int>(c.radius);
   uint32_t rank = 0;
   each_window_cell(radius, [&](int row, int col) {
-    c.cell_offset[rank] = row * static_cast<int>(c.cell_stride) + col;
-    c.location[rank] = static_cast<uint8_t>((row + radius) * 16 + col + radius);
-    for (uint32_t t = 0; t < block_tokens; ++t) c.location_block[rank].bytes[3 * t] = c.location[rank];
-    ++rank;
+    WindowCell& cell = c.window_cells[rank];
+    cell.offset = row * static_cast<int>(c.cell_stride) + col;
+    auto place = static_cast<uint8_t>((row + radius) * 16 + col + radius);
+    for (uint32_t t = 0; t < block_tokens; ++t) cell.location.bytes[3 * t] = place;
+    auto add = c.window <= small_window ? add_to_ranks<SmallWindow> : add_to_ranks<LargeWindow>;
+    add(c, rank++, static_cast<uint32_t>(row + radius), static_cast<uint32_t>(col + radius));
   });
-  c.window_cells = rank;
-}
-
-// A row of the window has at most 15 cells: two pieces of six for windows up to 11, three of five above.
-inline void tabulate_ranks(Config& c) {
-  c.rank_words = c.window <= 11 ? 2 : max_rank_words;
-  c.chunks = c.window <= 11 ? 2 : 3;
-  c.chunk_bits = c.window <= 11 ? 6 : 5;
-  uint32_t values = 1u << c.chunk_bits;
-  for (uint32_t rank = 0; rank < c.window_cells; ++rank) {
-    uint32_t row = c.location[rank] / 16, col = c.location[rank] % 16;
-    uint32_t piece = row * c.chunks + col / c.chunk_bits, bit = col % c.chunk_bits;
-    for (uint32_t value = 0; value < values; ++value) {
-      if (!(value >> bit & 1)) continue;
-      c.ranks[(piece * values + value) * c.rank_words + rank / 64] |= uint64_t{1} << (rank % 64);
-    }
-  }
 }
 
 // Reads a table's numbers one after another.
@@ -182,7 +176,6 @@ inline Config Config::from(const Fields& fields) {
   c.objects = first_agent + c.agents + c.max_stations;
   c.object_blocks = (most_tokens(c) + block_tokens - 1) / block_tokens;
   order_window(c);
-  tabulate_ranks(c);
   lay_out(c);
   return c;
 }

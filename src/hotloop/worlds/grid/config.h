@@ -29,9 +29,23 @@ struct alignas(16) Block {
   uint8_t bytes[16];
 };
 
-// Sets of window cells as bits by rank: bit 0 is the nearest cell, bit 1 the next in token order.
-constexpr uint32_t max_rank_words = (max_cells_in_window + 63) / 64;
-constexpr uint32_t max_rank_table = max_window * 3 * 32 * max_rank_words;
+// One cell of the window, as every agent sees it.
+struct WindowCell {
+  Block location;  // row * 16 + col, in bytes 0, 3, 6, 9, 12
+  int32_t offset;  // in `cells`, from the agent's own
+};
+
+// Sets of window cells as bits by rank: bit 0 is the nearest cell, bit 1 the next in token order. A row
+// of the window is looked up in pieces: two of six bits for windows up to 11, three of five above.
+template <uint32_t Words, uint32_t Chunks, uint32_t Bits>
+struct RankTable {
+  static constexpr uint32_t words = Words, chunks = Chunks, bits = Bits, values = 1u << Bits;
+};
+using SmallWindow = RankTable<2, 2, 6>;
+using LargeWindow = RankTable<4, 3, 5>;
+constexpr uint32_t small_window = 11;
+constexpr uint32_t max_rank_table =
+    max_window * LargeWindow::chunks * LargeWindow::values * LargeWindow::words;
 
 enum Reach : int32_t { reach_all, reach_friends, reach_enemies };
 enum Effect : int32_t { effect_spawn, effect_drain, effect_clip, effect_team };
@@ -103,13 +117,9 @@ struct Config {
   uint32_t radius, cell_stride, bit_stride, max_stations, objects, object_blocks;
   size_t part_at[parts], block_bytes;
 
-  // The window's cells in token order.
-  uint32_t window_cells, rank_words, chunks, chunk_bits;
-  int32_t cell_offset[max_cells_in_window];   // from the agent's own cell
-  uint8_t location[max_cells_in_window];      // row * 16 + col
-  Block location_block[max_cells_in_window];  // the same in bytes 0, 3, 6, 9, 12
-  // [window row][chunk][bits of the chunk][rank_words]: the ranks of the bits set in a piece of a row.
-  uint64_t ranks[max_rank_table];
+  WindowCell window_cells[max_cells_in_window];  // in token order
+  // [window row][chunk][bits of the chunk][rank words]: the ranks of the bits set in a piece of a row.
+  alignas(16) uint64_t ranks[max_rank_table];
 
   uint8_t map[max_side * max_side];  // MapCell a cell, reading order
 

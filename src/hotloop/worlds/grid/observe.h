@@ -65,18 +65,19 @@ HL_FN Bytes16 load_block(const void* from) {
 HL_FN void store_block(uint8_t* to, Bytes16 bytes) { std::memcpy(to, &bytes, sizeof bytes); }
 
 // The occupied cells of the window as a set of ranks.
-template <uint32_t Words, uint32_t Chunks>
-HL_FN void find_occupied(const Config& c, const State& s, const Agent& agent, uint64_t (&found)[Words]) {
-  constexpr uint32_t bits = Words == 2 ? 6 : 5, values = 1u << bits;
+template <class Table, uint32_t Window>
+HL_FN void find_occupied(const Config& c, const State& s, const Agent& agent,
+                         uint64_t (&found)[Table::words]) {
+  const uint32_t window = Window != 0 ? Window : c.window;
   const uint64_t* table = c.ranks;
   const uint8_t* at = s.occupied + agent.row * c.bit_stride + agent.col / 8;
-  for (uint32_t row = 0; row < c.window; ++row, at += c.bit_stride) {
+  for (uint32_t row = 0; row < window; ++row, at += c.bit_stride) {
     uint32_t line;
     std::memcpy(&line, at, sizeof line);
     line >>= agent.col % 8;
-    for (uint32_t chunk = 0; chunk < Chunks; ++chunk, table += values * Words, line >>= bits) {
-      const uint64_t* entry = table + (line & (values - 1)) * Words;
-      for (uint32_t w = 0; w < Words; ++w) found[w] |= entry[w];
+    for (uint32_t chunk = 0; chunk < Table::chunks; ++chunk, table += Table::values * Table::words) {
+      const uint64_t* entry = table + (line >> chunk * Table::bits & (Table::values - 1)) * Table::words;
+      for (uint32_t w = 0; w < Table::words; ++w) found[w] |= entry[w];
     }
   }
 }
@@ -89,30 +90,40 @@ HL_FN void write_slowly(const Block* blocks, uint32_t count, uint8_t location, W
   }
 }
 
-template <uint32_t Words, uint32_t Chunks>
-HL_FN void encode_window(const Config& c, const State& s, const Agent& agent, Writer& out) {
-  uint64_t found[Words] = {};
-  find_occupied<Words, Chunks>(c, s, agent, found);
+// What the loop needs is in locals: a store of bytes could change anything behind a reference, and the
+// compiler would read all of it again for every object.
+template <class Table, uint32_t Window, bool OneBlock>
+[[gnu::noinline]] HL_FN void encode_window(const Config& c, const State& s, const Agent& agent, Writer& out) {
+  uint64_t found[Table::words] = {};
+  find_occupied<Table, Window>(c, s, agent, found);
   const Object* own = &s.cell(c, agent.row, agent.col);
-  auto room_for_any = static_cast<ptrdiff_t>(c.object_blocks * sizeof(Block));
-  for (uint32_t w = 0; w < Words; ++w) {
+  const WindowCell* cells = c.window_cells;
+  const Block* all_blocks = s.blocks;
+  const uint8_t* counts = s.counts;
+  const size_t object_blocks = OneBlock ? 1 : c.object_blocks, room = object_blocks * sizeof(Block);
+  uint8_t* next = out.next;
+  const uint8_t* last_safe = c.tokens * 3 < room ? nullptr : out.end - room;
+  for (uint32_t w = 0; w < Table::words; ++w) {
     for (uint64_t left = found[w]; left != 0; left &= left - 1) {
-      uint32_t rank = w * 64 + static_cast<uint32_t>(std::countr_zero(left));
-      Object object = own[c.cell_offset[rank]];
-      const Block* blocks = s.blocks + object * c.object_blocks;
-      uint32_t count = s.counts[object];
-      if (out.end - out.next < room_for_any) {
-        write_slowly(blocks, count, c.location[rank], out);
+      const WindowCell& cell = cells[w * 64 + static_cast<size_t>(std::countr_zero(left))];
+      size_t object = own[cell.offset];
+      const Block* blocks = all_blocks + object * object_blocks;
+      if (next > last_safe) {
+        out.next = next;
+        write_slowly(blocks, counts[object], cell.location.bytes[0], out);
+        next = out.next;
         continue;
       }
-      Bytes16 location = load_block(&c.location_block[rank]);
-      store_block(out.next, load_block(blocks) | location);
-      for (uint32_t k = 1; k * block_tokens < count; ++k) {
-        store_block(out.next + k * block_tokens * 3, load_block(blocks + k) | location);
+      Bytes16 location = load_block(&cell.location);
+      store_block(next, load_block(blocks) | location);
+      size_t count = counts[object];
+      for (uint32_t k = 1; !OneBlock && k * block_tokens < count; ++k) {
+        store_block(next + k * block_tokens * 3, load_block(blocks + k) | location);
       }
-      out.next += 3 * count;
+      next += 3 * count;
     }
   }
+  out.next = next;
 }
 
 // Clears from here to where the last observation ended. Most differ by a few tokens: three blocks are
@@ -130,10 +141,14 @@ HL_FN void clear_tail(Writer& out, const uint8_t* before) {
 HL_FN void encode_optimized(const Config& c, const State& s, const Agent& agent, Writer& out,
                             const uint8_t* before) {
   each_global_token(c, s, agent, [&](uint8_t f, uint8_t v) { out.token(global_location, f, v); });
-  if (c.window <= 11) {
-    encode_window<2, 2>(c, s, agent, out);
+  if (c.window == small_window && c.object_blocks == 1) {
+    encode_window<SmallWindow, small_window, true>(c, s, agent, out);
+  } else if (c.window == small_window) {
+    encode_window<SmallWindow, small_window, false>(c, s, agent, out);
+  } else if (c.window < small_window) {
+    encode_window<SmallWindow, 0, false>(c, s, agent, out);
   } else {
-    encode_window<max_rank_words, 3>(c, s, agent, out);
+    encode_window<LargeWindow, 0, false>(c, s, agent, out);
   }
   clear_tail(out, before);
 }
