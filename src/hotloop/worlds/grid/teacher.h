@@ -27,7 +27,7 @@ struct Mind {
 class Decision {
  public:
   Decision(const Config& c, Mind& mind, int index, const uint8_t* tokens)
-      : c_(c), b_(c.briefing), mind_(mind), atlas_(mind.atlas) {
+      : b_(c.briefing), mind_(mind), atlas_(mind.atlas) {
     mind_.tick += 1;
     look(c, tokens, mind_.tick, atlas_.stations, sight_);
     if (atlas_.centre(sight_.here, sight_.radius)) mind_.has_route = false;
@@ -220,7 +220,6 @@ class Decision {
     return move(turn);
   }
 
-  const Config& c_;
   const Briefing& b_;
   Mind& mind_;
   Atlas& atlas_;
