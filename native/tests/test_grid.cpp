@@ -31,7 +31,7 @@ void add_no_rules(Fields& fields) {
     fields.set(name, std::vector<int64_t>{});
   }
   fields.set("teacher.fuel", std::vector<int64_t>{-1, 0, 0});
-  fields.set("teacher.habits", std::vector<int64_t>{30, 40, 10, 16, 6, 8, 3, 4});
+  fields.set("teacher.habits", std::vector<int64_t>{30, 40, 10, 16, 6, 8, 3, 4, 8});
 }
 
 Fields plan(const Shape& shape, const char* encoder, bool shadow) {

@@ -34,7 +34,7 @@ class Decision {
     remember(atlas_, sight_);
     learn();
     directions_ = static_cast<int>(c.directions);
-    first_turn_ = (index + mind_.tick) % directions_;
+    first_turn_ = (index + mind_.tick / b_.habits.whim) % directions_;
   }
 
   int32_t choose() {
@@ -154,7 +154,7 @@ class Decision {
     return {sight_.here.row + directions[turn][0], sight_.here.col + directions[turn][1]};
   }
 
-  // The first of these directions, beginning with another one every tick; none where there are none.
+  // The first of these directions in the order it tries them; none where there are none.
   int first_of(uint32_t turns) const {
     turns &= (1u << directions_) - 1;
     if (turns == 0) return none;

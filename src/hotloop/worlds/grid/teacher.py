@@ -125,7 +125,7 @@ class Mind:
     # What it wants.
 
     def wishes(self, sight: Sight) -> Wishes:
-        """What it could do now; it charges when it is low, and makes nothing before it has fetched a batch."""
+        """What it could do now; it charges when low, and makes nothing before it has fetched a batch."""
         self.feel_fuel(sight)
         able = {k: task.tier for k, task in enumerate(self.briefing.tasks) if self.able(task, sight)}
         if Tier.MAKE not in able.values():
@@ -195,9 +195,9 @@ class Mind:
     # How it gets there.
 
     def turns(self) -> list[int]:
-        """The directions, beginning with another one every tick, so that agents do not march in step."""
-        count = self.plan["directions"]
-        return [(turn + self.index + self.tick) % count for turn in range(count)]
+        """The directions in the order it tries them, which is another one for each agent and now and then."""
+        first, count = self.index + self.tick // self.briefing.habits.whim, len(self.steps)
+        return [(first + turn) % count for turn in range(count)]
 
     def follow(self, route: Route, distance: Field, sight: Sight) -> int:
         """Use the station if it is beside; else step nearer; else, every other time, aside."""
