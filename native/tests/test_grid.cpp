@@ -27,6 +27,11 @@ void add_no_rules(Fields& fields) {
     fields.set(name, std::vector<int64_t>{});
   }
   fields.set("mobile", std::vector<int64_t>{-1, 0, 0, 0});
+  for (const char* name : {"teacher.limits", "teacher.tags", "teacher.tasks"}) {
+    fields.set(name, std::vector<int64_t>{});
+  }
+  fields.set("teacher.fuel", std::vector<int64_t>{-1, 0, 0});
+  fields.set("teacher.habits", std::vector<int64_t>{30, 40, 10, 16, 6, 8, 3, 4, 8});
 }
 
 Fields plan(const Shape& shape, const char* encoder, bool shadow) {
@@ -97,6 +102,38 @@ void a_step_allocates_nothing() {
   CHECK(counter(batch, "resets") > 64);
 }
 
+void players_choose_alike_whatever_the_threads(const Shape& shape) {
+  Batch<grid::World> one(plan(shape, "optimized", false), {5, 1, 9, true, false});
+  Batch<grid::World> other(plan(shape, "optimized", false), {5, 2, 9, true, false});
+  CHECK((one.players() == std::vector<std::string>{"random", "teacher"}));
+  one.reset({});
+  other.reset({});
+  std::vector<int32_t> ours(5 * one.agents()), theirs(ours);
+  for (size_t step = 0; step < 200; ++step) {
+    size_t player = step % 10 < 2 ? 0 : 1;
+    one.choose(player, ours.data());
+    other.choose(player, theirs.data());
+    CHECK(ours == theirs);
+    for (int32_t action : ours) CHECK(action >= 0 && action < one.num_actions());
+    one.step(ours.data());
+    other.step(theirs.data());
+  }
+  CHECK(counter(one, "decisions.teacher") == static_cast<int64_t>(160 * ours.size()));
+}
+
+void a_decision_allocates_nothing() {
+  Batch<grid::World> batch(plan({40, 40, 20, 11, 200, 10}, "optimized", false), {64, 2, 9, true, false});
+  batch.reset({});
+  std::vector<int32_t> actions(64 * batch.agents());
+  batch.choose(1, actions.data());
+  long before = allocations;
+  for (int i = 0; i < 100; ++i) {
+    batch.choose(1, actions.data());
+    batch.step(actions.data());
+  }
+  CHECK(allocations == before);
+}
+
 void order_of_calls_is_checked() {
   Batch<grid::World> batch(plan({10, 10, 2, 11, 200, 3}, "optimized", false), {1, 1, 9, false, false});
   auto actions = random_actions(batch, 1);
@@ -145,7 +182,9 @@ int main() {
         Shape{4, 4, 1, 1, 1, 1}, Shape{12, 12, 40, 13, 61, 20}}) {
     agrees_whatever_the_threads_and_encoder(shape);
     a_picture_shows_every_agent_once(shape);
+    players_choose_alike_whatever_the_threads(shape);
   }
+  a_decision_allocates_nothing();
   a_step_allocates_nothing();
   order_of_calls_is_checked();
   return report();

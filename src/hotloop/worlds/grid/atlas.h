@@ -67,10 +67,8 @@ struct Stations {
   // Its index, or none. The whole ring is compared, so that it costs the same however many are known.
   int find(Cell cell) const {
     uint16_t wanted = place_of(cell), found = 0;
-    for (uint16_t i = 0; i < capacity; ++i) {
-      found = std::max<uint16_t>(found, place[i] == wanted ? i + 1 : 0);
-    }
-    return found - 1;
+    for (uint16_t i = 0; i < capacity; ++i) found |= place[i] == wanted ? i + 1 : 0;
+    return wanted == nowhere ? none : found - 1;
   }
 
   int meet(Cell cell, uint8_t its_kind) {

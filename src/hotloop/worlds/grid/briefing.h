@@ -24,7 +24,7 @@ struct Below {
 };
 
 struct Habits {
-  int32_t patience, sulk, soon, stale, stride, backoff, stuck, failures;
+  int32_t patience, sulk, soon, stale, stride, backoff, stuck, failures, whim;
 };
 
 struct Briefing {
@@ -79,7 +79,7 @@ struct Briefing {
     b.low = static_cast<int32_t>(fuel.at(2));
     const auto& h = fields.list("teacher.habits");
     auto habit = [&](size_t k) { return static_cast<int32_t>(h.at(k)); };
-    b.habits = {habit(0), habit(1), habit(2), habit(3), habit(4), habit(5), habit(6), habit(7)};
+    b.habits = {habit(0), habit(1), habit(2), habit(3), habit(4), habit(5), habit(6), habit(7), habit(8)};
     std::fill_n(b.kind_of_tag, 256, useless);
     uint8_t kind = 0;
     for (int64_t tag : fields.list("teacher.tags")) b.kind_of_tag[tag & 0xFF] = kind++;

@@ -55,6 +55,8 @@ class Habits:
     """Steps in one place, wanting to walk, after which it plans around the agents it sees."""
     failures: int = 4
     """Failed steps towards one free cell after which it takes it for a wall."""
+    whim: int = 8
+    """How long it prefers one direction to the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

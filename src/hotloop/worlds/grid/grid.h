@@ -1,7 +1,8 @@
 // grid.h - many agents on one map, token observations: the step, phase by phase.
 // Must agree with twin.py to the byte. config.h and build.h make the configuration, state.h is the
 // memory, maps.h begins an episode; encounters.h and happenings.h are the rules; tokens.h and observe.h
-// write observations; picture.h shows the map to people.
+// write observations; picture.h shows the map to people; teacher.h plays, from what sight.h reads,
+// atlas.h remembers and briefing.h is told.
 #pragma once
 
 #include "grid/build.h"

@@ -66,18 +66,32 @@ inline const uint8_t* see_self(const uint8_t* token, const uint8_t* end, Sight& 
   return token;
 }
 
-// Reads the cells around the agent, collecting where stations begin; returns the end of the tokens.
-// Every token is treated alike, because what kind comes next cannot be guessed.
-inline const uint8_t* see_cells(const uint8_t* token, const uint8_t* end, Sight& sight,
-                                const uint8_t** stations, uint32_t& count) {
-  for (; token != end && token[0] != unused; token += 3) {
-    uint64_t is_tag = token[1] == feature_tag;
-    uint32_t bit = token[0] % 16u + Sight::margin + (token[2] == tag_agent ? 0 : 32);
-    sight.rows[token[0] / 16u + Sight::margin] |= is_tag << bit;
-    stations[count] = token;
-    count += is_tag & (token[2] > tag_wall);
+// Some tokens of a window, at most one a cell; the room for one more is written and not counted.
+struct Picked {
+  const uint8_t* at[max_cells_in_window + 1];
+  uint32_t count = 0;
+
+  // Counts without a branch, because what comes next cannot be guessed.
+  void pick(const uint8_t* token, bool wanted) {
+    at[count] = token;
+    count += wanted;
   }
+};
+
+// Picks the tags from the tokens of the cells around the agent; returns the end of the tokens.
+inline const uint8_t* pick_tags(const uint8_t* token, const uint8_t* end, Picked& tags) {
+  for (; token != end && token[0] != unused; token += 3) tags.pick(token, token[1] == feature_tag);
   return token;
+}
+
+// Sees where something is, and picks the tags of stations.
+inline void see_objects(const Picked& tags, Sight& sight, Picked& stations) {
+  for (uint32_t k = 0; k < tags.count; ++k) {
+    uint8_t location = tags.at[k][0], tag = tags.at[k][2];
+    uint32_t bit = location % 16u + Sight::margin + (tag == tag_agent ? 0 : 32);
+    sight.rows[location / 16u + Sight::margin] |= uint64_t{1} << bit;
+    stations.pick(tags.at[k], tag > tag_wall);
+  }
 }
 
 // Puts a station into memory; `token` is its tag.
@@ -100,15 +114,17 @@ inline void see_station(const Briefing& briefing, const Sight& sight, const uint
 // Reads an observation: global tokens, the agent's own, then those of the cells around it.
 inline void look(const Config& c, const uint8_t* token, int32_t tick, Stations& stations, Sight& sight) {
   const uint8_t* end = token + c.tokens * 3;
-  const uint8_t* found[max_cells_in_window + 1];
-  uint32_t count = 0;
+  Picked tags, found;
   std::memset(sight.rows, 0, sizeof sight.rows);
   sight.radius = static_cast<int>(c.radius);
   sight.clear = 2 * sight.radius;
   token = see_globally(token, end, sight);
   token = see_self(token, end, sight);
-  token = see_cells(token, end, sight, found, count);
-  for (uint32_t k = 0; k < count; ++k) see_station(c.briefing, sight, found[k], end, tick, stations);
+  token = pick_tags(token, end, tags);
+  see_objects(tags, sight, found);
+  for (uint32_t k = 0; k < found.count; ++k) {
+    see_station(c.briefing, sight, found.at[k], end, tick, stations);
+  }
   if (token != end) return;
   int row = end[-3] / 16 - sight.radius, col = end[-3] % 16 - sight.radius;
   sight.clear = end[-3] == global_location ? -1 : std::abs(row) + std::abs(col) - 1;

@@ -27,14 +27,14 @@ struct Mind {
 class Decision {
  public:
   Decision(const Config& c, Mind& mind, int index, const uint8_t* tokens)
-      : c_(c), b_(c.briefing), mind_(mind), atlas_(mind.atlas) {
+      : b_(c.briefing), mind_(mind), atlas_(mind.atlas) {
     mind_.tick += 1;
     look(c, tokens, mind_.tick, atlas_.stations, sight_);
     if (atlas_.centre(sight_.here, sight_.radius)) mind_.has_route = false;
     remember(atlas_, sight_);
     learn();
     directions_ = static_cast<int>(c.directions);
-    first_turn_ = (index + mind_.tick) % directions_;
+    first_turn_ = (index + mind_.tick / b_.habits.whim) % directions_;
   }
 
   int32_t choose() {
@@ -154,7 +154,7 @@ class Decision {
     return {sight_.here.row + directions[turn][0], sight_.here.col + directions[turn][1]};
   }
 
-  // The first of these directions, beginning with another one every tick; none where there are none.
+  // The first of these directions in the order it tries them; none where there are none.
   int first_of(uint32_t turns) const {
     turns &= (1u << directions_) - 1;
     if (turns == 0) return none;
@@ -220,7 +220,6 @@ class Decision {
     return move(turn);
   }
 
-  const Config& c_;
   const Briefing& b_;
   Mind& mind_;
   Atlas& atlas_;

@@ -16,7 +16,6 @@ from hotloop.worlds.grid.sight import Cell, Sight, look
 from hotloop.worlds.grid.twin import DIRECTIONS
 
 NOOP = 0
-AROUND = DIRECTIONS
 Wishes = frozenset[int]
 """The tasks of the briefing that the agent could do now, by their places."""
 
@@ -63,8 +62,6 @@ class Mind:
     """Ticks beside a station without the helper it needs."""
     alone_until: int = 0
     """Up to this tick it counts on no helpers."""
-    asked: int = NOOP
-    """The action chosen last."""
     aimed: Cell | None = None
     """The cell that a move chosen last leads to."""
     missed: Cell | None = None
@@ -95,10 +92,8 @@ class Mind:
             self.route = None
         self.atlas.remember(sight, self.briefing, self.tick)
         self.learn(sight)
-        self.asked, self.aimed = NOOP, None
-        if not sight.frozen:
-            self.asked = self.act(sight)
-        return self.asked
+        self.aimed = None
+        return NOOP if sight.frozen else self.act(sight)
 
     def learn(self, sight: Sight) -> None:
         """A move that was asked for and reads as none has failed: a refusal, or perhaps no way at all."""
@@ -125,7 +120,7 @@ class Mind:
     # What it wants.
 
     def wishes(self, sight: Sight) -> Wishes:
-        """What it could do now; it charges when it is low, and makes nothing before it has fetched a batch."""
+        """What it could do now; it charges when low, and makes nothing before it has fetched a batch."""
         self.feel_fuel(sight)
         able = {k: task.tier for k, task in enumerate(self.briefing.tasks) if self.able(task, sight)}
         if Tier.MAKE not in able.values():
@@ -195,9 +190,9 @@ class Mind:
     # How it gets there.
 
     def turns(self) -> list[int]:
-        """The directions, beginning with another one every tick, so that agents do not march in step."""
-        count = self.plan["directions"]
-        return [(turn + self.index + self.tick) % count for turn in range(count)]
+        """The directions in the order it tries them, which is another one for each agent and now and then."""
+        first, count = self.index + self.tick // self.briefing.habits.whim, len(self.steps)
+        return [(first + turn) % count for turn in range(count)]
 
     def follow(self, route: Route, distance: Field, sight: Sight) -> int:
         """Use the station if it is beside; else step nearer; else, every other time, aside."""
@@ -252,7 +247,7 @@ class Mind:
         cell = self.beside(sight, turn)
         if self.atlas.stations[cell].ready > self.tick:
             return NOOP
-        if sum(other in sight.agents for other in neighbours([cell], AROUND)) >= task.neighbours:
+        if sum(other in sight.agents for other in neighbours([cell], DIRECTIONS)) >= task.neighbours:
             self.waited = 0
             return self.use(task, sight, turn)
         self.waited += 1
