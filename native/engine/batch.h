@@ -73,8 +73,8 @@ class Batch final : public AnyBatch {
   void reset(std::optional<std::span<const uint64_t>> seeds) override {
     ready_ = true;
     waiting_ = 0;
-    pool_.run(num_envs(), [&](int worker, size_t first, size_t last) {
-      for (size_t env = first; env < last; ++env) begin(worker, env, seeds ? (*seeds)[env] : next_seed(env));
+    pool_.run(num_envs(), [&](int worker, Pieces pieces) {
+      for (size_t env; pieces.take(env);) begin(worker, env, seeds ? (*seeds)[env] : next_seed(env));
     });
   }
 
@@ -106,8 +106,8 @@ class Batch final : public AnyBatch {
   void choose(size_t player, int32_t* actions) override {
     if (!ready_) throw std::logic_error("choose before reset: call reset() first");
     players_.ask(player, config_, num_envs());
-    pool_.run(tiles(), [&](int worker, size_t first, size_t last) {
-      for (size_t env = first * tile_; env < std::min(last * tile_, num_envs()); ++env) {
+    pool_.run(num_envs(), [&](int worker, Pieces pieces) {
+      for (size_t env; pieces.take(env);) {
         Slot seen = slot(worker, env, nullptr);
         seen.block = nullptr;
         players_.choose(player, seen, options_.seed, begun_[env], actions + env * agents());
@@ -238,14 +238,14 @@ class Batch final : public AnyBatch {
   void run_step(const int32_t* actions) {
     uint64_t start = Profiled ? Clock::ticks() : 0;
     std::atomic<int64_t> ended{0};
-    pool_.run(tiles(), [&](int index, size_t first, size_t last) {
+    pool_.run(tiles(), [&](int index, Pieces pieces) {
       Worker& worker = crew_[static_cast<size_t>(index)];
       if constexpr (Profiled) {
         worker.before = worker.phases.ticks;
         worker.phases.start();
       }
       int64_t here = 0;
-      for (size_t t = first; t < last; ++t) here += run_tile<Profiled>(index, t, actions);
+      for (size_t tile; pieces.take(tile);) here += run_tile<Profiled>(index, tile, actions);
       if (here > 0) ended += here;
     });
     if (!options_.autoreset) waiting_ += ended;

@@ -28,7 +28,7 @@ void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
 
 }  // namespace
 
-Pool::Pool(int workers) {
+Pool::Pool(int workers) : shares_(static_cast<size_t>(workers)) {
   for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
 }
 
@@ -40,32 +40,29 @@ Pool::~Pool() {
 }
 
 void Pool::run(size_t pieces, const Work& work) {
-  if (threads_.empty() || pieces < 2) {
-    work(0, 0, pieces);
-    return;
+  for (size_t worker = 0; worker < shares_.size(); ++worker) {
+    shares_[worker].next.store(pieces * worker / shares_.size(), std::memory_order_relaxed);
+    shares_[worker].end = pieces * (worker + 1) / shares_.size();
   }
   work_ = &work;
-  pieces_ = pieces;
+  if (threads_.empty() || pieces < 2) {
+    do_share(0);
+    return;
+  }
   busy_.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
-  do_chunk(0);
+  do_share(0);
   for (uint32_t left; (left = busy_.load(std::memory_order_acquire)) != 0;) wait_while(busy_, left);
-}
-
-void Pool::do_chunk(int worker) {
-  size_t crew = static_cast<size_t>(workers());
-  size_t me = static_cast<size_t>(worker);
-  (*work_)(worker, pieces_* me / crew, pieces_ * (me + 1) / crew);
 }
 
 void Pool::serve(int worker) {
   uint32_t seen = 0;
   for (;;) {
     wait_while(round_, seen);
-    ++seen;  // rounds are never skipped: run() returns only when every worker has done its chunk
+    ++seen;  // rounds are never skipped: run() returns only when every worker has come home
     if (work_ == nullptr) return;
-    do_chunk(worker);
+    do_share(worker);
     if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
   }
 }

@@ -1,11 +1,13 @@
 // pool.h - a fixed crew of threads that share out numbered pieces of work.
 //
-// The caller is worker 0 and takes part. Pieces go out in contiguous chunks, a chunk a worker, so
-// that a worker meets the same memory every step; which worker does a piece never changes a result.
+// The caller is worker 0 and takes part. Each worker has a contiguous share of the pieces, so that it
+// meets the same memory every step; who is done with its own takes pieces from the others' shares, so
+// that nobody waits for a worker the machine has interrupted. Who does a piece never changes a result.
 // Waiting is a spin of 2 us, then sleep: longer spins starve whoever shares the machine.
 #pragma once
 
 #include <atomic>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -13,21 +15,46 @@
 
 namespace hl {
 
-// A callable by reference, not owned and never allocated: work(worker, first, last) does the pieces
-// from first to last - 1.
+// What is left of one worker's share.
+struct alignas(64) Share {
+  std::atomic<size_t> next{0};
+  size_t end = 0;
+};
+
+// The pieces one worker gets: its own, then what others have not begun.
+class Pieces {
+ public:
+  Pieces(std::span<Share> shares, size_t worker) : shares_(shares), at_(worker), tried_(0) {}
+
+  // Whether there was one.
+  bool take(size_t& piece) {
+    for (; tried_ < shares_.size(); ++tried_, at_ = (at_ + 1) % shares_.size()) {
+      piece = shares_[at_].next.fetch_add(1, std::memory_order_relaxed);
+      if (piece < shares_[at_].end) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::span<Share> shares_;
+  size_t at_, tried_;
+};
+
+// A callable by reference, not owned and never allocated: work(worker, pieces) takes pieces until there
+// are none.
 class Work {
  public:
   template <class Callable>
   Work(const Callable& callable)
-      : callable_(&callable), call_([](const void* c, int worker, size_t first, size_t last) {
-          (*static_cast<const Callable*>(c))(worker, first, last);
+      : callable_(&callable), call_([](const void* c, int worker, Pieces pieces) {
+          (*static_cast<const Callable*>(c))(worker, pieces);
         }) {}
 
-  void operator()(int worker, size_t first, size_t last) const { call_(callable_, worker, first, last); }
+  void operator()(int worker, Pieces pieces) const { call_(callable_, worker, pieces); }
 
  private:
   const void* callable_;
-  void (*call_)(const void*, int, size_t, size_t);
+  void (*call_)(const void*, int, Pieces);
 };
 
 class Pool {
@@ -44,11 +71,11 @@ class Pool {
 
  private:
   void serve(int worker);
-  void do_chunk(int worker);
+  void do_share(int worker) { (*work_)(worker, Pieces(shares_, static_cast<size_t>(worker))); }
 
   std::vector<std::thread> threads_;
   const Work* work_ = nullptr;  // owned by run()'s caller; null tells the crew to go home
-  size_t pieces_ = 0;
+  std::vector<Share> shares_;   // one a worker
   alignas(64) std::atomic<uint32_t> round_{0};
   alignas(64) std::atomic<uint32_t> busy_{0};
 };

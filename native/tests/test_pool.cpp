@@ -13,8 +13,8 @@ int main() {
     CHECK(pool.workers() == workers);
     for (size_t pieces : {0u, 1u, 2u, 7u, 1000u}) {
       std::vector<int> done(pieces, 0);
-      auto work = [&](int, size_t first, size_t last) {
-        for (size_t i = first; i < last; ++i) ++done[i];
+      auto work = [&](int, Pieces mine) {
+        for (size_t piece; mine.take(piece);) ++done[piece];
       };
       for (int round = 0; round < 50; ++round) pool.run(pieces, work);
       for (int times : done) CHECK(times == 50);

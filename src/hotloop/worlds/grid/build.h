@@ -36,7 +36,7 @@ inline void order_window(Config& c) {
   uint32_t rank = 0;
   each_window_cell(radius, [&](int row, int col) {
     WindowCell& cell = c.window_cells[rank];
-    cell.offset = row * static_cast<int>(c.cell_stride) + col;
+    cell.offset = (row * static_cast<int>(c.cell_stride) + col) * static_cast<ptrdiff_t>(sizeof(Object));
     auto place = static_cast<uint8_t>((row + radius) * 16 + col + radius);
     for (uint32_t t = 0; t < block_tokens; ++t) cell.location.bytes[3 * t] = place;
     auto add = c.window <= small_window ? add_to_ranks<SmallWindow> : add_to_ranks<LargeWindow>;
@@ -134,7 +134,7 @@ inline void lay_out(Config& c) {
   bytes[part_spawned] = c.events_size * sizeof(uint32_t);
   bytes[part_order] = c.agents * sizeof(uint16_t);
   bytes[part_blocks] = c.objects * c.object_blocks * sizeof(Block);
-  bytes[part_counts] = bytes[part_stale] = c.objects;
+  bytes[part_lengths] = bytes[part_stale] = c.objects;
   bytes[part_cells] = rows * c.cell_stride * sizeof(Object);
   bytes[part_occupied] = rows * c.bit_stride;
   size_t end = sizeof(Head);

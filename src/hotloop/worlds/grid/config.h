@@ -31,8 +31,8 @@ struct alignas(16) Block {
 
 // One cell of the window, as every agent sees it.
 struct WindowCell {
-  Block location;  // row * 16 + col, in bytes 0, 3, 6, 9, 12
-  int32_t offset;  // in `cells`, from the agent's own
+  Block location;    // row * 16 + col, in bytes 0, 3, 6, 9, 12
+  ptrdiff_t offset;  // bytes in `cells`, from the agent's own
 };
 
 // Sets of window cells as bits by rank: bit 0 is the nearest cell, bit 1 the next in token order. A row
@@ -87,7 +87,7 @@ enum Part {
   part_spawned,
   part_order,
   part_blocks,
-  part_counts,
+  part_lengths,
   part_stale,
   part_cells,
   part_occupied,

@@ -229,7 +229,7 @@ HL_FN void truncation(const Slot& slot) {
 HL_FN void restart(const Slot& slot, uint64_t episode_seed) {
   const Config& c = slot.config;
   State s(slot);
-  bool first = s.counts[wall] == 0;
+  bool first = s.lengths[wall] == 0;
   s.head.episode_seed = episode_seed;
   s.head.tick = s.head.stations = 0;
   size_t rows = c.height + 2 * c.radius;

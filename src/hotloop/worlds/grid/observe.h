@@ -53,14 +53,10 @@ HL_FN void encode_original(const Config& c, const State& s, const Agent& agent, 
   }
 }
 
-// Sixteen bytes as the machine moves them.
-typedef uint8_t Bytes16 __attribute__((vector_size(16)));
+// Sixteen bytes as the machine moves them; blocks are aligned, an observation is not.
+typedef uint8_t Bytes16 __attribute__((vector_size(16), may_alias));
 
-HL_FN Bytes16 load_block(const void* from) {
-  Bytes16 bytes;
-  std::memcpy(&bytes, from, sizeof bytes);
-  return bytes;
-}
+HL_FN Bytes16 load_block(const Block& from) { return *reinterpret_cast<const Bytes16*>(from.bytes); }
 
 HL_FN void store_block(uint8_t* to, Bytes16 bytes) { std::memcpy(to, &bytes, sizeof bytes); }
 
@@ -82,45 +78,46 @@ HL_FN void find_occupied(const Config& c, const State& s, const Agent& agent,
   }
 }
 
-// Near the row's end, token by token.
-HL_FN void write_slowly(const Block* blocks, uint32_t count, uint8_t location, Writer& out) {
-  for (uint32_t t = 0; t < count; ++t) {
+// Near the row's end, token by token; returns where it stopped.
+[[gnu::noinline]] HL_FN uint8_t* write_slowly(const Config& c, const State& s, size_t object,
+                                              const WindowCell& cell, uint8_t* next, Writer& out) {
+  out.next = next;
+  const Block* blocks = s.blocks + object * c.object_blocks;
+  for (uint32_t t = 0; t < s.lengths[object] / 3u; ++t) {
     const uint8_t* token = blocks[t / block_tokens].bytes + 3 * (t % block_tokens);
-    out.token(location, token[1], token[2]);
+    out.token(cell.location.bytes[0], token[1], token[2]);
   }
+  return out.next;
 }
 
-// What the loop needs is in locals: a store of bytes could change anything behind a reference, and the
-// compiler would read all of it again for every object.
+// The loop over objects is where a step spends most of its time. What it needs is in locals: a store of
+// bytes could change anything behind a reference, and all of it would be read again for every object.
 template <class Table, uint32_t Window, bool OneBlock>
 [[gnu::noinline]] HL_FN void encode_window(const Config& c, const State& s, const Agent& agent, Writer& out) {
   uint64_t found[Table::words] = {};
   find_occupied<Table, Window>(c, s, agent, found);
-  const Object* own = &s.cell(c, agent.row, agent.col);
+  const auto* own = reinterpret_cast<const std::byte*>(&s.cell(c, agent.row, agent.col));
   const WindowCell* cells = c.window_cells;
   const Block* all_blocks = s.blocks;
-  const uint8_t* counts = s.counts;
+  const uint8_t* lengths = s.lengths;
   const size_t object_blocks = OneBlock ? 1 : c.object_blocks, room = object_blocks * sizeof(Block);
-  uint8_t* next = out.next;
   const uint8_t* last_safe = c.tokens * 3 < room ? nullptr : out.end - room;
-  for (uint32_t w = 0; w < Table::words; ++w) {
+  uint8_t* next = out.next;
+  for (uint32_t w = 0; w < Table::words; ++w, cells += 64) {
     for (uint64_t left = found[w]; left != 0; left &= left - 1) {
-      const WindowCell& cell = cells[w * 64 + static_cast<size_t>(std::countr_zero(left))];
-      size_t object = own[cell.offset];
-      const Block* blocks = all_blocks + object * object_blocks;
-      if (next > last_safe) {
-        out.next = next;
-        write_slowly(blocks, counts[object], cell.location.bytes[0], out);
-        next = out.next;
+      const WindowCell& cell = cells[static_cast<uint32_t>(std::countr_zero(left))];
+      size_t object = *reinterpret_cast<const Object*>(own + cell.offset);
+      if (next > last_safe) [[unlikely]] {
+        next = write_slowly(c, s, object, cell, next, out);
         continue;
       }
-      Bytes16 location = load_block(&cell.location);
-      store_block(next, load_block(blocks) | location);
-      size_t count = counts[object];
-      for (uint32_t k = 1; !OneBlock && k * block_tokens < count; ++k) {
-        store_block(next + k * block_tokens * 3, load_block(blocks + k) | location);
+      const Block* blocks = all_blocks + object * object_blocks;
+      Bytes16 location = load_block(cell.location);
+      store_block(next, load_block(blocks[0]) | location);
+      for (uint32_t k = 1; !OneBlock && k * block_tokens * 3 < lengths[object]; ++k) {
+        store_block(next + k * block_tokens * 3, load_block(blocks[k]) | location);
       }
-      next += 3 * count;
+      next += lengths[object];
     }
   }
   out.next = next;

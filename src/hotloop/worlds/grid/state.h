@@ -1,7 +1,7 @@
 // state.h - the grid world's memory: one env's block, seen as its parts.
 //
 //   [Head][Agent x agents][Station x stations][holdings][counted][held][spawned][order]
-//   [Block x objects][counts x objects][stale x objects][cells][occupied]
+//   [Block x objects][lengths x objects][stale x objects][cells][occupied]
 //
 // Each part begins on a cache line. The map is kept twice, both with a margin of the window's radius
 // on every side, so that a window needs no bounds checks: `cells` says which object is where,
@@ -81,7 +81,7 @@ struct State {
   uint32_t* spawned;   // [events]
   uint16_t* order;     // [agents], this step's order of acting
   Block* blocks;       // [objects][object_blocks]
-  uint8_t* counts;     // [objects], tokens in the blocks
+  uint8_t* lengths;    // [objects], bytes of tokens in the blocks
   uint8_t* stale;      // [objects], blocks to be made anew
   Object* cells;       // [height + 2 radius][cell_stride]
   uint8_t* occupied;   // [height + 2 radius][bit_stride], a bit a cell
@@ -96,7 +96,7 @@ struct State {
         spawned(at<uint32_t>(s, part_spawned)),
         order(at<uint16_t>(s, part_order)),
         blocks(at<Block>(s, part_blocks)),
-        counts(at<uint8_t>(s, part_counts)),
+        lengths(at<uint8_t>(s, part_lengths)),
         stale(at<uint8_t>(s, part_stale)),
         cells(at<Object>(s, part_cells)),
         occupied(at<uint8_t>(s, part_occupied)) {}

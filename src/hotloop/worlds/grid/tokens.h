@@ -109,7 +109,7 @@ HL_FN void refresh_blocks(const Config& c, const State& s, Object object) {
     token[2] = value;
     ++count;
   });
-  s.counts[object] = static_cast<uint8_t>(count);
+  s.lengths[object] = static_cast<uint8_t>(3 * count);
   s.stale[object] = 0;
 }
 
