@@ -101,6 +101,8 @@ class ReferenceEngine:
         self._mark("autoreset", last)
 
     def _mark(self, phase: str, last: int) -> int:
+        if not self.profile:
+            return last
         now = now_ns()
         self.total_ns[phase] += now - last
         return now

@@ -19,7 +19,7 @@ def use(grid: "Grid", agent: Agent, station: Station) -> bool:
             if can_meet(grid, agent, station, row):
                 trade(grid, agent, station, kind, row)
                 return grid.count("use")
-    return grid.count("use.refused") and False
+    return grid.miss("use.refused")
 
 
 def can_meet(grid: "Grid", agent: Agent, station: Station, row: Recipe) -> bool:

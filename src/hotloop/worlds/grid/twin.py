@@ -141,13 +141,13 @@ class Grid:
     def perform(self, index: int, action: int) -> bool:
         """Do one agent's action, and say whether it succeeded."""
         if not 0 <= action < self.plan["num_actions"]:
-            return self.count("action.invalid") and False
+            return self.miss("action.invalid")
         if action == 0:
             return self.count("noop")
         if action > self.plan["directions"]:
             self.agents[index].vibe = action - self.plan["directions"] - 1
             return self.count("vibe")
-        return self.move(index, *DIRECTIONS[action - 1]) or (self.count("move.blocked") and False)
+        return self.move(index, *DIRECTIONS[action - 1]) or self.miss("move.blocked")
 
     def move(self, index: int, rows: int, cols: int) -> bool:
         """Walk, or use the station, or meet the agent that stands there."""
@@ -284,6 +284,10 @@ class Grid:
         """Count a mechanic, and say yes."""
         self.counters[name] = self.counters.get(name, 0) + by
         return True
+
+    def miss(self, name: str) -> bool:
+        """Count what did not work, and say no."""
+        return not self.count(name)
 
     def pack_walls(self) -> list[int]:
         """The walls as bits, 64 columns a word, row by row; walls never move, so once an episode."""
