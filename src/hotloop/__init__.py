@@ -1,16 +1,23 @@
 """Hotloop finds, fixes and proves the speed of reinforcement-learning simulation."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotloop.core.spans import Marks, span
+    from hotloop.envs.registration import register_envs
     from hotloop.envs.targets import make
 
 __version__ = "0.1.0"
-__all__ = ["Marks", "__version__", "make", "span"]
+__all__ = ["Marks", "__version__", "make", "register_envs", "span"]
 
-_HOMES = {"make": "hotloop.envs.targets", "span": "hotloop.core.spans", "Marks": "hotloop.core.spans"}
+_HOMES = {
+    "Marks": "hotloop.core.spans",
+    "make": "hotloop.envs.targets",
+    "register_envs": "hotloop.envs.registration",
+    "span": "hotloop.core.spans",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -18,3 +25,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'hotloop' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
+
+
+if "gymnasium" in sys.modules:  # then its users expect our ids there, and it has cost its import already
+    import_module("hotloop.envs.registration")

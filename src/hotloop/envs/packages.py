@@ -1,0 +1,23 @@
+"""Packages that only some targets need: imported when they are used, named with what installs them."""
+
+import importlib
+from types import ModuleType
+
+from hotloop.core.errors import SetupError
+
+INSTALL = {
+    "gymnasium": "pip install 'hotloop[envs]'",
+    "pettingzoo": "pip install 'hotloop[envs]'",
+    "pufferlib": "pip install pufferlib",
+}
+"""Package to the line that installs it."""
+
+
+def need(package: str) -> ModuleType:
+    """Import a package; SetupError with the line that installs it where it is missing."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        missing = (error.name or package).partition(".")[0]
+        line = INSTALL.get(missing, f"pip install {missing}")
+        raise SetupError(f"{missing} is not installed: {line}") from None
