@@ -9,13 +9,19 @@ from hypothesis import strategies as st
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
 from hotloop.core.record import (
+    Comparison,
+    Goal,
+    Instructions,
     Method,
     Metric,
     Overhead,
     PathRan,
     Phase,
+    PhaseRatio,
+    Ratio,
     Record,
     Resources,
+    Side,
     Target,
     Validation,
     Work,
@@ -53,9 +59,30 @@ FULL = Record(
     overhead=Overhead(ratio=1.01, ci95=(1.0, 1.02), mark_ns=18.0),
     validation=Validation(comparisons=4000, mismatches=0, timing_ratio=2.0),
     resources=Resources(rss_peak_bytes=1 << 30, rss_slope=0.5, cpu_share=1.0, gpu={"name": "x"}),
+    goal=Goal(env_steps_per_s=1e5, floor=9e4, enforced=True, met=False),
+    instructions=Instructions(per_env_step=12.5, runs=((100, 5000), (200, 6250)), isa="x86-64-v3"),
     notices=(notice(Code.DIRTY),),
     verdict="same",
     exit_code=4,
+)
+
+RATIO = Ratio(estimate=1.1, low=1.05, high=1.2, pairs=40)
+SIDE = Side(name="grid/toy", run_id=None, target=FULL.target, code=FULL.code, work=FULL.work, path=FULL.path)
+COMPARED = dataclasses.replace(
+    FULL,
+    comparisons=(
+        Comparison(
+            a=SIDE,
+            b=SIDE,
+            unlike=("agents",),
+            band=0.02,
+            ratio=RATIO,
+            noise=RATIO,
+            phases=(PhaseRatio(phase="actions", ratio=RATIO, share=0.5, worth=1.04),),
+            outcome="faster",
+            why="the whole interval is beyond the band",
+        ),
+    ),
 )
 
 BARE = dataclasses.replace(
@@ -64,13 +91,15 @@ BARE = dataclasses.replace(
 
 FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
-    "unaccounted_ns overhead validation resources notices verdict exit_code",
+    "unaccounted_ns overhead validation resources goal instructions comparisons notices verdict exit_code",
     "target": "name world impl device params workload_hash variant",
-    "method": "rounds iterations warmup threads order clock policy",
+    "method": "rounds iterations warmup threads order clock policy version",
     "work": "env_steps agent_steps resets decisions updates tokens rows coverage",
     "path": "requested ran counters",
     "overhead": "ratio ci95 mark_ns",
     "validation": "comparisons mismatches timing_ratio",
+    "goal": "env_steps_per_s floor enforced met",
+    "instructions": "per_env_step runs isa",
     "resources": "rss_peak_bytes rss_slope cpu_share gpu",
 }
 
@@ -79,7 +108,7 @@ def changed(**fields: object) -> str:
     return json.dumps(json.loads(FULL.to_json()) | fields)
 
 
-@pytest.mark.parametrize("record", [FULL, BARE])
+@pytest.mark.parametrize("record", [FULL, BARE, COMPARED])
 def test_a_record_survives_being_written_and_read(tmp_path, record):
     write(tmp_path / "a.json", record)
     assert read(tmp_path / "a.json") == record
@@ -189,3 +218,9 @@ def test_a_run_id_sorts_by_time_and_fits_a_file_name():
 def test_a_run_id_is_in_utc():
     moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=2)))
     assert run_id(moment, "abc", False, "grid").startswith("20250102-010405-")
+
+
+def test_an_outcome_that_nobody_knows_is_not_read():
+    text = COMPARED.to_json().replace('"outcome": "faster"', '"outcome": "better"')
+    with pytest.raises(InputError, match=r"record.comparisons\[0\].outcome is not one of faster, slower"):
+        Record.from_json(text)

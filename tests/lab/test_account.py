@@ -2,11 +2,11 @@ import pytest
 
 import hotloop
 from hotloop.core.errors import SetupError
-from hotloop.lab.account import Tally, describe_path, describe_target, describe_work
+from hotloop.lab.account import Tally, describe_path, describe_work
 
 
 def test_a_target_is_split_into_what_changes_results_and_what_must_not() -> None:
-    target = describe_target(hotloop.make("grid/toy", agents=5, num_envs=2, seed=7, impl="reference"))
+    target = hotloop.make("grid/toy", agents=5, num_envs=2, seed=7, impl="reference").spec.described
     assert (target.name, target.world, target.impl) == ("grid/toy", "grid", "reference")
     assert target.params.items() >= {"agents": 5, "seed": 7}.items()
     assert target.variant.items() >= {"num_envs": 2, "impl": "reference", "threads": 1}.items()
@@ -15,7 +15,7 @@ def test_a_target_is_split_into_what_changes_results_and_what_must_not() -> None
 
 def test_variants_leave_the_workload_hash_alone_and_workloads_do_not() -> None:
     hashes = [
-        describe_target(hotloop.make("grid/toy", num_envs=num_envs, agents=agents)).workload_hash
+        hotloop.make("grid/toy", num_envs=num_envs, agents=agents).spec.described.workload_hash
         for num_envs, agents in ((2, 5), (3, 5), (2, 6))
     ]
     assert hashes[0] == hashes[1] != hashes[2]

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from hotloop.core.registry import find, presets
+from hotloop.core.registry import find, names_callable, presets
 from hotloop.core.settings import parse_pairs
 
 TargetName = Annotated[
     str,
     typer.Argument(
-        metavar="TARGET", help="A preset such as grid/toy; a world such as grid means all its presets."
+        metavar="TARGET",
+        help="A preset such as grid/toy (grid means all of its presets), or path.py:callable.",
     ),
 ]
 Words = Annotated[
@@ -33,11 +34,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 
 def names_world(name: str) -> bool:
     """Whether a name given to bench or profile stands for all presets of a world."""
-    return "/" not in name
+    return "/" not in name and not names_callable(name)
 
 
 def targets_of(name: str) -> list[str]:
     """The targets that a name given to bench or profile stands for."""
+    if names_callable(name):
+        return [name]
     found = find(name)
     return [each.target for each in presets(found.world)] if names_world(name) else [found.target]
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import types
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 
@@ -14,8 +14,8 @@ class ForeignError(ValueError):
 def from_plain(cls: type[T], value: Any, where: str) -> T:
     """Rebuild a dataclass from what JSON gave; ForeignError says where it does not fit.
 
-    Fields may be dataclasses, `tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]`, `X | None`, JSON's own
-    types, and Any.
+    Fields may be dataclasses, `tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]`, `X | None`, `Literal`, JSON's
+    own types, and Any.
     """
     expect(isinstance(value, dict), "an object", where)
     hints = get_type_hints(cls)
@@ -52,8 +52,11 @@ def build_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ..
     return tuple(build(kind, value[i], f"{where}[{i}]") for i, kind in enumerate(kinds))
 
 
-def build_scalar(kind: type, value: Any, where: str) -> Any:
+def build_scalar(kind: Any, value: Any, where: str) -> Any:
     """A bool is an int to Python but not to us; an int will do for a float."""
+    if get_origin(kind) is Literal:
+        expect(value in get_args(kind), f"one of {', '.join(map(str, get_args(kind)))}", where)
+        return value
     accepted = (int, float) if kind is float else kind
     expect(isinstance(value, accepted) and isinstance(value, bool) is (kind is bool), kind.__name__, where)
     return kind(value)

@@ -5,17 +5,20 @@ import re
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
 
-__all__ = ["SCHEMA", "Interval", "Method", "Metric", "Overhead", "PathRan", "Phase", "Record", "Resources"]
-__all__ += ["Target", "Validation", "Work", "free_path", "read", "run_id", "write"]
+__all__ = ["SCHEMA", "Comparison", "Goal", "Instructions", "Interval", "Method", "Metric", "Outcome"]
+__all__ += ["Overhead", "PathRan", "Phase", "PhaseRatio", "Ratio", "Record", "Resources", "Side", "Target"]
+__all__ += ["Validation", "Work", "free_path", "read", "run_id", "write"]
 
 SCHEMA = 1
+METHOD = 1
+"""The version of how things are measured; results of different versions are unlike."""
 
 Interval = tuple[float, float]
 
@@ -49,6 +52,7 @@ class Method:
     """In which the sides of a round were measured; `single` where there was one."""
     clock: str
     policy: str
+    version: int = METHOD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +141,99 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """The speed that was asked for, and how far it is."""
+
+    env_steps_per_s: float
+    floor: float | None
+    """The lower bound of the speed's interval: what this machine can be relied on for."""
+    enforced: bool
+    met: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """Instructions of an env-step, from two runs of different lengths, so that their start-up cancels."""
+
+    per_env_step: float
+    runs: tuple[tuple[int, int], ...]
+    """(env-steps, instructions) of each run."""
+    isa: str
+    """The instruction set that the counting machine offered."""
+
+
+Outcome = Literal["faster", "slower", "same", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """How many times as long A took as B: above 1 means that B is faster."""
+
+    estimate: float
+    low: float
+    high: float
+    pairs: int
+    """Rounds that measured both sides; 0 where the sides were not measured in turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side of a comparison, as far as its own record would say it."""
+
+    name: str
+    """The target and its keys, or a commit."""
+    run_id: str | None
+    """Of the record it was read from; None where it was measured in the comparison itself."""
+    target: Target
+    code: dict[str, Any]
+    work: Work
+    path: PathRan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRatio:
+    """One phase on both sides."""
+
+    phase: str
+    ratio: Ratio
+    """With an interval that holds for all phases together."""
+    share: float
+    """Of A's wall time."""
+    worth: float
+    """How many times as fast the whole would be by this phase's change alone."""
+    control: bool = False
+    """Whether the change cannot touch it, so that it should not have moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Side A, the baseline, against B, which is what the record itself is about."""
+
+    a: Side
+    b: Side
+    unlike: tuple[str, ...] = ()
+    """What differs beyond the variant; more than nothing only where that was allowed."""
+    band: float
+    """Changes smaller than this are called the same."""
+    ratio: Ratio | None
+    noise: Ratio | None = None
+    """A against A, measured beside it."""
+    second: Ratio | None = None
+    """The run that had to agree before anything was called slower."""
+    visible: float | None = None
+    """The smallest change that would have been seen."""
+    more_pairs: int | None = None
+    """How many more would settle what could not be told; None where none would."""
+    phases: tuple[PhaseRatio, ...] = ()
+    instructions: float | None = None
+    """Instructions of an env-step, B over A."""
+    difference: str | None = None
+    """Where the two sides first answered differently."""
+    outcome: Outcome
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One run. Raw values are kept; `hotloop.stats.metrics` derives the metrics from them."""
 
@@ -163,6 +260,9 @@ class Record:
     overhead: Overhead | None = None
     validation: Validation | None = None
     resources: Resources | None = None
+    goal: Goal | None = None
+    instructions: Instructions | None = None
+    comparisons: tuple[Comparison, ...] = ()
     notices: tuple[Notice, ...] = ()
     verdict: str | None = None
     exit_code: int = 0

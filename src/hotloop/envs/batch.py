@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
-from hotloop.core.settings import parameter, workload_hash
+from hotloop.core.record import Target
+from hotloop.core.settings import Role, by_role, parameter, workload_hash
 from hotloop.core.world import Drawer, World
 from hotloop.envs.native import Build
 
@@ -70,10 +71,44 @@ class Spec:
     notices: tuple[Notice, ...]
     decided_by: Mapping[str, str]
     """Which of argument, preset, environment variable or default decided each setting."""
+    origin: str | None = None
+    """The callable that made the batch, where somebody else's did."""
+
+    @property
+    def name(self) -> str:
+        return self.origin or self.target
+
+    @property
+    def requested(self) -> str:
+        return self.settings.impl
 
     @property
     def num_envs(self) -> int:
         return self.settings.num_envs
+
+    @property
+    def threads(self) -> int:
+        return self.settings.threads
+
+    @property
+    def seed(self) -> int:
+        return self.settings.seed
+
+    @property
+    def described(self) -> Target:
+        """What a record says of it; what somebody else's callable made is not called one of our worlds."""
+        return Target(
+            name=self.name,
+            world=None if self.origin else self.world.name,
+            impl=self.impl,
+            device=self.settings.device,
+            params=self._values("workload"),
+            workload_hash=workload_hash(self.name, self.parameters, self.settings),
+            variant=self._values("variant"),
+        )
+
+    def _values(self, role: Role) -> dict[str, object]:
+        return by_role(self.parameters, role) | by_role(self.settings, role)
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -133,6 +168,11 @@ class Batch:
         except RuntimeError as error:
             raise OrderError(str(error)) from None
 
+    def draw(self, random: np.random.Generator, calls: int) -> list[NDArray[np.int32]]:
+        """Random actions for a number of calls."""
+        shape = (calls, self.spec.num_envs, self.spec.agents)
+        return list(random.integers(self.spec.num_actions, size=shape, dtype=np.int32))
+
     @property
     def players(self) -> tuple[str, ...]:
         """Who can choose actions here: `random`, then the world's own."""
@@ -178,6 +218,19 @@ class Batch:
         """One hash an env of its logical state, random numbers included."""
         engine = self._engine_or_closed()
         return np.array([engine.digest(env) for env in range(self.spec.num_envs)], np.uint64)
+
+    def answers(self) -> dict[str, NDArray[Any]]:
+        """Everything a step can change, the state by its digest; the arrays are views but for that."""
+        return {
+            "observations": self.observations,
+            "rewards": self.rewards,
+            "terminals": self.terminals,
+            "truncations": self.truncations,
+            "final_observations": self.final_observations,
+            **({} if self.masks is None else {"masks": self.masks}),
+            **{f"infos.{name}": array for name, array in self.infos.items()},
+            "digest": self.digest(),
+        }
 
     def save(self, env: int) -> bytes:
         """One env, state and outputs, as bytes that `load` takes back."""

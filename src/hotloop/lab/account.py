@@ -1,38 +1,16 @@
-"""A batch's own account of a run: what it is, which path ran and how much work was done."""
+"""A subject's own account of a run: which path ran and how much work was done."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from hotloop.core.errors import SetupError
-from hotloop.core.record import PathRan, Target, Validation, Work
-from hotloop.core.settings import Role, by_role, workload_hash
-from hotloop.envs.batch import Batch
+from hotloop.core.record import PathRan, Validation, Work
 
-STEPS_OF = {"native": "native_steps", "reference": "reference_steps"}
+STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
 """Implementation to the counter kept by the code that did its steps."""
 
 COVERAGE = "coverage."
 DECISIONS = "decisions."
 """What the names of counters begin with: mechanics that fired, and the choices each player made."""
-
-
-def describe_target(batch: Batch) -> Target:
-    """Say what a batch measures, split into what changes results and what must not."""
-    spec = batch.spec
-    return Target(
-        name=spec.target,
-        world=spec.world.name,
-        impl=spec.impl,
-        device=spec.settings.device,
-        params=values(batch, "workload"),
-        workload_hash=workload_hash(spec.target, spec.parameters, spec.settings),
-        variant=values(batch, "variant"),
-    )
-
-
-def values(batch: Batch, role: Role) -> dict[str, Any]:
-    """Collect the parameters of one role from the world and from the batch."""
-    return by_role(batch.spec.parameters, role) | by_role(batch.spec.settings, role)
 
 
 class Tally:

@@ -5,28 +5,37 @@ from contextlib import closing
 
 from hotloop.core.errors import InputError, unknown
 from hotloop.envs.batch import Batch
-from hotloop.envs.targets import make
+from hotloop.envs.subject import Subject
+from hotloop.envs.targets import open_target
 
 Given = Mapping[str, object]
 """Key to value, as it was typed."""
 
 
-def open_batch(target: str, given: Given, *, profile: bool) -> Batch:
-    """Make a batch of a target, with the instrument or without."""
+def open_subject(target: str, given: Given, *, profile: bool) -> Subject:
+    """Open a target, with the instrument or without."""
     if "profile" in given:
         raise InputError("leave out profile=: bench runs with every probe off, profile with and without one")
-    return make(target, profile=profile, **given)
+    return open_target(target, given, profile=profile)
+
+
+def open_batch(target: str, given: Given, *, profile: bool) -> Batch:
+    """Open a target that is one of our presets."""
+    subject = open_subject(target, given, profile=profile)
+    if isinstance(subject, Batch) and subject.spec.origin is None:
+        return subject
+    raise InputError(f"{target} cannot be looked into: profile takes presets, hotloop worlds lists them")
 
 
 def check(targets: Sequence[str], given: Given, policy: str) -> None:
     """Refuse what cannot be built or played before the first target is measured, not after."""
     for target in targets:
-        with closing(open_batch(target, given, profile=False)) as batch:
-            check_player(batch, policy)
+        with closing(open_subject(target, given, profile=False)) as subject:
+            check_player(subject, policy)
 
 
-def check_player(batch: Batch, player: str) -> None:
-    """Refuse a player that a batch does not know."""
-    if player not in batch.players:
-        known = f"{batch.spec.target} has {', '.join(batch.players)}"
-        raise unknown("player", player, batch.players, known)
+def check_player(subject: Subject, player: str) -> None:
+    """Refuse a player that a subject does not know; whatever it is, it can be played at random."""
+    players = subject.players if isinstance(subject, Batch) else ("random",)
+    if player not in players:
+        raise unknown("player", player, players, f"{subject.spec.name} has {', '.join(players)}")

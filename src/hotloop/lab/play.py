@@ -1,21 +1,22 @@
-"""Play: actions drawn before the clock starts, and a batch stepped through them under it."""
+"""Play: actions drawn before the clock starts, and a subject stepped through them under it."""
 
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch
+from hotloop.envs.subject import Subject
 from hotloop.envs.targets import make
 
-Actions = NDArray[np.int32]
-"""The actions of one batch call, contiguous."""
+Actions = Any
+"""The actions of one call, as the subject takes them; for a batch a contiguous int32 array."""
 
 RANDOM = "random"
 FEWEST_BATCHES = 16
@@ -38,9 +39,13 @@ class Play(Protocol):
     def close(self) -> None: ...
 
 
-def play_of(policy: str, batch: Batch) -> Play:
-    """The random play of a batch, or that of one of its players."""
-    return RandomPlay(batch) if policy == RANDOM else TapedPlay(batch, policy)
+def play_of(policy: str, subject: Subject) -> Play:
+    """The random play of a subject, or that of one of a batch's players."""
+    if policy == RANDOM:
+        return RandomPlay(subject)
+    if not isinstance(subject, Batch):
+        raise InputError(f"{subject.spec.name} has no player {policy!r}: only random play is to be had")
+    return TapedPlay(subject, policy)
 
 
 class RandomPlay:
@@ -52,17 +57,16 @@ class RandomPlay:
 
     policy = RANDOM
 
-    def __init__(self, batch: Batch) -> None:
-        spec = batch.spec
-        self._shape = (spec.num_envs, spec.agents)
-        self._num_actions = spec.num_actions
-        self._random = np.random.default_rng(spec.settings.seed)
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._random = np.random.default_rng(subject.spec.seed)
 
     def draw(self, calls: int) -> Sequence[Actions]:
         """Draw the actions of a number of calls, or fewer of them to cycle through where they are large."""
-        bytes_a_call = self._shape[0] * self._shape[1] * np.dtype(np.int32).itemsize
+        spec = self._subject.spec
+        bytes_a_call = spec.num_envs * spec.agents * np.dtype(np.int32).itemsize
         batches = max(FEWEST_BATCHES, min(calls, MOST_BYTES // bytes_a_call))
-        return list(self._random.integers(self._num_actions, size=(batches, *self._shape), dtype=np.int32))
+        return self._subject.draw(self._random, batches)
 
     def put_back(self, actions: Sequence[Actions]) -> None:
         """Forget them: others are as random."""
@@ -112,9 +116,9 @@ def repeat(actions: Sequence[Actions], calls: int) -> Iterator[Actions]:
     return islice(cycle(actions), calls)
 
 
-def play(batch: Batch, actions: Sequence[Actions], calls: int) -> int:
-    """Step a batch a number of times; returns the wall time in ns."""
-    step = batch.step
+def play(subject: Subject, actions: Sequence[Actions], calls: int) -> int:
+    """Step a subject a number of times; returns the wall time in ns."""
+    step = subject.step
     begin = now_ns()
     for chosen in repeat(actions, calls):
         step(chosen)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.envs.batch import Batch
+from hotloop.envs.subject import Subject
 from hotloop.lab.play import Play
 from hotloop.lab.progress import Progress
 
@@ -43,15 +43,15 @@ class Rounds:
         return self.warmup + self.count * self.iterations
 
 
-def calls_for(env_steps: int, batch: Batch) -> int:
+def calls_for(env_steps: int, subject: Subject) -> int:
     """The batch calls that make at least this many env-steps."""
-    return -(-env_steps // batch.spec.num_envs)
+    return -(-env_steps // subject.spec.num_envs)
 
 
-def warm_up(batches: Sequence[Batch], script: Play, asked: Rounds, progress: Progress) -> Rounds:
-    """Step all batches through the same actions until they are warm; returns the rounds as they fit."""
-    num_envs = batches[0].spec.num_envs
-    calls = calls_for(asked.warmup, batches[0])
+def warm_up(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: Progress) -> Rounds:
+    """Step all subjects through the same actions until they are warm; returns the rounds as they fit."""
+    num_envs = subjects[0].spec.num_envs
+    calls = calls_for(asked.warmup, subjects[0])
     begin, done, stepping_ns = now_ns(), 0, 0
 
     def is_over() -> bool:
@@ -61,15 +61,15 @@ def warm_up(batches: Sequence[Batch], script: Play, asked: Rounds, progress: Pro
         drawn = script.draw(min(DRAWN_AT_ONCE, calls - done))
         before, start = done, now_ns()
         for actions in drawn:
-            for batch in batches:
-                batch.step(actions)
+            for subject in subjects:
+                subject.step(actions)
             done += 1
             progress(done * num_envs, asked.env_steps)
             if is_over():
                 break
         stepping_ns += now_ns() - start
         script.put_back(drawn[done - before :])
-    calls = fit(calls_for(asked.iterations, batches[0]), asked, stepping_ns / done if done else 0.0)
+    calls = fit(calls_for(asked.iterations, subjects[0]), asked, stepping_ns / done if done else 0.0)
     return replace(asked, warmup=done * num_envs, iterations=calls * num_envs)
 
 

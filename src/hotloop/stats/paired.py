@@ -1,22 +1,12 @@
 """Comparison of two sides measured in pairs: each round one measurement of both, close in time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, log
 from statistics import median
 
 from hotloop.core.errors import InputError
+from hotloop.core.record import Ratio
 from hotloop.stats.sign import FEWEST, sign_interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratio:
-    """How many times as long A took as B: above 1 means that B is faster."""
-
-    estimate: float
-    low: float
-    high: float
-    pairs: int
 
 
 def ratio(a_ns: Sequence[float], b_ns: Sequence[float]) -> Ratio:

@@ -1,0 +1,102 @@
+"""Callables by name, `path.py:function` or `module:function`, and what they return."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hotloop.core.errors import InputError, unknown
+
+LAST_LINES = 3
+"""Of somebody else's traceback that are worth showing."""
+
+
+def call(target: str, given: Mapping[str, object]) -> Any:
+    """What the callable returns for the given keys; InputError with its own last words where it raises."""
+    function = find(target)
+    arguments = {key: literal(value) for key, value in given.items()}
+    try:
+        inspect.signature(function).bind(**arguments)
+    except TypeError as error:
+        raise InputError(f"{target}: {error}; give its arguments as key=value") from None
+    except ValueError:  # no signature to look at, as with some built-in functions
+        pass
+    try:
+        return function(**arguments)
+    except Exception as error:
+        raise InputError(f"{target} raised: {last_words(error)}") from error
+
+
+def find(target: str) -> Callable[..., Any]:
+    """The callable itself, its module imported from a file or by name."""
+    place, _, name = target.rpartition(":")
+    module = load_file(Path(place)) if place.endswith(".py") else load_module(place)
+    try:
+        found = getattr(module, name)
+    except AttributeError:
+        known = sorted(each for each, value in vars(module).items() if callable(value) and each[0] != "_")
+        raise unknown("callable", name, known, f"{place} has {', '.join(known) or 'none'}") from None
+    if not callable(found):
+        raise InputError(f"{target} is a {type(found).__name__}: expected something that can be called")
+    result: Callable[..., Any] = found
+    return result
+
+
+def load_file(path: Path) -> ModuleType:
+    """Run a file as a module; its own folder is where its imports look first, as for a script."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}: write the target as path.py:callable")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[path.stem]
+        raise InputError(f"{path} cannot be imported: {last_words(error)}") from error
+    return module
+
+
+def load_module(name: str) -> ModuleType:
+    """Import a module by name, looking in the current folder too."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        raise InputError(f"there is no module {missing!r}: install it, or give a path.py:callable") from None
+    except Exception as error:
+        raise InputError(f"{name} cannot be imported: {last_words(error)}") from error
+
+
+def literal(value: object) -> object:
+    """A word from the command line as the number, truth or text it spells."""
+    if not isinstance(value, str):
+        return value
+    truths = {"true": True, "false": False, "none": None}
+    if value.lower() in truths:
+        return truths[value.lower()]
+    try:
+        read: object = ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+    return read
+
+
+def last_words(error: BaseException) -> str:
+    """The end of a traceback in one line: where it happened and what was said."""
+    frames = traceback.extract_tb(error.__traceback__)[-LAST_LINES:]
+    places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
+    return f"{type(error).__name__}: {error} ({' > '.join(places)})"
