@@ -84,6 +84,20 @@ PyObject* span(PyObject*, PyObject* name) {
   return PyErr_Occurred() ? nullptr : new_region(name);
 }
 
+// A literal is the same object each time, mostly the one in `regions`: found without a look into the dict.
+PyObject* mark(PyObject*, PyObject* name) {
+  if (!forest.running()) Py_RETURN_NONE;
+  Node* child = forest.tree()->stack.back().node->find(name);
+  if (child == nullptr) {
+    PyObject* region = span(nullptr, name);
+    if (region == nullptr) return nullptr;
+    child = forest.tree()->stack.back().node->child(reinterpret_cast<Region*>(region)->name);
+    Py_DECREF(region);  // `regions` keeps it
+  }
+  forest.tree()->mark(child);
+  Py_RETURN_NONE;
+}
+
 struct Marks {
   PyObject_HEAD PyObject* names;  // tuple of the str objects in `regions`
   Slots slots;
@@ -229,6 +243,7 @@ PyType_Spec marks_spec = {"hotloop.core._spans.Marks", sizeof(Marks), 0, Py_TPFL
 
 PyMethodDef functions[] = {
     {"span", span, METH_O, "The region of a name; the same object each time."},
+    {"mark", mark, METH_O, "Charge the time since the last mark in the innermost open span to a name."},
     {"enable", enable, METH_NOARGS, "Begin with an empty tree; spans that are open now are left out."},
     {"disable", disable, METH_NOARGS, "Stop the clock; the tree stays to be read."},
     {"enabled", enabled, METH_NOARGS, "Whether spans are being timed."},

@@ -27,9 +27,15 @@ struct Node {
   int64_t total_ns = 0;
   std::vector<std::unique_ptr<Node>> children;
 
-  Node* child(Name wanted) {
-    for (auto& candidate : children)
+  // Null where there is no such child yet.
+  Node* find(Name wanted) const {
+    for (const auto& candidate : children)
       if (candidate->name == wanted) return candidate.get();
+    return nullptr;
+  }
+
+  Node* child(Name wanted) {
+    if (Node* found = find(wanted)) return found;
     children.push_back(std::make_unique<Node>());
     children.back()->name = wanted;
     return children.back().get();
@@ -41,6 +47,11 @@ struct Frame {
   int64_t start_ns;
   int64_t covered_ns;  // time that closed children and marks have taken
   uint64_t serial;     // tells a frame from an earlier one at the same depth
+
+  // Where marks by name stand: the time of the last one, and what was covered then. A span is its own
+  // first mark; a thread has none, and its first mark only begins.
+  int64_t marked_ns;
+  int64_t covered_at_mark_ns;
 };
 
 // A copy of a node, with the time of a span still open.
@@ -53,13 +64,30 @@ struct Row {
 
 struct Tree {
   Node root;
-  std::vector<Frame> stack{Frame{&root, 0, 0, 0}};  // the first frame is the thread itself
+  std::vector<Frame> stack{Frame{&root, 0, 0, 0, 0, 0}};  // the first frame is the thread itself
   uint64_t opened = 0;
 
   void open(Name name) {
     Node* node = stack.back().node->child(name);
     node->calls += 1;
-    stack.push_back(Frame{node, clock_ns(), 0, ++opened});
+    const int64_t now = clock_ns();
+    stack.push_back(Frame{node, now, 0, ++opened, now, 0});
+  }
+
+  // Charges the time since the last mark by name in the innermost open span, less what spans and other
+  // marks took meanwhile, to a child of that span.
+  void mark(Node* child) {
+    Frame& frame = stack.back();
+    const int64_t now = clock_ns();
+    if (frame.marked_ns != 0) {
+      const int64_t taken_ns = frame.covered_ns - frame.covered_at_mark_ns;
+      const int64_t own_ns = std::max<int64_t>(0, now - frame.marked_ns - taken_ns);
+      child->calls += 1;
+      child->total_ns += own_ns;
+      frame.covered_ns += own_ns;
+    }
+    frame.marked_ns = now;
+    frame.covered_at_mark_ns = frame.covered_ns;
   }
 
   // Closes the innermost open span of this name and whatever is still open inside it.

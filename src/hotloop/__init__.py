@@ -5,18 +5,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotloop.core.spans import Marks, span
+    from hotloop.core import spans
+    from hotloop.core.monitor import monitor
+    from hotloop.core.spans import Marks, mark, span
     from hotloop.envs.registration import register_envs
     from hotloop.envs.targets import make
 
 __version__ = "0.1.0"
-__all__ = ["Marks", "__version__", "make", "register_envs", "span"]
+__all__ = ["Marks", "__version__", "make", "mark", "monitor", "register_envs", "span", "spans"]
 
 _HOMES = {
     "Marks": "hotloop.core.spans",
     "make": "hotloop.envs.targets",
+    "mark": "hotloop.core.spans",
+    "monitor": "hotloop.core.monitor",
     "register_envs": "hotloop.envs.registration",
     "span": "hotloop.core.spans",
+    "spans": "hotloop.core",
 }
 
 

@@ -165,3 +165,15 @@ def test_a_span_left_open_is_closed_with_the_one_around_it(spans):
         pass
     assert spans.calls() == {"outer": 1, "outer/forgotten": 1, "after": 1}
     spans.assert_adds_up()
+
+
+def test_the_tree_reads_as_text_with_shares_of_the_row_above(spans):
+    row = spans.Span
+    inner = row(path="learn/forward", calls=10, total_ns=750_000, self_ns=750_000, children=())
+    outer = row(path="learn", calls=1, total_ns=1_000_000, self_ns=250_000, children=(inner,))
+    lines = [line.split() for line in spans.text([outer]).splitlines()]
+    assert lines == [
+        ["learn", "1.000", "ms", "100.0%", "1", "x"],
+        ["forward", "0.750", "ms", "75.0%", "10", "x"],
+        ["self", "0.250", "ms", "25.0%"],
+    ]

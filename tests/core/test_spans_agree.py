@@ -20,6 +20,8 @@ class Player:
                 self.marks[which].start()
             case "mark", which, slot:
                 self.marks[which].mark(slot)
+            case "name", name:
+                self.spans.mark(name)
             case "switch", on:
                 (self.spans.enable if on else self.spans.disable)()
 
@@ -30,6 +32,7 @@ moves = st.one_of(
     st.tuples(st.just("exit"), names),
     st.tuples(st.just("start"), st.integers(0, 1)),
     st.sampled_from([("mark", 0, 0), ("mark", 0, 1), ("mark", 1, 0)]),
+    st.tuples(st.just("name"), names),
     st.sampled_from([("switch", True), ("switch", False)]),
 )
 

@@ -101,3 +101,44 @@ def test_marks_that_come_and_go_leave_nothing_behind(spans):
         marks.mark(1)
     assert sys.getrefcount(spans.Marks) - before < 10
     assert spans.calls() == {"b": 1000}
+
+
+def test_a_mark_by_name_charges_the_time_since_the_span_began_or_the_mark_before(spans, spin):
+    with spans.span("round"):
+        spin(300_000)
+        spans.mark("forward")
+        with spans.span("inner"):
+            spin(200_000)
+        spans.mark("step")
+    seen = spans.rows()
+    assert spans.calls() == {"round": 1, "round/forward": 1, "round/inner": 1, "round/step": 1}
+    assert seen["round/forward"].total_ns >= 300_000
+    assert seen["round/step"].total_ns < seen["round/inner"].total_ns
+    spans.assert_adds_up()
+
+
+def test_the_first_mark_by_name_outside_any_span_only_begins(spans):
+    spans.mark("a")
+    assert spans.calls() == {}
+    spans.mark("b")
+    assert spans.calls() == {"b": 1}
+
+
+def test_equal_names_are_one_row_whatever_object_they_are(spans):
+    with spans.span("round"):
+        for name in ("forward", "FORWARD".lower(), str(b"forward", "ascii")):
+            spans.mark(name)
+    assert spans.calls() == {"round": 1, "round/forward": 3}
+
+
+@pytest.mark.parametrize(("name", "error"), [("", ValueError), ("a/b", ValueError), (1, TypeError)])
+def test_a_mark_by_a_name_that_is_none_is_refused(spans, name, error):
+    with spans.span("round"), pytest.raises(error):
+        spans.mark(name)
+
+
+def test_a_mark_by_name_costs_nothing_and_leaves_nothing_where_spans_are_off(spans):
+    spans.disable()
+    spans.mark("a")
+    spans.mark("a")
+    assert spans.calls() == {}

@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 now_ns = time.perf_counter_ns
 """Nanoseconds of a clock that only goes forward; only differences mean anything."""
 
+cpu_ns = time.process_time_ns
+"""Nanoseconds of CPU time that all threads of this process have used."""
+
 
 def utc_now() -> datetime:
     """The date and time now, in UTC; for names and records, never for measuring."""

@@ -3,15 +3,15 @@
     with span("learn"):             # or @span("learn") on a function
         ...
 
-    marks = Marks(("forward", "step"))
-    marks.start()
-    actions = forward()
-    marks.mark(0)                   # the time since the start goes to "forward"
-    batch.step(actions)
-    marks.mark(1)                   # the time since the last mark goes to "step"
+    with span("collect"):
+        actions = forward()
+        mark("forward")             # the time since the span began goes to "forward"
+        batch.step(actions)
+        mark("step")                # the time since the last mark goes to "step"
 
 Off is the default and costs a call that does nothing. A mark costs a clock read, so marks are for hot
-loops and spans for regions of 100 microseconds and more. Each thread has a tree of its own, whose open
+loops and spans for regions of 100 microseconds and more. `Marks` are marks by number, a little cheaper
+still, whose chain begins where `start` says. Each thread has a tree of its own, whose open
 span a new span or mark becomes a child of; a child process starts with an empty tree.
 
 A span covers a region of one function: it cannot stay open across a `yield` or `await`. A chain of marks
@@ -37,6 +37,9 @@ from hotloop.core.spans_python import Raw
 
 span = engine.span
 """A region by name: a context manager and a decorator, one shared object for each name."""
+
+mark = engine.mark
+"""Charge the time since the last mark in the innermost open span, or since that span began, to a name."""
 
 Marks = engine.Marks
 """Chained marks: `Marks(names)`, `start()`, `mark(slot)`."""
@@ -75,6 +78,26 @@ class Span:
 def tree() -> tuple[Span, ...]:
     """The outermost spans of all threads together; those still open count up to now."""
     return merge(engine.read())
+
+
+def text(rows: Iterable[Span] | None = None) -> str:
+    """The tree as lines of text: total, share of the row above, calls; `self` is what no child has."""
+    tops = tree() if rows is None else tuple(rows)
+    lines = [line for row in tops for line in _lines(row, row.total_ns, "")]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(row: Span, above_ns: int, indent: str) -> Iterator[str]:
+    yield _line(indent + row.path.rpartition("/")[2], row.total_ns, above_ns, f"{row.calls:>10,} x")
+    for child in row.children:
+        yield from _lines(child, row.total_ns, indent + "  ")
+    if row.children:
+        yield _line(f"{indent}  self", row.self_ns, row.total_ns, "")
+
+
+def _line(name: str, total_ns: int, above_ns: int, calls: str) -> str:
+    share = total_ns / above_ns if above_ns else 0.0
+    return f"{name:<40} {total_ns / 1e6:>12,.3f} ms {share:>7.1%} {calls}".rstrip()
 
 
 def merge(rows: Iterable[Raw], above: str = "") -> tuple[Span, ...]:

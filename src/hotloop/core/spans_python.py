@@ -35,13 +35,16 @@ class Node:
 class Frame:
     """One open span."""
 
-    __slots__ = ("covered_ns", "node", "start_ns")
+    __slots__ = ("covered_at_mark_ns", "covered_ns", "marked_ns", "node", "start_ns")
 
     def __init__(self, node: Node, start_ns: int) -> None:
         self.node = node
         self.start_ns = start_ns
         self.covered_ns = 0
         """Time that closed children and marks have taken."""
+        self.marked_ns = start_ns
+        """When the last mark by name was made: a span is its own first one, a thread has none."""
+        self.covered_at_mark_ns = 0
 
 
 class Tree:
@@ -64,6 +67,19 @@ class Tree:
             frame = self.stack.pop()
             frame.node.total_ns += time_ns - frame.start_ns
             self.stack[-1].covered_ns += time_ns - frame.start_ns
+
+    def mark(self, name: str) -> None:
+        """Charge the time since the last mark by name, less what spans and other marks took meanwhile."""
+        frame, time_ns = self.stack[-1], now_ns()
+        node = frame.node.child(name)
+        if frame.marked_ns:
+            taken_ns = frame.covered_ns - frame.covered_at_mark_ns
+            own_ns = max(0, time_ns - frame.marked_ns - taken_ns)
+            node.calls += 1
+            node.total_ns += own_ns
+            frame.covered_ns += own_ns
+        frame.marked_ns = time_ns
+        frame.covered_at_mark_ns = frame.covered_ns
 
     def read(self, time_ns: int) -> tuple[Raw, ...]:
         still_open = {id(frame.node): time_ns - frame.start_ns for frame in self.stack[1:]}
@@ -151,6 +167,14 @@ def span(name: str, /) -> Region:
             )
         found = REGIONS[name] = Region(name)
     return found
+
+
+def mark(name: str, /) -> None:
+    """Charge the time since the last mark in the innermost open span, or since it began, to a name."""
+    if FOREST.running:
+        region = span(name)
+        with FOREST.lock:
+            FOREST.tree().mark(region.name)
 
 
 class Chain:

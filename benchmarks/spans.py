@@ -1,0 +1,80 @@
+"""Measure what a mark and a span cost, on and off, natively and in plain Python.
+
+    ./.venv/bin/python benchmarks/spans.py [--rounds 20] [--quick]
+
+Each value is the mean of many calls in a loop, less the loop itself. The kinds take turns. A call while spans
+are off is the no-op that a program pays everywhere else.
+"""
+
+from collections.abc import Callable
+from timeit import Timer
+from typing import Any
+
+from hotloop.core import spans, spans_python
+from hotloop.stats.summary import Summary, summarise
+from interleaved import output
+from interleaved.rounds import orders
+
+CALLS = 20_000
+LIMITS_NS = {"mark, off": 15, "mark": 60, "mark by number": 60, "span": 300}
+"""What is promised for the compiled ones."""
+STATEMENTS = {
+    "mark": 'mark("step")',
+    "mark by number": "number(0)",
+    "span": 'with span("learn"): pass',
+}
+ENGINES: dict[str, Any] = {"": spans, " (plain Python)": spans_python}
+
+
+def timer(engine: Any, statement: str, *, on: bool) -> Callable[[], float]:
+    """Give ns a call, with spans on or off."""
+    marks = engine.Marks(("forward", "step"))
+    names = {"mark": engine.mark, "number": marks.mark, "span": engine.span}
+    body, empty = Timer(statement, globals=names), Timer("pass")
+
+    def measure() -> float:
+        (engine.enable if on else engine.disable)()
+        marks.start()
+        ns = (body.timeit(CALLS) - empty.timeit(CALLS)) / CALLS * 1e9
+        engine.disable()
+        return ns
+
+    return measure
+
+
+def kinds() -> dict[str, Callable[[], float]]:
+    return {
+        f"{name}{'' if on else ', off'}{which}": timer(engine, statement, on=on)
+        for which, engine in ENGINES.items()
+        for name, statement in STATEMENTS.items()
+        for on in (True, False)
+    }
+
+
+def measure(rounds: int) -> dict[str, list[float]]:
+    """Give ns for each kind, one value a round."""
+    timers = kinds()
+    names = list(timers)
+    values: dict[str, list[float]] = {name: [] for name in names}
+    for order in orders(len(names), rounds):
+        for index in order:
+            values[names[index]].append(timers[names[index]]())
+    return values
+
+
+def row(name: str, ns: Summary) -> list[str]:
+    promised = f"{LIMITS_NS[name]} ns" if name in LIMITS_NS else ""
+    return [name, f"{ns.median:.0f} ns", f"{ns.min:.0f} .. {ns.max:.0f} ns", output.percent(ns.cv), promised]
+
+
+def main() -> None:
+    arguments = output.parser(__doc__, rounds=20).parse_args()
+    values = measure(output.rounds_of(arguments))
+    sums = {name: summarise(raw) for name, raw in values.items()}
+    headings = ["what", "median", "over the rounds", "CV", "at most"]
+    text = output.table(headings, [row(name, ns) for name, ns in sums.items()])
+    output.publish("spans", text, {"ns": values, "summaries": sums}, arguments)
+
+
+if __name__ == "__main__":
+    main()
