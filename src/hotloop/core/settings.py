@@ -147,6 +147,11 @@ def by_role(instance: Any, role: Role) -> dict[str, object]:
 
 def workload_hash(name: str, *instances: Any) -> str:
     """Twelve hex digits that are equal where the target and all workload values are equal."""
-    values = (item for instance in instances for item in by_role(instance, "workload").items())
-    text = json.dumps([name, *sorted(map(json.dumps, values))])
+    return hash_of(name, *(by_role(instance, "workload") for instance in instances))
+
+
+def hash_of(name: str, *values: Mapping[str, Any]) -> str:
+    """Twelve hex digits that are equal where the name and all values are equal."""
+    items = (item for mapping in values for item in mapping.items())
+    text = json.dumps([name, *sorted(map(json.dumps, items))])
     return hashlib.sha256(text.encode()).hexdigest()[:12]

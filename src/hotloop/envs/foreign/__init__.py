@@ -1,0 +1,1 @@
+"""Somebody else's environments as subjects: Gymnasium's, PettingZoo's, PufferLib's, and plain objects."""

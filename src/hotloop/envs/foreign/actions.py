@@ -1,0 +1,43 @@
+"""Random actions for a space of anybody's, drawn before the clock starts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hotloop.core.errors import InputError
+
+Sample = Callable[[np.random.Generator, int], list[Any]]
+"""From a generator and a number of calls to an action for each."""
+
+EXPECTED = (
+    "expected an action_space that can be sampled, or num_actions; or say who plays with --policy module:callable"
+)
+
+
+def sampler(owner: object, name: str) -> Sample:
+    """How to draw actions for an env: from its action space, or from the number of its actions."""
+    space = getattr(owner, "action_space", None)
+    if space is None or not hasattr(space, "sample"):
+        count = getattr(owner, "num_actions", None) or getattr(space, "n", None)
+        if not isinstance(count, (int, np.integer)):
+            raise InputError(f"{name} does not say what its actions are: {EXPECTED}")
+        return whole_numbers(0, int(count))
+    return from_space(space)
+
+
+def from_space(space: Any) -> Sample:
+    """One draw for all calls where a space is a range of whole numbers, else its own sampling, seeded."""
+    if type(space).__name__ == "Discrete":
+        return whole_numbers(int(getattr(space, "start", 0)), int(space.n))
+    return lambda random, calls: sampled(space, random, calls)
+
+
+def whole_numbers(start: int, count: int) -> Sample:
+    return lambda random, calls: random.integers(start, start + count, calls).tolist()
+
+
+def sampled(space: Any, random: np.random.Generator, calls: int) -> list[Any]:
+    if hasattr(space, "seed"):
+        space.seed(int(random.integers(2**31)))
+    return [space.sample() for _ in range(calls)]

@@ -1,0 +1,60 @@
+"""PufferLib's envs: rows of agents in flat buffers, which reset themselves."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, in_span, time_inside
+
+
+class RowsSubject:
+    """An env of PufferLib's kind: one call steps every row, finished ones begin anew by themselves."""
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        self.env, self.spec = env, spec
+        if timed:
+            time_inside(env)
+        self._step = in_span(STEP, env.step, timed=timed)
+        self._reset = in_span(RESET, env.reset, timed=timed)
+        self._calls = self._resets = 0
+        self._given: tuple[Any, ...] = ()
+        self.observation: Any = None
+
+    def reset(self) -> None:
+        self.observation, _ = self._reset(self.spec.seed)
+        self._resets += self.spec.num_envs
+
+    def step(self, actions: Any) -> None:
+        self._given = given = self._step(actions)
+        self.observation = given[0]
+        self._calls += 1
+        ended = np.count_nonzero(np.logical_or(given[2], given[3]))
+        self._resets += int(ended) // self.spec.agents
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        space, rows = self.env.single_action_space, self.env.num_agents
+        choices = np.asarray(getattr(space, "nvec", getattr(space, "n", None)))
+        shape = (calls, rows, *choices.shape)
+        return list(random.integers(choices, size=shape, dtype=np.int32))
+
+    @property
+    def counters(self) -> dict[str, int]:
+        steps = self._calls * self.spec.num_envs
+        return {
+            "foreign_steps": steps,
+            "env_steps": steps,
+            "agent_steps": steps * self.spec.agents,
+            "resets": self._resets,
+        }
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        names = ("observations", "rewards", "terminals", "truncations")
+        return {name: np.asarray(rows) for name, rows in zip(names, self._given, strict=False)}
+
+    def phase_totals(self) -> dict[str, int]:
+        return {}
+
+    def close(self) -> None:
+        self.env.close()

@@ -1,0 +1,99 @@
+"""What a foreign subject says about itself, and the arrays and spans all of them share."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.notices import Notice
+from hotloop.core.record import Target
+from hotloop.core.settings import hash_of
+from hotloop.core.spans import span
+from hotloop.envs.native import Build
+
+STEP = "env.step"
+RESET = "env.reset"
+OBSERVE = "observation encoding"
+ENCODERS = ("_get_obs", "_get_observation", "_observe")
+"""What environments call the method that encodes what an agent sees."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignSpec:
+    """What is measured, as its makers name it."""
+
+    name: str
+    kind: str
+    """The interface it has: `gymnasium`, `gymnasium vector`, `pettingzoo parallel`, ..."""
+    arguments: Mapping[str, object]
+    num_envs: int
+    agents: int
+    seed: int
+    threads: int = 1
+    impl: str = "foreign"
+    requested: str = "foreign"
+    build: Build | None = None
+    notices: tuple[Notice, ...] = ()
+    decided_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def described(self) -> Target:
+        params = {**{key: plain(value) for key, value in self.arguments.items()}, "seed": self.seed}
+        return Target(
+            name=self.name,
+            world=None,
+            impl=self.impl,
+            device="cpu",
+            params=params,
+            workload_hash=hash_of(self.name, params),
+            variant={"num_envs": self.num_envs, "interface": self.kind},
+        )
+
+
+def plain(value: object) -> object:
+    """A value as a record can keep it."""
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def in_span(name: str, function: Callable[..., Any], *, timed: bool) -> Callable[..., Any]:
+    """The function itself, or with each call in a span."""
+    return span(name)(function) if timed else function
+
+
+def time_method(owner: object, method: str, name: str) -> bool:
+    """Put the calls of one object's method into a span, if it has such a method of its class's."""
+    function = getattr(owner, method, None)
+    if not callable(function) or not hasattr(type(owner), method):
+        return False
+    try:
+        setattr(owner, method, span(name)(function))
+    except (AttributeError, TypeError):  # slots, a generator, or a C type: it stays part of what is around it
+        return False
+    return True
+
+
+def time_inside(env: object) -> None:
+    """Set what is inside an env apart from its wrappers, and observation encoding from the rest of a step."""
+    inner = getattr(env, "unwrapped", env)
+    for method in ENCODERS:
+        time_method(inner, method, OBSERVE)
+    if inner is not env:
+        for method in ("step", "reset"):
+            time_method(inner, method, f"{type(inner).__name__}.{method}")
+
+
+def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+    """What was given back as named arrays, the first axis one env; what is no number or array is left out."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from arrays(f"{name}.{key}", part)
+    elif isinstance(value, (tuple, list)) and not all(isinstance(part, (Number, np.generic)) for part in value):
+        for index, part in enumerate(value):
+            yield from arrays(f"{name}.{index}", part)
+    elif isinstance(value, (Number, np.generic, np.ndarray, tuple, list)):
+        rows = np.asarray(value)
+        if rows.dtype != object:
+            yield name, rows[None]

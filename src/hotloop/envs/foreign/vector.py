@@ -1,0 +1,134 @@
+"""Gymnasium's vector envs: many envs behind one call, in one process or in workers."""
+
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.spans import mark, span
+from hotloop.envs.foreign.actions import sampled
+from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, arrays, in_span, time_inside, time_method
+
+SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
+ALL_AT_WORK, SLOWEST = "until the first is done", "from the first to the last"
+"""The two parts of waiting: the second is what uneven workers cost."""
+
+
+class VectorSubject:
+    """A vector env; it resets its envs by itself, in the step after an end or in the same.
+
+    A call that only resets an env is no step of it: such reset steps are counted apart.
+    """
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        self.env, self.spec = env, spec
+        self.workers: Workers | None = None
+        self._step = in_span(STEP, env.step, timed=timed)
+        self._reset = in_span(RESET, env.reset, timed=timed)
+        if timed:
+            self._look_inside()
+        self._mode = getattr(env.metadata.get("autoreset_mode"), "value", "NextStep")
+        self._steps = self._resets = self._reset_steps = 0
+        self._finished = 0
+        """Envs whose episode ended in the last call."""
+        self._given: tuple[Any, ...] = ()
+        self.observation: Any = None
+
+    def reset(self) -> None:
+        self.observation, _ = self._reset(seed=self.spec.seed)
+        self._resets += self.spec.num_envs
+        self._finished = 0
+
+    def step(self, actions: Any) -> None:
+        self._given = given = self._step(actions)
+        self.observation = given[0]
+        if self._mode == "NextStep":
+            self._reset_steps += self._finished
+        self._finished = finished = int(np.count_nonzero(np.logical_or(given[2], given[3])))
+        self._resets += finished
+        self._steps += self.spec.num_envs
+        if finished and self._mode == "Disabled":
+            mask = np.logical_or(given[2], given[3])
+            self.observation, _ = self._reset(options={"reset_mask": mask})
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return sampled(self.env.action_space, random, calls)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        steps = self._steps - self._reset_steps
+        return {
+            "foreign_steps": steps,
+            "env_steps": steps,
+            "agent_steps": steps * self.spec.agents,
+            "resets": self._resets,
+            "reset_steps": self._reset_steps,
+        }
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        """As the env gives them: their first axis is the envs already."""
+        names = ("observations", "rewards", "terminals", "truncations", "infos")
+        parts = zip(names, self._given, strict=False)
+        return {name: rows[0] for part, value in parts for name, rows in arrays(part, value)}
+
+    def phase_totals(self) -> dict[str, int]:
+        return {}
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _look_inside(self) -> None:
+        """Set the envs apart from what runs them, or waiting for workers from the rest."""
+        inner = getattr(self.env, "unwrapped", self.env)
+        pipes = getattr(inner, "parent_pipes", None)
+        if pipes:
+            self.workers = Workers(inner, pipes)
+            inner.step = self.workers.step
+        for env in getattr(inner, "envs", ()):
+            time_inside(env)
+            for method in ("step", "reset"):
+                time_method(env, method, f"envs.{method}")
+
+
+class Workers:
+    """A step of an async vector env taken apart: send, wait until each worker is done, gather."""
+
+    def __init__(self, env: Any, pipes: Sequence[Connection]) -> None:
+        self._env = env
+        self._pipes = list(pipes)
+        self.busy_ns = [0] * len(self._pipes)
+        """From sending to each worker's answer."""
+        self.last = [0] * len(self._pipes)
+        """How often each worker was the last."""
+
+    def step(self, actions: Any) -> Any:
+        with span(SEND):
+            self._env.step_async(actions)
+        with span(WAIT):
+            self._wait()
+        with span(GATHER):
+            return self._env.step_wait()
+
+    def _wait(self) -> None:
+        begin = now_ns()
+        pending: dict[Any, int] = {pipe: worker for worker, pipe in enumerate(self._pipes)}
+        worker = 0
+        while pending:
+            ready = wait(list(pending))
+            taken_ns = now_ns() - begin
+            if len(pending) == len(self._pipes):
+                mark(ALL_AT_WORK)
+            for pipe in ready:
+                worker = pending.pop(pipe)
+                self.busy_ns[worker] += taken_ns
+        self.last[worker] += 1
+        mark(SLOWEST)
+
+    @property
+    def slowest(self) -> tuple[int, float]:
+        """The worker that was last most often, and in which share of the steps."""
+        worker = max(range(len(self.last)), key=self.last.__getitem__)
+        return worker, self.last[worker] / max(sum(self.last), 1)

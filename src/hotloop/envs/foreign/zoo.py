@@ -1,0 +1,158 @@
+"""PettingZoo's envs: all agents at once (parallel), or one after another (AEC)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.envs.foreign.actions import Sample, from_space
+from hotloop.envs.foreign.single import first_of, seeded
+from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, arrays, in_span, time_inside
+
+MASK = "action_mask"
+
+
+class ParallelSubject:
+    """A parallel env: one call steps all living agents; when none is left, the next episode begins."""
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        self.env, self.spec = env, spec
+        if timed:
+            time_inside(env)
+        self._step = in_span(STEP, env.step, timed=timed)
+        self._reset = in_span(RESET, env.reset, timed=timed)
+        self._samples: dict[str, Sample] = {
+            agent: from_space(env.action_space(agent)) for agent in env.possible_agents
+        }
+        self._steps = self._agent_steps = self._resets = 0
+        self._given: tuple[Any, ...] = ()
+        self.observation: Any = None
+
+    def reset(self) -> None:
+        self.observation = first_of(seeded(self._reset, self.spec.seed))
+        self._resets += 1
+
+    def step(self, actions: Mapping[str, Any]) -> None:
+        living = self.env.agents
+        self._agent_steps += len(living)
+        if len(living) != len(actions):
+            actions = {agent: actions[agent] for agent in living}
+        self._given = given = self._step(actions)
+        self._steps += 1
+        self.observation = given[0]
+        if not self.env.agents:
+            self.observation = first_of(self._reset())
+            self._resets += 1
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """An action for every agent there can be; a step takes those of the living."""
+        drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
+        return [{agent: actions[call] for agent, actions in drawn.items()} for call in range(calls)]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return {
+            "foreign_steps": self._steps,
+            "env_steps": self._steps,
+            "agent_steps": self._agent_steps,
+            "resets": self._resets,
+        }
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        names = ("observations", "rewards", "terminals", "truncations", "infos")
+        parts = [*zip(names, self._given, strict=False), ("next_observations", self.observation)]
+        return dict(part for name, value in parts for part in arrays(name, value))
+
+    def phase_totals(self) -> dict[str, int]:
+        return {}
+
+    def close(self) -> None:
+        self.env.close()
+
+
+class TurnSubject:
+    """An AEC env: one call is the turn of one agent, and counts as one env-step and one agent-step.
+
+    Which actions are legal is known only when a turn comes, so what is drawn beforehand is a number from
+    0 to 1 that picks one of them; an env without a mask gets an action drawn from its space.
+    """
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        self.env, self.spec = env, spec
+        if timed:
+            time_inside(env)
+        self._step = in_span(STEP, env.step, timed=timed)
+        self._last = in_span("env.last", env.last, timed=timed)
+        self._reset = in_span(RESET, env.reset, timed=timed)
+        self._samples: dict[str, Sample] = {
+            agent: from_space(env.action_space(agent)) for agent in env.possible_agents
+        }
+        self._turns = self._resets = 0
+        self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
+        self.observation: Any = None
+
+    def reset(self) -> None:
+        self._begin(seed=self.spec.seed)
+
+    def step(self, actions: Any) -> None:
+        """Take a turn: `actions` is a number that picks a legal action, or a policy's action by agent."""
+        env = self.env
+        _, _, ended, cut, info = self._given
+        self._step(None if ended or cut else self._pick(actions, info))
+        self._turns += 1
+        if env.agents:
+            self._look()
+        else:
+            self._begin()
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
+        chances = random.random(calls).tolist()
+        return [
+            (chances[call], {agent: actions[call] for agent, actions in drawn.items()})
+            for call in range(calls)
+        ]
+
+    def _pick(self, drawn: Any, info: Mapping[str, Any]) -> Any:
+        if not isinstance(drawn, tuple):
+            return drawn
+        chance, by_agent = drawn
+        mask = info.get(MASK)
+        if mask is None and isinstance(self.observation, Mapping):
+            mask = self.observation.get(MASK)
+        if mask is None:
+            return by_agent[self.env.agent_selection]
+        legal = np.flatnonzero(mask)
+        return int(legal[int(chance * len(legal))])
+
+    def _begin(self, seed: int | None = None) -> None:
+        if seed is None:
+            self._reset()
+        else:
+            seeded(self._reset, seed)
+        self._resets += 1
+        self._look()
+
+    def _look(self) -> None:
+        self._given = self._last()
+        self.observation = self._given[0]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return {
+            "foreign_steps": self._turns,
+            "env_steps": self._turns,
+            "agent_steps": self._turns,
+            "resets": self._resets,
+        }
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        names = ("observations", "rewards", "terminals", "truncations", "infos")
+        return dict(part for name, value in zip(names, self._given, strict=True) for part in arrays(name, value))
+
+    def phase_totals(self) -> dict[str, int]:
+        return {}
+
+    def close(self) -> None:
+        self.env.close()
