@@ -36,7 +36,7 @@ class Code(StrEnum):
     )
     MISMATCH = (
         "mismatch",
-        "{mismatches} of {comparisons} observations differ between the two encoders",
+        "{mismatches} of {comparisons} compared outputs differ",
         "trust no number of this run; find the first difference",
     )
     UNSTABLE = (
@@ -121,7 +121,7 @@ class Code(StrEnum):
     )
     PARTIAL = (
         "partial",
-        "the run was interrupted after {done} of {planned} rounds",
+        "the run was interrupted after {done} rounds",
         "run it to the end before comparing",
     )
 

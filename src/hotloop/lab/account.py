@@ -39,7 +39,9 @@ def describe_work(counters: Mapping[str, int]) -> Work:
         agent_steps=counters.get("agent_steps", 0),
         resets=counters.get("resets", 0),
         decisions=sum(n for name, n in counters.items() if name.startswith(DECISIONS)),
+        updates=counters.get("updates", 0),
         tokens=counters.get("tokens", 0),
+        rows=counters.get("rows", 0),
         coverage={
             name.removeprefix(COVERAGE): n for name, n in counters.items() if name.startswith(COVERAGE)
         },

@@ -33,7 +33,7 @@ def bench(
         closing(play_of(policy, subject)) as script,
         no_collection(),
     ):
-        recorder = Recorder("bench", subject)
+        recorder = Recorder("bench", subject.spec)
         subject.reset()
         found = Findings(rounds=rounds, work=Tally(lambda: subject.counters))
         try:
@@ -57,9 +57,9 @@ def measure(subject: Subject, script: Play, found: Findings, progress: Progress)
 
 def record(subject: Subject, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
     return recorder.record(
-        method=in_rounds(subject, found.rounds, policy),
+        method=in_rounds(subject.spec, found.rounds, policy),
         counters=found.work.gained,
-        values=throughput(subject, found.rounds.iterations, found.wall_ns),
+        values=throughput(subject.spec, found.rounds.iterations, found.wall_ns),
         notices=shortened(asked, found.rounds),
         partial=found.partial,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hotloop.core.errors import ExitCode
+from hotloop.core.errors import ExitCode, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Record
 from hotloop.lab.phases import STEP
@@ -16,6 +16,9 @@ HEADLINE = "env_steps_per_s"
 
 BUSY_LOAD = 0.5
 """Load for each core before the run from which the machine is called busy."""
+
+VERDICTS = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail", ExitCode.REGRESSION: "fail"}
+OUTCOMES = {"slower": ExitCode.REGRESSION, "cannot tell": ExitCode.CANNOT_TELL}
 
 STEAL_SHARE = 0.01
 GOVERNORS = (None, "performance")
@@ -30,7 +33,7 @@ def judge(record: Record) -> Record:
     """Add what a reader must know, the verdict and the exit code."""
     notices = (*record.notices, *rounds_notices(record), *phase_notices(record), *machine_notices(record))
     code = exit_code(record)
-    verdict = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail"}.get(code, "cannot tell")
+    verdict = VERDICTS.get(code, "cannot tell")
     return replace(record, notices=notices, verdict=verdict, exit_code=int(code))
 
 
@@ -40,7 +43,9 @@ def exit_code(record: Record) -> ExitCode:
         return ExitCode.MISMATCH
     if record.partial:
         return ExitCode.INTERRUPTED
-    return ExitCode.UNSTABLE if label(record.metrics[HEADLINE].cv) == "unstable" else ExitCode.FINE
+    compared = [OUTCOMES.get(comparison.outcome, ExitCode.FINE) for comparison in record.comparisons]
+    unstable = HEADLINE in record.metrics and label(record.metrics[HEADLINE].cv) == "unstable"
+    return worst([*compared, *([ExitCode.UNSTABLE] if unstable else [])])
 
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
@@ -52,8 +57,9 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.PATH_MIXED, share=record.path.ran.get("native", 0.0), requested="native")
     values = record.values.get(HEADLINE, ())
     if record.partial:
-        yield notice(Code.PARTIAL, done=len(values), planned=record.method.rounds)
-    elif len(values) < FEWEST:
+        rounds = record.method.rounds
+        yield notice(Code.PARTIAL, done=rounds if record.comparisons else f"{len(values)} of {rounds}")
+    elif len(values) < FEWEST and not record.comparisons:
         yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
     if not values:
         return

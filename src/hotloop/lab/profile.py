@@ -98,7 +98,7 @@ def profile(
         no_collection(),
     ):
         sides = Sides(clean=clean, instrumented=instrumented)
-        recorder = Recorder("profile", clean)
+        recorder = Recorder("profile", clean.spec)
         sides.reset()
         found = Findings(rounds=asked, work=Tally(sides.work), times=Tally(instrumented.phase_totals))
         try:
@@ -146,10 +146,10 @@ def sample(batch: Batch, script: Play) -> list[Times]:
 
 def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
     return recorder.record(
-        method=in_rounds(sides.clean, found.rounds, policy, order="ABBA"),
+        method=in_rounds(sides.clean.spec, found.rounds, policy, order="ABBA"),
         counters=found.work.gained,
         values={
-            **throughput(sides.clean, found.rounds.iterations, found.clean_ns),
+            **throughput(sides.clean.spec, found.rounds.iterations, found.clean_ns),
             "clean_wall_ns": found.clean_ns,
             "instrumented_wall_ns": found.instrumented_ns,
         },

@@ -9,7 +9,7 @@ from hotloop.core.code import code
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Method, Record, run_id
-from hotloop.envs.subject import Subject
+from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.account import describe_path, describe_validation, describe_work
 from hotloop.lab.rounds import Rounds
 from hotloop.stats.metrics import with_metrics
@@ -18,12 +18,12 @@ from hotloop.stats.metrics import with_metrics
 class Recorder:
     """Takes down machine, code and target before a run, so that the run itself does not change them."""
 
-    def __init__(self, kind: str, subject: Subject) -> None:
-        self._subject = subject
+    def __init__(self, kind: str, spec: SubjectSpec) -> None:
+        self._spec = spec
         self._kind = kind
         self._now = utc_now()
         self._machine = machine()
-        build = subject.spec.build
+        build = spec.build
         self._code = code(asdict(build) if build else None)
 
     def record(
@@ -36,7 +36,7 @@ class Recorder:
         **more: Any,
     ) -> Record:
         """Make the record of a finished run; `more` are fields of the record itself."""
-        spec = self._subject.spec
+        spec = self._spec
         return with_metrics(
             Record(
                 run_id=run_id(self._now, self._code["commit"], self._code["dirty"], spec.name),
@@ -48,46 +48,45 @@ class Recorder:
                 method=method,
                 work=describe_work(counters),
                 path=describe_path(spec.requested, counters),
-                validation=describe_validation(counters),
                 values={name: tuple(raw) for name, raw in values.items()},
-                notices=(*spec.notices, *decided_elsewhere(self._subject), *notices),
-                **more,
+                notices=(*spec.notices, *decided_elsewhere(spec), *notices),
+                **{"validation": describe_validation(counters)} | more,
             )
         )
 
 
-def describe_method(subject: Subject, *, rounds: int, iterations: int, policy: str, **more: Any) -> Method:
-    """Say how a subject was measured; `more` are fields of the method itself."""
-    build = subject.spec.build
+def describe_method(spec: SubjectSpec, *, rounds: int, iterations: int, policy: str, **more: Any) -> Method:
+    """Say how something was measured; `more` are fields of the method itself."""
+    build = spec.build
     usual: dict[str, Any] = {
         "warmup": 0,
         "order": "single",
-        "threads": subject.spec.threads,
+        "threads": spec.threads,
         "clock": "perf_counter_ns" + (f"; phases {build.clock}" if build else ""),
     }
     return Method(rounds=rounds, iterations=iterations, policy=policy, **usual | more)
 
 
-def in_rounds(subject: Subject, ran: Rounds, policy: str, *, order: str = "single") -> Method:
+def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, *, order: str = "single") -> Method:
     """The method of what was measured in rounds after a warm-up."""
     return describe_method(
-        subject, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, order=order
+        spec, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, order=order
     )
 
 
-def decided_elsewhere(subject: Subject) -> list[Notice]:
+def decided_elsewhere(spec: SubjectSpec) -> list[Notice]:
     """Name the settings that an environment variable decided, since no command line shows them."""
     return [
         notice(Code.ENVIRONMENT, setting=setting, source=source)
-        for setting, source in subject.spec.decided_by.items()
+        for setting, source in spec.decided_by.items()
         if source.startswith("environment")
     ]
 
 
-def throughput(subject: Subject, env_steps: int, wall_ns: Sequence[int]) -> dict[str, list[float]]:
+def throughput(spec: SubjectSpec, env_steps: int, wall_ns: Sequence[int]) -> dict[str, list[float]]:
     """The speed of each round, from its wall time."""
     env_steps_per_s = [env_steps * 1e9 / ns for ns in wall_ns]
     return {
         "env_steps_per_s": env_steps_per_s,
-        "agent_steps_per_s": [speed * subject.spec.agents for speed in env_steps_per_s],
+        "agent_steps_per_s": [speed * spec.agents for speed in env_steps_per_s],
     }

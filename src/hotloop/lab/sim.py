@@ -139,7 +139,7 @@ def is_endless(batch: Batch) -> bool:
 def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) -> Record:
     """Play the episodes of a game; Ctrl-C leaves a record of those that ended."""
     with closing(game.batch) as batch:
-        recorder = Recorder("sim", batch)
+        recorder = Recorder("sim", batch.spec)
         batch.reset()
         envs, episodes = batch.spec.num_envs, game.asked.episodes
         found = Findings(
@@ -162,7 +162,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
 def record(game: Game, recorder: Recorder, found: Findings) -> Record:
     batch, episodes = game.batch, found.episodes
     env_steps = found.work.gained["env_steps"]
-    speeds = throughput(batch, env_steps, [found.wall_ns]) if env_steps else {}
+    speeds = throughput(batch.spec, env_steps, [found.wall_ns]) if env_steps else {}
     made = recorder.record(
         method=method(game, found),
         counters=found.work.gained,
@@ -182,7 +182,7 @@ def method(game: Game, found: Findings) -> Method:
     """A round is an episode; its steps are the mean."""
     played = len(found.episodes)
     iterations = found.work.gained["env_steps"] // max(played, 1)
-    return describe_method(game.batch, rounds=played, iterations=iterations, policy=game.asked.player)
+    return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=game.asked.player)
 
 
 def notices(game: Game, found: Findings, made: Record) -> list[Notice]:
@@ -190,7 +190,7 @@ def notices(game: Game, found: Findings, made: Record) -> list[Notice]:
     said = []
     cut = sum(episode.cut for episode in found.episodes)
     if found.partial:
-        said.append(notice(Code.PARTIAL, done=len(found.episodes), planned=game.asked.episodes))
+        said.append(notice(Code.PARTIAL, done=f"{len(found.episodes)} of {game.asked.episodes}"))
     if cut:
         said.append(notice(Code.CUT_OFF, cut=cut, episodes=len(found.episodes), steps=game.limit))
     wanted = game.batch.spec.world.mechanics.get(game.batch.spec.preset, ())

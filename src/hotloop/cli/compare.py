@@ -1,0 +1,128 @@
+"""hotloop compare: which of two is faster, and do both do the same."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hotloop.cli.arguments import Json, Output, Policy, given_by
+from hotloop.cli.output import emit, remark, show
+from hotloop.cli.place import FOLDER, make_room, record_path, save
+from hotloop.cli.progress import bar
+from hotloop.core.errors import InputError
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+    from hotloop.lab.compare import Asked
+    from hotloop.lab.contenders import TargetContender
+    from hotloop.lab.turns import Plan
+
+EXAMPLES = (
+    'hotloop compare "grid/toy encoder=original" grid/toy',
+    'hotloop compare "grid/arena threads=1" "grid/arena threads=2" --thorough',
+    "hotloop compare grid/toy env.py:faster_toy --profile",
+    "hotloop compare before.json after.json",
+)
+
+SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
+
+
+def compare(  # noqa: PLR0913 - one argument a flag
+    a: Annotated[str, typer.Argument(metavar="A", help=SIDE, show_default=False)],
+    b: Annotated[str, typer.Argument(metavar="B", help=SIDE, show_default=False)],
+    *,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")
+    ] = False,
+    band: Annotated[
+        float | None, typer.Option(metavar="%", help="Changes up to this are the same.  [default: 2]")
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds that one run may take.  [default: 6]")
+    ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
+    ] = False,
+    control: Annotated[
+        str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
+    ] = None,
+    unlike: Annotated[
+        bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
+    ] = False,
+    policy: Policy = "random",
+    output: Output = FOLDER,
+    json: Json = False,
+) -> int:
+    """Which of two is faster, and do both do the same: B against A, the baseline.
+
+    First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
+    second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
+    exact 95% interval, beside that of A against itself. Slower is said only after a second run agrees.
+    Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
+    """
+    make_room(output)
+    asked = settings(
+        plan(thorough=thorough, band=band, budget=budget),
+        policy=policy,
+        unlike=unlike,
+        profile=profile or control is not None,
+        control=control,
+    )
+    record = live(contender(a), contender(b), asked)
+    return tell(record, output, as_json=json)
+
+
+def contender(words: str) -> "TargetContender":
+    """One side from its quoted argument."""
+    from hotloop.lab.contenders import TargetContender
+
+    target, *pairs = shlex.split(words) or [""]
+    if not target:
+        raise InputError("a side is empty: name a target, such as grid/toy, or a record")
+    return TargetContender(target, given_by(pairs))
+
+
+def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
+    """The usual plan or the thorough one, with what was asked for."""
+    from dataclasses import replace
+
+    from hotloop.lab.turns import THOROUGH, USUAL
+
+    chosen = THOROUGH if thorough else USUAL
+    if band is not None:
+        if not 0 < band < 100:
+            raise InputError(f"--band {band:g} does not fit: expected per cent, above 0 and below 100")
+        chosen = replace(chosen, band=band / 100)
+    if budget is not None:
+        if budget <= 0:
+            raise InputError(f"--budget {budget:g} does not fit: expected seconds, above 0")
+        chosen = replace(chosen, budget_ns=round(budget * 1e9))
+    return chosen
+
+
+def settings(plan: "Plan", **more: object) -> "Asked":
+    from hotloop.lab.compare import Asked
+
+    return Asked(plan=plan, **more)  # type: ignore[arg-type]
+
+
+def live(a: "TargetContender", b: "TargetContender", asked: "Asked") -> "Record":
+    from hotloop.lab import compare as lab
+
+    with bar(f"{a.name} | {b.name}") as progress:
+        return lab.compare(a, b, asked, progress)
+
+
+def tell(record: "Record", output: Path, *, as_json: bool) -> int:
+    """Keep the record, print or draw it; returns its exit code."""
+    from hotloop.report.compare import draw_compare
+    from hotloop.report.terminal import draw_notices
+
+    remark(f"saved {save(record_path(output, record), record.to_json())}")
+    if as_json:
+        emit(record.to_json())
+    else:
+        show(draw_compare(record))
+    remark(draw_notices([record]))
+    return record.exit_code

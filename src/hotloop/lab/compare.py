@@ -1,0 +1,161 @@
+"""Compare: which of two sides is faster, and whether both do the same.
+
+First both step through one tape and must answer alike. Then A, B and a second instance of A take turns;
+before anything is called slower, a second run on fresh instances has to agree.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+
+from hotloop.core.record import Comparison, Method, PhaseRatio, Record, Validation
+from hotloop.core.record import Side as Described
+from hotloop.lab.account import describe_path, describe_work
+from hotloop.lab.contenders import Contender, likeness
+from hotloop.lab.equality import Agreement
+from hotloop.lab.judge import judge
+from hotloop.lab.parts import compare_phases
+from hotloop.lab.play import RANDOM, no_collection
+from hotloop.lab.progress import Progress, silent
+from hotloop.lab.recording import Recorder, describe_method
+from hotloop.lab.turns import AGAIN, A, B, Found, Plan, take_turns, warm_up
+from hotloop.lab.verdict import Evidence, conclude
+from hotloop.stats.sign import FEWEST
+from hotloop.stats.verdict import outcome
+
+ORDER = "A, B and A again in every order, shuffled in blocks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a comparison is to do."""
+
+    plan: Plan = field(default_factory=Plan)
+    policy: str = RANDOM
+    unlike: bool = False
+    """Whether the sides may do different things; then nothing is replayed, and the headline says so."""
+    profile: bool = False
+    """Whether to look at the phases too."""
+    control: str | None = None
+    """A phase that the change cannot touch."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What is known so far of two contenders."""
+
+    unlike: tuple[str, ...]
+    agreement: Agreement | None = None
+    runs: list[Found] = field(default_factory=list)
+    """The first, and the second where there had to be one."""
+    phases: tuple[PhaseRatio, ...] = ()
+    partial: bool = True
+
+
+def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
+    """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
+    recorder = Recorder("compare", b.spec)
+    found = Findings(unlike=likeness(a, b, unlike=asked.unlike))
+    try:
+        with no_collection():
+            measure(a, b, asked, found, progress)
+        found.partial = False
+    except KeyboardInterrupt:
+        found.partial = True
+    return judge(record(a, b, asked, found, recorder))
+
+
+def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress: Progress) -> None:
+    """Equality first, then the clock; a second run before anything is called slower."""
+    if not asked.unlike:
+        found.agreement = a.agreement(b)
+        if found.agreement.difference:
+            return
+    run({A: a, B: b, AGAIN: a}, asked, found, progress)
+    if outcome(found.runs[0].ratio(), asked.plan.band) == "slower":
+        run({B: b, AGAIN: a, A: a}, asked, found, progress)
+    if asked.profile:
+        found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan)
+
+
+def run(contenders: Mapping[str, Contender], asked: Asked, found: Findings, progress: Progress) -> None:
+    """Open the sides, in this order, warm them up and let them take turns."""
+    with ExitStack() as stack:
+        sides = {
+            name: stack.enter_context(closing(contender.side(asked.policy)))
+            for name, contender in contenders.items()
+        }
+        found.runs.append(Found(sides, warm_up(sides)))
+        take_turns(sides, asked.plan, found.runs[-1], progress)
+
+
+def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: Recorder) -> Record:
+    first = found.runs[0] if found.runs else None
+    gained = {name: first.work[name].gained if first else {} for name in (A, B)}
+    comparison = weigh(a, b, asked, found, gained)
+    return recorder.record(
+        method=method(b, asked, first),
+        counters=gained[B],
+        values=values(found),
+        partial=found.partial,
+        comparisons=(comparison,),
+        validation=validation(found.agreement),
+    )
+
+
+def weigh(
+    a: Contender, b: Contender, asked: Asked, found: Findings, gained: Mapping[str, Mapping[str, int]]
+) -> Comparison:
+    """Put together what is known and what follows from it."""
+    ratios = [each.ratio() for each in found.runs if each.count >= FEWEST]
+    noise = found.runs[0].ratio(A, AGAIN) if ratios else None
+    side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
+    difference = found.agreement.difference if found.agreement else None
+    evidence = Evidence(
+        band=asked.plan.band,
+        ratio=ratios[0] if ratios else None,
+        second=ratios[1] if len(ratios) > 1 else None,
+        noise=noise,
+        phases=found.phases,
+        difference=str(difference) if difference else None,
+        work=None if asked.unlike else (side_a.work, side_b.work),
+    )
+    return conclude(evidence, side_a, side_b, found.unlike)
+
+
+def describe(contender: Contender, counters: Mapping[str, int]) -> Described:
+    spec = contender.spec
+    return Described(
+        name=contender.name,
+        run_id=None,
+        target=spec.described,
+        code=contender.code,
+        work=describe_work(counters),
+        path=describe_path(spec.requested, counters),
+    )
+
+
+def values(found: Findings) -> dict[str, list[float]]:
+    """What every turn took; a second run's come after, under names of their own."""
+    named = {}
+    for which, each in zip(("", "second."), found.runs, strict=False):
+        for side, taken in each.ns.items():
+            named[f"{which}{side}.ns_per_env_step"] = taken
+    return named
+
+
+def method(b: Contender, asked: Asked, first: Found | None) -> Method:
+    return describe_method(
+        b.spec,
+        rounds=first.count if first else 0,
+        iterations=first.env_steps if first else 0,
+        policy=asked.policy,
+        warmup=first.warmup if first else 0,
+        order=ORDER,
+    )
+
+
+def validation(agreement: Agreement | None) -> Validation | None:
+    if agreement is None:
+        return None
+    return Validation(comparisons=agreement.comparisons, mismatches=int(agreement.difference is not None))

@@ -1,0 +1,90 @@
+"""Contenders: what can be compared, and whether it may be."""
+
+from contextlib import closing
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any, Protocol
+
+from hotloop.core.code import code
+from hotloop.core.errors import InputError
+from hotloop.core.record import Target
+from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.lab.equality import Agreement, replay_both
+from hotloop.lab.opening import Given, check_player, open_subject
+from hotloop.lab.sides import Side, SubjectSide
+
+
+class Contender(Protocol):
+    """Something that sides can be made of, as many as a comparison needs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def spec(self) -> SubjectSpec: ...
+
+    @property
+    def code(self) -> dict[str, Any]: ...
+
+    def side(self, policy: str, *, profile: bool = False) -> Side:
+        """A new one, reset and ready."""
+
+    def agreement(self, other: "Contender") -> Agreement:
+        """Both step through one tape."""
+
+
+class TargetContender:
+    """A target and its keys, as they were typed, opened in this process."""
+
+    def __init__(self, target: str, given: Given) -> None:
+        self.target = target
+        self.given = given
+        self.name = " ".join([target, *(f"{key}={value}" for key, value in given.items())])
+
+    @cached_property
+    def spec(self) -> SubjectSpec:
+        with closing(self.open()) as subject:
+            return subject.spec
+
+    @cached_property
+    def code(self) -> dict[str, Any]:
+        return code(asdict(self.spec.build) if self.spec.build else None)
+
+    def open(self, *, profile: bool = False) -> Subject:
+        return open_subject(self.target, self.given, profile=profile)
+
+    def side(self, policy: str, *, profile: bool = False) -> Side:
+        subject = self.open(profile=profile)
+        check_player(subject, policy)
+        return SubjectSide(self.name, subject, policy)
+
+    def agreement(self, other: Contender) -> Agreement:
+        assert isinstance(other, TargetContender)
+        return replay_both(self.open(), other.open())
+
+
+def likeness(a: Contender, b: Contender, *, unlike: bool) -> tuple[str, ...]:
+    """What differs beyond the variant; refused unless that was allowed.
+
+    What somebody else's callable made is like anything that answers alike: the replay will tell.
+    """
+    one, other = a.spec.described, b.spec.described
+    differs = workload_differences(one, other) if one.world and other.world else ()
+    if unlike:
+        return differs or (f"{a.name} against {b.name}",)
+    if differs:
+        raise InputError(
+            f"the sides have different workloads ({'; '.join(differs)}): make them equal, or use --unlike"
+        )
+    return ()
+
+
+def workload_differences(a: Target, b: Target) -> tuple[str, ...]:
+    """Each parameter that changes results and is not the same on both sides."""
+    if a.workload_hash == b.workload_hash:
+        return ()
+    if a.name != b.name:
+        return (f"{a.name} against {b.name}",)
+    names = sorted(a.params.keys() | b.params.keys())
+    pairs = ((name, a.params.get(name), b.params.get(name)) for name in names)
+    return tuple(f"{name} {one} against {other}" for name, one, other in pairs if one != other)

@@ -1,0 +1,118 @@
+"""Taking turns: A, B and A again are measured close together, round by round, until it is settled."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from hotloop.core.clock import now_ns
+from hotloop.core.record import Ratio
+from hotloop.lab.account import Tally
+from hotloop.lab.progress import Progress
+from hotloop.lab.sides import Side, Turn
+from hotloop.stats.paired import ratio
+from hotloop.stats.sign import FEWEST
+from hotloop.stats.verdict import half_width
+
+A, B, AGAIN = "a", "b", "again"
+"""The baseline, what is compared with it, and a second instance of the baseline: the noise of the machine."""
+
+TURN_NS = 6_000_000
+"""What a turn takes about, the mean over the sides: the closer in time, the more alike what disturbs them."""
+WARMUP_NS = 300_000_000
+"""For each side."""
+ORDER_SEED = 20_240_229
+BLOCK = 6
+"""Rounds in which every order of three sides comes once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """When a comparison is over."""
+
+    band: float = 0.02
+    """Changes smaller than this are called the same."""
+    budget_ns: int = 6_000_000_000
+    """What one run may take after the warm-up; a verdict of slower takes a second one."""
+    fewest: int = 30
+    """Rounds before an interval is looked at."""
+
+    @property
+    def settled(self) -> float:
+        """The half-width of an interval at which it is narrow enough."""
+        return self.band / 2
+
+
+USUAL = Plan()
+THOROUGH = Plan(band=0.01, budget_ns=60_000_000_000, fewest=60)
+
+
+class Found:
+    """What the turns took and did, by side; complete up to the last whole round."""
+
+    def __init__(self, sides: Mapping[str, Side], env_steps: int) -> None:
+        self.env_steps = env_steps
+        """In a turn."""
+        self.ns: dict[str, list[float]] = {name: [] for name in sides}
+        """For an env-step, one value a round."""
+        self.warmup = min(side.counters()["env_steps"] for side in sides.values())
+        """Env-steps of each side before the first round, at least."""
+        self.work = {name: Tally(side.counters) for name, side in sides.items()}
+
+    def note(self, round_: Mapping[str, Turn]) -> None:
+        """Take down a whole round."""
+        for name, turn in round_.items():
+            self.ns[name].append(turn.ns_per_env_step)
+            self.work[name].note()
+
+    @property
+    def count(self) -> int:
+        return len(self.ns[A])
+
+    def ratio(self, one: str = A, other: str = B) -> Ratio:
+        return ratio(self.ns[one], self.ns[other])
+
+
+def orders(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """All orders of the sides, shuffled in blocks, so that none is more often first than another."""
+    shuffled = random.Random(ORDER_SEED)
+    while True:
+        block = list(permutations(names))
+        shuffled.shuffle(block)
+        yield from block
+
+
+def warm_up(sides: Mapping[str, Side], budget_ns: int = WARMUP_NS) -> int:
+    """Run every side until it is warm; returns the env-steps of a turn that all of them fit into."""
+    quickest = []
+    for side in sides.values():
+        begin, turns = now_ns(), [side.turn(1)]
+        while now_ns() - begin < budget_ns:
+            turns.append(side.turn(env_steps_of(turns)))
+        quickest.append(min(turn.ns_per_env_step for turn in turns))
+    return max(1, int(TURN_NS * len(quickest) / sum(quickest)))
+
+
+def env_steps_of(turns: Sequence[Turn]) -> int:
+    """How many env-steps a turn has room for, going by those there were."""
+    return max(1, int(TURN_NS / min(turn.ns_per_env_step for turn in turns)))
+
+
+def take_turns(sides: Mapping[str, Side], plan: Plan, found: Found, progress: Progress) -> None:
+    """Measure round after round until the interval is narrow enough or the time is over."""
+    begin = now_ns()
+    for order in orders(tuple(sides)):
+        found.note({name: sides[name].turn(found.env_steps) for name in order})
+        spent = now_ns() - begin
+        progress(min(spent, plan.budget_ns), plan.budget_ns)
+        if is_over(found, plan, spent):
+            return
+
+
+def is_over(found: Found, plan: Plan, spent_ns: int) -> bool:
+    """Only between blocks, where all orders came as often, and not before there is an interval."""
+    if found.count < FEWEST or found.count % BLOCK:
+        return False
+    return spent_ns > plan.budget_ns or (
+        found.count >= plan.fewest and half_width(found.ratio()) <= plan.settled
+    )

@@ -1,0 +1,103 @@
+"""A comparison drawn for a terminal: the verdict first, then what it rests on."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from hotloop.core.record import Comparison, PhaseRatio, Ratio, Record
+from hotloop.report.facts import code_line, machine_line
+from hotloop.report.terminal import fact_table, plain_table
+from hotloop.report.units import count, percent, ratio_interval, speed
+
+STYLES = {"faster": "bold green", "same": "bold green", "slower": "bold red", "cannot tell": "bold yellow"}
+
+
+def draw_compare(record: Record) -> RenderableType:
+    (comparison,) = record.comparisons
+    return Group(headline(comparison), sides(record, comparison), evidence(record, comparison))
+
+
+def headline(comparison: Comparison) -> Text:
+    """The verdict in one line; what is unlike, or was not found out, stands in it."""
+    words = Text.assemble(
+        "B is " if comparison.outcome != "cannot tell" else "",
+        (comparison.outcome, STYLES[comparison.outcome]),
+    )
+    if comparison.ratio:
+        words.append(f": {times(comparison.ratio)} times as fast as A")
+    if comparison.unlike:
+        words.append(f"; the work differs ({'; '.join(comparison.unlike)})", "bold yellow")
+    return words
+
+
+def times(ratio: Ratio) -> str:
+    return ratio_interval(ratio.estimate, (ratio.low, ratio.high))
+
+
+def sides(record: Record, comparison: Comparison) -> RenderableType:
+    """Each side's speed, and what it did."""
+    table = plain_table("side", "target", "impl")
+    for heading in ("env-steps/s", "ns/env-step"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
+        metric = record.metrics.get(f"{letter.lower()}.ns_per_env_step")
+        cells = (speed(1e9 / metric.median), f"{metric.median:,.1f}") if metric else ("not timed",)
+        table.add_row(letter, side.name, side.target.impl, *cells)
+    return table
+
+
+def evidence(record: Record, comparison: Comparison) -> RenderableType:
+    """Why, how much noise there was, and what could have been seen."""
+    table = fact_table()
+    table.add_row("because", comparison.why)
+    table.add_row("equal", equal_line(record, comparison))
+    if comparison.noise:
+        table.add_row("noise", f"A against itself {times(comparison.noise)}")
+    if comparison.second:
+        table.add_row("second run", times(comparison.second))
+    if comparison.visible is not None:
+        table.add_row("could see", f"a change of {percent(comparison.visible)} or more")
+    if comparison.more_pairs:
+        table.add_row("to settle", f"about {count(comparison.more_pairs, 'more round')}, or a wider --band")
+    table.add_row("method", method_line(record))
+    table.add_row("machine", machine_line(record.machine))
+    table.add_row("commit", code_line(record.code))
+    return Group(table, *([phases(comparison)] if comparison.phases else []))
+
+
+def equal_line(record: Record, comparison: Comparison) -> str:
+    checked = record.validation
+    if checked is None:
+        return "not compared: the sides were said to be unlike"
+    if comparison.difference:
+        return f"no: {comparison.difference}"
+    return f"yes: {checked.comparisons:,} outputs of agents, to the byte, and the states behind them"
+
+
+def method_line(record: Record) -> str:
+    method = record.method
+    return (
+        f"{method.rounds} rounds of {method.iterations:,} env-steps a side "
+        f"after {method.warmup:,} of warm-up, {method.policy} play; {method.order}"
+    )
+
+
+def phases(comparison: Comparison) -> RenderableType:
+    """Phase by phase, with what each change is worth for the whole."""
+    table = plain_table("phase")
+    for heading in ("of A's time", "times as fast", "worth end to end", ""):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for phase in comparison.phases:
+        table.add_row(*phase_cells(phase))
+    seen = f"; seen {comparison.ratio.estimate:.3f}" if comparison.ratio else ""
+    return Group(table, Text(f"all phases together: {together(comparison):.3f} predicted{seen}", "dim"))
+
+
+def phase_cells(phase: PhaseRatio) -> tuple[str, ...]:
+    note = "control" if phase.control else ""
+    return phase.phase, percent(phase.share), times(phase.ratio), f"{phase.worth:.3f}", note
+
+
+def together(comparison: Comparison) -> float:
+    """What all phases predict for the whole: A's time over what would be left of it."""
+    left = sum(phase.share / phase.ratio.estimate for phase in comparison.phases)
+    return 1 / (left + 1 - sum(phase.share for phase in comparison.phases))

@@ -1,0 +1,78 @@
+import pytest
+
+from hotloop.core.errors import InputError
+from hotloop.envs.callables import call, literal
+from hotloop.envs.targets import open_target
+
+USER = """
+import hotloop
+
+NUMBER = 3
+
+def toy(agents=20, num_envs=2):
+    return hotloop.make("grid/toy", num_envs=num_envs, agents=agents)
+
+def needs(size):
+    return size
+
+def raises():
+    inner()
+
+def inner():
+    raise KeyError("no such thing")
+
+def text():
+    return "hello"
+"""
+
+
+@pytest.fixture
+def user(tmp_path):
+    path = tmp_path / "theirs.py"
+    path.write_text(USER)
+    return path
+
+
+def test_a_callable_of_a_file_makes_a_batch_that_keeps_its_own_name(user):
+    batch = open_target(f"{user}:toy", {"agents": "5"})
+    assert (batch.spec.name, batch.spec.agents) == (f"{user}:toy", 5)
+    assert batch.spec.described.world is None
+
+
+def test_a_callable_of_a_module_is_found_from_the_current_folder(user, monkeypatch):
+    monkeypatch.chdir(user.parent)
+    assert open_target("theirs:toy", {}).spec.name == "theirs:toy"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("raises", {}, r"raised: KeyError: .no such thing. \(.*in raises > theirs.py:\d+ in inner\)"),
+        ("needs", {}, r"missing a required argument: 'size'; give its arguments as key=value"),
+        ("toy", {"agnts": "3"}, "unexpected keyword argument 'agnts'"),
+        ("toi", {}, r"unknown callable 'toi': did you mean toy\?"),
+        ("NUMBER", {}, "is a int: expected something that can be called"),
+        ("text", {}, "returned a str: expected a batch"),
+    ],
+)
+def test_what_is_wrong_with_somebodys_callable_is_said_in_one_line(user, name, given, message):
+    with pytest.raises(InputError, match=message):
+        open_target(f"{user}:{name}", given)
+
+
+def test_a_file_that_is_not_there_or_does_not_run_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"there is no file nowhere.py"):
+        call("nowhere.py:make", {})
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
+    with pytest.raises(InputError, match=r"broken.py cannot be imported: ModuleNotFoundError"):
+        call(f"{tmp_path}/broken.py:make", {})
+    with pytest.raises(InputError, match="there is no module 'no_such_module'"):
+        call("no_such_module:make", {})
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("3", 3), ("0.5", 0.5), ("true", True), ("None", None), ("[1, 2]", [1, 2]), ("abc", "abc")],
+)
+def test_words_become_what_they_spell(word, value):
+    assert literal(word) == value

@@ -1,0 +1,81 @@
+"""Contenders whose times are made up, so that a comparison can be checked by hand."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import hotloop
+from hotloop.envs.subject import SubjectSpec
+from hotloop.lab.equality import Agreement, Difference
+from hotloop.lab.sides import Turn
+
+Pace = Callable[[int], float]
+"""From the number of a turn to the ns of one env-step."""
+
+AGREED = Agreement(steps=10, envs=2, comparisons=440, fields=("observations",), difference=None)
+DIFFERS = Agreement(
+    steps=3,
+    envs=2,
+    comparisons=60,
+    fields=("rewards",),
+    difference=Difference(step=3, field="rewards", index=(1, 0), a="0.5", b="0.0"),
+)
+
+
+class FakeSide:
+    def __init__(self, name: str, pace: Pace, work: Mapping[str, float]) -> None:
+        self.name = name
+        self.turns = 0
+        self.closed = False
+        self._pace = pace
+        self._work = work
+        self._env_steps = 0
+
+    def turn(self, env_steps: int) -> Turn:
+        ns = self._pace(self.turns) * env_steps
+        self.turns += 1
+        self._env_steps += env_steps
+        return Turn(round(ns), env_steps)
+
+    def counters(self) -> Mapping[str, int]:
+        steps = self._env_steps
+        extra = {name: round(rate * steps) for name, rate in self._work.items()}
+        return {"env_steps": steps, "native_steps": steps, "agent_steps": 20 * steps, **extra}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeContender:
+    """Each side made of it takes its next pace."""
+
+    code: Mapping[str, Any] = {
+        "version": "1",
+        "commit": "0123abcd",
+        "dirty": False,
+        "compiler": None,
+        "flags": None,
+    }
+
+    def __init__(
+        self, name: str, *paces: Pace, agrees: Agreement = AGREED, work: Mapping[str, float] | None = None
+    ) -> None:
+        self.name = name
+        self.spec: SubjectSpec = hotloop.make("grid/toy", num_envs=1, impl="native").spec
+        self.made: list[FakeSide] = []
+        self._paces: Iterator[Pace] = iter(paces)
+        self._last: Pace
+        self._agrees = agrees
+        self._work = work or {}
+
+    def side(self, policy: str, *, profile: bool = False) -> FakeSide:
+        self._last = next(self._paces, None) or self._last
+        self.made.append(FakeSide(self.name, self._last, self._work))
+        return self.made[-1]
+
+    def agreement(self, other: object) -> Agreement:
+        return self._agrees
+
+
+def steady(ns: float) -> Pace:
+    """A pace that varies by a thousandth, as if by chance, and comes out at `ns`."""
+    return lambda turn: ns * (1 + ((turn * 7919) % 21 - 10) / 10_000)
