@@ -6,7 +6,7 @@ import pytest
 import hotloop
 from hotloop.envs.batch import Batch
 from hotloop.lab import play as module
-from hotloop.lab.play import FEWEST_BATCHES, RandomPlay, TapedPlay, no_collection, play, play_of, repeat
+from hotloop.lab.play import FEWEST_BATCHES, RandomPlay, no_collection, play, play_of, repeat
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_a_players_tape_leads_the_measured_batch_where_the_player_would_have() -
 
 def test_what_was_drawn_and_not_played_is_drawn_again() -> None:
     batch = hotloop.make("grid/guard", num_envs=2)
-    whole = TapedPlay(batch, "teacher").draw(9)
-    script = TapedPlay(batch, "teacher")
+    whole = play_of("teacher", batch).draw(9)
+    script = play_of("teacher", batch)
     first = script.draw(6)
     script.put_back(first[4:])
     again = [*first[:4], *script.draw(5)]

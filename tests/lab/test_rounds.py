@@ -6,7 +6,7 @@ import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 from hotloop.lab import rounds as module
-from hotloop.lab.play import Actions, RandomPlay, TapedPlay, play
+from hotloop.lab.play import Actions, RandomPlay, play, play_of
 from hotloop.lab.progress import silent
 from hotloop.lab.rounds import Rounds, calls_for, fit, shortened, warm_up
 
@@ -88,7 +88,7 @@ def test_a_warmup_that_ends_early_leaves_the_rest_of_a_tape_for_the_rounds(
     measured, asked = (hotloop.make("grid/guard", num_envs=2) for _ in range(2))
     measured.reset()
     asked.reset()
-    script = TapedPlay(measured, "teacher")
+    script = play_of("teacher", measured)
     monkeypatch.setattr(module, "WARMUP_NS", 0)
     assert warm_up([measured], script, Rounds(warmup=800), silent).warmup == 2
     play(measured, script.draw(30), 30)

@@ -114,6 +114,21 @@ class Code(StrEnum):
         "with {threads} threads the phases are means over them, and unaccounted includes their waiting",
         "profile with threads=1 for a clean split",
     )
+    INTERFACE = (
+        "interface",
+        "{target}: {fault}",
+        "mend the environment before trusting what is trained on it",
+    )
+    WAITING = (
+        "waiting",
+        "{share:.0%} of the time was waiting for workers, {skew:.0%} for the slowest, mostly {worker}",
+        "give the workers even work; worker {worker} was the last in {last:.0%} of the steps",
+    )
+    NEVER_CALLED = (
+        "never-called",
+        "{function} was never called in this process",
+        "name it as the code that calls it finds it; what runs in workers is not seen here",
+    )
     CUT_OFF = (
         "cut-off",
         "{cut} of {episodes} episodes were cut off after {steps} steps",

@@ -43,7 +43,7 @@ class Tape:
     limit: int = 0
     """Steps after which an episode was cut off; 0 is never."""
     actions: NDArray[Any]
-    """[steps, num_envs, agents]; int16 where every action fits."""
+    """[steps, num_envs, ...]: of our worlds [steps, num_envs, agents], int16 where every action fits."""
 
 
 def record(batch: Batch, actions: Sequence[NDArray[np.int32]], limit: int = 0) -> Tape:
@@ -101,6 +101,6 @@ def parse(header: str, actions: NDArray[Any]) -> Tape:
     facts = json.loads(header)
     if facts.pop("format", None) != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    if actions.ndim != 3 or actions.shape[1] != facts["num_envs"] or actions.dtype.kind != "i":
+    if actions.ndim < 2 or actions.shape[1] != facts["num_envs"] or actions.dtype.kind not in "iuf":
         raise ValueError(f"its actions are {actions.dtype} {list(actions.shape)}")
     return Tape(**{fact: facts[fact] for fact in FACTS}, actions=actions)

@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from hotloop.core import registry, settings
-from hotloop.core.errors import InputError, SetupError, unknown
+from hotloop.core.errors import SetupError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.world import Plan, World
-from hotloop.envs import callables, native
+from hotloop.envs import native
 from hotloop.envs.batch import Batch, BatchSettings, Spec
 from hotloop.envs.reference import ReferenceEngine
 from hotloop.envs.subject import Subject
@@ -18,14 +17,12 @@ T = TypeVar("T")
 
 
 def open_target(target: str, given: Mapping[str, object], *, profile: bool = False) -> Subject:
-    """Open whatever a target names: a preset of ours, or a callable that makes what is to be measured."""
+    """Open whatever a target names: a preset of ours, or somebody else's environment."""
     if not registry.names_callable(target):
         return make(target, **{"profile": profile, **given})
-    made = callables.call(target, given)
-    if not isinstance(made, Batch):
-        raise InputError(f"{target} returned a {type(made).__name__}: expected a batch of hotloop.make")
-    made.spec = replace(made.spec, origin=target)
-    return made
+    from hotloop.envs.foreign.opening import open_foreign
+
+    return open_foreign(target, given, timed=profile)
 
 
 def make(target: str, /, **given: object) -> Batch:

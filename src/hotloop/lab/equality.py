@@ -17,7 +17,7 @@ LEAST_STEPS = 16
 BOX_NS = 1_500_000_000
 """A slow side gets fewer steps: as many as fit, but for the least."""
 NEEDED = ("observations", "rewards", "terminals", "truncations")
-"""What every subject answers; other fields are compared where both have them."""
+"""What every subject answers, in one field or several (`observations.left`); others where both have them."""
 
 Answers = Mapping[str, NDArray[Any]]
 
@@ -64,9 +64,11 @@ def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX
         begin, played = now_ns(), 0
         difference = first_of(0, snapshot(a, fields, envs), snapshot(b, fields, envs))
         while difference is None and played < steps:
-            actions = tape[played]
+            actions = {wide.spec.num_envs: tape[played]}
+            if a.spec.num_envs != b.spec.num_envs:
+                actions[envs] = cut(tape[played], envs)
             played += 1
-            shown = [stepped(subject, actions, fields, envs) for subject in (a, b)]
+            shown = [stepped(each, actions[each.spec.num_envs], fields, envs) for each in (a, b)]
             difference = first_of(played, *shown)
             if played >= LEAST_STEPS and now_ns() - begin > box_ns:
                 break
@@ -76,7 +78,7 @@ def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX
 
 def stepped(subject: Subject, actions: Any, fields: Sequence[str], envs: int) -> Answers:
     """Step one side, and keep what it says before the other one moves."""
-    subject.step(cut(actions, subject.spec.num_envs))
+    subject.step(actions)
     return snapshot(subject, fields, envs)
 
 
@@ -88,7 +90,8 @@ def snapshot(subject: Subject, fields: Sequence[str], envs: int) -> Answers:
 def common_fields(a: Answers, b: Answers) -> tuple[str, ...]:
     """The fields to compare, none of which may be one buffer seen twice."""
     fields = tuple(name for name in a if name in b)
-    missing = [name for name in NEEDED if name not in fields]
+    answered = {name.partition(".")[0] for name in fields}
+    missing = [name for name in NEEDED if name not in answered]
     if missing:
         raise InputError(f"the sides do not both answer with {', '.join(missing)}: they cannot be compared")
     shared = [name for name in fields if np.may_share_memory(a[name], b[name])]
@@ -98,8 +101,8 @@ def common_fields(a: Answers, b: Answers) -> tuple[str, ...]:
 
 
 def cut(actions: Any, num_envs: int) -> Any:
-    """The actions of the first envs, where a side has fewer."""
-    return actions if len(actions) == num_envs else np.ascontiguousarray(actions[:num_envs])
+    """The actions of the first envs, for a side that has fewer."""
+    return np.ascontiguousarray(actions[:num_envs])
 
 
 def first_of(step: int, a: Answers, b: Answers) -> Difference | None:

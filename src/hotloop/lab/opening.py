@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 
 from hotloop.core.errors import InputError, unknown
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 from hotloop.envs.targets import open_target
+from hotloop.lab import taping
+from hotloop.lab.acting import TAPE, is_live, load
 
 Given = Mapping[str, object]
 """Key to value, as it was typed."""
@@ -35,7 +38,13 @@ def check(targets: Sequence[str], given: Given, policy: str) -> None:
 
 
 def check_player(subject: Subject, player: str) -> None:
-    """Refuse a player that a subject does not know; whatever it is, it can be played at random."""
+    """Refuse a player that a subject does not know; all can be played at random, or by somebody's code."""
+    if player.startswith(TAPE):
+        taping.read(Path(player.removeprefix(TAPE)), subject)
+        return
+    if is_live(player):
+        load(player)
+        return
     players = subject.players if isinstance(subject, Batch) else ("random",)
     if player not in players:
         raise unknown("player", player, players, f"{subject.spec.name} has {', '.join(players)}")

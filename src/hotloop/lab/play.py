@@ -1,9 +1,11 @@
 """Play: actions drawn before the clock starts, and a subject stepped through them under it."""
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,9 +13,11 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
-from hotloop.envs.batch import Batch
+from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.subject import Subject
-from hotloop.envs.targets import make
+from hotloop.envs.targets import make, open_target
+from hotloop.lab import taping
+from hotloop.lab.acting import TAPE, is_live, load, observed
 
 Actions = Any
 """The actions of one call, as the subject takes them; for a batch a contiguous int32 array."""
@@ -43,9 +47,16 @@ def play_of(policy: str, subject: Subject) -> Play:
     """The random play of a subject, or that of one of a batch's players."""
     if policy == RANDOM:
         return RandomPlay(subject)
+    if policy.startswith(TAPE):
+        return TapePlay(policy, taping.read(Path(policy.removeprefix(TAPE)), subject))
+    if is_live(policy):
+        choose = load(policy)
+        return AheadPlay(reopen(subject), lambda ahead: choose(observed(ahead)), policy)
     if not isinstance(subject, Batch):
-        raise InputError(f"{subject.spec.name} has no player {policy!r}: only random play is to be had")
-    return TapedPlay(subject, policy)
+        raise InputError(
+            f"{subject.spec.name} has no player {policy!r}: it is random, tape:FILE or module:callable"
+        )
+    return AheadPlay(reopen(subject), lambda ahead: ahead.choose(policy), policy)
 
 
 class RandomPlay:
@@ -75,40 +86,63 @@ class RandomPlay:
         """Nothing is held."""
 
 
-class TapedPlay:
-    """What a player does who looks at the state: recorded ahead of the clock, replayed under it.
+class AheadPlay:
+    """What somebody does who looks at the state: recorded ahead of the clock, replayed under it.
 
-    A batch of its own, with the seeds of the measured one, is played by the player and so is always in
-    the state that the measured batch comes to when it steps through the same actions.
+    A subject of its own, with the seeds of the measured one, is played and so is always in the state that
+    the measured one comes to when it steps through the same actions.
     """
 
-    def __init__(self, batch: Batch, player: str) -> None:
-        spec = batch.spec
+    def __init__(self, ahead: Subject, choose: Callable[[Any], Actions], player: str) -> None:
         self.policy = f"{player} (replayed tape)"
-        self._player = player
+        self._choose = choose
         self._left: list[Actions] = []
-        self._ahead = make(
-            spec.target,
-            **by_role(spec.parameters, "workload"),
-            **by_role(spec.settings, "workload"),
-            num_envs=spec.num_envs,
-        )
+        self._ahead = ahead
         self._ahead.reset()
 
     def draw(self, calls: int) -> Sequence[Actions]:
-        """Exactly as many as asked for: a tape cannot be cycled through."""
+        """Exactly as many as asked for: such a tape cannot be cycled through."""
         while len(self._left) < calls:
-            self._left.append(self._ahead.choose(self._player).copy())
+            self._left.append(copy(self._choose(self._ahead)))
             self._ahead.step(self._left[-1])
         drawn, self._left = self._left[:calls], self._left[calls:]
         return drawn
 
     def put_back(self, actions: Sequence[Actions]) -> None:
-        """Keep them for the next draw, since the measured batch has not seen them."""
+        """Keep them for the next draw, since the measured subject has not seen them."""
         self._left = [*actions, *self._left]
 
     def close(self) -> None:
         self._ahead.close()
+
+
+class TapePlay:
+    """The actions of a tape, from its beginning; a run that is longer goes through it again."""
+
+    def __init__(self, policy: str, actions: Sequence[Actions]) -> None:
+        self.policy = policy
+        self._actions = actions
+        self._next = 0
+
+    def draw(self, calls: int) -> Sequence[Actions]:
+        drawn = [self._actions[(self._next + call) % len(self._actions)] for call in range(calls)]
+        self._next = (self._next + calls) % len(self._actions)
+        return drawn
+
+    def put_back(self, actions: Sequence[Actions]) -> None:
+        self._next = (self._next - len(actions)) % len(self._actions)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def reopen(subject: Subject) -> Any:
+    """Another subject of the same workload."""
+    spec = subject.spec
+    if isinstance(spec, Spec):
+        workload = by_role(spec.parameters, "workload") | by_role(spec.settings, "workload")
+        return make(spec.target, **workload, num_envs=spec.num_envs)
+    return open_target(spec.name, getattr(spec, "given", {}))
 
 
 def repeat(actions: Sequence[Actions], calls: int) -> Iterator[Actions]:

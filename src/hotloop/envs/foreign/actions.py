@@ -10,9 +10,7 @@ from hotloop.core.errors import InputError
 Sample = Callable[[np.random.Generator, int], list[Any]]
 """From a generator and a number of calls to an action for each."""
 
-EXPECTED = (
-    "expected an action_space that can be sampled, or num_actions; or say who plays with --policy module:callable"
-)
+EXPECTED = "expected an action_space to sample or num_actions; or say who plays with --policy module:callable"
 
 
 def sampler(owner: object, name: str) -> Sample:

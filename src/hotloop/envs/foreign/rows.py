@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, in_span, time_inside
+from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, in_span, raised, time_inside
 
 
 class RowsSubject:
@@ -23,11 +23,19 @@ class RowsSubject:
         self.observation: Any = None
 
     def reset(self) -> None:
-        self.observation, _ = self._reset(self.spec.seed)
+        try:
+            self.observation, _ = self._reset(self.spec.seed)
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
         self._resets += self.spec.num_envs
+        nothing = np.zeros(self.env.num_agents, np.float32)
+        self._given = (self.observation, nothing, nothing != 0, nothing != 0)
 
     def step(self, actions: Any) -> None:
-        self._given = given = self._step(actions)
+        try:
+            self._given = given = self._step(actions)
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
         self.observation = given[0]
         self._calls += 1
         ended = np.count_nonzero(np.logical_or(given[2], given[3]))
@@ -51,7 +59,11 @@ class RowsSubject:
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         names = ("observations", "rewards", "terminals", "truncations")
-        return {name: np.asarray(rows) for name, rows in zip(names, self._given, strict=False)}
+        envs, agents = self.spec.num_envs, self.spec.agents
+        return {
+            name: np.asarray(rows).reshape(envs, agents, *np.asarray(rows).shape[1:])
+            for name, rows in zip(names, self._given, strict=False)
+        }
 
     def phase_totals(self) -> dict[str, int]:
         return {}

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.envs.foreign.actions import sampler
-from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, arrays, in_span, time_inside
+from hotloop.envs.foreign.actions import Sample, sampler
+from hotloop.envs.foreign.spec import RESET, STEP, Answers, ForeignSpec, in_span, raised, time_inside
 
 Given = tuple[Any, Any, Any, Any, Any]
 """Observation, reward, terminated, truncated, info."""
@@ -24,27 +24,38 @@ class SingleSubject:
             time_inside(env)
         self._step = in_span(STEP, env.step, timed=timed)
         self._reset = in_span(RESET, env.reset, timed=timed)
-        self._sample = sampler(env, spec.name) if spec.agents else None
+        self._sample: Sample | None = None
         self._steps = self._resets = 0
+        self._answers = Answers()
         self._given: Given = (None, 0.0, False, False, {})
         self.observation: Any = None
         """What the next action is to be chosen from."""
 
     def reset(self) -> None:
-        self.observation = first_of(seeded(self._reset, self.spec.seed))
+        try:
+            given = seeded(self._reset, self.spec.seed)
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
+        self.observation = first_of(given)
         self._resets += 1
+        self._given = (self.observation, 0.0, False, False, second_of(given))
+        self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._given = given = five(self._step(actions))
-        self._steps += 1
-        if given[2] or given[3]:
-            self.observation = first_of(self._reset())
-            self._resets += 1
-        else:
-            self.observation = given[0]
+        try:
+            self._given = given = five(self._step(actions))
+            self._steps += 1
+            if given[2] or given[3]:
+                self.observation = first_of(self._reset())
+                self._resets += 1
+            else:
+                self.observation = given[0]
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        assert self._sample is not None
+        if self._sample is None:
+            self._sample = sampler(self.env, self.spec.name)
         return self._sample(random, calls)
 
     @property
@@ -57,10 +68,13 @@ class SingleSubject:
         }
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
+        return self._answers.read(self._parts())
+
+    def _parts(self) -> dict[str, Any]:
+        names = ("observations", "rewards", "terminals", "truncations", "infos")
         seen, reward, ended, cut, info = self._given
-        parts = {"observations": seen, "rewards": reward, "terminals": ended, "truncations": cut}
-        more = {"infos": info, "next_observations": self.observation}
-        return dict(part for name, value in (parts | more).items() for part in arrays(name, value))
+        kept = (seen, float(reward), bool(ended), bool(cut), info)
+        return {**dict(zip(names, kept, strict=True)), "next_observations": self.observation}
 
     def phase_totals(self) -> dict[str, int]:
         return {}
@@ -87,6 +101,11 @@ def first_of(given: Any) -> Any:
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping):
         return given[0]
     return given
+
+
+def second_of(given: Any) -> Any:
+    """The infos of what reset returned."""
+    return given[1] if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping) else {}
 
 
 def seeded(reset: Any, seed: int) -> Any:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Target
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
+from hotloop.envs.callables import last_words
 from hotloop.envs.native import Build
 
 STEP = "env.step"
@@ -29,6 +31,9 @@ class ForeignSpec:
     kind: str
     """The interface it has: `gymnasium`, `gymnasium vector`, `pettingzoo parallel`, ..."""
     arguments: Mapping[str, object]
+    """The keys of its makers."""
+    given: Mapping[str, object]
+    """All keys, as they were given: another one like it is made from them."""
     num_envs: int
     agents: int
     seed: int
@@ -90,10 +95,40 @@ def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from arrays(f"{name}.{key}", part)
-    elif isinstance(value, (tuple, list)) and not all(isinstance(part, (Number, np.generic)) for part in value):
+    elif isinstance(value, (tuple, list)) and not all(
+        isinstance(part, (Number, np.generic)) for part in value
+    ):
         for index, part in enumerate(value):
             yield from arrays(f"{name}.{index}", part)
     elif isinstance(value, (Number, np.generic, np.ndarray, tuple, list)):
         rows = np.asarray(value)
         if rows.dtype != object:
             yield name, rows[None]
+
+
+class Answers:
+    """What an env gave back, always under the names that its reset gave: a comparison asks for all of them.
+
+    Infos that come and go are left out, and what a field of the reset lacks later is an empty array.
+    """
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+
+    def begin(self, parts: Mapping[str, Any]) -> None:
+        """Note the names of what an env says at its reset."""
+        self._names = tuple(name for part, value in parts.items() for name, _ in arrays(part, value))
+
+    def read(self, parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        now = {name: rows for part, value in parts.items() for name, rows in arrays(part, value)}
+        return {name: now.get(name, NOTHING) for name in self._names}
+
+
+NOTHING = np.zeros((1, 0))
+
+
+def raised(name: str, error: Exception) -> HotloopError:
+    """What is said of an env that raises: its own last words."""
+    if isinstance(error, HotloopError):
+        return error
+    return InputError(f"{name} raised: {last_words(error)}")

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled
-from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, arrays, in_span, time_inside, time_method
+from hotloop.envs.foreign.spec import (
+    RESET,
+    STEP,
+    ForeignSpec,
+    arrays,
+    in_span,
+    raised,
+    time_inside,
+    time_method,
+)
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
 ALL_AT_WORK, SLOWEST = "until the first is done", "from the first to the last"
@@ -35,24 +44,35 @@ class VectorSubject:
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
+        self._names: tuple[str, ...] = ()
+        """Of what the env said at its reset; a comparison asks for all of them every time."""
         self.observation: Any = None
 
     def reset(self) -> None:
-        self.observation, _ = self._reset(seed=self.spec.seed)
+        try:
+            self.observation, infos = self._reset(seed=self.spec.seed)
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
         self._resets += self.spec.num_envs
         self._finished = 0
+        nothing = np.zeros(self.spec.num_envs)
+        self._given = (self.observation, nothing, nothing != 0, nothing != 0, infos)
+        self._names = tuple(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._given = given = self._step(actions)
+        try:
+            self._given = given = self._step(actions)
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
         self.observation = given[0]
         if self._mode == "NextStep":
             self._reset_steps += self._finished
-        self._finished = finished = int(np.count_nonzero(np.logical_or(given[2], given[3])))
+        over = np.logical_or(given[2], given[3])
+        self._finished = finished = int(np.count_nonzero(over))
         self._resets += finished
         self._steps += self.spec.num_envs
         if finished and self._mode == "Disabled":
-            mask = np.logical_or(given[2], given[3])
-            self.observation, _ = self._reset(options={"reset_mask": mask})
+            self.observation, _ = self._reset(options={"reset_mask": over})
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         return sampled(self.env.action_space, random, calls)
@@ -70,8 +90,12 @@ class VectorSubject:
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         """As the env gives them: their first axis is the envs already."""
+        now, nothing = self._parts(), np.zeros((self.spec.num_envs, 0))
+        return {name: now.get(name, nothing) for name in self._names}
+
+    def _parts(self) -> dict[str, NDArray[Any]]:
         names = ("observations", "rewards", "terminals", "truncations", "infos")
-        parts = zip(names, self._given, strict=False)
+        parts = zip(names, self._given, strict=True)
         return {name: rows[0] for part, value in parts for name, rows in arrays(part, value)}
 
     def phase_totals(self) -> dict[str, int]:

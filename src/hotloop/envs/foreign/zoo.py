@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.envs.foreign.actions import Sample, from_space
-from hotloop.envs.foreign.single import first_of, seeded
-from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, arrays, in_span, time_inside
+from hotloop.envs.foreign.single import first_of, second_of, seeded
+from hotloop.envs.foreign.spec import RESET, STEP, Answers, ForeignSpec, in_span, raised, time_inside
 
 MASK = "action_mask"
 
@@ -26,24 +26,36 @@ class ParallelSubject:
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
         self._steps = self._agent_steps = self._resets = 0
+        self._answers = Answers()
         self._given: tuple[Any, ...] = ()
         self.observation: Any = None
 
     def reset(self) -> None:
-        self.observation = first_of(seeded(self._reset, self.spec.seed))
+        try:
+            given = seeded(self._reset, self.spec.seed)
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
+        self.observation = first_of(given)
         self._resets += 1
+        nothing = dict.fromkeys(self.env.agents, 0.0)
+        not_yet = dict.fromkeys(self.env.agents, False)
+        self._given = (self.observation, nothing, not_yet, not_yet, second_of(given))
+        self._answers.begin(self._parts())
 
     def step(self, actions: Mapping[str, Any]) -> None:
-        living = self.env.agents
-        self._agent_steps += len(living)
-        if len(living) != len(actions):
-            actions = {agent: actions[agent] for agent in living}
-        self._given = given = self._step(actions)
-        self._steps += 1
-        self.observation = given[0]
-        if not self.env.agents:
-            self.observation = first_of(self._reset())
-            self._resets += 1
+        try:
+            living = self.env.agents
+            self._agent_steps += len(living)
+            if len(living) != len(actions):
+                actions = {agent: actions[agent] for agent in living}
+            self._given = given = self._step(actions)
+            self._steps += 1
+            self.observation = given[0]
+            if not self.env.agents:
+                self.observation = first_of(self._reset())
+                self._resets += 1
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         """An action for every agent there can be; a step takes those of the living."""
@@ -60,9 +72,11 @@ class ParallelSubject:
         }
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
+        return self._answers.read(self._parts())
+
+    def _parts(self) -> dict[str, Any]:
         names = ("observations", "rewards", "terminals", "truncations", "infos")
-        parts = [*zip(names, self._given, strict=False), ("next_observations", self.observation)]
-        return dict(part for name, value in parts for part in arrays(name, value))
+        return {**dict(zip(names, self._given, strict=True)), "next_observations": self.observation}
 
     def phase_totals(self) -> dict[str, int]:
         return {}
@@ -89,22 +103,29 @@ class TurnSubject:
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
         self._turns = self._resets = 0
+        self._answers = Answers()
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
         self.observation: Any = None
 
     def reset(self) -> None:
-        self._begin(seed=self.spec.seed)
+        try:
+            self._begin(seed=self.spec.seed)
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
+        self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
         """Take a turn: `actions` is a number that picks a legal action, or a policy's action by agent."""
-        env = self.env
         _, _, ended, cut, info = self._given
-        self._step(None if ended or cut else self._pick(actions, info))
-        self._turns += 1
-        if env.agents:
-            self._look()
-        else:
-            self._begin()
+        try:
+            self._step(None if ended or cut else self._pick(actions, info))
+            self._turns += 1
+            if self.env.agents:
+                self._look()
+            else:
+                self._begin()
+        except Exception as error:
+            raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
@@ -148,8 +169,13 @@ class TurnSubject:
         }
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
+        return self._answers.read(self._parts())
+
+    def _parts(self) -> dict[str, Any]:
+        """What the agent whose turn it is sees."""
         names = ("observations", "rewards", "terminals", "truncations", "infos")
-        return dict(part for name, value in zip(names, self._given, strict=True) for part in arrays(name, value))
+        seen, reward, ended, cut, info = self._given
+        return dict(zip(names, (seen, float(reward), bool(ended), bool(cut), info), strict=True))
 
     def phase_totals(self) -> dict[str, int]:
         return {}

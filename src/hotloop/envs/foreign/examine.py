@@ -1,0 +1,66 @@
+"""What an env does that its own interface forbids: said in the record, and never a crash of ours."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hotloop.core.clock import now_ns
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.envs.subject import Subject
+
+STEPS = 16
+BOX_NS = 200_000_000
+"""A slow env is looked at for as long as this."""
+
+
+def examine(subject: Subject, space: Any) -> tuple[Notice, ...]:
+    """Reset and step a subject a few times; each kind of fault is noted once, where it was first seen."""
+    seen: dict[str, str] = {}
+
+    def look(where: str) -> None:
+        for fault in faults(subject, space):
+            seen.setdefault(fault.partition(":")[0], f"{fault}, {where}")
+
+    subject.reset()
+    look("at the reset")
+    begin = now_ns()
+    for step, actions in enumerate(subject.draw(np.random.default_rng(0), STEPS), 1):
+        subject.step(actions)
+        look(f"at step {step}")
+        if now_ns() - begin > BOX_NS:
+            break
+    return tuple(notice(Code.INTERFACE, target=subject.spec.name, fault=fault) for fault in seen.values())
+
+
+def faults(subject: Subject, space: Any) -> Iterator[str]:
+    answers = subject.answers()
+    for name, rows in answers.items():
+        if name.startswith(("observations", "rewards")) and not_a_number(rows):
+            yield f"{name} is not a number (NaN): every mean of it will be none either"
+    observation = getattr(subject, "observation", None)
+    if space is not None and not contains(space, observation):
+        yield f"the observation is not in its space: {described(observation)} in {described(space)}"
+
+
+def not_a_number(rows: Any) -> bool:
+    return rows.dtype.kind == "f" and bool(np.isnan(rows).any())
+
+
+def contains(space: Any, observation: Any) -> bool:
+    try:
+        return bool(space.contains(observation))
+    except (TypeError, ValueError, AttributeError, KeyError):
+        return False
+
+
+def described(value: Any) -> str:
+    """The shape, type and range of an array; the name of another thing."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.size:
+        low, high = float(np.min(value)), float(np.max(value))
+        around = f" from {low:g} to {high:g}" if math.isfinite(low) and math.isfinite(high) else ""
+        return f"{value.dtype} {list(value.shape)}{around}"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {described(part)}' for key, part in value.items())}}}"
+    return " ".join(str(value).split())[:80]

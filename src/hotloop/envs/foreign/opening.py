@@ -1,0 +1,207 @@
+"""From a foreign target to a subject: what its name means, what came back, which keys are ours."""
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+from hotloop.core.errors import InputError, SetupError
+from hotloop.envs import callables
+from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.examine import examine
+from hotloop.envs.foreign.rows import RowsSubject
+from hotloop.envs.foreign.single import SingleSubject
+from hotloop.envs.foreign.spec import ForeignSpec
+from hotloop.envs.foreign.vector import VectorSubject
+from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
+from hotloop.envs.packages import need
+from hotloop.envs.subject import Subject
+
+MODES = ("sync", "async", "own")
+"""How several envs of one id are run: one after another, in workers, or by the vector env of its makers."""
+KINDS = (
+    "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib, "
+    "a batch of hotloop.make, or an object with reset and step"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What was asked for: the target, the keys of its makers, and ours."""
+
+    target: str
+    arguments: dict[str, object]
+    given: Mapping[str, object]
+    num_envs: int | None = None
+    vector: str | None = None
+    seed: int = 42
+
+
+def open_foreign(target: str, given: Mapping[str, object], *, timed: bool) -> Subject:
+    """Open a target that is not a preset; with `timed`, its calls are in spans."""
+    prefix, _, name = target.partition(":")
+    makers: dict[str, Callable[[str, Order], Any]] = {"gym": gym, "pettingzoo": pettingzoo, "puffer": puffer}
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
+    if prefix in makers:
+        order = ordered(target, given, own=())
+        return subject_of(makers[prefix](name, order), order, timed=timed)
+    order = ordered(target, given, own=parameters_of(callables.find(target)))
+    return subject_of(called(order), order, timed=timed)
+
+
+def ordered(target: str, given: Mapping[str, object], own: tuple[str, ...]) -> Order:
+    """Sort keys into ours and the callable's; one that the callable has itself is its own."""
+    words = {key: callables.literal(value) for key, value in given.items()}
+    ours: dict[str, Any] = {
+        key: words[key] for key in ("num_envs", "vector", "seed") if key in words and key not in own
+    }
+    for key, least in (("num_envs", 1), ("seed", 0)):
+        value = ours.get(key, least)
+        if not isinstance(value, int) or value < least:
+            raise InputError(f"{key}={value} does not fit: expected int of at least {least}")
+    if ours.get("vector", "sync") not in MODES:
+        raise InputError(f"vector={ours['vector']} does not fit: expected one of {', '.join(MODES)}")
+    arguments = {key: value for key, value in words.items() if key not in ours}
+    return Order(target=target, arguments=arguments, given=given, **ours)
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except ValueError:  # no signature to look at, as with some built-in functions
+        return ()
+
+
+def called(order: Order) -> Any:
+    """What a callable returns, or as many of it as were asked for in a vector env."""
+    if order.num_envs is None and order.vector is None:
+        return callables.call(order.target, order.arguments)
+    if order.vector == "own":
+        raise InputError(f"vector=own is for gym: ids; let {order.target} return its vector env itself")
+    vector = need("gymnasium").vector
+    make = {"sync": vector.SyncVectorEnv, "async": vector.AsyncVectorEnv}[order.vector or "sync"]
+    envs = [lambda: callables.call(order.target, order.arguments)] * (order.num_envs or 1)
+    return made(order.target, lambda: make(envs))
+
+
+def gym(name: str, order: Order) -> Any:
+    """An env, or several in a vector env, of an id that is registered with Gymnasium."""
+    gymnasium = need("gymnasium")
+    if name.startswith("hotloop/"):
+        importlib.import_module("hotloop.envs.registration").register_envs()
+    if order.num_envs is None and order.vector is None:
+        return made(order.target, lambda: gymnasium.make(name, **order.arguments))
+    mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")
+    return made(
+        order.target,
+        lambda: gymnasium.make_vec(
+            name, num_envs=order.num_envs or 1, vectorization_mode=mode, **order.arguments
+        ),
+    )
+
+
+def pettingzoo(name: str, order: Order) -> Any:
+    """An env of a module such as `sisl.pursuit_v5`: parallel where there is one, or as `api=` says."""
+    need("pettingzoo")
+    arguments = dict(order.arguments)
+    api = arguments.pop("api", None)
+    if api not in (None, "parallel", "aec"):
+        raise InputError(f"api={api} does not fit: expected one of parallel, aec")
+    module = zoo_module(name, order.target)
+    wanted = {"parallel": "parallel_env", "aec": "env"}.get(str(api)) or (
+        "parallel_env" if hasattr(module, "parallel_env") else "env"
+    )
+    maker = getattr(module, wanted, None)
+    if maker is None:
+        raise InputError(f"pettingzoo.{name} has no {wanted}: leave out api={api}")
+    return made(order.target, lambda: maker(**arguments))
+
+
+def zoo_module(name: str, target: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"pettingzoo.{name}")
+    except ModuleNotFoundError as error:
+        if error.name and not error.name.startswith("pettingzoo"):
+            raise SetupError(f"{target} needs {error.name}: pip install {error.name}") from None
+        raise InputError(f"PettingZoo has no {name}: write for example pettingzoo:sisl.pursuit_v5") from None
+    except ImportError as error:  # a version that is no longer there says so
+        raise InputError(f"{target}: {' '.join(str(error).split())}") from None
+
+
+def puffer(name: str, order: Order) -> Any:
+    """An env of PufferLib's ocean by its name."""
+    need("pufferlib")
+    creator = importlib.import_module("pufferlib.ocean").env_creator
+    extra = {} if order.num_envs is None else {"num_envs": order.num_envs}
+    return made(order.target, lambda: creator(name)(**extra, **order.arguments))
+
+
+def made(target: str, make: Callable[[], Any]) -> Any:
+    """What somebody's code makes; its own last words where it raises."""
+    try:
+        return make()
+    except Exception as error:
+        what = " ".join(str(error).split())
+        if type(error).__name__ == "DependencyNotInstalled":
+            raise SetupError(f"{target}: {what}") from None
+        if type(error).__module__.startswith("gymnasium.error"):
+            raise InputError(f"{target}: {what}") from None
+        if isinstance(error, (InputError, SetupError)):
+            raise
+        raise InputError(f"{target} raised: {callables.last_words(error)}") from error
+
+
+def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
+    """The adapter for what was made; InputError where there is none for it."""
+    if isinstance(env, Batch):
+        env.spec = replace(env.spec, origin=order.target)
+        return env
+    kind, adapter, num_envs, agents = interface(env, order.target)
+    spec = ForeignSpec(
+        name=order.target,
+        kind=kind,
+        arguments=order.arguments,
+        given=order.given,
+        num_envs=num_envs,
+        agents=agents,
+        seed=order.seed,
+    )
+    subject: Any = adapter(env, spec, timed=timed)
+    space = getattr(env, "observation_space", None)
+    subject.spec = replace(spec, notices=examine(subject, None if callable(space) else space))
+    found: Subject = subject
+    return found
+
+
+Interface = tuple[str, Callable[..., Any], int, int]
+"""Its name, the adapter for it, envs and agents of each."""
+
+
+def interface(env: Any, target: str) -> Interface:
+    """Which of the known interfaces an object has."""
+    if is_a(env, "gymnasium.vector", "VectorEnv"):
+        return "gymnasium vector", VectorSubject, env.num_envs, 1
+    if is_a(env, "gymnasium", "Env"):
+        return "gymnasium", SingleSubject, 1, 1
+    if is_a(env, "pettingzoo", "ParallelEnv"):
+        return "pettingzoo parallel", ParallelSubject, 1, len(env.possible_agents)
+    if is_a(env, "pettingzoo", "AECEnv"):
+        return "pettingzoo aec", TurnSubject, 1, 1
+    if all(hasattr(env, name) for name in ("num_agents", "single_action_space", "reset", "step")):
+        envs = int(getattr(env, "num_envs", 1))
+        return "pufferlib", RowsSubject, envs, env.num_agents // envs
+    if callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None)):
+        if isinstance(env, type):
+            raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
+        return "reset and step", SingleSubject, 1, 1
+    raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
+
+
+def is_a(env: object, module: str, name: str) -> bool:
+    """Whether an object is of a class of a package, without importing the package."""
+    home = sys.modules.get(module)
+    return home is not None and isinstance(env, getattr(home, name))
