@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from hotloop.core.spans import Marks, mark, span
     from hotloop.envs.registration import register_envs
     from hotloop.envs.targets import make
+    from hotloop.lab.api import profile
 
 __version__ = "0.1.0"
-__all__ = ["Marks", "__version__", "make", "mark", "monitor", "register_envs", "span", "spans"]
+__all__ = ["Marks", "__version__", "make", "mark", "monitor", "profile", "register_envs", "span", "spans"]
 
 _HOMES = {
     "Marks": "hotloop.core.spans",
     "make": "hotloop.envs.targets",
     "mark": "hotloop.core.spans",
     "monitor": "hotloop.core.monitor",
+    "profile": "hotloop.lab.api",
     "register_envs": "hotloop.envs.registration",
     "span": "hotloop.core.spans",
     "spans": "hotloop.core",

@@ -13,17 +13,23 @@ TargetName = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="A preset such as grid/toy (grid means all of its presets), or path.py:callable.",
+        help="A preset such as grid/toy (grid means all of its presets), gym:ID, pettingzoo:MODULE, "
+        "puffer:NAME, path.py:callable or module:callable.",
     ),
 ]
 Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="KEY=VALUE", help="Parameters; `hotloop worlds WORLD` lists them.", show_default=False
+        metavar="KEY=VALUE",
+        help="Parameters; `hotloop worlds WORLD` lists them. Of others: arguments, seed, num_envs, vector.",
+        show_default=False,
     ),
 ]
 Policy = Annotated[
-    str, typer.Option(metavar="NAME", help="Who plays: random, or a player of the world's, replayed.")
+    str,
+    typer.Option(
+        metavar="NAME", help="Who plays: random, a player of the world's, tape:FILE or module:callable."
+    ),
 ]
 Output = Annotated[
     Path,

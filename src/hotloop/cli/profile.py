@@ -1,7 +1,7 @@
 """hotloop profile: where the time of a step goes."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,7 @@ from hotloop.cli.arguments import Json, Policy, TargetName, Words, given_by, nam
 from hotloop.cli.measuring import measure, tell
 from hotloop.cli.place import make_room, save
 from hotloop.core.clock import utc_now
+from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
@@ -21,6 +22,9 @@ EXAMPLES = (
     "hotloop profile grid/toy agents=100 encoder=original",
     "hotloop profile grid/toy --steps 1000000 --json",
     "hotloop profile grid",
+    "hotloop profile gym:CartPole-v1",
+    "hotloop profile gym:CartPole-v1 num_envs=4 vector=async",
+    "hotloop profile my_env.py:make --time my_env.Env._get_obs",
 )
 
 
@@ -37,13 +41,21 @@ def profile(
         ),
     ] = None,
     policy: Policy = "random",
+    time: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A function to look at, as module.Class.method; may be repeated."),
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
 
-    Two batches play the same actions, random ones or those of a policy, in alternation: one timed phase
-    by phase, one clean. Throughput comes from the clean one only, and what the instrument cost is said
-    with its interval.
+    Two of the target play the same actions, random ones or those of a policy, in alternation: one timed,
+    one clean. Throughput comes from the clean one only, and what the instrument cost is said with its
+    interval. One of our worlds is taken apart by phase; somebody else's environment, or a loop with a
+    policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own.
     Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and never overwrites.
     """
     from hotloop.lab.opening import check
@@ -52,10 +64,22 @@ def profile(
     given = given_by(words)
     check(targets, given, policy)
     make_room(FOLDER)
-    return run(target, given, steps, policy, as_json=json)
+    looked_at = {"policy": policy, "time": tuple(time or ()), "tape": new_file(record, targets)}
+    return run(target, given, steps, looked_at, as_json=json)
 
 
-def run(target: str, given: dict[str, object], steps: int | None, policy: str, *, as_json: bool) -> int:
+def new_file(path: Path | None, targets: "list[str]") -> Path | None:
+    """A tape is never overwritten, and is of one target."""
+    if path is not None and len(targets) > 1:
+        raise InputError(f"--record is for one target, not {len(targets)}: name a preset")
+    if path is not None and path.exists():
+        raise InputError(f"{path} exists: give --record another name")
+    return path
+
+
+def run(
+    target: str, given: dict[str, object], steps: int | None, looked_at: dict[str, Any], *, as_json: bool
+) -> int:
     from rich.console import Group
 
     from hotloop.lab import profile as lab
@@ -63,7 +87,7 @@ def run(target: str, given: dict[str, object], steps: int | None, policy: str, *
     from hotloop.report.shifts import shifts
 
     def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.profile(name, given, steps, progress, policy=policy)
+        return lab.profile(name, given, steps, progress, **looked_at)
 
     def keep(record: "Record") -> Path:
         path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"

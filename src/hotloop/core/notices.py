@@ -122,7 +122,7 @@ class Code(StrEnum):
     WAITING = (
         "waiting",
         "{share:.0%} of the time was waiting for workers, {skew:.0%} for the slowest, mostly {worker}",
-        "give the workers even work; worker {worker} was the last in {last:.0%} of the steps",
+        "give the workers even work; {worker} was the last in {last:.0%} of the steps",
     )
     NEVER_CALLED = (
         "never-called",

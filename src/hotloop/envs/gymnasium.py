@@ -48,6 +48,10 @@ class HotloopEnv(gymnasium.Env[NDArray[Any], Any]):
         ended, cut = bool(batch.terminals[0]), bool(batch.truncations[0])
         return self._seen[0].copy(), reward, ended, cut, self._info()
 
+    def phase_totals(self) -> dict[str, int]:
+        """Nanoseconds in each native phase so far; empty unless it was made with profile=True."""
+        return self._batch.phase_totals()
+
     def render(self) -> Any:
         return None if self.render_mode is None else self._batch.render(0)
 

@@ -93,6 +93,10 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
                 return self._kept(self._seen), rewards, ended, cut, {**self._infos(), **final}
         return self._kept(self._seen), rewards, ended, cut, self._infos()
 
+    def phase_totals(self) -> dict[str, int]:
+        """Nanoseconds in each native phase so far; empty unless it was made with profile=True."""
+        return self._batch.phase_totals()
+
     def render(self) -> Any:
         if self.render_mode is None:
             return None

@@ -1,6 +1,7 @@
 """Acting: a policy of the user's that chooses actions while the clock runs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hotloop.core.registry import names_callable
 from hotloop.core.spans import span
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.spec import STEP, raised
 from hotloop.envs.subject import Subject, SubjectSpec
 
 TAPE = "tape:"
@@ -48,26 +50,28 @@ def name_of(policy: object) -> str:
     return policy if isinstance(policy, str) else getattr(policy, "__qualname__", type(policy).__name__)
 
 
-class Actor:
-    """A subject whose policy chooses each action in the call that steps it."""
+class Proxy:
+    """A subject in front of another, the same in all that is not said below."""
 
-    def __init__(self, subject: Subject, choose: Choose) -> None:
+    def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._choose = choose
 
     @property
     def spec(self) -> SubjectSpec:
         return self._subject.spec
 
+    @property
+    def observation(self) -> Any:
+        return observed(self._subject)
+
     def reset(self) -> None:
         self._subject.reset()
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        """Nothing: what is handed to `step` is not looked at."""
-        return [None] * calls
+        return self._subject.draw(random, calls)
 
     def step(self, actions: Any) -> None:
-        self._subject.step(self._choose(observed(self._subject)))
+        self._subject.step(actions)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -81,6 +85,40 @@ class Actor:
 
     def close(self) -> None:
         self._subject.close()
+
+
+class Actor(Proxy):
+    """A subject whose policy chooses each action in the call that steps it."""
+
+    def __init__(self, subject: Subject, choose: Choose) -> None:
+        super().__init__(subject)
+        self._choose = choose
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Nothing: what is handed to `step` is not looked at."""
+        return [None] * calls
+
+    def step(self, actions: Any) -> None:
+        try:
+            chosen = self._choose(observed(self._subject))
+        except Exception as error:
+            raise raised("the policy", error) from error
+        self._subject.step(chosen)
+
+
+class Watched(Proxy):
+    """A subject with its step in a span, if it has none itself, that keeps what was played, if asked to."""
+
+    def __init__(self, subject: Subject, *, keep: bool) -> None:
+        super().__init__(subject)
+        self.played: list[Any] = []
+        step = span(STEP)(subject.step) if isinstance(subject, Batch) else subject.step
+
+        def kept(actions: Any) -> None:
+            self.played.append(copy(actions))
+            step(actions)
+
+        self.step = kept if keep else step  # type: ignore[method-assign]
 
 
 def observed(subject: Subject) -> Any:

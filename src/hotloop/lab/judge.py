@@ -6,7 +6,7 @@ from dataclasses import replace
 from hotloop.core.errors import ExitCode, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Record
-from hotloop.lab.phases import STEP
+from hotloop.lab.phases import STEP, WALL
 from hotloop.stats.sign import FEWEST
 from hotloop.stats.summary import label
 from hotloop.stats.trend import drift, warmup_suspect
@@ -75,8 +75,9 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
 
 def phase_notices(record: Record) -> Iterator[Notice]:
     """Whether the phases add up and the instrument was light."""
-    step = next((phase for phase in record.phases if phase.path == STEP), None)
-    unaccounted = (record.unaccounted_ns or 0) / step.total_ns if step else 0.0
+    totals = {phase.path: phase.total_ns for phase in record.phases}
+    step, whole_ns = STEP in totals, totals.get(STEP) or totals.get(WALL)
+    unaccounted = (record.unaccounted_ns or 0) / whole_ns if whole_ns else 0.0
     if step and record.method.threads > 1:
         yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
     elif abs(unaccounted) > UNACCOUNTED_SHARE:

@@ -7,22 +7,25 @@ order alternates. Throughput comes from the clean one, phases from the other.
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.record import Overhead, Record
+from hotloop.core.record import Record
+from hotloop.core.registry import names_callable
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.functions import find
+from hotloop.lab import lens
 from hotloop.lab.account import Tally
+from hotloop.lab.acting import is_live
 from hotloop.lab.judge import judge
-from hotloop.lab.opening import Given, open_batch
+from hotloop.lab.opening import Given, open_batch, open_subject
 from hotloop.lab.phases import Times, Timing
 from hotloop.lab.play import RANDOM, Actions, Play, no_collection, play, play_of, repeat
 from hotloop.lab.progress import Progress, silent
-from hotloop.lab.recording import Recorder, in_rounds, throughput
+from hotloop.lab.recording import Recorder, in_rounds, overhead, throughput
 from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up
-from hotloop.stats.paired import ratio
-from hotloop.stats.sign import FEWEST
 
 PAIRS = 20
 STEPS = 200_000
@@ -87,10 +90,45 @@ def profile(
     steps: int | None = None,
     progress: Progress = silent,
     *,
-    policy: str = RANDOM,
+    policy: object = RANDOM,
+    time: Sequence[str] = (),
+    tape: Path | None = None,
 ) -> Record:
-    """Profile a target under a policy's play; Ctrl-C leaves a record of the pairs there were."""
-    asked = plan(steps)
+    """Profile a target under a policy's play; Ctrl-C leaves a record of the pairs there were.
+
+    `time` names functions to look at; `tape` is a file for the actions that were played.
+    """
+    if names_callable(target) or is_live(policy) or time or tape:
+        return profile_loop(target, given, plan(steps), progress, policy=policy, time=time, tape=tape)
+    return profile_batch(target, given, plan(steps), progress, policy=str(policy))
+
+
+def profile_loop(
+    target: str,
+    given: Given,
+    asked: Rounds,
+    progress: Progress,
+    *,
+    policy: object,
+    time: Sequence[str],
+    tape: Path | None,
+) -> Record:
+    """Look at the loop around somebody's environment, or one of ours."""
+    clean = open_subject(target, given, profile=False)
+    watched = open_subject(target, given, profile=True)
+    functions = [find(name, home_of(target)) for name in time]
+    sides = lens.Asked(clean=clean, watched=watched, policy=policy, functions=functions, tape=tape)
+    return lens.look(sides, asked, progress)
+
+
+def home_of(target: str) -> str | None:
+    """The module of a callable, in which the names of its functions need no prefix."""
+    place = target.rpartition(":")[0]
+    return Path(place).stem if place.endswith(".py") else place or None
+
+
+def profile_batch(target: str, given: Given, asked: Rounds, progress: Progress, *, policy: str) -> Record:
+    """Look into the steps of one of our worlds, phase by phase."""
     with (
         closing(open_batch(target, given, profile=False)) as clean,
         closing(open_batch(target, given, profile=True)) as instrumented,
@@ -155,7 +193,7 @@ def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, pol
         },
         notices=shortened(asked, found.rounds),
         partial=found.partial,
-        overhead=overhead(found),
+        overhead=overhead(found.pairs),
         **phases(sides, found),
     )
 
@@ -174,11 +212,3 @@ def phases(sides: Sides, found: Findings) -> dict[str, Any]:
         num_envs=settings.num_envs,
     )
     return {"phases": timing.rows(), "unaccounted_ns": timing.unaccounted_ns}
-
-
-def overhead(found: Findings) -> Overhead | None:
-    """What the instrument cost, from the pairs; None where they are too few for an interval."""
-    if len(found.pairs) < FEWEST:
-        return None
-    cost = ratio(found.instrumented_ns, found.clean_ns)
-    return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=None)

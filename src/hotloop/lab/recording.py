@@ -8,11 +8,13 @@ from hotloop.core.clock import utc_now
 from hotloop.core.code import code
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import Method, Record, run_id
+from hotloop.core.record import Method, Overhead, Record, run_id
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.account import describe_path, describe_validation, describe_work
 from hotloop.lab.rounds import Rounds
 from hotloop.stats.metrics import with_metrics
+from hotloop.stats.paired import ratio
+from hotloop.stats.sign import FEWEST
 
 
 class Recorder:
@@ -90,3 +92,12 @@ def throughput(spec: SubjectSpec, env_steps: int, wall_ns: Sequence[int]) -> dic
         "env_steps_per_s": env_steps_per_s,
         "agent_steps_per_s": [speed * spec.agents for speed in env_steps_per_s],
     }
+
+
+def overhead(pairs: Sequence[tuple[int, int]]) -> Overhead | None:
+    """What the instrument cost, from pairs of clean and watched ns; None where they are too few."""
+    if len(pairs) < FEWEST:
+        return None
+    clean_ns, watched_ns = zip(*pairs, strict=True)
+    cost = ratio(watched_ns, clean_ns)
+    return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=None)

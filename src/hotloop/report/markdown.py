@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hotloop.core.record import Record
 from hotloop.report.breakdown import break_down
 from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
+from hotloop.report.tree import branches, is_tree
 from hotloop.report.units import percent, ratio_interval, speed, speed_interval
 from hotloop.stats.summary import label
 
@@ -45,6 +46,8 @@ def results(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def breakdown(record: Record) -> Sequence[str]:
+    if is_tree(record):
+        return tree(record)
     parts = break_down(record)
     if parts is None:
         return ["No pair of passes was finished."]
@@ -57,6 +60,20 @@ def breakdown(record: Record) -> Sequence[str]:
         for line in parts.lines
     )
     return table(("Component", "Avg Time", "% of Total"), rows)
+
+
+def tree(record: Record) -> Sequence[str]:
+    """The table of a loop: its indent shows what is part of what."""
+    rows = (
+        (
+            "&nbsp;" * 4 * branch.depth + branch.name,
+            "" if branch.calls is None else f"{branch.calls:,}",
+            f"{branch.us_per_env_step:.3f} µs",
+            percent(branch.of_wall),
+        )
+        for branch in branches(record)
+    )
+    return table(("Component", "Calls", "Avg Time", "% of Total"), rows)
 
 
 def notes(record: Record) -> Iterator[str]:

@@ -20,6 +20,7 @@ from hotloop.report.facts import (
     size_line,
     work_line,
 )
+from hotloop.report.tree import branches, is_tree
 from hotloop.report.units import percent, ratio_interval, speed, speed_interval
 from hotloop.stats.summary import label, summarise
 
@@ -68,6 +69,8 @@ def draw_profile(record: Record) -> RenderableType:
 
 
 def phase_table(record: Record) -> RenderableType:
+    if is_tree(record):
+        return tree_table(record)
     breakdown = break_down(record)
     if breakdown is None:
         return Text("no pair of passes was finished")
@@ -78,6 +81,24 @@ def phase_table(record: Record) -> RenderableType:
     for line in breakdown.lines:
         style = "bold" if line.is_sum else ""
         table.add_row(*phase_cells(line), style=style, end_section=line.is_sum)
+    return table
+
+
+def tree_table(record: Record) -> RenderableType:
+    """Where the time of a loop went, from the whole inwards."""
+    table = plain_table("where")
+    for heading in ("calls", "µs/env-step", "of wall"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("")
+    for branch in branches(record):
+        table.add_row(
+            branch.indented,
+            "" if branch.calls is None else f"{branch.calls:,}",
+            f"{branch.us_per_env_step:.3f}",
+            percent(branch.of_wall),
+            "" if branch.is_whole else Text(bar(branch.of_wall), "cyan"),
+            style="bold" if branch.is_whole else "",
+        )
     return table
 
 

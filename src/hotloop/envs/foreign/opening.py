@@ -48,6 +48,8 @@ def open_foreign(target: str, given: Mapping[str, object], *, timed: bool) -> Su
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
     if prefix in makers:
         order = ordered(target, given, own=())
+        if timed and name.startswith("hotloop/"):
+            order = replace(order, arguments={**order.arguments, "profile": True})
         return subject_of(makers[prefix](name, order), order, timed=timed)
     order = ordered(target, given, own=parameters_of(callables.find(target)))
     return subject_of(called(order), order, timed=timed)

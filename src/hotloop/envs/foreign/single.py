@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.envs.foreign.actions import Sample, sampler
-from hotloop.envs.foreign.spec import RESET, STEP, Answers, ForeignSpec, in_span, raised, time_inside
+from hotloop.envs.foreign.spec import (
+    RESET,
+    STEP,
+    Answers,
+    ForeignSpec,
+    in_span,
+    native_phases,
+    raised,
+    time_inside,
+)
 
 Given = tuple[Any, Any, Any, Any, Any]
 """Observation, reward, terminated, truncated, info."""
@@ -77,7 +86,7 @@ class SingleSubject:
         return {**dict(zip(names, kept, strict=True)), "next_observations": self.observation}
 
     def phase_totals(self) -> dict[str, int]:
-        return {}
+        return native_phases(self.env)
 
     def close(self) -> None:
         close = getattr(self.env, "close", None)

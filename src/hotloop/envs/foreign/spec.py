@@ -90,6 +90,12 @@ def time_inside(env: object) -> None:
             time_method(inner, method, f"{type(inner).__name__}.{method}")
 
 
+def native_phases(env: object) -> dict[str, int]:
+    """What native code below an env says of its phases; empty where there is none."""
+    read = getattr(getattr(env, "unwrapped", env), "phase_totals", None)
+    return dict(read()) if callable(read) else {}
+
+
 def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
     """What was given back as named arrays, the first axis one env; what is no number or array is left out."""
     if isinstance(value, Mapping):

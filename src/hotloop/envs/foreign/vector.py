@@ -16,6 +16,7 @@ from hotloop.envs.foreign.spec import (
     ForeignSpec,
     arrays,
     in_span,
+    native_phases,
     raised,
     time_inside,
     time_method,
@@ -35,10 +36,10 @@ class VectorSubject:
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         self.env, self.spec = env, spec
         self.workers: Workers | None = None
-        self._step = in_span(STEP, env.step, timed=timed)
-        self._reset = in_span(RESET, env.reset, timed=timed)
         if timed:
             self._look_inside()
+        self._step = in_span(STEP, env.step, timed=timed)
+        self._reset = in_span(RESET, env.reset, timed=timed)
         self._mode = getattr(env.metadata.get("autoreset_mode"), "value", "NextStep")
         self._steps = self._resets = self._reset_steps = 0
         self._finished = 0
@@ -99,7 +100,7 @@ class VectorSubject:
         return {name: rows[0] for part, value in parts for name, rows in arrays(part, value)}
 
     def phase_totals(self) -> dict[str, int]:
-        return {}
+        return native_phases(self.env)
 
     def close(self) -> None:
         self.env.close()

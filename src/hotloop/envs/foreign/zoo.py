@@ -98,6 +98,7 @@ class TurnSubject:
             time_inside(env)
         self._step = in_span(STEP, env.step, timed=timed)
         self._last = in_span("env.last", env.last, timed=timed)
+        self._pick = in_span("action selection", self._choose, timed=timed)
         self._reset = in_span(RESET, env.reset, timed=timed)
         self._samples: dict[str, Sample] = {
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
@@ -135,7 +136,7 @@ class TurnSubject:
             for call in range(calls)
         ]
 
-    def _pick(self, drawn: Any, info: Mapping[str, Any]) -> Any:
+    def _choose(self, drawn: Any, info: Mapping[str, Any]) -> Any:
         if not isinstance(drawn, tuple):
             return drawn
         chance, by_agent = drawn
