@@ -68,7 +68,7 @@ def maker_of(env: Any, given: dict[str, object]) -> Maker:
 def copied(env: Any) -> Any:
     try:
         return deepcopy(env)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - anything may be inside an env
         raise InputError(
             f"the environment cannot be copied ({error}): give a function that makes one"
         ) from None

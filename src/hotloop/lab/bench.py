@@ -56,10 +56,13 @@ def measure(subject: Subject, script: Play, found: Findings, progress: Progress)
 
 
 def record(subject: Subject, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
+    counted = found.work.gained["env_steps"] // max(
+        len(found.wall_ns), 1
+    )  # without calls that only reset an env
     return recorder.record(
         method=in_rounds(subject.spec, found.rounds, policy),
         counters=found.work.gained,
-        values=throughput(subject.spec, found.rounds.iterations, found.wall_ns),
+        values=throughput(subject.spec, counted, found.wall_ns),
         notices=shortened(asked, found.rounds),
         partial=found.partial,
     )

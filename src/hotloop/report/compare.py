@@ -70,7 +70,9 @@ def equal_line(record: Record, comparison: Comparison) -> str:
         return "not compared: the sides were said to be unlike"
     if comparison.difference:
         return f"no: {comparison.difference}"
-    return f"yes: {checked.comparisons:,} outputs of agents, to the byte, and the states behind them"
+    seen = f"yes: {checked.comparisons:,} outputs of agents, to the byte"
+    foreign = "foreign" in (comparison.a.target.impl, comparison.b.target.impl)
+    return seen if foreign else f"{seen}, and the states behind them"
 
 
 def method_line(record: Record) -> str:

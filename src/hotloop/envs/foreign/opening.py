@@ -4,7 +4,8 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,7 @@ from hotloop.envs.subject import Subject
 
 MODES = ("sync", "async", "own")
 """How several envs of one id are run: one after another, in workers, or by the vector env of its makers."""
+PROFILING = "HOTLOOP_PROFILING"
 KINDS = (
     "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib, "
     "a batch of hotloop.make, or an object with reset and step"
@@ -52,7 +54,24 @@ def open_foreign(target: str, given: Mapping[str, object], *, timed: bool) -> Su
             order = replace(order, arguments={**order.arguments, "profile": True})
         return subject_of(makers[prefix](name, order), order, timed=timed)
     order = ordered(target, given, own=parameters_of(callables.find(target)))
-    return subject_of(called(order), order, timed=timed)
+    with profiling(on=timed):
+        env = called(order)
+    return subject_of(env, order, timed=timed)
+
+
+@contextmanager
+def profiling(*, on: bool) -> Iterator[None]:
+    """Have batches of ours that somebody's callable makes meanwhile time their phases, if `on`."""
+    kept = os.environ.get(PROFILING)
+    if on:
+        os.environ[PROFILING] = "1"
+    try:
+        yield
+    finally:
+        if kept is None:
+            os.environ.pop(PROFILING, None)
+        else:
+            os.environ[PROFILING] = kept
 
 
 def ordered(target: str, given: Mapping[str, object], own: tuple[str, ...]) -> Order:

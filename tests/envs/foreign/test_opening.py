@@ -1,0 +1,122 @@
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hotloop.core.errors import HotloopError, InputError, SetupError
+from hotloop.envs.batch import Batch
+from hotloop.envs.targets import open_target
+
+THEIRS = Path(__file__).parents[2] / "support" / "theirs.py"
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "kind", "envs", "agents"),
+    [
+        ("gym:CartPole-v1", {}, "gymnasium", 1, 1),
+        ("gym:CartPole-v1", {"num_envs": "3"}, "gymnasium vector", 3, 1),
+        ("gym:hotloop/grid-toy-v0", {"num_envs": "3", "vector": "own"}, "gymnasium vector", 3, 1),
+        ("pettingzoo:sisl.pursuit_v5", {"n_pursuers": "4"}, "pettingzoo parallel", 1, 4),
+        ("pettingzoo:sisl.pursuit_v5", {"api": "aec"}, "pettingzoo aec", 1, 1),
+        ("pettingzoo:classic.tictactoe_v3", {}, "pettingzoo aec", 1, 1),
+        ("support.theirs:make", {}, "gymnasium", 1, 1),
+        (f"{THEIRS}:make", {"num_envs": "2", "work": "5"}, "gymnasium vector", 2, 1),
+        ("support.theirs:plain", {}, "reset and step", 1, 1),
+        ("hotloop.envs.pufferlib:PufferRows", {"target": "grid/toy", "agents": "3"}, "pufferlib", 1, 3),
+        ("hotloop.envs.pettingzoo:parallel_env", {"target": "grid/toy"}, "pettingzoo parallel", 1, 20),
+    ],
+)
+def test_whatever_a_target_names_is_opened_reset_and_stepped(
+    target: str, given: dict[str, object], kind: str, envs: int, agents: int
+) -> None:
+    subject = open_target(target, given)
+    assert subject.spec.described.variant == {"num_envs": envs, "interface": kind}
+    assert subject.spec.agents == agents
+    assert subject.spec.notices == ()
+    subject.reset()
+    before = subject.counters
+    for actions in subject.draw(np.random.default_rng(0), 5):
+        subject.step(actions)
+    assert subject.counters["env_steps"] - before["env_steps"] == 5 * envs
+    assert {"observations", "rewards"} <= {name.partition(".")[0] for name in subject.answers()}
+    subject.close()
+
+
+def test_a_batch_of_ours_stays_one() -> None:
+    subject = open_target("support.theirs:ours", {"agents": "2"})
+    assert isinstance(subject, Batch)
+    assert subject.spec.described.name == "support.theirs:ours"
+
+
+def test_keys_go_to_the_callable_and_seed_is_ours_unless_it_has_one() -> None:
+    subject = open_target("support.theirs:make", {"work": "7", "seed": "5"})
+    assert subject.spec.seed == 5
+    assert subject.spec.described.params == {"work": 7, "seed": 5}
+    assert subject.env.work == 7  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "code", "said"),
+    [
+        ("gym:CartPole-v9", {}, 64, "version `v9` for environment `CartPole` doesn't exist"),
+        ("gym:CartPole-v1", {"masss": "1"}, 64, "unexpected keyword argument 'masss'"),
+        ("gym:CartPole-v1", {"num_envs": "0"}, 64, "num_envs=0 does not fit: expected int of at least 1"),
+        ("gym:CartPole-v1", {"vector": "threads"}, 64, "expected one of sync, async, own"),
+        ("gym:CartPole-v1", {"seed": "-1"}, 64, "seed=-1 does not fit"),
+        ("gym:LunarLander-v3", {}, 70, "pip install"),
+        ("pettingzoo:sisl.nothing_v1", {}, 64, "PettingZoo has no sisl.nothing_v1"),
+        ("pettingzoo:atari.pong_v3", {}, 70, "pip install multi_agent_ale_py"),
+        ("pettingzoo:classic.tictactoe_v3", {"api": "both"}, 64, "expected one of parallel, aec"),
+        ("pettingzoo:classic.tictactoe_v3", {"api": "parallel"}, 64, "has no parallel_env"),
+        ("puffer:breakout", {}, 70, "pip install pufferlib"),
+        ("support.theirs:nothing", {}, 64, "returned a NoneType: expected an env of Gymnasium"),
+        (
+            "support.theirs:needs",
+            {},
+            64,
+            "missing a required argument: 'size'; give its arguments as key=value",
+        ),
+        ("support.theirs:faulty", {"fault": "tuple"}, 64, "step returned a tuple of 2: expected"),
+        (
+            "support.theirs:faulty",
+            {"fault": "raises"},
+            64,
+            "KeyError: 'no such cell' (.*theirs.py:[0-9]+ in step)",
+        ),
+        ("support.theirs:make", {"vector": "own"}, 64, "vector=own is for gym: ids"),
+    ],
+)
+def test_what_cannot_be_opened_is_said_with_what_to_do(
+    target: str, given: dict[str, object], code: int, said: str
+) -> None:
+    with pytest.raises(HotloopError, match=said.replace("(", "\\(").replace(")", "\\)")) as caught:
+        open_target(target, given)
+    assert caught.value.exit_code == code
+    assert isinstance(caught.value, SetupError if code == 70 else InputError)
+
+
+@pytest.mark.parametrize("package", ["gymnasium", "pettingzoo"])
+def test_a_missing_package_is_named_with_the_line_that_installs_it(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    prefix = {"gymnasium": "gym"}.get(package, package)
+    with pytest.raises(SetupError, match=rf"{package} is not installed: pip install 'hotloop\[envs\]'"):
+        open_target(f"{prefix}:whatever", {})
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("nan", "observations is not a number (NaN)"),
+        ("reward", "rewards is not a number (NaN)"),
+        ("outside", "the observation is not in its space: float32 [3] from 1 to 1000 in Box"),
+        ("shape", "the observation is not in its space: float32 [5]"),
+    ],
+)
+def test_an_env_that_breaks_its_interface_is_told_so_and_measured(fault: str, said: str) -> None:
+    subject = open_target("support.theirs:faulty", {"fault": fault})
+    notices = [notice.text for notice in subject.spec.notices if notice.code == "interface"]
+    assert any(said in text for text in notices), notices
+    assert "at step 1" in notices[0]
