@@ -7,6 +7,7 @@ import typer
 
 from hotloop.cli.arguments import Json, Output, Policy, TargetName, Words, given_by, names_world, targets_of
 from hotloop.cli.measuring import measure, tell
+from hotloop.cli.output import stdout_kept_clean
 from hotloop.cli.place import FOLDER, make_room, names_file, record_path, save
 from hotloop.core.errors import InputError
 
@@ -61,7 +62,8 @@ def bench(  # noqa: PLR0913 - one argument a flag
         raise InputError(
             f"{output} is one file and {target} has {len(targets)} presets: name one, or give a folder"
         )
-    check(targets, given, policy)
+    with stdout_kept_clean():
+        check(targets, given, policy)
     make_room(output)
     return run(target, given, plan(rounds, iterations, warmup), policy, output, as_json=json)
 

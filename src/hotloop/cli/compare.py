@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli.arguments import Json, Output, Policy, given_by
-from hotloop.cli.output import emit, remark, show
+from hotloop.cli.output import emit, remark, show, stdout_kept_clean
 from hotloop.cli.place import FOLDER, make_room, record_path, save
 from hotloop.cli.progress import bar
 from hotloop.core.errors import InputError
@@ -69,7 +69,8 @@ def compare(  # noqa: PLR0913 - one argument a flag
         profile=profile or control is not None,
         control=control,
     )
-    record = live(contender(a), contender(b), asked)
+    with stdout_kept_clean():
+        record = live(contender(a), contender(b), asked)
     return tell(record, output, as_json=json)
 
 

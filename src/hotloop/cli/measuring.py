@@ -1,12 +1,10 @@
 """What bench and profile have in common: targets measured one after another, each record kept and shown."""
 
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli.output import emit, remark, show
+from hotloop.cli.output import emit, remark, show, stdout_kept_clean
 from hotloop.cli.progress import bar
 from hotloop.core.errors import ExitCode, worst
 
@@ -25,7 +23,7 @@ def measure(
     """Run an experiment on each target and keep its record; an interrupted one is the last."""
     records: list[Record] = []
     for target in targets:
-        with bar(target) as progress, redirect_stdout(sys.stderr):  # what somebody's environment prints
+        with bar(target) as progress, stdout_kept_clean():
             records.append(experiment(target, progress))
         remark(f"saved {keep(records[-1])}")
         if records[-1].partial:

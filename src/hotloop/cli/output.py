@@ -1,6 +1,8 @@
 """What a command says: results on stdout, everything else on stderr."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -30,6 +32,13 @@ def drawn(view: "RenderableType", stream: TextIO) -> str:
     with console.capture() as captured:
         console.print(view)
     return captured.get()
+
+
+@contextmanager
+def stdout_kept_clean() -> Iterator[None]:
+    """What somebody's environment prints goes to stderr: stdout is for results."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def emit(text: str) -> None:

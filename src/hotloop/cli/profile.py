@@ -7,6 +7,7 @@ import typer
 
 from hotloop.cli.arguments import Json, Policy, TargetName, Words, given_by, names_world, targets_of
 from hotloop.cli.measuring import measure, tell
+from hotloop.cli.output import stdout_kept_clean
 from hotloop.cli.place import make_room, save
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
@@ -62,7 +63,8 @@ def profile(
 
     targets = targets_of(target)
     given = given_by(words)
-    check(targets, given, policy)
+    with stdout_kept_clean():
+        check(targets, given, policy)
     make_room(FOLDER)
     looked_at = {"policy": policy, "time": tuple(time or ()), "tape": new_file(record, targets)}
     return run(target, given, steps, looked_at, as_json=json)

@@ -49,13 +49,16 @@ def find(target: str) -> Callable[..., Any]:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Run a file as a module; its own folder is where its imports look first, as for a script."""
+    """Run a file as a module, once; its own folder is where its imports look first, as for a script."""
     if not path.is_file():
         raise InputError(f"there is no file {path}: write the target as path.py:callable")
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
+        return known
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
