@@ -1,8 +1,9 @@
 """Hotloop finds, fixes and proves the speed of reinforcement-learning simulation."""
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from hotloop.core.arrival import when_imported
 
 if TYPE_CHECKING:
     from hotloop.core import spans
@@ -34,5 +35,5 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_HOMES[name]), name)
 
 
-if "gymnasium" in sys.modules:  # then its users expect our ids there, and it has cost its import already
-    import_module("hotloop.envs.registration")
+# Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.
+when_imported("gymnasium", lambda: import_module("hotloop.envs.registration"))

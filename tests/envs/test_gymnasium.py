@@ -94,8 +94,15 @@ def test_what_gymnasium_decides_cannot_be_given_twice(key: str) -> None:
         gymnasium.make("hotloop/grid-toy-v0", **{key: 1})
 
 
-@pytest.mark.parametrize("imports", ["gymnasium, hotloop", "hotloop, gymnasium; hotloop.register_envs()"])
-def test_ids_are_there_after_an_import(imports: str) -> None:
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "gymnasium, hotloop",
+        "hotloop, gymnasium",
+        "importlib.util, hotloop; importlib.util.find_spec('gymnasium'); import gymnasium",
+    ],
+)
+def test_ids_are_there_whatever_is_imported_first(imports: str) -> None:
     script = f"import {imports}; print(gymnasium.make('hotloop/grid-toy-v0').spec.id)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "hotloop/grid-toy-v0", done.stderr
