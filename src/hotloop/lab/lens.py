@@ -127,14 +127,15 @@ def measure(sides: Cast, asked: Asked, found: Findings, progress: Progress) -> N
 def observe(watched: Subject, actions: Sequence[Actions], calls: int, asked: Asked, tree: Tree) -> int:
     """Run the watched side with spans on; returns the ns of the loop."""
     native = asked.watched.phase_totals()
-    spans.enable()
-    try:
-        begin = now_ns()
-        with watching(asked.functions), span(LOOP):
-            ns = play(watched, actions, calls)
-        wall_ns = now_ns() - begin
-    finally:
-        spans.disable()
+    with watching(asked.functions):
+        spans.enable()
+        try:
+            begin = now_ns()
+            with span(LOOP):
+                ns = play(watched, actions, calls)
+            wall_ns = now_ns() - begin
+        finally:
+            spans.disable()
     tree.add(spans.tree(), wall_ns, calls, native)
     return ns
 
