@@ -11,6 +11,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Method, Record, run_id
 from hotloop.envs.subject import Subject
 from hotloop.lab.account import describe_path, describe_validation, describe_work
+from hotloop.lab.likeness import Setting
 from hotloop.lab.rounds import Rounds
 from hotloop.stats.metrics import with_metrics
 
@@ -25,6 +26,12 @@ class Recorder:
         self._machine = machine()
         build = subject.spec.build
         self._code = code(asdict(build) if build else None)
+
+    def setting(self, policy: str) -> Setting:
+        """What a run of this subject has to share with whatever it is compared with."""
+        return Setting(
+            machine=self._machine, target=self._subject.spec.described, kind=self._kind, policy=policy
+        )
 
     def record(
         self,
@@ -47,7 +54,7 @@ class Recorder:
                 code=self._code,
                 method=method,
                 work=describe_work(counters),
-                path=describe_path(spec.requested, counters),
+                path=describe_path(spec.requested, counters, claimed=spec.impl),
                 validation=describe_validation(counters),
                 values={name: tuple(raw) for name, raw in values.items()},
                 notices=(*spec.notices, *decided_elsewhere(self._subject), *notices),
