@@ -83,8 +83,9 @@ def bench(  # noqa: PLR0913 - one argument a flag
         return lab.bench(name, given, planned, progress, policy=policy, extras=extras)
 
     def keep(record: "Record") -> Path:
+        path = save(record_path(output, record), record.to_json())
         keep_baseline(save_baseline, record)
-        return save(record_path(output, record), record.to_json())
+        return path
 
     return run(one, experiment, keep, as_json=json)
 

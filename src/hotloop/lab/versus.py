@@ -49,11 +49,11 @@ def confirm(first: Comparison, second: Comparison) -> Comparison:
 
 
 def side_of(record: Record, other: Record) -> Side:
-    """A side by its label, or by its target and the keys in which its variant differs from the other's."""
+    """A side by its label; or by its target and the keys in which its variant differs; or by its run."""
     mine, others = record.target.variant, other.target.variant
-    keys = (f"{key}={value}" for key, value in mine.items() if value != others.get(key))
+    keys = [f"{key}={value}" for key, value in mine.items() if value != others.get(key)]
     return Side(
-        name=record.label or " ".join([record.target.name, *keys]),
+        name=record.label or (" ".join([record.target.name, *keys]) if keys else record.run_id),
         run_id=record.run_id,
         target=record.target,
         code=record.code,
@@ -67,9 +67,12 @@ def ratio_of(a: Record, b: Record) -> Ratio | None:
 
     A busy machine widens it: beside n others a run may have had a core to itself, or 1/(n + 1) of one.
     """
-    a_ns, b_ns = round_times(a), round_times(b)
-    load = max(busy_load(a.machine) or 0.0, busy_load(b.machine) or 0.0)
-    return apart(a_ns, b_ns, doubt=1 + load)
+    return apart(round_times(a), round_times(b), doubt=1 + load_beside(a, b))
+
+
+def load_beside(a: Record, b: Record) -> float:
+    """The load that one of the two was measured under; 0 where the machine was not busy."""
+    return max(busy_load(record.machine) or 0.0 for record in (a, b))
 
 
 def round_times(record: Record) -> list[float]:
@@ -94,16 +97,16 @@ def decide(a: Record, b: Record, ratio: Ratio | None, band: float) -> tuple[Outc
     work = different_work(a, b, tolerance=band / 2)
     if work:
         return "cannot tell", f"different work: {work}"
-    return by_speed(ratio, band, max(busy_load(a.machine) or 0.0, busy_load(b.machine) or 0.0))
+    return by_speed(ratio, band, load_beside(a, b))
 
 
 def by_speed(ratio: Ratio, band: float, load: float) -> tuple[Outcome, str]:
     """Faster or slower where the whole interval is beyond the band, the same where it is inside."""
     low, high = 1 / (1 + band), 1 + band
     if ratio.low > high:
-        return "faster", f"by more than {ratio.low - 1:.1%}, beyond the band of {band:.0%}"
+        return "faster", f"at least {ratio.low - 1:.1%} more steps in a second"
     if ratio.high < low:
-        return "slower", f"by more than {1 / ratio.high - 1:.1%}, beyond the band of {band:.0%}"
+        return "slower", f"a step takes at least {1 / ratio.high - 1:.1%} longer"
     if low <= ratio.low and ratio.high <= high:
         return "same", f"within {band:.0%}"
     busy = f" on a machine with a load of {load:.1f}" if load else ""

@@ -23,8 +23,8 @@ def draw_comparisons(comparisons: Sequence[Comparison]) -> RenderableType:
     table.add_column("outcome", no_wrap=True)
     table.add_column("why")
     for comparison in comparisons:
-        ratio = ratio_words(comparison.ratio)
-        table.add_row(comparison.a.name, ratio, outcome_words(comparison), comparison.why)
+        cells = (ratio_words(comparison.ratio), outcome_words(comparison), reason(comparison))
+        table.add_row(comparison.a.name, *cells)
     return table
 
 
@@ -34,6 +34,10 @@ def ratio_words(ratio: Ratio | None) -> str:
 
 
 def outcome_words(comparison: Comparison) -> Text:
-    """The outcome, and beside it what is unlike where that was allowed."""
-    unlike = f" (unlike: {'; '.join(comparison.unlike)})" if comparison.unlike else ""
-    return Text(comparison.outcome + unlike, STYLES[comparison.outcome])
+    """The outcome, and with it that the sides are unlike where that was allowed."""
+    return Text(comparison.outcome + (", unlike" if comparison.unlike else ""), STYLES[comparison.outcome])
+
+
+def reason(comparison: Comparison) -> str:
+    """Why, and what is unlike."""
+    return "; ".join([comparison.why, *(f"unlike {what}" for what in comparison.unlike)])

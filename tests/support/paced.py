@@ -1,0 +1,54 @@
+"""A target, `paced.py:make`: its steps take as long as they are told, and it misbehaves on request."""
+
+from typing import Any
+
+from support.clock import CLOCK
+
+import hotloop
+from hotloop.envs.batch import Batch
+
+CALLS_A_ROUND = 2
+"""Of 8 env-steps in a batch of 4, as the tests ask for."""
+
+
+class Paced(Batch):
+    """A grid of four envs and three agents."""
+
+    def __init__(self, made: Batch, keys: dict[str, Any]) -> None:
+        super().__init__(made._engine, made.spec)
+        self.keys = keys
+        self.calls = 0
+
+    def step(self, actions: Any) -> None:
+        super().step(actions)
+        self.calls += 1
+        CLOCK.ns += self.pace()
+        if self.calls == self.keys.get("interrupt_at"):
+            raise KeyboardInterrupt
+        if self.calls == self.keys.get("break_at"):
+            raise ZeroDivisionError("planted")
+        if "end_every" in self.keys and self.calls % self.keys["end_every"] == 0:
+            self.reset_many(range(self.spec.num_envs))
+
+    def pace(self) -> int:
+        ns = 1_000 * self.keys.get("us", 100)
+        if (self.calls - 1) // CALLS_A_ROUND % 2:
+            ns = round(ns * (1 + self.keys.get("jitter", 0)))
+        return 2 * ns if self.calls <= self.keys.get("slow_until", 0) else ns
+
+    @property
+    def counters(self) -> dict[str, int]:
+        counted = super().counters
+        steps = counted["env_steps"]
+        counted["updates"] = steps - (steps // 3 if self.keys.get("skip_updates") else 0)
+        if self.keys.get("drop_tokens"):
+            counted["tokens"] = counted["tokens"] * 2 // 3
+        if self.keys.get("unequal"):
+            counted |= {"shadow.comparisons": steps, "shadow.mismatches": steps}
+        if self.keys.get("pretend"):
+            counted |= {"native_steps": 0, "reference_steps": steps}
+        return counted
+
+
+def make(seed: int = 42, **keys: Any) -> Batch:
+    return Paced(hotloop.make("grid/toy", num_envs=4, agents=3, seed=seed), keys)
