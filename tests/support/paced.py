@@ -16,6 +16,7 @@ class Paced(Batch):
 
     def __init__(self, made: Batch, keys: dict[str, Any]) -> None:
         super().__init__(made._engine, made.spec)
+        made.close()
         self.keys = keys
         self.calls = 0
 
