@@ -104,9 +104,12 @@ def test_a_baseline_of_another_machine_is_refused_with_what_differs(hotloop: Com
     )
 
 
-def test_a_baseline_of_another_workload_kind_or_method_is_refused(hotloop: Command) -> None:
+def test_a_baseline_of_another_workload_kind_or_method_is_refused_before_anything_is_measured(
+    hotloop: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hotloop("bench", *SHORT, "--output", "toy.json")
     toy = read(Path("toy.json"))
+    monkeypatch.delattr("hotloop.lab.bench.warm_up")
     other = (*SHORT[:2], "agents=4", *SHORT[3:])
     assert refused(hotloop("bench", *other, "--baseline", "toy.json"), "workload (agents 3 against 4)")
     arena = ("grid/arena", *SHORT[1:])

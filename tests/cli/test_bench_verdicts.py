@@ -92,9 +92,17 @@ def test_slower_once_cannot_tell(bench: Command, before: str) -> None:
 def test_a_mismatch_outranks_slower_missed_and_unstable(bench: Command, before: str) -> None:
     words = ("us=300", "jitter=2", "--target-steps-per-sec", "1e9", "--enforce-target")
     assert bench(*words, "--baseline", before).code == ExitCode.REGRESSION
-    said = bench(*words, "unequal=1", "--baseline", before, "--json")
+    said = bench(*words, "unequal_at=5", "--baseline", before, "--json")
     assert (said.code, said.json["verdict"]) == (ExitCode.MISMATCH, "fail")
-    assert outcomes(said)[0][1].startswith("not equal: 80 mismatches")
+    assert outcomes(said)[0][1].startswith("not equal: 1 mismatches")
+
+
+@pytest.mark.parametrize("call", [1, 3, 22, 23, 42])
+def test_a_mismatch_counts_wherever_it_happens(bench: Command, before: str, call: int) -> None:
+    """In the warm-up of two calls, in the twenty of the rounds, or in the twenty of the second run."""
+    said = bench("us=200", f"unequal_at={call}", "--baseline", before, "--json")
+    assert said.code == ExitCode.MISMATCH
+    assert said.json["validation"]["mismatches"] == 1
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_a_mechanic_that_fires_on_one_side_only_is_named() -> None:
     [
         (1_000_000, 1_009_000, True),  # within the tolerance
         (1_000_000, 1_020_000, False),
-        (100, 135, True),  # chance
-        (100, 300, False),
+        (100_000, 102_000, True),  # chance
+        (100_000, 104_000, False),
         (0, 50, True),  # one of each env
         (0, 200, False),
     ],

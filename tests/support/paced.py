@@ -44,8 +44,9 @@ class Paced(Batch):
         counted["updates"] = steps - (steps // 3 if self.keys.get("skip_updates") else 0)
         if self.keys.get("drop_tokens"):
             counted["tokens"] = counted["tokens"] * 2 // 3
-        if self.keys.get("unequal"):
-            counted |= {"shadow.comparisons": steps, "shadow.mismatches": steps}
+        if "unequal_at" in self.keys:
+            mismatches = int(self.calls >= self.keys["unequal_at"])
+            counted |= {"shadow.comparisons": steps, "shadow.mismatches": mismatches}
         if self.keys.get("pretend"):
             counted |= {"native_steps": 0, "reference_steps": steps}
         return counted

@@ -100,6 +100,7 @@ def with_comparisons(first: Record, extras: Extras, run: Run) -> Record:
     again = run.measure(
         Rounds(count=method.rounds, iterations=method.iterations, warmup=0, box_iterations=False)
     )
+    first = replace(first, validation=again.validation)
     if again.partial:
         return replace(first, partial=True)
     return replace(first, comparisons=confirmed(compared, extras, again))

@@ -42,7 +42,11 @@ class Recorder:
         notices: Sequence[Notice] = (),
         **more: Any,
     ) -> Record:
-        """Make the record of a finished run; `more` are fields of the record itself."""
+        """Make the record of a finished run; `more` are fields of the record itself.
+
+        `counters` are those of the measured rounds; a mismatch counts wherever it was found, so validation
+        is that of the whole run, warm-up included.
+        """
         spec = self._subject.spec
         return with_metrics(
             Record(
@@ -55,7 +59,7 @@ class Recorder:
                 method=method,
                 work=describe_work(counters),
                 path=describe_path(spec.requested, counters, claimed=spec.impl),
-                validation=describe_validation(counters),
+                validation=describe_validation(self._subject.counters),
                 values={name: tuple(raw) for name, raw in values.items()},
                 notices=(*spec.notices, *decided_elsewhere(self._subject), *notices),
                 **more,
