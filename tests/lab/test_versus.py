@@ -22,7 +22,7 @@ def at(times_as_fast: float, **changes: object) -> Record:
         (1.019, "same"),
         (1.0, "same"),
         (1 / 1.019, "same"),
-        (1 / 1.021, "slower"),
+        (1 / 1.0202, "slower"),  # as far from the same as 1.0202
         (0.5, "slower"),
     ],
 )
@@ -49,6 +49,13 @@ def test_an_interval_across_the_edge_of_the_band_cannot_tell() -> None:
         versus(BASE, bench_with([value * 1.2 for value in spread.values["env_steps_per_s"]])).outcome
         == "faster"
     )
+
+
+def test_the_same_is_only_said_where_the_whole_interval_says_so() -> None:
+    spread = bench_with([4.0e6 * (1 + 0.03 * (-1) ** k) for k in range(20)])
+    compared = versus(BASE, spread)
+    assert compared.ratio is not None
+    assert (compared.ratio.estimate, compared.outcome) == (pytest.approx(1.0, abs=1e-3), "cannot tell")
 
 
 def test_a_busy_machine_is_only_believed_what_its_load_cannot_explain() -> None:
