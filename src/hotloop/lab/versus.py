@@ -104,13 +104,18 @@ def by_speed(ratio: Ratio, band: float, load: float) -> tuple[Outcome, str]:
     """Faster or slower where the whole interval is beyond the band, the same where it is inside."""
     low, high = 1 / (1 + band), 1 + band
     if ratio.low > high:
-        return "faster", f"at least {ratio.low - 1:.1%} more steps in a second"
+        return "faster", f"at least {gain(ratio.low)} steps in the same time"
     if ratio.high < low:
-        return "slower", f"a step takes at least {1 / ratio.high - 1:.1%} longer"
+        return "slower", f"at least {gain(1 / ratio.high)} time for the same steps"
     if low <= ratio.low and ratio.high <= high:
         return "same", f"within {band:.0%}"
     busy = f" on a machine with a load of {load:.1f}" if load else ""
     return "cannot tell", f"runs one after the other vary by more{busy}: {IN_TURNS}"
+
+
+def gain(times: float) -> str:
+    """How much more, in the words that fit its size: `5.0% more`, `32 times the`."""
+    return f"{times - 1:.1%} more" if times < 2 else f"{times:.3g} times the"
 
 
 def smallest_visible(ratio: Ratio, band: float) -> float:

@@ -30,7 +30,14 @@ def draw_comparisons(comparisons: Sequence[Comparison]) -> RenderableType:
 
 def ratio_words(ratio: Ratio | None) -> str:
     """The ratio with its interval, never without."""
-    return f"{ratio.estimate:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "no interval"
+    if ratio is None:
+        return "no interval"
+    return f"{digits(ratio.estimate)} [{digits(ratio.low)}, {digits(ratio.high)}]"
+
+
+def digits(times: float) -> str:
+    """Three places around one; three digits of what is far from it."""
+    return f"{times:.3f}" if 0.1 <= times < 100 else f"{times:.3g}"
 
 
 def outcome_words(comparison: Comparison) -> Text:
