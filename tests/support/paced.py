@@ -1,5 +1,6 @@
 """A target, `paced.py:make`: its steps take as long as they are told, and it misbehaves on request."""
 
+from math import inf
 from typing import Any
 
 from support.clock import CLOCK
@@ -24,7 +25,7 @@ class Paced(Batch):
         super().step(actions)
         self.calls += 1
         CLOCK.ns += self.pace()
-        if self.calls == self.keys.get("interrupt_at"):
+        if self.is_past("interrupt_us"):
             raise KeyboardInterrupt
         if self.calls == self.keys.get("break_at"):
             raise ZeroDivisionError("planted")
@@ -35,7 +36,11 @@ class Paced(Batch):
         ns = 1_000 * self.keys.get("us", 100)
         if (self.calls - 1) // CALLS_A_ROUND % 2:
             ns = round(ns * (1 + self.keys.get("jitter", 0)))
-        return 2 * ns if self.calls <= self.keys.get("slow_until", 0) else ns
+        return ns if self.is_past("slow_until_us", 0) else 2 * ns
+
+    def is_past(self, moment: str, usually: float = inf) -> bool:
+        """Whether the clock has reached a moment, which it may do long after another batch was made."""
+        return CLOCK.ns >= 1_000 * self.keys.get(moment, usually)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -44,8 +49,8 @@ class Paced(Batch):
         counted["updates"] = steps - (steps // 3 if self.keys.get("skip_updates") else 0)
         if self.keys.get("drop_tokens"):
             counted["tokens"] = counted["tokens"] * 2 // 3
-        if "unequal_at" in self.keys:
-            mismatches = int(self.calls >= self.keys["unequal_at"])
+        if "unequal_us" in self.keys:
+            mismatches = int(self.is_past("unequal_us"))
             counted |= {"shadow.comparisons": steps, "shadow.mismatches": mismatches}
         if self.keys.get("pretend"):
             counted |= {"native_steps": 0, "reference_steps": steps}

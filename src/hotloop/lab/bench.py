@@ -1,6 +1,6 @@
 """Bench: how fast a target steps, with its spread; every probe is off."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +12,7 @@ from hotloop.lab.judge import judge
 from hotloop.lab.likeness import check_alike
 from hotloop.lab.opening import Given, open_subject
 from hotloop.lab.play import RANDOM, Play, no_collection, play, play_of
-from hotloop.lab.profile import with_phases
+from hotloop.lab.profile import both_validations, with_phases
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, in_rounds, throughput
 from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up
@@ -54,53 +54,46 @@ def bench(
     extras: Extras = NOTHING,
 ) -> Record:
     """Measure a target under a policy's play; Ctrl-C leaves a record of the rounds there were."""
-    with (
-        closing(open_subject(target, given, profile=False)) as subject,
-        closing(play_of(policy, subject)) as script,
-        no_collection(),
-    ):
-        run = Run(subject=subject, script=script, recorder=Recorder("bench", subject), progress=progress)
-        for baseline in extras.baselines:
-            check_alike(baseline, run.recorder.setting(script.policy))
-        subject.reset()
-        measured = replace(run.measure(rounds), label=extras.label)
-        measured = with_comparisons(measured, extras, run)
+
+    def once() -> Record:
+        return measure_once(target, given, rounds, progress, policy=policy, baselines=extras.baselines)
+
+    measured = with_comparisons(replace(once(), label=extras.label), extras, once)
     if extras.phases and not measured.partial:
         measured = with_phases(measured, target, given, progress, policy=policy)
     return judge(replace(measured, goal=goal_of(measured, extras.wanted)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A subject that is open, reset and ready to be measured."""
-
-    subject: Subject
-    script: Play
-    recorder: Recorder
-    progress: Progress
-
-    def measure(self, rounds: Rounds) -> Record:
-        """Measure the rounds, or as many as there are until Ctrl-C."""
-        found = Findings(rounds=rounds, work=Tally(lambda: self.subject.counters))
+def measure_once(
+    target: str, given: Given, rounds: Rounds, progress: Progress, *, policy: str, baselines: Sequence[Record]
+) -> Record:
+    """Open a target, measure it and close it; refuses, before it steps, what it cannot be compared with."""
+    with (
+        closing(open_subject(target, given, profile=False)) as subject,
+        closing(play_of(policy, subject)) as script,
+        no_collection(),
+    ):
+        recorder = Recorder("bench", subject)
+        for baseline in baselines:
+            check_alike(baseline, recorder.setting(script.policy))
+        subject.reset()
+        found = Findings(rounds=rounds, work=Tally(lambda: subject.counters))
         try:
-            measure(self.subject, self.script, found, self.progress)
+            measure(subject, script, found, progress)
         except KeyboardInterrupt:
             found.partial = True
-        return record(self.subject, self.recorder, rounds, found, self.script.policy)
+        return record(subject, recorder, rounds, found, script.policy)
 
 
-def with_comparisons(first: Record, extras: Extras, run: Run) -> Record:
-    """Hold a finished run against its baselines; before it is called slower, it is measured once more."""
+def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) -> Record:
+    """Hold a finished run against its baselines; before it is called slower, all of it is done once more."""
     if first.partial:
         return first
     compared = [versus(baseline, first, band=extras.band) for baseline in extras.baselines]
     if not any(comparison.outcome == "slower" for comparison in compared):
         return replace(first, comparisons=tuple(compared))
-    method = first.method
-    again = run.measure(
-        Rounds(count=method.rounds, iterations=method.iterations, warmup=0, box_iterations=False)
-    )
-    first = replace(first, validation=again.validation)
+    again = once()
+    first = replace(first, validation=both_validations(first.validation, again.validation))
     if again.partial:
         return replace(first, partial=True)
     return replace(first, comparisons=confirmed(compared, extras, again))
