@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from hotloop.cli.plans import QUICK, THOROUGH
+
 TargetOrNone = Annotated[
     str | None,
     typer.Argument(
@@ -28,9 +30,11 @@ Warmup = Annotated[
         metavar="N", min=0, help="Env-steps before the first round.  [default: 150000; at most 2 s]"
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="8 rounds of 5000 after 20000: a first look.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="{} rounds of {} after {}: a first look.".format(*QUICK))
+]
 Thorough = Annotated[
-    bool, typer.Option("--thorough", help="60 rounds of 20000 after 300000, and a band of 1%.")
+    bool, typer.Option("--thorough", help="{} rounds of {} after {}, and half the band.".format(*THOROUGH))
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")]
