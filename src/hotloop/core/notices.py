@@ -114,6 +114,16 @@ class Code(StrEnum):
         "with {threads} threads the phases are means over them, and unaccounted includes their waiting",
         "profile with threads=1 for a clean split",
     )
+    BELOW_TARGET = (
+        "below-target",
+        "the speed is {short:.1%} below the target of {target:,.0f} env-steps/s",
+        "make it faster, or ask for what the floor of this machine allows",
+    )
+    LEFT_OUT = (
+        "left-out",
+        "left out {why}",
+        "keep only records of Hotloop in this folder",
+    )
     CUT_OFF = (
         "cut-off",
         "{cut} of {episodes} episodes were cut off after {steps} steps",

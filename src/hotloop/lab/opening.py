@@ -27,10 +27,11 @@ def open_batch(target: str, given: Given, *, profile: bool) -> Batch:
     raise InputError(f"{target} cannot be looked into: profile takes presets, hotloop worlds lists them")
 
 
-def check(targets: Sequence[str], given: Given, policy: str) -> None:
-    """Refuse what cannot be built or played before the first target is measured, not after."""
+def check(targets: Sequence[str], given: Given, policy: str, *, phases: bool = False) -> None:
+    """Refuse what cannot be built, played or looked into before the first target is measured, not after."""
+    opener = open_batch if phases else open_subject
     for target in targets:
-        with closing(open_subject(target, given, profile=False)) as subject:
+        with closing(opener(target, given, profile=False)) as subject:
             check_player(subject, policy)
 
 
