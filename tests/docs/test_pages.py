@@ -10,6 +10,7 @@ import pytest
 from support.pages import ALL_PAGES, PAGES, ROOT, anchors, blocks, links, name_of, prose, spans
 
 from figures import rewritten
+from hotloop.cli.plans import QUICK, THOROUGH
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
 from hotloop.core.registry import commands, worlds
@@ -112,6 +113,16 @@ def test_nothing_is_said_of_where_it_was_made(page: Path) -> None:
 def test_the_table_of_exit_codes_is_whole() -> None:
     rows = re.findall(r"^\| (\d+) \|", prose(ROOT / "docs/measuring.md"), re.MULTILINE)
     assert [int(row) for row in rows] == [int(code) for code in ExitCode]
+
+
+def test_the_table_of_plans_is_that_of_the_code() -> None:
+    rows = re.findall(
+        r"^\| `--(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|",
+        prose(ROOT / "docs/measuring.md"),
+        re.MULTILINE,
+    )
+    plans = {plan: tuple(int(number.replace(",", "")) for number in numbers) for plan, *numbers in rows}
+    assert plans == {"quick": QUICK, "thorough": THOROUGH}
 
 
 def test_notices_that_are_named_exist() -> None:

@@ -52,3 +52,16 @@ def test_native_that_was_not_native_throughout_fails(native_steps: int) -> None:
 
 def test_a_run_that_made_no_step_has_no_path() -> None:
     assert describe_path("native", {"env_steps": 0}).ran == {}
+
+
+def test_native_that_is_claimed_has_to_have_run_and_the_counters_are_named() -> None:
+    counters = {"env_steps": 4, "native_steps": 1, "reference_steps": 3}
+    told = r"claimed but 25\.0% .* \(the counters say native_steps 1, reference_steps 3 of 4\)"
+    with pytest.raises(SetupError, match=told):
+        describe_path("auto", counters, claimed="native")
+    assert describe_path("auto", counters, claimed="reference").ran == {"native": 0.25, "reference": 0.75}
+
+
+def test_updates_and_rows_are_counted_where_somebody_counts_them() -> None:
+    work = describe_work({"env_steps": 4, "updates": 3, "rows": 2})
+    assert (work.updates, work.rows) == (3, 2)

@@ -1,7 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.lab.contenders import TargetContender, likeness
+from hotloop.lab.contenders import TargetContender, unlikeness
 
 USER = """
 import hotloop
@@ -21,7 +21,7 @@ def test_a_contender_is_called_by_its_target_and_its_keys():
 
 def test_variants_are_what_comparisons_are_for():
     a, b = contender("grid/toy"), contender("grid/toy", encoder="original", threads="2")
-    assert likeness(a, b, unlike=False) == ()
+    assert unlikeness(a, b, allowed=False) == ()
 
 
 @pytest.mark.parametrize(
@@ -30,19 +30,19 @@ def test_variants_are_what_comparisons_are_for():
 def test_different_workloads_are_refused_by_name_unless_allowed(given, named):
     a, b = contender("grid/toy"), contender("grid/toy", **given)
     with pytest.raises(InputError, match=rf"different workloads \({named}\).*--unlike"):
-        likeness(a, b, unlike=False)
-    assert likeness(a, b, unlike=True) == (named,)
+        unlikeness(a, b, allowed=False)
+    assert unlikeness(a, b, allowed=True) == (named,)
 
 
 def test_two_presets_are_unlike():
-    with pytest.raises(InputError, match="grid/toy against grid/arena"):
-        likeness(contender("grid/toy"), contender("grid/arena"), unlike=False)
+    with pytest.raises(InputError, match="target grid/toy against grid/arena"):
+        unlikeness(contender("grid/toy"), contender("grid/arena"), allowed=False)
 
 
 def test_somebody_elses_callable_is_like_what_it_answers_like(tmp_path):
     (tmp_path / "user.py").write_text(USER)
     other = TargetContender(f"{tmp_path}/user.py:toy", {})
-    assert likeness(contender("grid/toy"), other, unlike=False) == ()
+    assert unlikeness(contender("grid/toy"), other, allowed=False) == ()
     assert contender("grid/toy").agreement(other).difference is None
     assert other.spec.described.world is None
 

@@ -4,8 +4,9 @@ import pytest
 from support.records import BENCH, MACHINE, PROFILE, TIMING, bench_with
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Overhead, Record, Validation
+from hotloop.core.record import Comparison, Goal, Outcome, Overhead, Record, Validation
 from hotloop.lab.judge import judge
+from hotloop.lab.versus import versus
 
 STEADY = [4.0e6, 4.1e6, 3.9e6, 4.05e6, 3.95e6, 4.0e6]
 
@@ -96,3 +97,49 @@ def test_a_heavy_instrument_is_named() -> None:
 def test_notices_of_the_run_come_first() -> None:
     first = judge(bench_with(STEADY[:5])).notices[0]
     assert judge(bench_with([1.0, 2.0] * 3, notices=(first,))).notices[0] == first
+
+
+def against(*outcomes: Outcome) -> tuple[Comparison, ...]:
+    compared = versus(bench_with(STEADY * 2), bench_with(STEADY * 2))
+    return tuple(replace(compared, outcome=outcome) for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code", "verdict"),
+    [
+        (["same", "faster"], ExitCode.FINE, "pass"),
+        (["faster", "cannot tell"], ExitCode.CANNOT_TELL, "cannot tell"),
+        (["cannot tell", "slower", "faster"], ExitCode.REGRESSION, "fail"),
+    ],
+)
+def test_the_gravest_comparison_decides(outcomes: list[Outcome], code: ExitCode, verdict: str) -> None:
+    judged = judge(bench_with(STEADY, comparisons=against(*outcomes)))
+    assert (judged.exit_code, judged.verdict) == (code, verdict)
+
+
+@pytest.mark.parametrize(
+    ("enforced", "met", "code"),
+    [
+        (True, False, ExitCode.REGRESSION),
+        (True, True, ExitCode.FINE),
+        (False, False, ExitCode.FINE),
+    ],
+)
+def test_a_missed_goal_is_said_and_fails_where_it_is_enforced(
+    enforced: bool, met: bool, code: ExitCode
+) -> None:
+    goal = Goal(env_steps_per_s=5.0e6, floor=None, enforced=enforced, met=met)
+    judged = judge(bench_with(STEADY, goal=goal))
+    assert judged.exit_code == code
+    assert [notice.code for notice in judged.notices] == ([] if met else ["below-target"])
+
+
+def test_mismatch_regression_cannot_tell_and_unstable_rank_in_this_order() -> None:
+    record = bench_with([1.0, 2.0, 1.1, 2.1, 1.2, 1.9])
+    assert judge(record).exit_code == ExitCode.UNSTABLE
+    record = replace(record, comparisons=against("cannot tell"))
+    assert judge(record).exit_code == ExitCode.CANNOT_TELL
+    record = replace(record, comparisons=against("cannot tell", "slower"))
+    assert judge(record).exit_code == ExitCode.REGRESSION
+    record = replace(record, validation=Validation(comparisons=1, mismatches=1))
+    assert judge(record).exit_code == ExitCode.MISMATCH

@@ -40,3 +40,9 @@ def test_unaccounted_is_a_line_even_where_it_is_nothing() -> None:
 
 def test_a_record_without_phases_has_no_breakdown() -> None:
     assert break_down(BENCH) is None
+
+
+def test_times_are_those_of_the_instrumented_passes_whatever_was_run_beside_them() -> None:
+    """A bench with phases did the work of its clean rounds, too."""
+    more = replace(PROFILE, work=replace(PROFILE.work, env_steps=1_000, agent_steps=2_000))
+    assert break_down(more) == break_down(PROFILE)

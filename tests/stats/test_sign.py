@@ -55,3 +55,12 @@ def test_the_median_is_covered_as_often_as_the_binomial_says(count, draw):
     covered = sum(low <= true_median <= high for low, high in intervals) / trials
     exact = coverage(count, sign_rank(count))
     assert abs(covered - exact) < 4 * sqrt(exact * (1 - exact) / trials)
+
+
+@pytest.mark.parametrize(("one_miss_in", "fewest"), [(10, 5), (20, 6), (40, 7)])
+def test_a_rarer_miss_takes_more_values(one_miss_in, fewest):
+    assert sign_interval(range(fewest - 1), one_miss_in) is None
+    assert sign_interval(range(fewest), one_miss_in) == (0, fewest - 1)
+    for count in range(fewest, 100):
+        rank = sign_rank(count, one_miss_in)
+        assert coverage(count, rank) >= 1 - 1 / one_miss_in > coverage(count, rank + 1)

@@ -1,49 +1,54 @@
 """hotloop bench: how fast a target steps, with its spread."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from hotloop.cli.arguments import Json, Output, Policy, TargetName, Words, given_by, names_world, targets_of
-from hotloop.cli.measuring import measure, tell
+from hotloop.cli import flags
+from hotloop.cli.arguments import Json, Output, Policy, Words, given_by, names_world, targets_of
+from hotloop.cli.measuring import Experiment, measure, tell
 from hotloop.cli.output import stdout_kept_clean
+from hotloop.cli.past import check_baseline, find_baselines, keep_baseline, part_words, show_folder
 from hotloop.cli.place import FOLDER, make_room, names_file, record_path, save
+from hotloop.cli.plans import band, check_mode, plan, wanted
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.progress import Progress
-    from hotloop.lab.rounds import Rounds
 
 EXAMPLES = (
     "hotloop bench grid/toy",
     "hotloop bench grid/toy agents=100 num_envs=16 --rounds 30",
-    "hotloop bench grid/toy impl=reference",
+    "hotloop bench grid/toy impl=reference --quick",
+    "hotloop bench grid/toy --profile --phase before --output results/before.json",
+    "hotloop bench grid/toy --phase after --baseline results/before.json --output results/after.json",
+    "hotloop bench --report results",
+    "hotloop bench grid/toy --target-steps-per-sec 100000 --enforce-target",
     "hotloop bench grid --json > grid.json",
 )
 
 
 def bench(  # noqa: PLR0913 - one argument a flag
-    target: TargetName,
+    target: flags.TargetOrNone = None,
     words: Words = None,
     *,
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Measured rounds; from 6 on with an interval.")
-    ] = 20,
-    iterations: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Env-steps in a round.  [default: 20000; a slow target fewer]"),
-    ] = None,
-    warmup: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, help="Env-steps before the first round.  [default: 150000; at most 2 s]"
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
-    threads: Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")] = None,
+    rounds: flags.RoundCount = None,
+    iterations: flags.Iterations = None,
+    warmup: flags.Warmup = None,
+    quick: flags.Quick = False,
+    thorough: flags.Thorough = False,
+    seed: flags.Seed = None,
+    threads: flags.Threads = None,
     policy: Policy = "random",
+    mode: flags.Mode = "env_only",
+    profile: flags.Phases = False,
+    phase: flags.Label = None,
+    target_steps_per_sec: flags.TargetSpeed = None,
+    enforce_target: flags.Enforce = False,
+    baseline: flags.Baselines = None,
+    save_baseline: flags.SaveBaseline = None,
+    report: flags.Folder = None,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -52,47 +57,72 @@ def bench(  # noqa: PLR0913 - one argument a flag
     Random play, every probe off, garbage collection off, actions drawn before the clock starts; another
     policy plays ahead of the clock, and its actions are replayed. Steps are env-steps: one batch call
     makes num_envs of them. A record is saved and never overwrites another.
-    Exit code 1 means that the rounds varied by more than 20%.
+    Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
     """
+    if report is not None:
+        return show_folder(check_alone(report, target), as_json=json)
+    from hotloop.lab import bench as lab
     from hotloop.lab.opening import check
 
-    targets = targets_of(target)
-    given = given_by(words, seed=seed, threads=threads)
-    if names_file(output) and len(targets) > 1:
-        raise InputError(
-            f"{output} is one file and {target} has {len(targets)} presets: name one, or give a folder"
-        )
-    with stdout_kept_clean():
-        check(targets, given, policy)
-    make_room(output)
-    return run(target, given, plan(rounds, iterations, warmup), policy, output, as_json=json)
-
-
-def plan(count: int, iterations: int | None, warmup: int | None) -> "Rounds":
-    """What was asked for is kept; the usual numbers may shrink on a slow target."""
-    from hotloop.lab.rounds import Rounds
-
-    usual = Rounds()
-    return Rounds(
-        count=count,
-        iterations=usual.iterations if iterations is None else iterations,
-        warmup=usual.warmup if warmup is None else warmup,
-        box_iterations=iterations is None,
-        box_warmup=warmup is None,
+    check_mode(mode)
+    keys, baselines = part_words(words, baseline)
+    one = check_single(target, output, baselines, save_baseline)
+    given = given_by(keys, seed=seed, threads=threads)
+    planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
+    extras = lab.Extras(
+        label=phase,
+        phases=profile,
+        wanted=wanted(target_steps_per_sec, enforced=enforce_target),
+        baselines=find_baselines(baselines),
+        band=band(thorough=thorough),
     )
-
-
-def run(
-    target: str, given: dict[str, object], rounds: "Rounds", policy: str, output: Path, *, as_json: bool
-) -> int:
-    from hotloop.lab import bench as lab
-    from hotloop.report.terminal import draw_bench
+    with stdout_kept_clean():
+        check(targets_of(one), given, policy, phases=profile)
+    check_baseline(save_baseline)
+    make_room(output)
 
     def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.bench(name, given, rounds, progress, policy=policy)
+        return lab.bench(name, given, planned, progress, policy=policy, extras=extras)
 
     def keep(record: "Record") -> Path:
-        return save(record_path(output, record), record.to_json())
+        path = save(record_path(output, record), record.to_json())
+        keep_baseline(save_baseline, record)
+        return path
+
+    return run(one, experiment, keep, as_json=json)
+
+
+def check_alone(folder: Path, target: str | None) -> Path:
+    """Refuse to measure and to report at once."""
+    if target is not None:
+        raise InputError(f"--report {folder} measures nothing: leave out {target}, or leave out --report")
+    return folder
+
+
+def check_single(target: str | None, output: Path, baselines: list[str], save_as: str | None) -> str:
+    """Refuse a world of several presets where one record is asked for, and no target at all."""
+    if target is None:
+        raise InputError("bench needs a TARGET, or --report DIR: hotloop bench --help says how")
+    presets = len(targets_of(target))
+    for_one = {
+        "--baseline": bool(baselines),
+        "--save-baseline": save_as is not None,
+        f"--output {output}": names_file(output),
+    }
+    asked = [flag for flag, is_asked in for_one.items() if is_asked]
+    if presets > 1 and asked:
+        raise InputError(f"{asked[0]} is for one record and {target} has {presets} presets: name one of them")
+    return target
+
+
+def run(target: str, experiment: Experiment, keep: "Callable[[Record], Path]", *, as_json: bool) -> int:
+    """Measure the targets, keep their records and show them."""
+    from rich.console import Group
+
+    from hotloop.report.comparisons import draw_comparisons
+    from hotloop.report.terminal import draw_bench
 
     records = measure(targets_of(target), experiment, keep)
-    return tell(records, draw_bench(records), as_json=as_json, as_list=names_world(target))
+    compared = (draw_comparisons(record.comparisons) for record in records if record.comparisons)
+    view = Group(draw_bench(records), *compared)
+    return tell(records, view, as_json=as_json, as_list=names_world(target))

@@ -129,6 +129,16 @@ class Code(StrEnum):
         "{function} was never called in this process",
         "name it as the code that calls it finds it; what runs in workers is not seen here",
     )
+    BELOW_TARGET = (
+        "below-target",
+        "the speed is {short:.1%} below the target of {target:,.0f} env-steps/s",
+        "make it faster, or ask for what the floor of this machine allows",
+    )
+    LEFT_OUT = (
+        "left-out",
+        "left out {why}",
+        "keep only records of Hotloop in this folder",
+    )
     CUT_OFF = (
         "cut-off",
         "{cut} of {episodes} episodes were cut off after {steps} steps",

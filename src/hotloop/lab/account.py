@@ -56,14 +56,20 @@ def describe_validation(counters: Mapping[str, int]) -> Validation | None:
     return Validation(comparisons=comparisons, mismatches=counters["shadow.mismatches"])
 
 
-def describe_path(requested: str, counters: Mapping[str, int]) -> PathRan:
-    """Say which implementation ran, as shares of the steps; refuses native that was not native throughout."""
+def describe_path(requested: str, counters: Mapping[str, int], *, claimed: str = "") -> PathRan:
+    """Say which implementation ran, as shares of the steps.
+
+    Refuses native that was not native throughout: where it was asked for, and where the subject claims it.
+    """
     steps = counters.get("env_steps", 0)
     shares = {impl: counters.get(name, 0) / steps for impl, name in STEPS_OF.items()} if steps else {}
     ran = {impl: share for impl, share in shares.items() if share > 0}
-    if requested == "native" and steps and ran.get("native", 0.0) < 1.0:
+    if "native" in (requested, claimed) and steps and ran.get("native", 0.0) < 1.0:
+        counted = ", ".join(f"{name} {counters[name]:,}" for name in STEPS_OF.values() if name in counters)
         raise SetupError(
-            f"impl=native was asked for but {ran.get('native', 0.0):.1%} of the steps ran natively: "
+            f"impl=native was {'asked for' if requested == 'native' else 'claimed'} but "
+            f"{ran.get('native', 0.0):.1%} of the steps ran natively "
+            f"(the counters say {counted or 'nothing'} of {steps:,}): "
             "build the native module (hotloop doctor says how), or ask for impl=auto"
         )
     return PathRan(requested=requested, ran=ran, counters=dict(counters))

@@ -1,17 +1,37 @@
 """Bench: how fast a target steps, with its spread; every probe is off."""
 
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from hotloop.core.record import Record
+from hotloop.core.record import Comparison, Record
 from hotloop.envs.subject import Subject
-from hotloop.lab.account import Tally
+from hotloop.lab.account import Tally, describe_validation
+from hotloop.lab.goals import Wanted, goal_of
 from hotloop.lab.judge import judge
+from hotloop.lab.likeness import check_alike
 from hotloop.lab.opening import Given, open_subject
 from hotloop.lab.play import RANDOM, Play, no_collection, play, play_of
+from hotloop.lab.profile import both_validations, with_phases
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, in_rounds, throughput
 from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up
+from hotloop.lab.versus import BAND, confirm, versus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What is asked for beside the speed."""
+
+    label: str | None = None
+    phases: bool = False
+    """Whether instrumented pairs follow the clean rounds, as in a profile."""
+    wanted: Wanted | None = None
+    baselines: tuple[Record, ...] = ()
+    band: float = BAND
+
+
+NOTHING = Extras()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,22 +45,68 @@ class Findings:
 
 
 def bench(
-    target: str, given: Given, rounds: Rounds, progress: Progress = silent, *, policy: str = RANDOM
+    target: str,
+    given: Given,
+    rounds: Rounds,
+    progress: Progress = silent,
+    *,
+    policy: str = RANDOM,
+    extras: Extras = NOTHING,
 ) -> Record:
     """Measure a target under a policy's play; Ctrl-C leaves a record of the rounds there were."""
+
+    def once() -> Record:
+        return measure_once(target, given, rounds, progress, policy=policy, baselines=extras.baselines)
+
+    measured = with_comparisons(replace(once(), label=extras.label), extras, once)
+    if extras.phases and not measured.partial:
+        measured = with_phases(measured, target, given, progress, policy=policy)
+    return judge(replace(measured, goal=goal_of(measured, extras.wanted)))
+
+
+def measure_once(
+    target: str, given: Given, rounds: Rounds, progress: Progress, *, policy: str, baselines: Sequence[Record]
+) -> Record:
+    """Open a target, measure it and close it; refuses, before it steps, what it cannot be compared with."""
     with (
         closing(open_subject(target, given, profile=False)) as subject,
         closing(play_of(policy, subject)) as script,
         no_collection(),
     ):
         recorder = Recorder("bench", subject.spec)
+        for baseline in baselines:
+            check_alike(baseline, recorder.setting(script.policy))
         subject.reset()
         found = Findings(rounds=rounds, work=Tally(lambda: subject.counters))
         try:
             measure(subject, script, found, progress)
         except KeyboardInterrupt:
             found.partial = True
-        return judge(record(subject, recorder, rounds, found, script.policy))
+        return record(subject, recorder, rounds, found, script.policy)
+
+
+def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) -> Record:
+    """Hold a finished run against its baselines; before it is called slower, all of it is done once more."""
+    if first.partial:
+        return first
+    compared = [versus(baseline, first, band=extras.band) for baseline in extras.baselines]
+    if not any(comparison.outcome == "slower" for comparison in compared):
+        return replace(first, comparisons=tuple(compared))
+    again = once()
+    first = replace(first, validation=both_validations(first.validation, again.validation))
+    if again.partial:
+        return replace(first, partial=True)
+    return replace(first, comparisons=confirmed(compared, extras, again))
+
+
+def confirmed(compared: Sequence[Comparison], extras: Extras, again: Record) -> tuple[Comparison, ...]:
+    """The comparisons, those that say slower held against the second run."""
+    return tuple(
+        confirm(comparison, versus(baseline, again, band=extras.band))
+        if comparison.outcome == "slower"
+        else comparison
+        for baseline, comparison in zip(extras.baselines, compared, strict=True)
+    )
 
 
 def measure(subject: Subject, script: Play, found: Findings, progress: Progress) -> None:
@@ -56,13 +122,13 @@ def measure(subject: Subject, script: Play, found: Findings, progress: Progress)
 
 
 def record(subject: Subject, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
-    counted = found.work.gained["env_steps"] // max(
-        len(found.wall_ns), 1
-    )  # without calls that only reset an env
+    # Of a round, without the calls in which a vector env only resets an env.
+    counted = found.work.gained["env_steps"] // max(len(found.wall_ns), 1)
     return recorder.record(
         method=in_rounds(subject.spec, found.rounds, policy),
         counters=found.work.gained,
         values=throughput(subject.spec, counted, found.wall_ns),
         notices=shortened(asked, found.rounds),
         partial=found.partial,
+        validation=describe_validation(subject.counters),
     )

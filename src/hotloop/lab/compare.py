@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hotloop.core.record import Comparison, Method, PhaseRatio, Record, Validation
 from hotloop.core.record import Side as Described
 from hotloop.lab.account import describe_path, describe_work
-from hotloop.lab.contenders import Contender, likeness
+from hotloop.lab.contenders import Contender, unlikeness
 from hotloop.lab.equality import Agreement
 from hotloop.lab.judge import judge
 from hotloop.lab.parts import compare_phases
@@ -55,7 +55,7 @@ class Findings:
 def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
     recorder = Recorder("compare", b.spec)
-    found = Findings(unlike=likeness(a, b, unlike=asked.unlike))
+    found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike))
     try:
         with no_collection():
             measure(a, b, asked, found, progress)
@@ -118,7 +118,7 @@ def weigh(
         noise=noise,
         phases=found.phases,
         difference=str(difference) if difference else None,
-        work=None if asked.unlike else (side_a.work, side_b.work),
+        sides=None if asked.unlike else (side_a, side_b),
     )
     return conclude(evidence, side_a, side_b, found.unlike)
 
@@ -131,7 +131,7 @@ def describe(contender: Contender, counters: Mapping[str, int]) -> Described:
         target=spec.described,
         code=contender.code,
         work=describe_work(counters),
-        path=describe_path(spec.requested, counters),
+        path=describe_path(spec.requested, counters, claimed=spec.impl),
     )
 
 

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
-from hotloop.core.record import Target
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.lab.equality import Agreement, replay_both
+from hotloop.lab.likeness import unequal, workload
 from hotloop.lab.opening import Given, check_player, open_subject
 from hotloop.lab.sides import Side, SubjectSide
 
@@ -63,28 +63,18 @@ class TargetContender:
         return replay_both(self.open(), other.open())
 
 
-def likeness(a: Contender, b: Contender, *, unlike: bool) -> tuple[str, ...]:
+def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:
     """What differs beyond the variant; refused unless that was allowed.
 
     What somebody else's callable made is like anything that answers alike: the replay will tell.
     """
     one, other = a.spec.described, b.spec.described
-    differs = workload_differences(one, other) if one.world and other.world else ()
-    if unlike:
+    alike = one.workload_hash == other.workload_hash or not (one.world and other.world)
+    differs = () if alike else (unequal(workload(one), workload(other)),)
+    if allowed:
         return differs or (f"{a.name} against {b.name}",)
     if differs:
         raise InputError(
             f"the sides have different workloads ({'; '.join(differs)}): make them equal, or use --unlike"
         )
     return ()
-
-
-def workload_differences(a: Target, b: Target) -> tuple[str, ...]:
-    """Each parameter that changes results and is not the same on both sides."""
-    if a.workload_hash == b.workload_hash:
-        return ()
-    if a.name != b.name:
-        return (f"{a.name} against {b.name}",)
-    names = sorted(a.params.keys() | b.params.keys())
-    pairs = ((name, a.params.get(name), b.params.get(name)) for name in names)
-    return tuple(f"{name} {one} against {other}" for name, one, other in pairs if one != other)

@@ -1,11 +1,12 @@
 """Judging a record: notices, verdict and exit code, from nothing but the record itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from hotloop.core.errors import ExitCode, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import Record
+from hotloop.core.record import Outcome, Record
 from hotloop.lab.phases import STEP, WALL
 from hotloop.stats.sign import FEWEST
 from hotloop.stats.summary import label
@@ -17,13 +18,20 @@ HEADLINE = "env_steps_per_s"
 BUSY_LOAD = 0.5
 """Load for each core before the run from which the machine is called busy."""
 
-VERDICTS = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail", ExitCode.REGRESSION: "fail"}
-OUTCOMES = {"slower": ExitCode.REGRESSION, "cannot tell": ExitCode.CANNOT_TELL}
-
 STEAL_SHARE = 0.01
 GOVERNORS = (None, "performance")
 CLOCKS = (None, "tsc", "arch_sys_counter")
 """What is fit to measure with; None is a machine that does not say."""
+
+VERDICTS = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail", ExitCode.REGRESSION: "fail"}
+"""What is not one of these cannot tell."""
+
+OUTCOMES: Mapping[Outcome, ExitCode] = {
+    "faster": ExitCode.FINE,
+    "same": ExitCode.FINE,
+    "slower": ExitCode.REGRESSION,
+    "cannot tell": ExitCode.CANNOT_TELL,
+}
 
 UNACCOUNTED_SHARE = 0.05
 OVERHEAD_SHARE = 0.05
@@ -31,21 +39,31 @@ OVERHEAD_SHARE = 0.05
 
 def judge(record: Record) -> Record:
     """Add what a reader must know, the verdict and the exit code."""
-    notices = (*record.notices, *rounds_notices(record), *phase_notices(record), *machine_notices(record))
-    code = exit_code(record)
+    notices = (
+        *record.notices,
+        *rounds_notices(record),
+        *goal_notices(record),
+        *phase_notices(record),
+        *machine_notices(record),
+    )
+    code = worst(exit_codes(record))
     verdict = VERDICTS.get(code, "cannot tell")
     return replace(record, notices=notices, verdict=verdict, exit_code=int(code))
 
 
-def exit_code(record: Record) -> ExitCode:
-    """A mismatch before everything else; then interrupted, unstable, or fine."""
+def exit_codes(record: Record) -> Iterator[ExitCode]:
+    """Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own."""
     if record.validation and record.validation.mismatches:
-        return ExitCode.MISMATCH
+        yield ExitCode.MISMATCH
     if record.partial:
-        return ExitCode.INTERRUPTED
-    compared = [OUTCOMES.get(comparison.outcome, ExitCode.FINE) for comparison in record.comparisons]
-    unstable = HEADLINE in record.metrics and label(record.metrics[HEADLINE].cv) == "unstable"
-    return worst([*compared, *([ExitCode.UNSTABLE] if unstable else [])])
+        yield ExitCode.INTERRUPTED
+        return
+    if record.goal and record.goal.enforced and not record.goal.met:
+        yield ExitCode.REGRESSION
+    for comparison in record.comparisons:
+        yield OUTCOMES[comparison.outcome]
+    if HEADLINE in record.metrics and label(record.metrics[HEADLINE].cv) == "unstable":
+        yield ExitCode.UNSTABLE
 
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
@@ -73,6 +91,14 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.WARMUP, metric=HEADLINE)
 
 
+def goal_notices(record: Record) -> Iterator[Notice]:
+    """Whether what was asked for was reached."""
+    goal = record.goal
+    if goal and not goal.met:
+        short = 1 - record.metrics[HEADLINE].median / goal.env_steps_per_s
+        yield notice(Code.BELOW_TARGET, short=short, target=goal.env_steps_per_s)
+
+
 def phase_notices(record: Record) -> Iterator[Notice]:
     """Whether the phases add up and the instrument was light."""
     totals = {phase.path: phase.total_ns for phase in record.phases}
@@ -86,12 +112,19 @@ def phase_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.OVERHEAD, cost=record.overhead.ratio - 1)
 
 
+def busy_load(machine: Mapping[str, Any]) -> float | None:
+    """The load before the run where it was enough to call the machine busy; else None."""
+    load: float | None = machine.get("load")
+    cores = machine.get("usable_cores") or 1
+    return load if load is not None and load > BUSY_LOAD * cores else None
+
+
 def machine_notices(record: Record) -> Iterator[Notice]:
     """Whether the machine and the code were fit for a number to keep."""
     machine = record.machine
-    load, cores = machine.get("load"), machine.get("usable_cores") or 1
-    if load is not None and load > BUSY_LOAD * cores:
-        yield notice(Code.BUSY_MACHINE, load=load, cores=cores)
+    load = busy_load(machine)
+    if load is not None:
+        yield notice(Code.BUSY_MACHINE, load=load, cores=machine.get("usable_cores") or 1)
     steal = machine.get("steal_share")
     if steal is not None and steal > STEAL_SHARE:
         yield notice(Code.STOLEN_TIME, share=steal)

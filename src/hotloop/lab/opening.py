@@ -27,13 +27,14 @@ def open_batch(target: str, given: Given, *, profile: bool) -> Batch:
     subject = open_subject(target, given, profile=profile)
     if isinstance(subject, Batch) and subject.spec.origin is None:
         return subject
-    raise InputError(f"{target} cannot be looked into: profile takes presets, hotloop worlds lists them")
+    raise InputError(f"{target} has no phases of ours to look at: hotloop profile {target} shows its loop")
 
 
-def check(targets: Sequence[str], given: Given, policy: str) -> None:
-    """Refuse what cannot be built or played before the first target is measured, not after."""
+def check(targets: Sequence[str], given: Given, policy: str, *, phases: bool = False) -> None:
+    """Refuse what cannot be built, played or looked into before the first target is measured, not after."""
+    opener = open_batch if phases else open_subject
     for target in targets:
-        with closing(open_subject(target, given, profile=False)) as subject:
+        with closing(opener(target, given, profile=False)) as subject:
             check_player(subject, policy)
 
 

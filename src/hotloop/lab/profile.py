@@ -6,18 +6,18 @@ order alternates. Throughput comes from the clean one, phases from the other.
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.record import Record
+from hotloop.core.record import Record, Validation
 from hotloop.core.registry import names_callable
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.functions import find
 from hotloop.lab import lens
-from hotloop.lab.account import Tally
+from hotloop.lab.account import Tally, describe_validation
 from hotloop.lab.acting import is_live
 from hotloop.lab.judge import judge
 from hotloop.lab.opening import Given, open_batch, open_subject
@@ -27,6 +27,8 @@ from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, in_rounds, overhead, throughput
 from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up
 
+WALLS = ("clean_wall_ns", "instrumented_wall_ns")
+"""The times of each pair, as a record's values name them."""
 PAIRS = 20
 STEPS = 200_000
 WARMUP = 50_000
@@ -146,6 +148,32 @@ def profile_batch(target: str, given: Given, asked: Rounds, progress: Progress, 
         return judge(record(sides, recorder, asked, found, script.policy))
 
 
+def with_phases(
+    measured: Record, target: str, given: Given, progress: Progress = silent, *, policy: str = RANDOM
+) -> Record:
+    """Add the phases and what the instrument cost to a record of clean rounds; its speed stays theirs."""
+    profiled = profile(target, given, progress=progress, policy=policy)
+    pairs = {name: profiled.values[name] for name in WALLS}
+    return replace(
+        measured,
+        partial=profiled.partial,
+        values=measured.values | pairs,
+        metrics=measured.metrics
+        | {name: profiled.metrics[name] for name in WALLS if name in profiled.metrics},
+        phases=profiled.phases,
+        unaccounted_ns=profiled.unaccounted_ns,
+        overhead=profiled.overhead,
+        validation=both_validations(measured.validation, profiled.validation),
+    )
+
+
+def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:
+    """What either pass compared, counted together."""
+    if a is None or b is None:
+        return a or b
+    return Validation(comparisons=a.comparisons + b.comparisons, mismatches=a.mismatches + b.mismatches)
+
+
 def plan(steps: int | None) -> Rounds:
     """Split a number of env-steps, the same for each side, into pairs; None is the usual number."""
     if steps is not None and steps < 1:
@@ -188,12 +216,12 @@ def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, pol
         counters=found.work.gained,
         values={
             **throughput(sides.clean.spec, found.rounds.iterations, found.clean_ns),
-            "clean_wall_ns": found.clean_ns,
-            "instrumented_wall_ns": found.instrumented_ns,
+            **dict(zip(WALLS, (found.clean_ns, found.instrumented_ns), strict=True)),
         },
         notices=shortened(asked, found.rounds),
         partial=found.partial,
         overhead=overhead(found.pairs),
+        validation=describe_validation(sides.clean.counters),
         **phases(sides, found),
     )
 

@@ -10,7 +10,8 @@ from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Method, Overhead, Record, run_id
 from hotloop.envs.subject import SubjectSpec
-from hotloop.lab.account import describe_path, describe_validation, describe_work
+from hotloop.lab.account import describe_path, describe_work
+from hotloop.lab.likeness import Setting
 from hotloop.lab.rounds import Rounds
 from hotloop.stats.metrics import with_metrics
 from hotloop.stats.paired import ratio
@@ -28,6 +29,10 @@ class Recorder:
         build = spec.build
         self._code = code(asdict(build) if build else None)
 
+    def setting(self, policy: str) -> Setting:
+        """What a run of this subject has to share with whatever it is compared with."""
+        return Setting(machine=self._machine, target=self._spec.described, kind=self._kind, policy=policy)
+
     def record(
         self,
         *,
@@ -37,7 +42,10 @@ class Recorder:
         notices: Sequence[Notice] = (),
         **more: Any,
     ) -> Record:
-        """Make the record of a finished run; `more` are fields of the record itself."""
+        """Make the record of a finished run; `counters` are those of the measured rounds.
+
+        `more` are fields of the record itself.
+        """
         spec = self._spec
         return with_metrics(
             Record(
@@ -49,10 +57,10 @@ class Recorder:
                 code=self._code,
                 method=method,
                 work=describe_work(counters),
-                path=describe_path(spec.requested, counters),
+                path=describe_path(spec.requested, counters, claimed=spec.impl),
                 values={name: tuple(raw) for name, raw in values.items()},
                 notices=(*spec.notices, *decided_elsewhere(spec), *notices),
-                **{"validation": describe_validation(counters)} | more,
+                **more,
             )
         )
 

@@ -12,7 +12,7 @@ from hotloop.core.settings import parameter
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.targets import make
-from hotloop.lab.account import Tally
+from hotloop.lab.account import Tally, describe_validation
 from hotloop.lab.opening import Given, check_player
 from hotloop.lab.play import RANDOM, Actions
 from hotloop.lab.progress import Progress, silent
@@ -173,6 +173,7 @@ def record(game: Game, recorder: Recorder, found: Findings) -> Record:
             "wall_ns": [float(found.wall_ns)],
         },
         partial=found.partial,
+        validation=describe_validation(batch.counters),
         exit_code=int(ExitCode.INTERRUPTED if found.partial else ExitCode.FINE),
     )
     return replace(made, notices=(*made.notices, *notices(game, found, made)))

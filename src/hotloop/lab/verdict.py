@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hotloop.core.record import Comparison, Outcome, PhaseRatio, Ratio, Side, Work
-from hotloop.lab.worked import different_work
+from hotloop.core.record import Comparison, Outcome, PhaseRatio, Ratio, Side
+from hotloop.lab.likeness import different_work
 from hotloop.stats.verdict import agrees_slower, more_pairs, outcome, visible
 
 
@@ -17,8 +17,8 @@ class Evidence:
     noise: Ratio | None = None
     phases: tuple[PhaseRatio, ...] = ()
     difference: str | None = None
-    work: tuple[Work, Work] | None = None
-    """Of A and of B; None where it may differ."""
+    sides: tuple[Side, Side] | None = None
+    """Whose work has to be the same; None where it may differ."""
 
 
 def conclude(evidence: Evidence, a: Side, b: Side, unlike: tuple[str, ...]) -> Comparison:
@@ -64,7 +64,7 @@ def weigh(evidence: Evidence) -> tuple[Outcome, str]:
 
 def doubts(evidence: Evidence) -> str | None:
     """What makes a measured ratio worthless, in words."""
-    if evidence.work and (named := different_work(*evidence.work)):
+    if evidence.sides and (named := different_work(*evidence.sides, tolerance=evidence.band / 2)):
         return f"different work: {named}"
     if evidence.noise and outcome(evidence.noise, evidence.band) in ("faster", "slower"):
         return f"A differs from itself by {abs(evidence.noise.estimate - 1):.1%}: the machine is not fit"

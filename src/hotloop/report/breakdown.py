@@ -44,12 +44,14 @@ def break_down(record: Record) -> Breakdown | None:
     totals = {phase.path: phase.total_ns for phase in record.phases}
     if not totals:
         return None
+    env_steps = next(phase.calls for phase in record.phases if phase.path == WALL)
+    agents = record.work.agent_steps / record.work.env_steps
 
     def line(name: str, total_ns: int, *, in_step: bool = True, is_sum: bool = False) -> Line:
         return Line(
             name=name,
-            us_per_env_step=total_ns / record.work.env_steps / 1e3,
-            ns_per_agent_step=total_ns / record.work.agent_steps,
+            us_per_env_step=total_ns / env_steps / 1e3,
+            ns_per_agent_step=total_ns / (env_steps * agents),
             of_step=total_ns / totals[STEP] if in_step else None,
             of_wall=total_ns / totals[WALL],
             is_sum=is_sum,

@@ -3,7 +3,7 @@
 from statistics import fmean
 from typing import Any
 
-from hotloop.core.record import Record
+from hotloop.core.record import Goal, Record
 from hotloop.report.units import count, percent, plain, speed
 from hotloop.stats.bootstrap import mean_interval
 
@@ -41,6 +41,14 @@ def method_line(record: Record) -> str:
         f"{method.rounds} {what} of {method.iterations:,} env-steps after {method.warmup:,} of warm-up, "
         f"{method.policy} play, {count(method.threads, 'thread')}"
     )
+
+
+def goal_line(record: Record, goal: Goal) -> str:
+    """Say how far the speed is from what was asked for, and what this machine can be relied on for."""
+    distance = record.metrics["env_steps_per_s"].median / goal.env_steps_per_s - 1
+    floor = f"floor {speed(goal.floor)}" if goal.floor is not None else "too few rounds for a floor"
+    where = f"{abs(distance):.1%} {'above' if goal.met else 'below'}"
+    return f"{speed(goal.env_steps_per_s)} env-steps/s: the median is {where}; {floor}"
 
 
 def size_line(record: Record) -> str:

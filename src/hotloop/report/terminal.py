@@ -12,6 +12,7 @@ from hotloop.core.record import Record
 from hotloop.report.breakdown import Line, break_down
 from hotloop.report.facts import (
     code_line,
+    goal_line,
     machine_line,
     mean_line,
     method_line,
@@ -35,7 +36,15 @@ def draw_bench(records: Sequence[Record]) -> RenderableType:
         table.add_column(heading, justify="right", no_wrap=True)
     for record in records:
         table.add_row(record.target.name, ran_as(record), *speeds(record))
-    return Group(table, facts(records))
+    return Group(table, facts(records), *(draw_phases(record) for record in records if record.phases))
+
+
+def draw_phases(record: Record) -> RenderableType:
+    """The phases that a bench found after its clean rounds, and what the instrument cost."""
+    title = Text.assemble((record.target.name, "bold"), "  instrumented passes, after the clean rounds")
+    table = fact_table()
+    add_cost(table, record)
+    return Group("", title, phase_table(record), table)
 
 
 def speeds(record: Record) -> Sequence[RenderableType]:
@@ -126,10 +135,15 @@ def clean_facts(record: Record) -> RenderableType:
     if metric:
         words = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
         table.add_row("speed", Text.assemble(words, spread(record), " (clean passes)"))
+    add_cost(table, record)
+    return table
+
+
+def add_cost(table: Table, record: Record) -> None:
+    """What the instrument cost, where there were pairs enough to say."""
     if record.overhead:
         cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
         table.add_row("instrument", f"takes {cost} times as long as the clean passes")
-    return table
 
 
 def draw_sim(record: Record) -> RenderableType:
@@ -173,6 +187,10 @@ def facts(records: Sequence[Record]) -> RenderableType:
     for record in records:
         target = f"{record.target.name}: " if len(records) > 1 else ""
         table.add_row("path", target + path_line(record))
+    for record in records:
+        if record.goal:
+            style = "" if record.goal.met else "bold red"
+            table.add_row("target", Text(goal_line(record, record.goal), style))
     return table
 
 
@@ -183,15 +201,14 @@ def draw_notices(records: Sequence[Record]) -> RenderableType:
         for notice in record.notices:
             holds.setdefault(notice, []).append(record.target.name)
     lines = (
-        Text.assemble(
-            ("! ", "yellow"),
-            "" if len(targets) == len(records) else f"{', '.join(targets)}: ",
-            notice.text,
-            (f"; {notice.remedy}", "dim"),
-        )
+        draw_notice(notice, "" if len(targets) == len(records) else f"{', '.join(targets)}: ")
         for notice, targets in holds.items()
     )
     return Group(*lines)
+
+
+def draw_notice(notice: Notice, who: str = "") -> Text:
+    return Text.assemble(("! ", "yellow"), who, notice.text, (f"; {notice.remedy}", "dim"))
 
 
 def plain_table(*headings: str) -> Table:

@@ -11,11 +11,11 @@ FEWEST = 6
 """Values for 95%: of five, one side alone has none in 2 of 32 cases; of six, in 2 of 64."""
 
 ONE_MISS_IN = 20
-"""How rarely the interval may miss the median: in 5% of cases at most."""
+"""How rarely the interval may miss the median unless somebody says otherwise: in 5% of cases at most."""
 
 
 def sign_interval(values: Iterable[float], one_miss_in: int = ONE_MISS_IN) -> tuple[float, float] | None:
-    """The narrowest symmetric interval that holds the median in 95% of cases; None below six values."""
+    """The narrowest symmetric interval that misses the median so rarely; None where values are too few."""
     ordered = sorted(values)
     rank = sign_rank(len(ordered), one_miss_in)
     return (ordered[rank - 1], ordered[-rank]) if rank else None

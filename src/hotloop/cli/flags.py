@@ -1,0 +1,65 @@
+"""The flags of bench, each declared once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotloop.cli.plans import QUICK, THOROUGH
+
+TargetOrNone = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TARGET",
+        help="A preset such as grid/toy (grid means all of its presets), or path.py:callable.",
+        show_default=False,
+    ),
+]
+
+RoundCount = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Measured rounds; from 6 on with an interval.  [default: 20]"),
+]
+Iterations = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Env-steps in a round.  [default: 20000; a slow target fewer]"),
+]
+Warmup = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="Env-steps before the first round.  [default: 150000; at most 2 s]"
+    ),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="{} rounds of {} after {}: a first look.".format(*QUICK))
+]
+Thorough = Annotated[
+    bool, typer.Option("--thorough", help="{} rounds of {} after {}, and half the band.".format(*THOROUGH))
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")]
+Mode = Annotated[
+    str, typer.Option(metavar="NAME", help="What is measured: env_only, the envs by themselves.")
+]
+
+Phases = Annotated[
+    bool, typer.Option("--profile", help="After the clean rounds, say where the time goes, too.")
+]
+Label = Annotated[str | None, typer.Option(metavar="LABEL", help="What to call this run in its record.")]
+
+TargetSpeed = Annotated[
+    float | None, typer.Option(metavar="N", help="Env-steps a second to hold the speed against.")
+]
+Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 where that is not reached.")]
+
+Baselines = Annotated[
+    list[str] | None,
+    typer.Option(metavar="F...", help="Records, or names of saved baselines, to compare this run with."),
+]
+SaveBaseline = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Keep the record as this machine's baseline of that name.")
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Measure nothing: show all records of a folder as one table."),
+]

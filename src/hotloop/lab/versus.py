@@ -1,0 +1,123 @@
+"""Versus: one record against another, from nothing but the two; nothing is run."""
+
+from dataclasses import replace
+from math import inf
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Comparison, Outcome, Ratio, Record, Side
+from hotloop.lab.judge import HEADLINE, busy_load
+from hotloop.lab.likeness import check_whole, differences, different_work, setting_of, unlike_error
+from hotloop.stats.unpaired import FEWEST, apart
+
+BAND = 0.02
+"""Changes smaller than this are called the same."""
+
+IN_TURNS = "hotloop compare measures both in turns"
+"""What to do where two runs, one after the other, could not tell."""
+
+
+def versus(a: Record, b: Record, *, band: float = BAND, unlike: bool = False) -> Comparison:
+    """Compare a baseline with a later record; the ratio is tA/tB, above 1 where b is faster.
+
+    InputError where they are unlike (unless that is allowed, and then said) or one was broken off.
+    """
+    check_whole(a)
+    check_whole(b)
+    different = differences(setting_of(a), setting_of(b))
+    if different and not unlike:
+        raise unlike_error(a.run_id, b.run_id, different)
+    ratio = ratio_of(a, b)
+    outcome, why = decide(a, b, ratio, band)
+    return Comparison(
+        a=side_of(a, b),
+        b=side_of(b, a),
+        unlike=different,
+        band=band,
+        ratio=ratio,
+        visible=None if ratio is None else smallest_visible(ratio, band),
+        outcome=outcome,
+        why=why,
+    )
+
+
+def confirm(first: Comparison, second: Comparison) -> Comparison:
+    """What is left of a comparison that said slower, now that a second run was held against the same."""
+    if second.outcome == "slower":
+        return replace(first, second=second.ratio, why=f"{first.why}, and a second run agrees")
+    why = f"slower at first, but a second run was {second.outcome}: {IN_TURNS}"
+    return replace(first, second=second.ratio, outcome="cannot tell", why=why)
+
+
+def side_of(record: Record, other: Record) -> Side:
+    """A side by its label; or by its target and the keys in which its variant differs; or by its run."""
+    mine, others = record.target.variant, other.target.variant
+    keys = [f"{key}={value}" for key, value in mine.items() if value != others.get(key)]
+    return Side(
+        name=record.label or (" ".join([record.target.name, *keys]) if keys else record.run_id),
+        run_id=record.run_id,
+        target=record.target,
+        code=record.code,
+        work=record.work,
+        path=record.path,
+    )
+
+
+def ratio_of(a: Record, b: Record) -> Ratio | None:
+    """tA/tB with an interval that knows the two were not measured in turns; None where rounds are too few.
+
+    A busy machine widens it: beside n others a run may have had a core to itself, or 1/(n + 1) of one.
+    """
+    return apart(round_times(a), round_times(b), doubt=1 + load_beside(a, b))
+
+
+def load_beside(a: Record, b: Record) -> float:
+    """The load that one of the two was measured under; 0 where the machine was not busy."""
+    return max(busy_load(record.machine) or 0.0 for record in (a, b))
+
+
+def round_times(record: Record) -> list[float]:
+    """Nanoseconds of an env-step, one value a round."""
+    speeds = record.values.get(HEADLINE, ())
+    if not all(0 < speed < inf for speed in speeds):
+        raise InputError(f"{record.run_id} has a round without a speed: it cannot be compared")
+    return [1e9 / speed for speed in speeds]
+
+
+def decide(a: Record, b: Record, ratio: Ratio | None, band: float) -> tuple[Outcome, str]:
+    """The outcome and its reason: what was found wrong first, then the work, then the speed.
+
+    Work may differ by half the band, because a share of the work can change the time by no more than itself.
+    """
+    for record in (a, b):
+        if record.validation and record.validation.mismatches:
+            return "cannot tell", f"not equal: {record.validation.mismatches} mismatches in {record.run_id}"
+    if ratio is None:
+        rounds = min(len(record.values.get(HEADLINE, ())) for record in (a, b))
+        return "cannot tell", f"{rounds} rounds are too few for an interval: run at least {FEWEST}"
+    work = different_work(a, b, tolerance=band / 2)
+    if work:
+        return "cannot tell", f"different work: {work}"
+    return by_speed(ratio, band, load_beside(a, b))
+
+
+def by_speed(ratio: Ratio, band: float, load: float) -> tuple[Outcome, str]:
+    """Faster or slower where the whole interval is beyond the band, the same where it is inside."""
+    low, high = 1 / (1 + band), 1 + band
+    if ratio.low > high:
+        return "faster", f"at least {gain(ratio.low)} steps in the same time"
+    if ratio.high < low:
+        return "slower", f"at least {gain(1 / ratio.high)} time for the same steps"
+    if low <= ratio.low and ratio.high <= high:
+        return "same", f"within {band:.0%}"
+    busy = f" on a machine with a load of {load:.1f}" if load else ""
+    return "cannot tell", f"runs one after the other vary by more{busy}: {IN_TURNS}"
+
+
+def gain(times: float) -> str:
+    """How much more, in the words that fit its size: `5.0% more`, `32 times the`."""
+    return f"{times - 1:.1%} more" if times < 2 else f"{times:.3g} times the"
+
+
+def smallest_visible(ratio: Ratio, band: float) -> float:
+    """The change from which on such an interval would have been beyond the band."""
+    return (1 + band) * max(ratio.estimate / ratio.low, ratio.high / ratio.estimate) - 1
