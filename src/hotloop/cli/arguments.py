@@ -9,14 +9,11 @@ import typer
 from hotloop.core.registry import find, names_callable, presets
 from hotloop.core.settings import parse_pairs
 
-TargetName = Annotated[
-    str,
-    typer.Argument(
-        metavar="TARGET",
-        help="A preset such as grid/toy (grid means all of its presets), gym:ID, pettingzoo:MODULE, "
-        "puffer:NAME, path.py:callable or module:callable.",
-    ),
-]
+TARGETS = (
+    "A preset such as grid/toy (grid means all of its presets), gym:ID, pettingzoo:MODULE, puffer:NAME, "
+    "path.py:callable or module:callable."
+)
+TargetName = Annotated[str, typer.Argument(metavar="TARGET", help=TARGETS)]
 Words = Annotated[
     list[str] | None,
     typer.Argument(

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from hotloop.cli import flags
 from hotloop.cli.arguments import Json, Output, Policy, Words, given_by, names_world, targets_of
-from hotloop.cli.measuring import Experiment, measure, tell
-from hotloop.cli.output import stdout_kept_clean
+from hotloop.cli.measuring import Experiment, check, measure, tell
 from hotloop.cli.past import check_baseline, find_baselines, keep_baseline, part_words, show_folder
 from hotloop.cli.place import FOLDER, make_room, names_file, record_path, save
 from hotloop.cli.plans import band, check_mode, plan, wanted
@@ -62,7 +61,6 @@ def bench(  # noqa: PLR0913 - one argument a flag
     if report is not None:
         return show_folder(check_alone(report, target), as_json=json)
     from hotloop.lab import bench as lab
-    from hotloop.lab.opening import check
 
     check_mode(mode)
     keys, baselines = part_words(words, baseline)
@@ -76,8 +74,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
         baselines=find_baselines(baselines),
         band=band(thorough=thorough),
     )
-    with stdout_kept_clean():
-        check(targets_of(one), given, policy, phases=profile)
+    check(targets_of(one), given, policy, phases=profile)
     check_baseline(save_baseline)
     make_room(output)
 

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from hotloop.cli.arguments import TARGETS
 from hotloop.cli.plans import QUICK, THOROUGH
 
 TargetOrNone = Annotated[
     str | None,
     typer.Argument(
         metavar="TARGET",
-        help="A preset such as grid/toy (grid means all of its presets), or path.py:callable.",
+        help=TARGETS,
         show_default=False,
     ),
 ]

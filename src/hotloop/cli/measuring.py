@@ -1,6 +1,6 @@
 """What bench and profile have in common: targets measured one after another, each record kept and shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from hotloop.lab.progress import Progress
 
 Experiment = Callable[[str, "Progress"], "Record"]
+
+
+def check(targets: Sequence[str], given: Mapping[str, object], policy: str, *, phases: bool = False) -> None:
+    """Refuse what cannot be built or played before the first target is measured, not after."""
+    from hotloop.lab import opening
+
+    with stdout_kept_clean():
+        opening.check(targets, given, policy, phases=phases)
 
 
 def measure(

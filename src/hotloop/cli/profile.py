@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotloop.cli.arguments import Json, Policy, TargetName, Words, given_by, names_world, targets_of
-from hotloop.cli.measuring import measure, tell
-from hotloop.cli.output import stdout_kept_clean
+from hotloop.cli.measuring import check, measure, tell
 from hotloop.cli.place import make_room, save
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
@@ -59,12 +58,9 @@ def profile(
     policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own.
     Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and never overwrites.
     """
-    from hotloop.lab.opening import check
-
     targets = targets_of(target)
     given = given_by(words)
-    with stdout_kept_clean():
-        check(targets, given, policy)
+    check(targets, given, policy)
     make_room(FOLDER)
     looked_at = {"policy": policy, "time": tuple(time or ()), "tape": new_file(record, targets)}
     return run(target, given, steps, looked_at, as_json=json)

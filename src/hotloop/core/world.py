@@ -18,6 +18,9 @@ class Array:
     name: str
     dtype: str
     shape: tuple[int, ...]
+    low: float | None = None
+    high: float | None = None
+    """What its values stay between, for the spaces of other libraries; None is all that the type holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

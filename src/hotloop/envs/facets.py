@@ -35,14 +35,27 @@ def render_modes(batch: Batch) -> list[str]:
     return list(RENDER_MODES) if batch.spec.world.drawer else []
 
 
-def box(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Box:
-    """All that an array of this type can hold."""
+def observation_box(batch: Batch, shape: tuple[int, ...]) -> Box:
+    """What observations of a shape can be: as the world declares, or all that their type can hold."""
+    dtype = batch.observations.dtype
+    declared = next(
+        array
+        for array in batch.spec.world.layout(batch.spec.parameters).arrays
+        if array.name == "observations"
+    )
+    low, high = limits(dtype)
+    return Box(
+        low if declared.low is None else declared.low,
+        high if declared.high is None else declared.high,
+        shape,
+        dtype.type,
+    )
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
     if dtype.kind == "f":
-        return Box(-np.inf, np.inf, shape, dtype.type)
-    if dtype.kind == "b":
-        return Box(0, 1, shape, np.uint8)
-    bounds = np.iinfo(dtype)
-    return Box(bounds.min, bounds.max, shape, dtype.type)
+        return -np.inf, np.inf
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
 def has_agent_axis(batch: Batch) -> bool:
@@ -71,7 +84,7 @@ def whole_rewards(batch: Batch) -> NDArray[np.float32]:
 
 def whole_observation_space(batch: Batch) -> Box:
     seen = whole_observations(batch)
-    return box(seen.dtype, seen.shape[1:])
+    return observation_box(batch, seen.shape[1:])
 
 
 def whole_action_space(batch: Batch) -> Discrete[Any] | MultiDiscrete:
@@ -82,7 +95,10 @@ def whole_action_space(batch: Batch) -> Discrete[Any] | MultiDiscrete:
 
 def infos_of(batch: Batch) -> dict[str, NDArray[Any]]:
     """The infos of a batch, and what Gymnasium's users look for there: masks, and each agent's reward."""
-    more: dict[str, NDArray[Any]] = {} if batch.masks is None else {"action_mask": batch.masks}
+    more: dict[str, NDArray[Any]] = {}
+    if batch.masks is not None:
+        alone = batch.spec.agents == 1 and batch.masks.ndim > 2
+        more["action_mask"] = batch.masks[:, 0] if alone else batch.masks
     if batch.spec.agents > 1:
         more["agent_rewards"] = batch.rewards
     return {**batch.infos, **more}

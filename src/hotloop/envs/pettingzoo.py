@@ -32,7 +32,7 @@ class HotloopParallelEnv(ParallelEnv[str, NDArray[Any], int]):  # type: ignore[m
         self.agents: list[str] = []
         self._seen = facets.agent_observations(self._batch)[0]
         self.observation_spaces: dict[str, Box] = {
-            agent: facets.box(self._seen.dtype, self._seen.shape[1:]) for agent in self.possible_agents
+            agent: facets.observation_box(self._batch, self._seen.shape[1:]) for agent in self.possible_agents
         }
         self.action_spaces: dict[str, Discrete[Any]] = {
             agent: Discrete(spec.num_actions) for agent in self.possible_agents

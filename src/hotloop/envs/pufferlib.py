@@ -36,7 +36,7 @@ class PufferRows:
         seen = facets.agent_observations(self._batch)
         self.num_agents = num_envs * spec.agents
         self._seen = seen.reshape(self.num_agents, *seen.shape[2:])
-        self.single_observation_space = facets.box(seen.dtype, seen.shape[2:])
+        self.single_observation_space = facets.observation_box(self._batch, seen.shape[2:])
         self.single_action_space: Discrete[Any] = Discrete(spec.num_actions)
         self.render_mode = render_mode
         self._seeds = EpisodeSeeds(num_envs)
