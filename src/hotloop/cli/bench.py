@@ -43,6 +43,9 @@ def bench(  # noqa: PLR0913 - one argument a flag
     seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")] = None,
     policy: Policy = "random",
+    instructions: Annotated[
+        bool, typer.Option("--instructions", help="Also count the instructions of an env-step (valgrind).")
+    ] = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -54,6 +57,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     Exit code 1 means that the rounds varied by more than 20%.
     """
     from hotloop.lab.opening import check
+    from hotloop.probes.instructions import require
 
     targets = targets_of(target)
     given = given_by(words, seed=seed, threads=threads)
@@ -62,8 +66,10 @@ def bench(  # noqa: PLR0913 - one argument a flag
             f"{output} is one file and {target} has {len(targets)} presets: name one, or give a folder"
         )
     check(targets, given, policy)
+    if instructions:
+        require()
     make_room(output)
-    return run(target, given, plan(rounds, iterations, warmup), policy, output, as_json=json)
+    return run(target, given, plan(rounds, iterations, warmup), policy, output, instructions, as_json=json)
 
 
 def plan(count: int, iterations: int | None, warmup: int | None) -> "Rounds":
@@ -81,13 +87,22 @@ def plan(count: int, iterations: int | None, warmup: int | None) -> "Rounds":
 
 
 def run(
-    target: str, given: dict[str, object], rounds: "Rounds", policy: str, output: Path, *, as_json: bool
+    target: str,
+    given: dict[str, object],
+    rounds: "Rounds",
+    policy: str,
+    output: Path,
+    instructions: bool,
+    *,
+    as_json: bool,
 ) -> int:
     from hotloop.lab import bench as lab
+    from hotloop.lab.instructions import counted
     from hotloop.report.terminal import draw_bench
 
     def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.bench(name, given, rounds, progress, policy=policy)
+        record = lab.bench(name, given, rounds, progress, policy=policy)
+        return counted(record, name, given, progress, policy=policy) if instructions else record
 
     def keep(record: "Record") -> Path:
         return save(record_path(output, record), record.to_json())

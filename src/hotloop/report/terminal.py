@@ -12,6 +12,7 @@ from hotloop.core.record import Record
 from hotloop.report.breakdown import Line, break_down
 from hotloop.report.facts import (
     code_line,
+    instructions_line,
     machine_line,
     mean_line,
     method_line,
@@ -152,6 +153,8 @@ def facts(records: Sequence[Record]) -> RenderableType:
     for record in records:
         target = f"{record.target.name}: " if len(records) > 1 else ""
         table.add_row("path", target + path_line(record))
+        if counted := instructions_line(record):
+            table.add_row("instructions", target + counted)
     return table
 
 
