@@ -66,7 +66,8 @@ class ProcessSide:
         """End the worker by closing its pipe; kill it, and what it started, if that is not enough."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(BrokenPipeError):  # what nobody reads any more is not missed
+                    pipe.close()
         try:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(PATIENCE_S)
