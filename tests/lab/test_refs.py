@@ -110,6 +110,13 @@ def test_a_build_that_fails_shows_its_last_lines_and_leaves_nothing(
     assert nothing_is_left(project, temporary)
 
 
+def test_what_a_build_leaves_in_temporary_folders_goes_too(project: Project, temporary: Path) -> None:
+    noted = temporary.parent / "noted"
+    with opened(project, build=f"mktemp -d > {noted}"):
+        assert Path(noted.read_text().strip()).is_relative_to(temporary)
+    assert nothing_is_left(project, temporary)
+
+
 def test_the_python_that_a_build_makes_is_the_one_that_runs(project: Project) -> None:
     wrapper = f'#!/bin/sh\\nMARKED=1 exec {sys.executable} "$@"\\n'
     build = f"mkdir -p .venv/bin && printf '{wrapper}' > .venv/bin/python && chmod +x .venv/bin/python"

@@ -1,10 +1,11 @@
 """Two commits of a project as the sides of a comparison: each checked out, built and opened apart."""
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def open_refs(
         ]
         asked = {"target": target, "given": dict(given), "seed": seed_of(given), "tree": str(root.resolve())}
         a, b = (
-            stack.enter_context(closing(open_side(commit, place, asked)))
+            stack.enter_context(closing(open_side(commit, place, asked, apart(place, folder))))
             for commit, place in zip(commits, places, strict=True)
         )
         yield a, b
@@ -92,15 +93,17 @@ def seed_of(given: Given) -> int:
 def prepare(root: Path, commit: Commit, checkout: Path, project: Path, build: str | None, say: Say) -> Path:
     """Check a commit out and build it; returns the project's folder in it."""
     say(f"building {commit.name}")
-    with (checkout.parent / f"{checkout.name}.log").open("w+b") as log:
+    temporary = checkout.parent
+    with (temporary / f"{checkout.name}.log").open("w+b") as log:
         clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", str(root), str(checkout)]
-        run(clone, root, log, commit)
-        run(["git", "checkout", "--quiet", "--detach", commit.sha], checkout, log, commit)
+        run(commit, clone, root, apart(root, temporary), log)
+        detach = ["git", "checkout", "--quiet", "--detach", commit.sha]
+        run(commit, detach, checkout, apart(checkout, temporary), log)
         place = checkout / project.relative_to(root.resolve())
         if not place.is_dir():
             raise InputError(f"{commit.name} has no folder {place.relative_to(checkout)}")
         for command in commands(place, build):
-            run(command, place, log, commit)
+            run(commit, command, place, apart(place, temporary), log)
     return place
 
 
@@ -118,12 +121,14 @@ def python_of(place: Path) -> Path:
     return place / ".venv" / "bin" / "python"
 
 
-def run(command: list[str], folder: Path, log: IO[bytes], commit: Commit) -> None:
+def run(
+    commit: Commit, command: list[str], folder: Path, environment: Mapping[str, str], log: IO[bytes]
+) -> None:
     """Run one step of a build; InputError with its last lines where it fails, nothing running afterwards."""
     process = subprocess.Popen(
         command,
         cwd=folder,
-        env=apart(folder),
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
@@ -136,30 +141,32 @@ def run(command: list[str], folder: Path, log: IO[bytes], commit: Commit) -> Non
     if status:
         log.seek(0)
         lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
-        said = "\n".join(f"  {line}" for line in lines)
-        raise InputError(f"{commit.name} does not build: {command[-1]} ended with {status}\n{said}".rstrip())
+        words = shlex.join([Path(command[0]).name, *command[1:]])
+        said = "".join(f"\n  {line}" for line in lines)
+        raise InputError(f"{commit.name} does not build: {words} ended with {status}{said}")
 
 
-def apart(folder: Path) -> dict[str, str]:
-    """The environment of a side: nothing of it leads back to the present code or its repository."""
+def apart(folder: Path, temporary: Path) -> dict[str, str]:
+    """The environment of a side: nothing leads back to the present code, and what it leaves is removed."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if name not in OURS and not name.startswith(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX"))
     }
+    kept["TMPDIR"] = str(temporary)
     pins = folder / "constraints.txt"
     if pins.is_file():
         kept |= {"PIP_CONSTRAINT": str(pins), "PIP_BUILD_CONSTRAINT": str(pins)}
     return kept
 
 
-def open_side(commit: Commit, place: Path, asked: Given) -> ProcessSide:
+def open_side(commit: Commit, place: Path, asked: Given, environment: Mapping[str, str]) -> ProcessSide:
     """Open a target by the Python of a checkout, or by the present one with the checkout before all else."""
-    python, environment = python_of(place), apart(place)
+    python = python_of(place)
     if not python.exists():
         python = Path(sys.executable)
         before = [str(place), str(place / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment["PYTHONPATH"] = os.pathsep.join(before)
+        environment = {**environment, "PYTHONPATH": os.pathsep.join(before)}
     side = ProcessSide(commit.name, python, place, asked, environment)
     if strays := side.facts.pop("strays"):
         side.close()
