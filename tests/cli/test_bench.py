@@ -159,6 +159,7 @@ def test_instructions_are_counted_into_the_record_and_shown(
 
 def test_without_valgrind_nothing_is_measured(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(lab, "bench", None)
     said = hotloop("bench", "grid/toy", *SHORT, "--instructions")
     assert said.code == ExitCode.FAULT
     assert "apt install valgrind" in said.err

@@ -110,6 +110,12 @@ def test_a_build_that_fails_shows_its_last_lines_and_leaves_nothing(
     assert nothing_is_left(project, temporary)
 
 
+def test_a_module_of_the_project_is_found_before_one_of_ours_with_its_name(project: Project) -> None:
+    project.commit(sides="SIZE = 2", env="import sides\n" + ENV.replace("% self.size", "% sides.SIZE"))
+    with opened(project, "HEAD~2") as (a, b):
+        assert "observations differ" in str(first_difference(a, b, 20))
+
+
 def test_what_a_build_leaves_in_temporary_folders_goes_too(project: Project, temporary: Path) -> None:
     noted = temporary.parent / "noted"
     with opened(project, build=f"mktemp -d > {noted}"):

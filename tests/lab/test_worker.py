@@ -114,12 +114,15 @@ def test_a_turn_plays_a_tenth_more_than_it_times() -> None:
 
 def test_many_envs_behind_one_call_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     env = Plain()
-    env.num_envs = 8  # type: ignore[attr-defined]
+    env.num_envs, env.num_agents = 8, 3  # type: ignore[attr-defined]
     subject = EnvSubject(env, 1)
     assert turn(subject, 20)["env_steps"] == 24
-    assert subject.counters()["env_steps"] == 8 * len(env.seen)
+    counted = subject.counters()
+    assert counted["agent_steps"] == 3 * counted["env_steps"] == 3 * 8 * len(env.seen)
     monkeypatch.setattr(worker, "MOST_DRAWN", 4)
+    env.seen.clear()
     assert turn(subject, 800)["env_steps"] == 800
+    assert len(env.seen) == 4 + 100
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def open_refs(
 
 def resolve(root: Path, ref: str) -> Commit:
     """The commit that a ref names; InputError where there is none."""
-    sha = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    sha = git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
     if not sha:
         raise InputError(f"there is no commit {ref!r} in {root}: give a branch, a tag or a hash")
     return Commit(ref=ref, sha=sha)

@@ -83,7 +83,7 @@ class EnvSubject:
     def __init__(self, env: Any, seed: int) -> None:
         self.made = env
         self.num_envs: int = getattr(env, "num_envs", 1)
-        self.agents: int = getattr(env, "num_agents", None) or getattr(env, "agents_per_env", None) or 1
+        self.agents: int = getattr(env, "num_agents", 1)
         self._steps = self._resets = 0
         self._choose = chooser(env, seed)
         self._restart(**({"seed": seed} if takes_seed(env) else {}))
