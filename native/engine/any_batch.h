@@ -19,6 +19,7 @@ struct BatchOptions {
   uint64_t seed = 0;
   bool autoreset = true;
   bool profile = false;
+  size_t drag = 0;  // turns of an empty loop for each env-step: a slow-down whose cause is known
 };
 
 // What one env looks like: cells [height][width][cell_bytes] in reading order, each
@@ -67,7 +68,8 @@ class AnyBatch {
 
   virtual NamedCounts counters() const = 0;
 
-  // Phase names in order, "autoreset" last; ns in each since the beginning and in the last step.
+  // Phase names in order, "autoreset" last, then "drag" where there is any; ns in each since the beginning
+  // and in the last step.
   virtual std::vector<std::string> phase_names() const = 0;
   virtual std::vector<double> phase_ns(bool last_step_only) const = 0;
   virtual double step_ns(bool last_step_only) const = 0;

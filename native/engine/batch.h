@@ -23,6 +23,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <iterator>
 
@@ -172,13 +173,14 @@ class Batch final : public AnyBatch {
     std::vector<std::string> names;
     for (const auto& phase : World::phases) names.emplace_back(phase.name);
     names.emplace_back("autoreset");
+    if (options_.drag > 0) names.emplace_back("drag");
     return names;
   }
 
   std::vector<double> phase_ns(bool last_step_only) const override {
-    std::vector<double> ns(phase_count, 0.0);
+    std::vector<double> ns(phase_names().size(), 0.0);
     for (const Worker& worker : crew_) {
-      for (size_t k = 0; k < phase_count; ++k) {
+      for (size_t k = 0; k < ns.size(); ++k) {
         uint64_t ticks = worker.phases.ticks[k] - (last_step_only ? worker.before[k] : 0);
         ns[k] += static_cast<double>(ticks) * Clock::ns_per_tick();
       }
@@ -193,7 +195,8 @@ class Batch final : public AnyBatch {
  private:
   using Slot = typename World::Slot;
   static constexpr size_t world_phases = std::size(World::phases);
-  static constexpr size_t phase_count = world_phases + 1;
+  static constexpr size_t autoreset_phase = world_phases, drag_phase = world_phases + 1;
+  static constexpr size_t phase_count = world_phases + 2;
 
   struct alignas(64) Worker {
     PhaseTicks<phase_count> phases;
@@ -263,8 +266,18 @@ class Batch final : public AnyBatch {
       ++ended;
       if (options_.autoreset) begin_next(worker, env);
     }
-    if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(world_phases);
+    if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(autoreset_phase);
+    if (options_.drag > 0) drag<Profiled>(worker, last - first);
     return ended;
+  }
+
+  // Wastes a known amount of time, so that whatever watches for slow-downs can be seen to find one.
+  template <bool Profiled>
+  void drag(int worker, size_t envs) {
+    for (size_t turns = envs * options_.drag; turns > 0; --turns) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // no instruction, but keeps the loop
+    }
+    if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(drag_phase);
   }
 
   template <bool Profiled, size_t... Index>

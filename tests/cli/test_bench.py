@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Record, read
+from hotloop.core.record import Instructions, Record, read
 from hotloop.lab import bench as lab
 
 SHORT = ("num_envs=4", "agents=3", "--iterations", "8", "--warmup", "8")
@@ -144,3 +144,23 @@ def test_wrong_input_is_one_line_and_writes_nothing(hotloop: Command, words: lis
     assert told in said.err
     assert said.err.count("\n") == 1
     assert list(Path().iterdir()) == []
+
+
+def test_instructions_are_counted_into_the_record_and_shown(
+    hotloop: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Instructions(per_env_step=1234.0, runs=((4, 10_000), (24, 34_680)), isa="x86_64 AVX2")
+    monkeypatch.setattr("hotloop.probes.instructions.require", lambda: "valgrind")
+    monkeypatch.setattr("hotloop.lab.instructions.count", lambda *_, **__: counted)
+    said = hotloop("bench", "grid/toy", *SHORT, "--rounds", "2", "--instructions")
+    assert read(saved()[0]).instructions == counted
+    assert "1,234 an env-step, 411 an agent-step (callgrind, x86_64 AVX2, 20 env-steps)" in said.out
+
+
+def test_without_valgrind_nothing_is_measured(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr(lab, "bench", None)
+    said = hotloop("bench", "grid/toy", *SHORT, "--instructions")
+    assert said.code == ExitCode.FAULT
+    assert "apt install valgrind" in said.err
+    assert saved() == []

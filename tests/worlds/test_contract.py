@@ -120,6 +120,19 @@ def test_profiling_changes_no_result_and_names_every_phase(target: str) -> None:
 
 @every_target
 @pytest.mark.parametrize("impl", ["native", "reference"])
+def test_drag_changes_no_result_and_is_a_phase_of_its_own(target: str, impl: str) -> None:
+    short = short_episodes(target)
+    plain = hotloop.make(target, num_envs=3, impl=impl, **short)
+    slowed = hotloop.make(target, num_envs=3, impl=impl, profile=True, drag=1000, **short)
+    assert first_difference(plain, slowed, tape(plain.spec, 20)) == ""
+    assert slowed.counters == plain.counters
+    timing = slowed.step_timing
+    assert tuple(timing) == (*plain.spec.phases, "drag", "step")
+    assert 0 < timing["drag"] < sum(ns for phase, ns in timing.items() if phase != "step") <= timing["step"]
+
+
+@every_target
+@pytest.mark.parametrize("impl", ["native", "reference"])
 def test_arrays_are_as_the_layout_says(target: str, impl: str) -> None:
     batch = hotloop.make(target, num_envs=2, impl=impl)
     spec = batch.spec
@@ -131,8 +144,9 @@ def test_arrays_are_as_the_layout_says(target: str, impl: str) -> None:
 
 
 @every_target
-def test_native_declares_the_phases_of_the_registry(target: str) -> None:
-    batch = hotloop.make(target, num_envs=1, impl="native")
+@pytest.mark.parametrize("drag", [0, 1])
+def test_native_declares_the_phases_of_the_registry(target: str, drag: int) -> None:
+    batch = hotloop.make(target, num_envs=1, impl="native", drag=drag)
     assert tuple(batch._engine.phase_names()) == batch.spec.phases
 
 

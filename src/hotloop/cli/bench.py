@@ -42,6 +42,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     mode: flags.Mode = "env_only",
     profile: flags.Phases = False,
+    instructions: flags.Instructions = False,
     phase: flags.Label = None,
     target_steps_per_sec: flags.TargetSpeed = None,
     enforce_target: flags.Enforce = False,
@@ -70,23 +71,30 @@ def bench(  # noqa: PLR0913 - one argument a flag
     extras = lab.Extras(
         label=phase,
         phases=profile,
+        instructions=instructions,
         wanted=wanted(target_steps_per_sec, enforced=enforce_target),
         baselines=find_baselines(baselines),
         band=band(thorough=thorough),
     )
-    check(targets_of(one), given, policy, phases=profile)
+    check(targets_of(one), given, policy, phases=profile, instructions=instructions)
     check_baseline(save_baseline)
     make_room(output)
 
     def experiment(name: str, progress: "Progress") -> "Record":
         return lab.bench(name, given, planned, progress, policy=policy, extras=extras)
 
+    return run(one, experiment, keeper(output, save_baseline), as_json=json)
+
+
+def keeper(output: Path, baseline: str | None) -> "Callable[[Record], Path]":
+    """What keeps a record where it was asked for, and as a baseline where it is to be one."""
+
     def keep(record: "Record") -> Path:
         path = save(record_path(output, record), record.to_json())
-        keep_baseline(save_baseline, record)
+        keep_baseline(baseline, record)
         return path
 
-    return run(one, experiment, keep, as_json=json)
+    return keep
 
 
 def check_alone(folder: Path, target: str | None) -> Path:

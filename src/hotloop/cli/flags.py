@@ -64,3 +64,7 @@ Folder = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Measure nothing: show all records of a folder as one table."),
 ]
+
+Instructions = Annotated[
+    bool, typer.Option("--instructions", help="Also count the instructions of an env-step (valgrind).")
+]

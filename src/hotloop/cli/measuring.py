@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 Experiment = Callable[[str, "Progress"], "Record"]
 
 
-def check(targets: Sequence[str], given: Mapping[str, object], policy: str, *, phases: bool = False) -> None:
-    """Refuse what cannot be built or played before the first target is measured, not after."""
+def check(targets: Sequence[str], given: Mapping[str, object], policy: str, **looked_into: bool) -> None:
+    """Refuse what cannot be built, played, looked into or counted before the first target is measured."""
     from hotloop.lab import opening
 
     with stdout_kept_clean():
-        opening.check(targets, given, policy, phases=phases)
+        opening.check(targets, given, policy, **looked_into)
 
 
 def measure(

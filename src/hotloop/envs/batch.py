@@ -52,6 +52,13 @@ class BatchSettings:
         role="variant",
         help="What render() gives: nothing, an image, or coloured text.",
     )
+    drag: int = parameter(
+        0,
+        low=0,
+        high=1_000_000,
+        role="variant",
+        help="For testing gates: turns of an empty loop for each env-step, a slow-down that changes nothing.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +119,7 @@ class Spec:
 
     @property
     def phases(self) -> tuple[str, ...]:
-        return (*self.world.phases, "autoreset")
+        return (*self.world.phases, "autoreset", *(("drag",) if self.settings.drag else ()))
 
 
 class Batch:

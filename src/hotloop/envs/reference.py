@@ -26,11 +26,12 @@ class ReferenceEngine:
         seed: int,
         autoreset: bool,
         profile: bool,
+        drag: int,
     ) -> None:
         layout = world.layout(parameters)
         self.world = world
         self.num_envs, self.agents = num_envs, layout.agents
-        self.seed, self.autoreset, self.profile = seed, autoreset, profile
+        self.seed, self.autoreset, self.profile, self.drag = seed, autoreset, profile, drag
         self.rows = {array.name: _zeros(array, num_envs) for array in layout.arrays}
         self.final_observations = np.zeros_like(self.rows["observations"])
         twin = world.twin()
@@ -98,7 +99,11 @@ class ReferenceEngine:
         if self.autoreset and self._finished()[env]:
             self.final_observations[env] = self.rows["observations"][env]
             self._restart(env, self._next_seed(env))
-        self._mark("autoreset", last)
+        last = self._mark("autoreset", last)
+        if self.drag:
+            for _ in range(self.drag):
+                pass
+            self._mark("drag", last)
 
     def _mark(self, phase: str, last: int) -> int:
         if not self.profile:
@@ -170,7 +175,7 @@ class ReferenceEngine:
         ]
 
     def phase_names(self) -> list[str]:
-        return [*self.world.phases, "autoreset"]
+        return [*self.world.phases, "autoreset", *(["drag"] if self.drag else [])]
 
     def phase_ns(self, last_step_only: bool) -> list[float]:
         return [float(ns - self.before_ns[name] * last_step_only) for name, ns in self.total_ns.items()]

@@ -106,6 +106,7 @@ def _engine(spec: Spec, plan: Plan) -> Any:
         "seed": options.seed,
         "autoreset": options.autoreset,
         "profile": options.profile,
+        "drag": options.drag,
     }
     if spec.impl == "native":
         return native.make_engine(spec.world, plan, threads=options.threads, **shared)

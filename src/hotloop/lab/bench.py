@@ -8,6 +8,7 @@ from hotloop.core.record import Comparison, Record
 from hotloop.envs.subject import Subject
 from hotloop.lab.account import Tally, describe_validation
 from hotloop.lab.goals import Wanted, goal_of
+from hotloop.lab.instructions import counted
 from hotloop.lab.judge import judge
 from hotloop.lab.likeness import check_alike
 from hotloop.lab.opening import Given, open_subject
@@ -26,6 +27,7 @@ class Extras:
     label: str | None = None
     phases: bool = False
     """Whether instrumented pairs follow the clean rounds, as in a profile."""
+    instructions: bool = False
     wanted: Wanted | None = None
     baselines: tuple[Record, ...] = ()
     band: float = BAND
@@ -61,7 +63,8 @@ def bench(
     measured = with_comparisons(replace(once(), label=extras.label), extras, once)
     if extras.phases and not measured.partial:
         measured = with_phases(measured, target, given, progress, policy=policy)
-    return judge(replace(measured, goal=goal_of(measured, extras.wanted)))
+    judged = judge(replace(measured, goal=goal_of(measured, extras.wanted)))
+    return counted(judged, target, given, progress, policy=policy) if extras.instructions else judged
 
 
 def measure_once(

@@ -10,6 +10,7 @@ from hotloop.envs.subject import Subject
 from hotloop.envs.targets import open_target
 from hotloop.lab import taping
 from hotloop.lab.acting import TAPE, is_live, load
+from hotloop.probes.instructions import require
 
 Given = Mapping[str, object]
 """Key to value, as it was typed."""
@@ -30,8 +31,12 @@ def open_batch(target: str, given: Given, *, profile: bool) -> Batch:
     raise InputError(f"{target} has no phases of ours to look at: hotloop profile {target} shows its loop")
 
 
-def check(targets: Sequence[str], given: Given, policy: str, *, phases: bool = False) -> None:
-    """Refuse what cannot be built, played or looked into before the first target is measured, not after."""
+def check(
+    targets: Sequence[str], given: Given, policy: str, *, phases: bool = False, instructions: bool = False
+) -> None:
+    """Refuse what cannot be built, played, looked into or counted before the first target is measured."""
+    if instructions:
+        require()
     opener = open_batch if phases else open_subject
     for target in targets:
         with closing(opener(target, given, profile=False)) as subject:

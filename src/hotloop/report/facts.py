@@ -51,6 +51,19 @@ def goal_line(record: Record, goal: Goal) -> str:
     return f"{speed(goal.env_steps_per_s)} env-steps/s: the median is {where}; {floor}"
 
 
+def instructions_line(record: Record) -> str:
+    """Say how many instructions a step takes; empty where nobody counted."""
+    counted = record.instructions
+    if counted is None:
+        return ""
+    agents = max(record.work.agent_steps / max(record.work.env_steps, 1), 1)
+    few, many = (steps for steps, _ in counted.runs)
+    return (
+        f"{counted.per_env_step:,.0f} an env-step, {counted.per_env_step / agents:,.0f} an agent-step "
+        f"(callgrind, {counted.isa}, {many - few:,} env-steps)"
+    )
+
+
 def size_line(record: Record) -> str:
     """Say how large the batch was."""
     agents = record.work.agent_steps // max(record.work.env_steps, 1)

@@ -13,6 +13,7 @@ from hotloop.report.breakdown import Line, break_down
 from hotloop.report.facts import (
     code_line,
     goal_line,
+    instructions_line,
     machine_line,
     mean_line,
     method_line,
@@ -187,10 +188,11 @@ def facts(records: Sequence[Record]) -> RenderableType:
     for record in records:
         target = f"{record.target.name}: " if len(records) > 1 else ""
         table.add_row("path", target + path_line(record))
-    for record in records:
         if record.goal:
             style = "" if record.goal.met else "bold red"
-            table.add_row("target", Text(goal_line(record, record.goal), style))
+            table.add_row("target", Text(target + goal_line(record, record.goal), style))
+        if counted := instructions_line(record):
+            table.add_row("instructions", target + counted)
     return table
 
 

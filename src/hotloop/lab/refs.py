@@ -1,0 +1,178 @@
+"""Two commits of a project as the sides of a comparison: each checked out, built and opened apart."""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from hotloop.core.code import git
+from hotloop.core.errors import InputError
+from hotloop.lab.opening import Given
+from hotloop.lab.process import ProcessSide, end_group
+
+Say = Callable[[str], None]
+
+LAST_LINES = 15
+"""Of what a build printed that are worth showing."""
+SEED = 42
+"""Where no seed is given."""
+OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+"""Environment variables that would lead a side's Python back to the present code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit as it was asked for and as it is."""
+
+    ref: str
+    sha: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.ref} ({self.sha[:12]})"
+
+
+@contextmanager
+def open_refs(
+    project: Path,
+    a_ref: str,
+    b_ref: str,
+    target: str,
+    given: Given,
+    *,
+    build: str | None = None,
+    say: Say,
+) -> Iterator[tuple[ProcessSide, ProcessSide]]:
+    """Open a target at two commits of the repository around a folder; nothing is left behind at the end.
+
+    Each commit is cloned into a temporary folder, where its objects stay those of the project, and built:
+    by `build`, a shell command run there, or by pip into a `.venv` of its own.
+    """
+    top = git(project, "rev-parse", "--show-toplevel")
+    if top is None:
+        raise InputError(f"{project} is in no git repository: commits can only be compared in one")
+    root = Path(top)
+    commits = [resolve(root, ref) for ref in (a_ref, b_ref)]
+    if git(root, "status", "--porcelain", "--untracked-files=no"):
+        say("uncommitted changes are in neither commit and are not measured")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hotloop-")))
+        places = [
+            prepare(root, commit, folder / side, project.resolve(), build, say)
+            for side, commit in zip("ab", commits, strict=True)
+        ]
+        asked = {"target": target, "given": dict(given), "seed": seed_of(given), "tree": str(root.resolve())}
+        a, b = (
+            stack.enter_context(closing(open_side(commit, place, asked, apart(place, folder))))
+            for commit, place in zip(commits, places, strict=True)
+        )
+        yield a, b
+
+
+def resolve(root: Path, ref: str) -> Commit:
+    """The commit that a ref names; InputError where there is none."""
+    sha = git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if not sha:
+        raise InputError(f"there is no commit {ref!r} in {root}: give a branch, a tag or a hash")
+    return Commit(ref=ref, sha=sha)
+
+
+def seed_of(given: Given) -> int:
+    word = str(given.get("seed", SEED))
+    if not word.isdecimal():
+        raise InputError(f"seed={word} does not fit: expected a whole number")
+    return int(word)
+
+
+def prepare(root: Path, commit: Commit, checkout: Path, project: Path, build: str | None, say: Say) -> Path:
+    """Check a commit out and build it; returns the project's folder in it."""
+    say(f"building {commit.name}")
+    temporary = checkout.parent
+    with (temporary / f"{checkout.name}.log").open("w+b") as log:
+        clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", str(root), str(checkout)]
+        run(commit, clone, root, apart(root, temporary), log)
+        detach = ["git", "checkout", "--quiet", "--detach", commit.sha]
+        run(commit, detach, checkout, apart(checkout, temporary), log)
+        place = checkout / project.relative_to(root.resolve())
+        if not place.is_dir():
+            raise InputError(f"{commit.name} has no folder {place.relative_to(checkout)}")
+        for command in commands(place, build):
+            run(commit, command, place, apart(place, temporary), log)
+    return place
+
+
+def commands(place: Path, build: str | None) -> list[list[str]]:
+    """What builds a checkout: what was asked for, or pip where there is something to install."""
+    if build is not None:
+        return [["sh", "-c", build]]
+    if not any((place / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        return []
+    install = [str(python_of(place)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "."]
+    return [[sys.executable, "-m", "venv", ".venv"], install]
+
+
+def python_of(place: Path) -> Path:
+    return place / ".venv" / "bin" / "python"
+
+
+def run(
+    commit: Commit, command: list[str], folder: Path, environment: Mapping[str, str], log: IO[bytes]
+) -> None:
+    """Run one step of a build; InputError with its last lines where it fails, nothing running afterwards."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        status = process.wait()
+    finally:
+        end_group(process)
+    if status:
+        log.seek(0)
+        lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
+        words = shlex.join([Path(command[0]).name, *command[1:]])
+        said = "".join(f"\n  {line}" for line in lines)
+        raise InputError(f"{commit.name} does not build: {words} ended with {status}{said}")
+
+
+def apart(folder: Path, temporary: Path) -> dict[str, str]:
+    """The environment of a side: nothing leads back to the present code, and what it leaves is removed."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in OURS and not name.startswith(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX"))
+    }
+    kept["TMPDIR"] = str(temporary)
+    pins = folder / "constraints.txt"
+    if pins.is_file():
+        kept |= {"PIP_CONSTRAINT": str(pins), "PIP_BUILD_CONSTRAINT": str(pins)}
+    return kept
+
+
+def open_side(commit: Commit, place: Path, asked: Given, environment: Mapping[str, str]) -> ProcessSide:
+    """Open a target by the Python of a checkout, or by the present one with the checkout before all else."""
+    python = python_of(place)
+    if not python.exists():
+        python = Path(sys.executable)
+        before = [str(place), str(place / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**environment, "PYTHONPATH": os.pathsep.join(before)}
+    side = ProcessSide(commit.name, python, place, asked, environment)
+    if strays := side.facts.pop("strays"):
+        side.close()
+        raise InputError(
+            f"{commit.name}: {strays[0]} was loaded, which is not the commit's: "
+            "the build must install the project into .venv of the checkout"
+        )
+    side.facts |= {"ref": commit.ref, "commit": commit.sha}
+    return side

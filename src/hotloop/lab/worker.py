@@ -1,0 +1,374 @@
+"""One side of a comparison of two commits, run by that side's own Python: `python worker.py '<settings>'`.
+
+It needs nothing but the standard library, because the commit it opens may be any. Settings are JSON: target,
+given (key to value, as typed), seed and tree (the folder that nothing may be loaded from). Commands come in
+and answers go out as lines of JSON; what the measured program prints goes to stderr.
+
+    {"turn": env_steps}  -> {"ns": ..., "env_steps": ...}      {"counters": true} -> {name: count}
+    {"replay": steps}    -> {"steps": [{field: hash}, ...]}    {"facts": true}    -> {...}
+
+The first answer is the facts. An answer {"error": ...} is the last.
+"""
+
+import ast
+import gc
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import platform
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from itertools import chain, cycle, islice
+from pathlib import Path
+from time import perf_counter_ns
+from types import ModuleType
+from typing import Any
+
+STANDARD = ("observations", "rewards", "terminals", "truncations", "final_observations", "masks")
+"""What a batch shows after a step, beside its infos and its digest."""
+ANSWERS: dict[int, tuple[str, ...]] = {
+    5: ("observations", "rewards", "terminals", "truncations", "infos"),
+    4: ("observations", "rewards", "terminals", "infos"),
+}
+"""What an env's step answers, by how many there are."""
+MOST_BYTES = 16 << 20
+MOST_DRAWN = 1 << 16
+"""Actions made at a time; a turn that needs more goes through them again."""
+UNTIMED = 10
+"""A tenth of a turn is played before its clock starts: the other side has left its data in the caches."""
+HASH_BYTES = 6
+
+Fields = dict[str, Any]
+
+
+class BatchSubject:
+    """A batch of Hotloop, by what every version of it has."""
+
+    def __init__(self, batch: Any, seed: int) -> None:
+        import numpy as np
+
+        self.made = batch
+        self.num_envs, self.agents = batch.spec.num_envs, batch.spec.agents
+        self.step = batch.step
+        self._np = np
+        self._random = np.random.default_rng(seed)
+        batch.reset()
+
+    def draw(self, calls: int) -> Sequence[Any]:
+        a_call = self.num_envs * self.agents
+        calls = min(calls, max(16, MOST_BYTES // (4 * a_call)))
+        shape = (calls, self.num_envs, self.agents)
+        return list(self._random.integers(self.made.spec.num_actions, size=shape, dtype=self._np.int32))
+
+    def counters(self) -> dict[str, int]:
+        return {name: int(count) for name, count in self.made.counters.items()}
+
+    def answers(self) -> Fields:
+        shown = {name: getattr(self.made, name, None) for name in STANDARD}
+        fields = {name: array for name, array in shown.items() if array is not None}
+        infos = {f"infos.{name}": array for name, array in getattr(self.made, "infos", {}).items()}
+        digest = getattr(self.made, "digest", None)
+        return fields | infos | ({"digest": digest()} if digest else {})
+
+
+class EnvSubject:
+    """An object with reset and step: Gymnasium's five answers, the older four, or whatever it returns."""
+
+    def __init__(self, env: Any, seed: int) -> None:
+        self.made = env
+        self.num_envs: int = getattr(env, "num_envs", 1)
+        self.agents: int = getattr(env, "num_agents", 1)
+        self._steps = self._resets = 0
+        self._choose = chooser(env, seed)
+        self._restart(**({"seed": seed} if takes_seed(env) else {}))
+
+    def draw(self, calls: int) -> Sequence[Any]:
+        return [self._choose() for _ in range(min(calls, MOST_DRAWN))]
+
+    def step(self, action: Any) -> None:
+        self._told = answer = self.made.step(action)
+        self._steps += 1
+        if ended(answer):
+            self._restart()
+
+    def _restart(self, **given: int) -> None:
+        self._begun = self.made.reset(**given)
+        self._resets += 1
+
+    def counters(self) -> dict[str, int]:
+        own = getattr(self.made, "counters", None) or {}
+        own = own() if callable(own) else own
+        steps = self._steps * self.num_envs
+        return {
+            **{str(name): int(count) for name, count in dict(own).items()},
+            "env_steps": steps,
+            "agent_steps": steps * self.agents,
+            "foreign_steps": steps,
+            "batch_calls": self._steps,
+            "resets": self._resets,
+        }
+
+    def answers(self) -> Fields:
+        """The last step's answers, and those of the reset that the end of an episode brought."""
+        begun = named(self._begun, reset=True)
+        if not self._steps:
+            return begun
+        return named(self._told, reset=False) | {f"reset.{name}": value for name, value in begun.items()}
+
+
+Subject = BatchSubject | EnvSubject
+
+
+def chooser(env: Any, seed: int) -> Callable[[], Any]:
+    """Where an env's actions come from: its action space, a list, or a number of them."""
+    space: Any = getattr(env, "action_space", None)
+    listed, count = getattr(env, "actions", None), getattr(env, "num_actions", None)
+    own = random.Random(seed)
+    if hasattr(space, "sample"):
+        if hasattr(space, "seed"):
+            space.seed(seed)
+        sample: Callable[[], Any] = space.sample
+        return sample
+    if isinstance(listed, Sequence) and listed:
+        return lambda: own.choice(listed)
+    if isinstance(count, int) and count > 0:
+        return lambda: own.randrange(count)
+    raise ValueError(
+        f"a {type(env).__name__} says no actions: give it an action_space, a list `actions`, or `num_actions`"
+    )
+
+
+def takes_seed(env: Any) -> bool:
+    try:
+        parameters = inspect.signature(env.reset).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(each.name == "seed" or each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+def ended(answer: Any) -> bool:
+    """Whether an episode is over; many envs behind one call begin their next ones themselves."""
+    if not isinstance(answer, tuple):
+        return False
+    if len(answer) == 5:
+        return is_set(answer[2]) or is_set(answer[3])
+    return len(answer) == 4 and is_set(answer[2])
+
+
+def is_set(flag: Any) -> bool:
+    return flag if isinstance(flag, bool) else not getattr(flag, "shape", ()) and bool(flag)
+
+
+def named(answer: Any, *, reset: bool) -> Fields:
+    """The parts of an answer by the names they have everywhere."""
+    if reset:
+        is_pair = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict)
+        return {"observations": answer[0], "infos": answer[1]} if is_pair else {"observations": answer}
+    if isinstance(answer, tuple) and len(answer) in ANSWERS:
+        return dict(zip(ANSWERS[len(answer)], answer, strict=True))
+    return {"answer": answer}
+
+
+def open_subject(asked: Mapping[str, Any]) -> Subject:
+    """Open the target anew, with everything seeded that can be."""
+    seed = int(asked["seed"])
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed % 2**32)
+    target, given = asked["target"], asked["given"]
+    if ":" in target:
+        made = find(target)(**{key: literal(value) for key, value in given.items()})
+    else:
+        made = importlib.import_module("hotloop").make(target, **given)
+    if hasattr(made, "spec") and hasattr(made.spec, "num_actions"):
+        return BatchSubject(made, seed)
+    for method in ("reset", "step"):
+        if not callable(getattr(made, method, None)):
+            raise TypeError(f"{target} made a {type(made).__name__}, which has no {method}()")
+    return EnvSubject(made, seed)
+
+
+def find(target: str) -> Callable[..., Any]:
+    """The callable, its module from a file of the commit or by name; what is installed is found first."""
+    place, _, name = target.rpartition(":")
+    module = load(place) if place.endswith(".py") else importlib.import_module(place)
+    found: Callable[..., Any] = getattr(module, name)
+    return found
+
+
+def load(place: str) -> ModuleType:
+    """A file of the commit as a module, loaded once."""
+    path = Path(place).resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"this commit has no file {place}")
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    if path.stem not in sys.modules:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[path.stem])
+    return sys.modules[path.stem]
+
+
+def literal(value: Any) -> Any:
+    """A word from the command line as the number, truth or text it spells."""
+    if not isinstance(value, str):
+        return value
+    truths = {"true": True, "false": False, "none": None}
+    if value.lower() in truths:
+        return truths[value.lower()]
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return value
+
+
+def turn(subject: Subject, env_steps: int) -> dict[str, int]:
+    """Time a stretch of at least that many env-steps; its actions are made before the clock starts."""
+    calls = -(-env_steps // subject.num_envs)
+    for action in subject.draw(calls // UNTIMED + 1):
+        subject.step(action)
+    actions, step = subject.draw(calls), subject.step
+    begin = perf_counter_ns()
+    for action in islice(cycle(actions), calls):
+        step(action)
+    return {"ns": perf_counter_ns() - begin, "env_steps": calls * subject.num_envs}
+
+
+def replay(asked: Mapping[str, Any], steps: int) -> list[dict[str, str]]:
+    """Play from the beginning; a hash for each field of the answers after the reset and after every step."""
+    subject = open_subject(asked)
+    told = [hashes(subject.answers())]
+    for action in chain.from_iterable(subject.draw(1) for _ in range(steps)):
+        subject.step(action)
+        told.append(hashes(subject.answers()))
+    close(subject)
+    return told
+
+
+def hashes(fields: Fields) -> dict[str, str]:
+    return {name: digest(value) for name, value in flat(fields)}
+
+
+def flat(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dictionaries within fields become fields of their own: infos.goals."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def digest(value: Any) -> str:
+    hashed = hashlib.blake2b(digest_size=HASH_BYTES)
+    for piece in pieces(value):
+        hashed.update(piece)
+    return hashed.hexdigest()
+
+
+def pieces(value: Any) -> Iterable[bytes]:
+    """A value as bytes that are equal where it is; of an object nobody can look into only its type."""
+    if hasattr(value, "__array__"):
+        array = value.__array__()
+        if array.dtype == object or not array.shape:
+            return pieces(array.tolist())
+        return (f"{array.dtype.str} {array.shape} ".encode(), array.tobytes())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        ordered = value if isinstance(value, (list, tuple)) else sorted(value, key=repr)
+        return chain((f"{len(value)} of ".encode(),), chain.from_iterable(map(pieces, ordered)))
+    if isinstance(value, Mapping):
+        return chain.from_iterable(pieces(item) for item in sorted(value.items(), key=repr))
+    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+        return (repr(value).encode(), b";")
+    return (type(value).__name__.encode(), b";")
+
+
+def facts(subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Who opened what, and from where."""
+    spec = getattr(subject.made, "spec", None)
+    return {
+        "python": platform.python_version(),
+        "versions": {
+            name: str(sys.modules[name].__version__)
+            for name in ("hotloop", "numpy", "gymnasium")
+            if hasattr(sys.modules.get(name), "__version__")
+        },
+        "opened": f"{type(subject.made).__module__}.{type(subject.made).__qualname__}",
+        "num_envs": subject.num_envs,
+        "agents": subject.agents,
+        "impl": getattr(spec, "impl", "foreign"),
+        "target": plain(getattr(spec, "described", None)),
+        "build": plain(getattr(spec, "build", None)),
+        "strays": strays(Path(asked["tree"])) if asked.get("tree") else [],
+    }
+
+
+def plain(value: Any) -> dict[str, Any] | None:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else None
+
+
+def strays(tree: Path) -> list[str]:
+    """Modules loaded from the folder that this commit was taken from, and not from the commit."""
+    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    paths = {name: Path(file).resolve() for name, file in files.items() if file and name != "__main__"}
+    return sorted(
+        str(path)
+        for path in paths.values()
+        if path.is_relative_to(tree) and not {"site-packages", "dist-packages"} & set(path.parts)
+    )
+
+
+def close(subject: Subject) -> None:
+    ending = getattr(subject.made, "close", None)
+    if callable(ending):
+        ending()
+
+
+def answer_to(command: Mapping[str, Any], subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
+    if "turn" in command:
+        return turn(subject, command["turn"])
+    if "replay" in command:
+        return {"steps": replay(asked, command["replay"])}
+    return dict(subject.counters()) if "counters" in command else facts(subject, asked)
+
+
+def serve(asked: Mapping[str, Any], commands: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Answer until the commands end; an error of the measured program is the last answer."""
+    try:
+        subject = open_subject(asked)
+        gc.collect()
+        gc.disable()
+        yield facts(subject, asked)
+        for line in commands:
+            yield answer_to(json.loads(line), subject, asked)
+        close(subject)
+    except Exception as error:  # noqa: BLE001 - whatever the measured program raises is an answer
+        traceback.print_exc()
+        frames = traceback.extract_tb(error.__traceback__)[-1:]
+        places = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in frames)
+        yield {"error": f"{type(error).__name__}: {error}{places}"}
+
+
+def main() -> None:
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [each for each in sys.path if Path(each or ".").resolve() != here]
+    sys.path.append(str(Path.cwd()))
+    commands, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)  # what the program reads and prints must not be taken for commands and answers
+    os.dup2(2, 1)
+    for answer in serve(json.loads(sys.argv[1]), commands):
+        answers.write(json.dumps(answer, default=str) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

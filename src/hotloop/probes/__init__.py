@@ -1,0 +1,1 @@
+"""Probes: one file a way of looking inside a running program."""

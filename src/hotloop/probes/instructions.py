@@ -1,0 +1,163 @@
+"""Instructions, counted by valgrind's callgrind: what hardly varies where time varies with everything.
+
+The counted program starts under valgrind once, prepares, and then forks a child for each stretch it is
+asked for. Valgrind follows the children and keeps a log of each, so two stretches differ by their own work
+and nothing else: the start-up is in both, to the instruction.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from hotloop.core.errors import ExitCode, InputError, SetupError
+
+COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)
+FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+"""Of the environment: no order that is drawn by lot, and no threads that spin while they wait."""
+
+MOST_ASKED = 4096
+"""Bytes of one request; a pipe passes that many on in one piece."""
+
+Stretch = Callable[[Any], None]
+
+
+def require() -> str:
+    """The path of valgrind; SetupError where there is none."""
+    path = shutil.which("valgrind")
+    if path is None:
+        raise SetupError("instructions are counted by valgrind, which is not here: apt install valgrind")
+    return path
+
+
+def instructions_of(log: str) -> int:
+    """How many instructions a process ran, from its log; SetupError where it does not say."""
+    found = COLLECTED.search(log)
+    if found is None:
+        raise SetupError(f"valgrind counted nothing; it said: {log.strip()[-300:] or 'nothing'}")
+    return int(found.group(1))
+
+
+def under_valgrind(command: Sequence[str], logs: Path) -> list[str]:
+    """A command as valgrind runs it, at addresses that are the same each time where the kernel allows it."""
+    callgrind = ["--tool=callgrind", "--callgrind-out-file=/dev/null", f"--log-file={logs}/%p"]
+    return [*_fixed_addresses(), require(), *callgrind, *command]
+
+
+def _fixed_addresses() -> list[str]:
+    tool = shutil.which("setarch")
+    if tool is None or subprocess.run([tool, "-R", "true"], capture_output=True, check=False).returncode:
+        return []
+    return [tool, "-R"]
+
+
+class Counter:
+    """A Python program under valgrind that calls `serve`, asked for one stretch after another."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        require()
+        self._folder = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
+        self._logs = Path(self._folder.name)
+        with (self._logs / "printed").open("wb") as printed:
+            self._process = subprocess.Popen(
+                under_valgrind([sys.executable, "-P", *words], self._logs),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=printed,
+                env={**(os.environ if environment is None else environment), **FIXED},
+                start_new_session=True,
+            )
+        try:
+            self.facts: dict[str, Any] = self._answer()
+        except BaseException:
+            self.close()
+            raise
+
+    def count(self, stretch: Mapping[str, object]) -> int:
+        """The instructions of a child that ran this stretch, its start-up among them."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(stretch).encode() + b"\n")
+        self._process.stdin.flush()
+        return instructions_of((self._logs / str(self._answer()["pid"])).read_text(errors="replace"))
+
+    def close(self) -> None:
+        """End the program and whatever it started, at once."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            printed = (self._logs / "printed").read_text(errors="replace").strip()
+            raise SetupError(f"the program under valgrind ended; its last words: {printed[-300:] or 'none'}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            kind = InputError if answer["code"] == ExitCode.USAGE else SetupError
+            raise kind(answer["error"])
+        return answer
+
+
+class Answers:
+    """The counted program's half of the pipes; what it prints itself goes elsewhere."""
+
+    def __init__(self) -> None:
+        self._out = os.dup(1)
+        os.dup2(2, 1)
+
+    def say(self, **answer: object) -> None:
+        os.write(self._out, json.dumps(answer).encode() + b"\n")
+
+    def serve(self, stretch: Stretch) -> None:
+        """Run each stretch that is asked for in a child of its own.
+
+        The child does the asking too: whatever this process did between two children would be counted as
+        the second one's.
+        """
+        status = 0
+        while not status:
+            pid = os.fork()
+            if pid == 0:
+                _run(stretch)
+            _, status = os.waitpid(pid, 0)
+            if not status:
+                os.write(self._out, b'{"pid": %d}\n' % pid)
+        self.say(error=f"the counted steps ended with status {status}", code=ExitCode.USAGE)
+
+
+def _run(stretch: Stretch) -> NoReturn:
+    """Read what is asked for, do it, and never come back into the loop that forked."""
+    status = 1
+    try:
+        stretch(json.loads(os.read(0, MOST_ASKED)))
+        status = 0
+    finally:
+        if status:
+            sys.excepthook(*sys.exc_info())
+        os._exit(status)
