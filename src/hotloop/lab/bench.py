@@ -126,11 +126,11 @@ def measure(subject: Subject, script: Play, found: Findings, progress: Progress)
 
 def record(subject: Subject, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
     # Of a round, without the calls in which a vector env only resets an env.
-    counted = found.work.gained["env_steps"] // max(len(found.wall_ns), 1)
+    env_steps = found.work.gained["env_steps"] // max(len(found.wall_ns), 1)
     return recorder.record(
         method=in_rounds(subject.spec, found.rounds, policy),
         counters=found.work.gained,
-        values=throughput(subject.spec, counted, found.wall_ns),
+        values=throughput(subject.spec, env_steps, found.wall_ns),
         notices=shortened(asked, found.rounds),
         partial=found.partial,
         validation=describe_validation(subject.counters),
