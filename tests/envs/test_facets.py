@@ -16,7 +16,7 @@ from hotloop.envs.batch import Batch, BatchSettings, Spec
 from hotloop.envs.gymnasium import HotloopEnv
 from hotloop.envs.pettingzoo import HotloopParallelEnv
 from hotloop.envs.pufferlib import PufferRows
-from hotloop.envs.reference import ReferenceEngine
+from hotloop.envs.targets import _engine
 from hotloop.envs.vector import HotloopVectorEnv
 
 ACTIONS, LENGTH = 7, 5
@@ -103,11 +103,7 @@ def solo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
             notices=(),
             decided_by={},
         )
-        plan = WORLD.plan(parameters)
-        engine = ReferenceEngine(
-            WORLD, plan, parameters, num_envs=num_envs, seed=1, autoreset=autoreset, profile=False
-        )
-        return Batch(engine, spec)
+        return Batch(_engine(spec, WORLD.plan(parameters)), spec)
 
     monkeypatch.setattr(facets, "make", make)
 
