@@ -6,9 +6,10 @@ before anything is called slower, a second run on fresh instances has to agree.
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from hotloop.core.record import Comparison, Method, PhaseRatio, Record, Validation
+from hotloop.core.clock import utc_now
+from hotloop.core.record import Comparison, Instructions, Method, PhaseRatio, Record, Validation, run_id
 from hotloop.core.record import Side as Described
 from hotloop.lab.account import describe_path, describe_work
 from hotloop.lab.contenders import Contender, unlikeness
@@ -20,6 +21,8 @@ from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, describe_method
 from hotloop.lab.turns import AGAIN, A, B, Found, Plan, take_turns, warm_up
 from hotloop.lab.verdict import Evidence, conclude
+from hotloop.lab.versus import round_times, versus
+from hotloop.stats.metrics import with_metrics
 from hotloop.stats.sign import FEWEST
 from hotloop.stats.verdict import outcome
 
@@ -38,6 +41,8 @@ class Asked:
     """Whether to look at the phases too."""
     control: str | None = None
     """A phase that the change cannot touch."""
+    instructions: bool = False
+    """Whether to count the instructions of both sides too."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +54,8 @@ class Findings:
     runs: list[Found] = field(default_factory=list)
     """The first, and the second where there had to be one."""
     phases: tuple[PhaseRatio, ...] = ()
+    instructions: tuple[Instructions, Instructions] | None = None
+    """Of A and of B."""
     partial: bool = True
 
 
@@ -76,6 +83,9 @@ def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress:
         run({B: b, AGAIN: a, A: a}, asked, found, progress)
     if asked.profile:
         found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan)
+    if asked.instructions:
+        of_a = a.instructions(asked.policy)
+        found.instructions = of_a, b.instructions(asked.policy, of_a.runs[-1][0])
 
 
 def run(contenders: Mapping[str, Contender], asked: Asked, found: Findings, progress: Progress) -> None:
@@ -100,6 +110,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: 
         partial=found.partial,
         comparisons=(comparison,),
         validation=validation(found.agreement),
+        instructions=found.instructions[1] if found.instructions else None,
     )
 
 
@@ -118,9 +129,35 @@ def weigh(
         noise=noise,
         phases=found.phases,
         difference=str(difference) if difference else None,
+        instructions=instructions_ratio(found),
         sides=None if asked.unlike else (side_a, side_b),
     )
     return conclude(evidence, side_a, side_b, found.unlike)
+
+
+def instructions_ratio(found: Findings) -> float | None:
+    if found.instructions is None:
+        return None
+    of_a, of_b = found.instructions
+    return of_b.per_env_step / of_a.per_env_step
+
+
+def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Record:
+    """Compare two records that were measured before; nothing is run."""
+    now = utc_now()
+    compared = replace(
+        b,
+        kind="compare",
+        run_id=run_id(now, b.code["commit"], b.code["dirty"], b.target.name),
+        created=now.isoformat(timespec="seconds"),
+        values={f"{name}.ns_per_env_step": tuple(round_times(each)) for name, each in ((A, a), (B, b))},
+        comparisons=(versus(a, b, band=band, unlike=unlike),),
+        phases=(),
+        overhead=None,
+        goal=None,
+        notices=(),
+    )
+    return judge(with_metrics(compared))
 
 
 def describe(contender: Contender, counters: Mapping[str, int]) -> Described:
