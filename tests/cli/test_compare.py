@@ -125,6 +125,7 @@ def test_two_commits_take_turns_in_processes_of_their_own(capsys, project, monke
     record = json.loads(capsys.readouterr().out)
     (comparison,) = record["comparisons"]
     assert code == record["exit_code"] != 2
+    assert record["code"] == comparison["b"]["code"]
     assert comparison["b"]["code"]["commit"] == project.git("rev-parse", "HEAD~1")
     assert comparison["a"]["work"]["env_steps"] == comparison["b"]["work"]["env_steps"] > 0
     assert record["path"]["ran"] == {"foreign": 1.0}

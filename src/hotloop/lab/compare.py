@@ -7,16 +7,18 @@ before anything is called slower, a second run on fresh instances has to agree.
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from hotloop.core.clock import utc_now
 from hotloop.core.record import Comparison, Instructions, Method, PhaseRatio, Record, Validation, run_id
 from hotloop.core.record import Side as Described
-from hotloop.lab.account import describe_path, describe_work
+from hotloop.lab.account import describe_path, describe_validation, describe_work
 from hotloop.lab.contenders import Contender, unlikeness
 from hotloop.lab.equality import Agreement
 from hotloop.lab.judge import judge
 from hotloop.lab.parts import compare_phases
 from hotloop.lab.play import RANDOM, no_collection
+from hotloop.lab.profile import both_validations
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, describe_method
 from hotloop.lab.turns import AGAIN, A, B, Found, Plan, take_turns, warm_up
@@ -61,7 +63,7 @@ class Findings:
 
 def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
-    recorder = Recorder("compare", b.spec)
+    recorder = Recorder("compare", b.spec, b.code)
     found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike))
     try:
         with no_collection():
@@ -109,7 +111,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: 
         values=values(found),
         partial=found.partial,
         comparisons=(comparison,),
-        validation=validation(found.agreement),
+        validation=validation(found.agreement, *gained.values()),
         instructions=found.instructions[1] if found.instructions else None,
     )
 
@@ -121,18 +123,27 @@ def weigh(
     ratios = [each.ratio() for each in found.runs if each.count >= FEWEST]
     noise = found.runs[0].ratio(A, AGAIN) if ratios else None
     side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
-    difference = found.agreement.difference if found.agreement else None
     evidence = Evidence(
         band=asked.plan.band,
         ratio=ratios[0] if ratios else None,
         second=ratios[1] if len(ratios) > 1 else None,
         noise=noise,
         phases=found.phases,
-        difference=str(difference) if difference else None,
+        difference=difference(found.agreement, *gained.values()),
         instructions=instructions_ratio(found),
         sides=None if asked.unlike else (side_a, side_b),
     )
     return conclude(evidence, side_a, side_b, found.unlike)
+
+
+def difference(agreement: Agreement | None, *counters: Mapping[str, int]) -> str | None:
+    """Where the sides were seen to answer differently."""
+    if agreement and agreement.difference:
+        return str(agreement.difference)
+    checked = validation(None, *counters)
+    if checked and checked.mismatches:
+        return f"{checked.mismatches} of {checked.comparisons} observations are not those of the other encoder"
+    return None
 
 
 def instructions_ratio(found: Findings) -> float | None:
@@ -192,7 +203,10 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
     )
 
 
-def validation(agreement: Agreement | None) -> Validation | None:
-    if agreement is None:
-        return None
-    return Validation(comparisons=agreement.comparisons, mismatches=int(agreement.difference is not None))
+def validation(agreement: Agreement | None, *counters: Mapping[str, int]) -> Validation | None:
+    """What the replay compared, and what shadow encoders did in the turns."""
+    replayed = None
+    if agreement:
+        mismatches = int(agreement.difference is not None)
+        replayed = Validation(comparisons=agreement.comparisons, mismatches=mismatches)
+    return reduce(both_validations, map(describe_validation, counters), replayed)
