@@ -142,7 +142,7 @@ def difference(agreement: Agreement | None, *counters: Mapping[str, int]) -> str
         return str(agreement.difference)
     checked = validation(None, *counters)
     if checked and checked.mismatches:
-        return f"{checked.mismatches} of {checked.comparisons} observations are not those of the other encoder"
+        return f"{checked.mismatches} of {checked.comparisons} observations differ from the other encoder"
     return None
 
 
