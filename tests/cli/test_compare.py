@@ -83,6 +83,7 @@ def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsy
         (("grid/toy", "grid/toy", "--band", "0"), "--band 0 does not fit"),
         (("grid/toy", "grid/toy", "--budget", "-1"), "--budget -1 does not fit"),
         (("grid/toy", "grid/toy profile=1"), "leave out profile="),
+        (("grid/toy", "grid/toy", "--control", "action"), "unknown phase 'action': did you mean actions?"),
         (("grid/toy",), "compare needs two sides"),
         (("grid/toy", "--a-ref", "HEAD"), "--a-ref and --b-ref together"),
         (("grid/toy", "grid/toy", "--build", "make"), "give --a-ref and --b-ref too"),

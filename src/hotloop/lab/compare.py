@@ -16,7 +16,7 @@ from hotloop.lab.account import describe_path, describe_validation, describe_wor
 from hotloop.lab.contenders import Contender, unlikeness
 from hotloop.lab.equality import Agreement
 from hotloop.lab.judge import judge
-from hotloop.lab.parts import compare_phases
+from hotloop.lab.parts import check_control, compare_phases
 from hotloop.lab.play import RANDOM, no_collection
 from hotloop.lab.profile import both_validations
 from hotloop.lab.progress import Progress, silent
@@ -63,6 +63,7 @@ class Findings:
 
 def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
+    check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
     found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike))
     try:
