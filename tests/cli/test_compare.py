@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from support.projects import ENV, Project
 
 from hotloop.cli.main import main
 
@@ -82,7 +83,12 @@ def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsy
         (("grid/toy", "grid/toy", "--band", "0"), "--band 0 does not fit"),
         (("grid/toy", "grid/toy", "--budget", "-1"), "--budget -1 does not fit"),
         (("grid/toy", "grid/toy profile=1"), "leave out profile="),
-        (("grid/toy",), "Missing argument 'B'"),
+        (("grid/toy", "grid/toy", "--control", "action"), "unknown phase 'action': did you mean actions?"),
+        (("grid/toy",), "compare needs two sides"),
+        (("grid/toy", "--a-ref", "HEAD"), "--a-ref and --b-ref together"),
+        (("grid/toy", "grid/toy", "--build", "make"), "give --a-ref and --b-ref too"),
+        (("a.json", "grid/toy"), "a record can be compared with a record only"),
+        (("a.json", "b.json"), "cannot read a.json"),
     ],
 )
 def test_bad_input_is_one_line_and_64(capsys, words, message):
@@ -90,3 +96,50 @@ def test_bad_input_is_one_line_and_64(capsys, words, message):
     said = capsys.readouterr().err
     assert message in said
     assert len(said.splitlines()) == 1
+
+
+def test_two_records_are_compared_without_running_anything(capsys, tmp_path):
+    for name in ("a.json", "b.json"):
+        assert main(["bench", "grid/toy", *SMALL.split(), "--quick", "--output", name]) in (0, 1)
+    capsys.readouterr()
+    code = compare("a.json", "b.json", "--json")
+    record = json.loads(capsys.readouterr().out)
+    (comparison,) = record["comparisons"]
+    assert code == record["exit_code"]
+    assert comparison["ratio"]["pairs"] == 0
+    assert comparison["a"]["run_id"] == json.loads((tmp_path / "a.json").read_text())["run_id"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    made = Project(tmp_path / "project")
+    made.commit(env=ENV)
+    made.commit(env=ENV + "# the same\n")
+    made.commit(env=ENV.replace("float(action)", "float(action) if self.steps < 4 else -1.0"))
+    return made
+
+
+def test_two_commits_take_turns_in_processes_of_their_own(capsys, project, monkeypatch):
+    monkeypatch.chdir(project.root)
+    words = ("env.py:make", "--a-ref", "HEAD~2", "--b-ref", "HEAD~1", "--build", "true", *FAST, "--json")
+    code = compare(*words)
+    record = json.loads(capsys.readouterr().out)
+    (comparison,) = record["comparisons"]
+    assert code == record["exit_code"] != 2
+    assert record["code"] == comparison["b"]["code"]
+    assert comparison["b"]["code"]["commit"] == project.git("rev-parse", "HEAD~1")
+    assert comparison["a"]["work"]["env_steps"] == comparison["b"]["work"]["env_steps"] > 0
+    assert record["path"]["ran"] == {"foreign": 1.0}
+
+
+def test_a_commit_that_answers_differently_is_exit_2(capsys, project, monkeypatch):
+    monkeypatch.chdir(project.root)
+    assert compare("env.py:make", "--a-ref", "HEAD~1", "--b-ref", "HEAD", "--build", "true", *FAST) == 2
+    assert "step 4: rewards differ" in capsys.readouterr().out
+
+
+def test_a_commit_that_does_not_build_shows_the_last_lines(capsys, project, monkeypatch):
+    monkeypatch.chdir(project.root)
+    failing = "echo no such compiler >&2; false"
+    assert compare("env.py:make", "--a-ref", "HEAD~1", "--b-ref", "HEAD", "--build", failing) == 64
+    assert "no such compiler" in capsys.readouterr().err

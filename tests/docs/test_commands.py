@@ -22,6 +22,7 @@ UNTESTED = {
     "./hotloop worlds": "sets up a fresh clone there; tests/tooling/test_setup.py does",
     "./hotloop bench orchard": "builds a world first; tests/cli/test_new.py does, and tests it",
     "./hotloop bench grid/toy --instructions": "needs valgrind; tests/lab/test_instructions.py counts",
+    "./hotloop compare grid/toy --a-ref": "builds this repository twice; tests/cli has its own project",
     "./check": "runs this test",
     "./.venv/bin/python benchmarks/": "takes minutes, and a quiet machine",
     "./.venv/bin/python tools/figures.py": "changes the docs; test_figures.py runs it elsewhere",

@@ -98,6 +98,13 @@ def test_a_path_that_was_not_taken_is_a_fault():
         result(FakeContender("a", steady(100)), b)
 
 
+def test_a_mismatch_of_a_shadow_encoder_is_a_mismatch_here_too():
+    b = FakeContender("b", steady(90), work={"shadow.comparisons": 2.0, "shadow.mismatches": 0.001})
+    record = result(FakeContender("a", steady(100)), b)
+    assert record.exit_code == ExitCode.MISMATCH
+    assert record.comparisons[0].outcome == "cannot tell"
+
+
 def test_unlike_sides_are_compared_when_asked_and_the_record_says_so():
     a = FakeContender("a", steady(100), agrees=DIFFERS, work={"tokens": 24.0})
     b = FakeContender("b", steady(50), work={"tokens": 16.0})

@@ -3,6 +3,8 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,8 @@ import pytest
 from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.lab.process import first_difference
-from hotloop.lab.refs import commands, open_refs
+from hotloop.lab.process import ProcessSide, first_difference
+from hotloop.lab.refs import check_out, commands
 
 
 @pytest.fixture
@@ -33,6 +35,13 @@ def project(tmp_path: Path) -> Project:
 
 def nothing_is_left(project: Project, temporary: Path) -> bool:
     return not list(temporary.iterdir()) and len(project.git("worktree", "list").splitlines()) == 1
+
+
+@contextmanager
+def open_refs(*words: Any, **more: Any) -> Iterator[tuple[ProcessSide, ProcessSide]]:
+    """A side of each of two commits."""
+    with check_out(*words, **more) as (a, b), closing(a.open()) as one, closing(b.open()) as other:
+        yield one, other
 
 
 def opened(project: Project, a: str = "HEAD~1", b: str = "HEAD", **more: Any) -> Any:

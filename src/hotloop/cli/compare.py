@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hotloop.cli import flags
 from hotloop.cli.arguments import Json, Output, Policy, given_by
 from hotloop.cli.output import emit, remark, show, stdout_kept_clean
 from hotloop.cli.place import FOLDER, make_room, record_path, save
@@ -15,7 +16,7 @@ from hotloop.core.errors import InputError
 if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.compare import Asked
-    from hotloop.lab.contenders import TargetContender
+    from hotloop.lab.contenders import Contender, TargetContender
     from hotloop.lab.turns import Plan
 
 EXAMPLES = (
@@ -23,6 +24,7 @@ EXAMPLES = (
     'hotloop compare "grid/arena threads=1" "grid/arena threads=2" --thorough',
     "hotloop compare grid/toy env.py:faster_toy --profile",
     "hotloop compare before.json after.json",
+    "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
 )
 
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
@@ -30,8 +32,16 @@ SIDE = "A target with its key=value words in one quoted argument, or a record (.
 
 def compare(  # noqa: PLR0913 - one argument a flag
     a: Annotated[str, typer.Argument(metavar="A", help=SIDE, show_default=False)],
-    b: Annotated[str, typer.Argument(metavar="B", help=SIDE, show_default=False)],
+    b: Annotated[str | None, typer.Argument(metavar="B", help=SIDE, show_default=False)] = None,
     *,
+    a_ref: Annotated[
+        str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
+    ] = None,
+    b_ref: Annotated[str | None, typer.Option(metavar="REF", help="... and B's, of the one target.")] = None,
+    build: Annotated[
+        str | None,
+        typer.Option(metavar="CMD", help="What builds a commit in its checkout.  [default: pip install .]"),
+    ] = None,
     thorough: Annotated[
         bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")
     ] = False,
@@ -50,6 +60,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     unlike: Annotated[
         bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
     ] = False,
+    instructions: flags.Instructions = False,
     policy: Policy = "random",
     output: Output = FOLDER,
     json: Json = False,
@@ -61,17 +72,62 @@ def compare(  # noqa: PLR0913 - one argument a flag
     exact 95% interval, beside that of A against itself. Slower is said only after a second run agrees.
     Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
     """
+    from hotloop.lab.compare import Asked
+
     make_room(output)
-    asked = settings(
-        plan(thorough=thorough, band=band, budget=budget),
+    chosen = plan(thorough=thorough, band=band, budget=budget)
+    refs = commits(a_ref, b_ref, b, build)
+    if b and (names_record(a) or names_record(b)):
+        return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
+    asked = Asked(
+        plan=chosen,
         policy=policy,
         unlike=unlike,
         profile=profile or control is not None,
         control=control,
+        instructions=instructions,
     )
-    with stdout_kept_clean():
-        record = live(contender(a), contender(b), asked)
-    return tell(record, output, as_json=json)
+    if refs:
+        return tell(of_commits(a, refs, build, asked), output, as_json=json)
+    return tell(live(contender(a), contender(str(b)), asked), output, as_json=json)
+
+
+def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
+    """The two commits to compare, if it is commits; refuses half of them."""
+    if a_ref and b_ref and b is None:
+        return a_ref, b_ref
+    if a_ref or b_ref:
+        raise InputError("two commits are compared by one target, --a-ref and --b-ref together")
+    if build is not None:
+        raise InputError("--build builds commits: give --a-ref and --b-ref too")
+    if b is None:
+        raise InputError("compare needs two sides, A and B, or one target with --a-ref and --b-ref")
+    return None
+
+
+def of_commits(words: str, refs: tuple[str, str], build: str | None, asked: "Asked") -> "Record":
+    """Compare a target at two commits of the project in the current folder."""
+    from hotloop.lab.commits import CommitContender
+    from hotloop.lab.refs import check_out
+
+    side = contender(words)
+    with check_out(Path.cwd(), *refs, side.target, side.given, build=build, say=remark) as checkouts:
+        a, b = (CommitContender(checkout) for checkout in checkouts)
+        return live(a, b, asked)
+
+
+def names_record(side: str) -> bool:
+    return side.endswith(".json")
+
+
+def of_records(a: str, b: str, band: float, *, unlike: bool) -> "Record":
+    """Compare two records; refuses one of them beside something that would have to run."""
+    from hotloop.core.record import read
+    from hotloop.lab.compare import compare_records
+
+    if not (names_record(a) and names_record(b)):
+        raise InputError("a record can be compared with a record only: give two of them, or two targets")
+    return compare_records(read(Path(a)), read(Path(b)), band=band, unlike=unlike)
 
 
 def contender(words: str) -> "TargetContender":
@@ -102,16 +158,10 @@ def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
     return chosen
 
 
-def settings(plan: "Plan", **more: object) -> "Asked":
-    from hotloop.lab.compare import Asked
-
-    return Asked(plan=plan, **more)  # type: ignore[arg-type]
-
-
-def live(a: "TargetContender", b: "TargetContender", asked: "Asked") -> "Record":
+def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
     from hotloop.lab import compare as lab
 
-    with bar(f"{a.name} | {b.name}") as progress:
+    with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
         return lab.compare(a, b, asked, progress)
 
 

@@ -6,20 +6,25 @@ before anything is called slower, a second run on fresh instances has to agree.
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from hotloop.core.record import Comparison, Method, PhaseRatio, Record, Validation
+from hotloop.core.clock import utc_now
+from hotloop.core.record import Comparison, Instructions, Method, PhaseRatio, Record, Validation, run_id
 from hotloop.core.record import Side as Described
-from hotloop.lab.account import describe_path, describe_work
+from hotloop.lab.account import describe_path, describe_validation, describe_work
 from hotloop.lab.contenders import Contender, unlikeness
 from hotloop.lab.equality import Agreement
 from hotloop.lab.judge import judge
-from hotloop.lab.parts import compare_phases
+from hotloop.lab.parts import check_control, compare_phases
 from hotloop.lab.play import RANDOM, no_collection
+from hotloop.lab.profile import both_validations
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, describe_method
 from hotloop.lab.turns import AGAIN, A, B, Found, Plan, take_turns, warm_up
 from hotloop.lab.verdict import Evidence, conclude
+from hotloop.lab.versus import round_times, versus
+from hotloop.stats.metrics import with_metrics
 from hotloop.stats.sign import FEWEST
 from hotloop.stats.verdict import outcome
 
@@ -38,6 +43,8 @@ class Asked:
     """Whether to look at the phases too."""
     control: str | None = None
     """A phase that the change cannot touch."""
+    instructions: bool = False
+    """Whether to count the instructions of both sides too."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,12 +56,15 @@ class Findings:
     runs: list[Found] = field(default_factory=list)
     """The first, and the second where there had to be one."""
     phases: tuple[PhaseRatio, ...] = ()
+    instructions: tuple[Instructions, Instructions] | None = None
+    """Of A and of B."""
     partial: bool = True
 
 
 def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
-    recorder = Recorder("compare", b.spec)
+    check_control(asked.control, a.spec)
+    recorder = Recorder("compare", b.spec, b.code)
     found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike))
     try:
         with no_collection():
@@ -76,6 +86,9 @@ def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress:
         run({B: b, AGAIN: a, A: a}, asked, found, progress)
     if asked.profile:
         found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan)
+    if asked.instructions:
+        of_a = a.instructions(asked.policy)
+        found.instructions = of_a, b.instructions(asked.policy, of_a.runs[-1][0])
 
 
 def run(contenders: Mapping[str, Contender], asked: Asked, found: Findings, progress: Progress) -> None:
@@ -99,7 +112,8 @@ def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: 
         values=values(found),
         partial=found.partial,
         comparisons=(comparison,),
-        validation=validation(found.agreement),
+        validation=validation(found.agreement, *gained.values()),
+        instructions=found.instructions[1] if found.instructions else None,
     )
 
 
@@ -110,17 +124,52 @@ def weigh(
     ratios = [each.ratio() for each in found.runs if each.count >= FEWEST]
     noise = found.runs[0].ratio(A, AGAIN) if ratios else None
     side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
-    difference = found.agreement.difference if found.agreement else None
     evidence = Evidence(
         band=asked.plan.band,
         ratio=ratios[0] if ratios else None,
         second=ratios[1] if len(ratios) > 1 else None,
         noise=noise,
         phases=found.phases,
-        difference=str(difference) if difference else None,
+        difference=difference(found.agreement, *gained.values()),
+        instructions=instructions_ratio(found),
         sides=None if asked.unlike else (side_a, side_b),
     )
     return conclude(evidence, side_a, side_b, found.unlike)
+
+
+def difference(agreement: Agreement | None, *counters: Mapping[str, int]) -> str | None:
+    """Where the sides were seen to answer differently."""
+    if agreement and agreement.difference:
+        return str(agreement.difference)
+    checked = validation(None, *counters)
+    if checked and checked.mismatches:
+        return f"{checked.mismatches} of {checked.comparisons} observations differ from the other encoder"
+    return None
+
+
+def instructions_ratio(found: Findings) -> float | None:
+    if found.instructions is None:
+        return None
+    of_a, of_b = found.instructions
+    return of_b.per_env_step / of_a.per_env_step
+
+
+def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Record:
+    """Compare two records that were measured before; nothing is run."""
+    now = utc_now()
+    compared = replace(
+        b,
+        kind="compare",
+        run_id=run_id(now, b.code["commit"], b.code["dirty"], b.target.name),
+        created=now.isoformat(timespec="seconds"),
+        values={f"{name}.ns_per_env_step": tuple(round_times(each)) for name, each in ((A, a), (B, b))},
+        comparisons=(versus(a, b, band=band, unlike=unlike),),
+        phases=(),
+        overhead=None,
+        goal=None,
+        notices=(),
+    )
+    return judge(with_metrics(compared))
 
 
 def describe(contender: Contender, counters: Mapping[str, int]) -> Described:
@@ -155,7 +204,10 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
     )
 
 
-def validation(agreement: Agreement | None) -> Validation | None:
-    if agreement is None:
-        return None
-    return Validation(comparisons=agreement.comparisons, mismatches=int(agreement.difference is not None))
+def validation(agreement: Agreement | None, *counters: Mapping[str, int]) -> Validation | None:
+    """What the replay compared, and what shadow encoders did in the turns."""
+    replayed = None
+    if agreement:
+        mismatches = int(agreement.difference is not None)
+        replayed = Validation(comparisons=agreement.comparisons, mismatches=mismatches)
+    return reduce(both_validations, map(describe_validation, counters), replayed)

@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
+from hotloop.core.record import Instructions
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.lab.equality import Agreement, replay_both
+from hotloop.lab.instructions import count
 from hotloop.lab.likeness import unequal, workload
 from hotloop.lab.opening import Given, check_player, open_subject
 from hotloop.lab.sides import Side, SubjectSide
@@ -31,6 +33,9 @@ class Contender(Protocol):
 
     def agreement(self, other: "Contender") -> Agreement:
         """Both step through one tape."""
+
+    def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
+        """Of an env-step, over as many as the other side was counted over."""
 
 
 class TargetContender:
@@ -61,6 +66,9 @@ class TargetContender:
     def agreement(self, other: Contender) -> Agreement:
         assert isinstance(other, TargetContender)
         return replay_both(self.open(), other.open())
+
+    def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
+        return count(self.target, self.given, policy=policy, env_steps=env_steps)
 
 
 def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:

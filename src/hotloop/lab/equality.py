@@ -46,8 +46,9 @@ class Agreement:
     envs: int
     comparisons: int
     """One is one agent's full output at one step."""
-    fields: tuple[str, ...]
-    difference: Difference | None
+    fields: tuple[str, ...] = ()
+    difference: Difference | str | None
+    """Where they first differed; in words where only hashes were compared."""
 
 
 def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:

@@ -1,12 +1,14 @@
 """Phase by phase: what moved, by how much, and what that is worth for the whole."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, closing
 from statistics import fmean
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import unknown
 from hotloop.core.record import PhaseRatio
+from hotloop.envs.batch import Spec
+from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.contenders import Contender
 from hotloop.lab.sides import Side
 from hotloop.lab.turns import A, B, Plan, orders, warm_up
@@ -21,6 +23,17 @@ FEWEST_ROUNDS = 24
 
 Costs = Mapping[str, float]
 """Phase to ns of an env-step."""
+
+
+def check_control(control: str | None, spec: SubjectSpec) -> None:
+    """Refuse a phase that is not there before anything is measured, where the phases are known."""
+    if control is not None and isinstance(spec, Spec):
+        find_phase(control, (PYTHON, *spec.phases))
+
+
+def find_phase(name: str, phases: Collection[str]) -> None:
+    if name not in phases:
+        raise unknown("phase", name, phases, f"the phases are {', '.join(phases)}")
 
 
 def compare_phases(
@@ -61,8 +74,8 @@ def ratios(costs: Mapping[str, list[Costs]], control: str | None) -> list[PhaseR
     """Each phase's ratio, with intervals that hold for all of them together."""
     mean_ns = {name: fmean(round_[name] for round_ in costs[A]) for name in costs[A][0]}
     wall = sum(mean_ns.values())
-    if control is not None and control not in mean_ns:
-        raise unknown("phase", control, mean_ns, f"the phases are {', '.join(mean_ns)}")
+    if control is not None:
+        find_phase(control, mean_ns)
     named = [
         name
         for name, ns in mean_ns.items()

@@ -53,10 +53,6 @@ class ProcessSide:
     def counters(self) -> dict[str, int]:
         return self._ask(counters=True)
 
-    def phase_totals(self) -> dict[str, int]:
-        """Nothing is timed inside: a commit may be older than the instrument."""
-        return {}
-
     def replay(self, steps: int) -> list[dict[str, str]]:
         """Play afresh from the seed: field to hash, after the reset and after every step."""
         told: list[dict[str, str]] = self._ask(replay=steps)["steps"]

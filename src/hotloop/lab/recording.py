@@ -21,13 +21,14 @@ from hotloop.stats.sign import FEWEST
 class Recorder:
     """Takes down machine, code and target before a run, so that the run itself does not change them."""
 
-    def __init__(self, kind: str, spec: SubjectSpec) -> None:
+    def __init__(self, kind: str, spec: SubjectSpec, ran: dict[str, Any] | None = None) -> None:
+        """`ran` is the code that runs, where it is not the present one."""
         self._spec = spec
         self._kind = kind
         self._now = utc_now()
         self._machine = machine()
         build = spec.build
-        self._code = code(asdict(build) if build else None)
+        self._code = ran or code(asdict(build) if build else None)
 
     def setting(self, policy: str) -> Setting:
         """What a run of this subject has to share with whatever it is compared with."""

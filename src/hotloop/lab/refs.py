@@ -6,10 +6,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from hotloop.core.code import git
 from hotloop.core.errors import InputError
@@ -38,8 +38,23 @@ class Commit:
         return f"{self.ref} ({self.sha[:12]})"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """A commit that was built in a folder of its own."""
+
+    commit: Commit
+    place: Path
+    asked: Mapping[str, Any]
+    """The worker's settings: target, given, seed, tree."""
+    environment: Mapping[str, str]
+
+    def open(self) -> ProcessSide:
+        """A new process with the target in it."""
+        return open_side(self.commit, self.place, self.asked, self.environment)
+
+
 @contextmanager
-def open_refs(
+def check_out(
     project: Path,
     a_ref: str,
     b_ref: str,
@@ -48,8 +63,8 @@ def open_refs(
     *,
     build: str | None = None,
     say: Say,
-) -> Iterator[tuple[ProcessSide, ProcessSide]]:
-    """Open a target at two commits of the repository around a folder; nothing is left behind at the end.
+) -> Iterator[tuple[Checkout, Checkout]]:
+    """Build a target at two commits of the repository around a folder; nothing is left behind at the end.
 
     Each commit is cloned into a temporary folder, where its objects stay those of the project, and built:
     by `build`, a shell command run there, or by pip into a `.venv` of its own.
@@ -61,15 +76,15 @@ def open_refs(
     commits = [resolve(root, ref) for ref in (a_ref, b_ref)]
     if git(root, "status", "--porcelain", "--untracked-files=no"):
         say("uncommitted changes are in neither commit and are not measured")
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hotloop-")))
+    asked = {"target": target, "given": dict(given), "seed": seed_of(given), "tree": str(root.resolve())}
+    with tempfile.TemporaryDirectory(prefix="hotloop-") as name:
+        folder = Path(name)
         places = [
             prepare(root, commit, folder / side, project.resolve(), build, say)
             for side, commit in zip("ab", commits, strict=True)
         ]
-        asked = {"target": target, "given": dict(given), "seed": seed_of(given), "tree": str(root.resolve())}
         a, b = (
-            stack.enter_context(closing(open_side(commit, place, asked, apart(place, folder))))
+            Checkout(commit=commit, place=place, asked=asked, environment=apart(place, folder))
             for commit, place in zip(commits, places, strict=True)
         )
         yield a, b
@@ -160,7 +175,9 @@ def apart(folder: Path, temporary: Path) -> dict[str, str]:
     return kept
 
 
-def open_side(commit: Commit, place: Path, asked: Given, environment: Mapping[str, str]) -> ProcessSide:
+def open_side(
+    commit: Commit, place: Path, asked: Mapping[str, Any], environment: Mapping[str, str]
+) -> ProcessSide:
     """Open a target by the Python of a checkout, or by the present one with the checkout before all else."""
     python = python_of(place)
     if not python.exists():

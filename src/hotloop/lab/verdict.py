@@ -17,6 +17,7 @@ class Evidence:
     noise: Ratio | None = None
     phases: tuple[PhaseRatio, ...] = ()
     difference: str | None = None
+    instructions: float | None = None
     sides: tuple[Side, Side] | None = None
     """Whose work has to be the same; None where it may differ."""
 
@@ -37,6 +38,7 @@ def conclude(evidence: Evidence, a: Side, b: Side, unlike: tuple[str, ...]) -> C
         more_pairs=more_pairs(ratio, band) if ratio and found == "cannot tell" else None,
         phases=evidence.phases,
         difference=evidence.difference,
+        instructions=evidence.instructions,
         outcome=found,
         why=why,
     )

@@ -3,12 +3,11 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hotloop.core.record import Comparison, PhaseRatio, Ratio, Record
+from hotloop.core.record import Comparison, PhaseRatio, Record
+from hotloop.report.comparisons import STYLES, ratio_words
 from hotloop.report.facts import code_line, machine_line
 from hotloop.report.terminal import fact_table, plain_table
-from hotloop.report.units import count, percent, ratio_interval, speed
-
-STYLES = {"faster": "bold green", "same": "bold green", "slower": "bold red", "cannot tell": "bold yellow"}
+from hotloop.report.units import count, percent, speed
 
 
 def draw_compare(record: Record) -> RenderableType:
@@ -23,14 +22,10 @@ def headline(comparison: Comparison) -> Text:
         (comparison.outcome, STYLES[comparison.outcome]),
     )
     if comparison.ratio:
-        words.append(f": {times(comparison.ratio)} times as fast as A")
+        words.append(f": {ratio_words(comparison.ratio)} times as fast as A")
     if comparison.unlike:
         words.append(f"; the work differs ({'; '.join(comparison.unlike)})", "bold yellow")
     return words
-
-
-def times(ratio: Ratio) -> str:
-    return ratio_interval(ratio.estimate, (ratio.low, ratio.high))
 
 
 def sides(record: Record, comparison: Comparison) -> RenderableType:
@@ -51,9 +46,11 @@ def evidence(record: Record, comparison: Comparison) -> RenderableType:
     table.add_row("because", comparison.why)
     table.add_row("equal", equal_line(record, comparison))
     if comparison.noise:
-        table.add_row("noise", f"A against itself {times(comparison.noise)}")
+        table.add_row("noise", f"A against itself {ratio_words(comparison.noise)}")
+    if comparison.instructions is not None:
+        table.add_row("instructions", instructions_line(record, comparison.instructions))
     if comparison.second:
-        table.add_row("second run", times(comparison.second))
+        table.add_row("second run", ratio_words(comparison.second))
     if comparison.visible is not None:
         table.add_row("could see", f"a change of {percent(comparison.visible)} or more")
     if comparison.more_pairs:
@@ -66,8 +63,10 @@ def evidence(record: Record, comparison: Comparison) -> RenderableType:
 
 def equal_line(record: Record, comparison: Comparison) -> str:
     checked = record.validation
+    if comparison.a.run_id:
+        return "not known: records cannot be replayed"
     if checked is None:
-        return "not compared: the sides were said to be unlike"
+        return "not looked at: the sides are unlike"
     if comparison.difference:
         return f"no: {comparison.difference}"
     seen = f"yes: {checked.comparisons:,} outputs of agents, to the byte"
@@ -75,8 +74,18 @@ def equal_line(record: Record, comparison: Comparison) -> str:
     return seen if foreign else f"{seen}, and the states behind them"
 
 
+def instructions_line(record: Record, ratio: float) -> str:
+    """How many more B takes: the second axis, beside time."""
+    of_b = record.instructions
+    assert of_b is not None
+    per_step = of_b.per_env_step
+    return f"{per_step:,.0f} an env-step in B, {per_step / ratio:,.0f} in A: {ratio:.4f} times as many"
+
+
 def method_line(record: Record) -> str:
     method = record.method
+    if record.comparisons[0].a.run_id:
+        return "two records, not measured in turns: hotloop compare of the targets can tell more"
     return (
         f"{method.rounds} rounds of {method.iterations:,} env-steps a side "
         f"after {method.warmup:,} of warm-up, {method.policy} play; {method.order}"
@@ -96,7 +105,7 @@ def phases(comparison: Comparison) -> RenderableType:
 
 def phase_cells(phase: PhaseRatio) -> tuple[str, ...]:
     note = "control" if phase.control else ""
-    return phase.phase, percent(phase.share), times(phase.ratio), f"{phase.worth:.3f}", note
+    return phase.phase, percent(phase.share), ratio_words(phase.ratio), f"{phase.worth:.3f}", note
 
 
 def together(comparison: Comparison) -> float:
