@@ -18,11 +18,33 @@ constexpr double half_pi_low = 6.07710050650619224932e-11;
 constexpr double two_over_pi = 6.36619772367581382433e-01;
 constexpr double sqrt_half = 0.70710678118654752440;
 
-constexpr int exp_terms = 14;
-constexpr int log_terms = 11;
-constexpr int sin_terms = 9;
+constexpr double factorial(int n) { return n < 2 ? 1.0 : n * factorial(n - 1); }
+
+// Coefficients, the constant one first; each is one division of whole numbers, rounded once.
+template <int Terms>
+struct Polynomial {
+  double of[Terms];
+
+  template <class Coefficient>
+  explicit constexpr Polynomial(Coefficient coefficient) : of{} {
+    for (int n = 0; n < Terms; ++n) of[n] = coefficient(n);
+  }
+};
+
+constexpr Polynomial<15> exp_terms([](int n) { return 1.0 / factorial(n); });
+constexpr Polynomial<11> log_terms([](int n) { return 1.0 / (2 * n + 1); });
+constexpr Polynomial<10> sin_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n + 1); });
+constexpr Polynomial<10> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n); });
 
 namespace detail {
+
+// The polynomial at x, from the highest power down.
+template <int Terms>
+HL_FN double horner(const Polynomial<Terms>& terms, double x) {
+  double total = terms.of[Terms - 1];
+  for (int n = Terms - 2; n >= 0; --n) total = total * x + terms.of[n];
+  return total;
+}
 
 // 2^k for k in the range of normal doubles.
 HL_FN double power_of_two(int k) { return std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52); }
@@ -32,9 +54,7 @@ HL_FN double exp(double x) {
   if (x < -708.0) return 0.0;
   double k = std::floor(x * log2_e + 0.5);
   double r = (x - k * ln2_high) - k * ln2_low;
-  double total = 1.0;
-  for (int n = exp_terms; n > 0; --n) total = 1.0 + r * total / n;
-  return total * power_of_two(static_cast<int>(k));
+  return horner(exp_terms, r) * power_of_two(static_cast<int>(k));
 }
 
 HL_FN double log(double x) {
@@ -54,10 +74,7 @@ HL_FN double log(double x) {
     k -= 1;
   }
   double s = (m - 1.0) / (m + 1.0);
-  double z = s * s;
-  double total = 0.0;
-  for (int n = log_terms; n > 0; --n) total = total * z + 1.0 / (2 * n - 1);
-  return k * ln2_high + (2.0 * s * total + k * ln2_low);
+  return k * ln2_high + (2.0 * s * horner(log_terms, s * s) + k * ln2_low);
 }
 
 struct SinCos {
@@ -69,12 +86,7 @@ HL_FN SinCos sin_cos(double x) {
   double k = std::floor(x * two_over_pi + 0.5);
   double r = (x - k * half_pi_high) - k * half_pi_low;
   double z = r * r;
-  double s = 1.0, c = 1.0;
-  for (int n = sin_terms; n > 0; --n) {
-    s = 1.0 - z * s / ((2 * n) * (2 * n + 1));
-    c = 1.0 - z * c / ((2 * n - 1) * (2 * n));
-  }
-  s = r * s;
+  double s = r * horner(sin_terms, z), c = horner(cos_terms, z);
   switch (static_cast<int64_t>(k) & 3) {
     case 0:
       return {s, c};

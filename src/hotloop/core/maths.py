@@ -15,9 +15,19 @@ HALF_PI_LOW = 6.07710050650619224932e-11
 TWO_OVER_PI = 6.36619772367581382433e-01
 SQRT_HALF = 0.70710678118654752440
 
-EXP_TERMS = 14
-LOG_TERMS = 11
-SIN_TERMS = 9
+EXP = tuple(1.0 / math.factorial(n) for n in range(15))
+LOG = tuple(1.0 / (2 * n + 1) for n in range(11))
+SIN = tuple((-1.0) ** n / math.factorial(2 * n + 1) for n in range(10))
+COS = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(10))
+"""Coefficients, the constant one first; each is one division of whole numbers, rounded once."""
+
+
+def horner(coefficients: tuple[float, ...], x: float) -> float:
+    """The polynomial at x, from the highest power down."""
+    total = 0.0
+    for coefficient in reversed(coefficients):
+        total = total * x + coefficient
+    return total
 
 
 def f32(x: float) -> float:
@@ -32,10 +42,7 @@ def _exp(x: float) -> float:
         return 0.0
     k = math.floor(x * LOG2_E + 0.5)
     r = (x - k * LN2_HIGH) - k * LN2_LOW
-    total = 1.0
-    for n in range(EXP_TERMS, 0, -1):
-        total = 1.0 + r * total / n
-    return math.ldexp(total, k)
+    return math.ldexp(horner(EXP, r), k)
 
 
 def _log(x: float) -> float:
@@ -49,11 +56,7 @@ def _log(x: float) -> float:
     if m < SQRT_HALF:
         m, k = m * 2.0, k - 1
     s = (m - 1.0) / (m + 1.0)
-    z = s * s
-    total = 0.0
-    for n in range(LOG_TERMS, 0, -1):
-        total = total * z + 1.0 / (2 * n - 1)
-    return k * LN2_HIGH + (2.0 * s * total + k * LN2_LOW)
+    return k * LN2_HIGH + (2.0 * s * horner(LOG, s * s) + k * LN2_LOW)
 
 
 def _sin_cos(x: float) -> tuple[float, float]:
@@ -61,11 +64,7 @@ def _sin_cos(x: float) -> tuple[float, float]:
     k = math.floor(x * TWO_OVER_PI + 0.5)
     r = (x - k * HALF_PI_HIGH) - k * HALF_PI_LOW
     z = r * r
-    s = c = 1.0
-    for n in range(SIN_TERMS, 0, -1):
-        s = 1.0 - z * s / ((2 * n) * (2 * n + 1))
-        c = 1.0 - z * c / ((2 * n - 1) * (2 * n))
-    s = r * s
+    s, c = r * horner(SIN, z), horner(COS, z)
     return ((s, c), (c, -s), (-s, -c), (-c, s))[k & 3]
 
 

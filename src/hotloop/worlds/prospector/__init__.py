@@ -34,6 +34,24 @@ class Parameters:
     invalid_action_penalty: float = parameter(
         0.01, low=0.0, high=1000.0, role="workload", help="Taken from the reward of an invalid action."
     )
+    packing: str = parameter(
+        "changed",
+        choices=("changed", "full"),
+        role="variant",
+        help="Write what a step may have changed of its observation, or all of it.",
+    )
+    generation: str = parameter(
+        "lazy",
+        choices=("lazy", "eager"),
+        role="variant",
+        help="Make a node's asteroids when the ship arrives, or all when an episode begins.",
+    )
+    kernels: str = parameter(
+        "auto",
+        choices=("auto", "scalar", "avx2", "avx512"),
+        role="variant",
+        help="How many numbers the long arithmetic works on at a time.",
+    )
 
 
 def plan(parameters: Parameters) -> Plan:
@@ -44,6 +62,9 @@ def plan(parameters: Parameters) -> Plan:
         "random_actions": RANDOM_ACTIONS,
         "time_max": parameters.time_max,
         "invalid_action_penalty": parameters.invalid_action_penalty,
+        "packing": parameters.packing,
+        "generation": parameters.generation,
+        "kernels": parameters.kernels,
     }
 
 
