@@ -11,7 +11,7 @@ def stepper_of(batch: Any) -> Stepper:
     return Stepper(
         batch.step,
         shape=(batch.spec.num_envs, batch.spec.agents),
-        num_actions=batch.spec.num_actions,
+        num_actions=batch.spec.drawn_actions,
         count_tokens=lambda: tokens_used(batch.observations),
     )
 

@@ -28,6 +28,13 @@ class Layout:
     num_actions: int
     arrays: tuple[Array, ...]
     """Observations, rewards, terminals and truncations first, then the infos."""
+    random_actions: int | None = None
+    """Random play draws from the first so many actions; None is all of them."""
+
+    @property
+    def drawn_actions(self) -> int:
+        """From how many actions random play draws."""
+        return self.num_actions if self.random_actions is None else self.random_actions
 
 
 class Twin(Protocol):

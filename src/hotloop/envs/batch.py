@@ -39,6 +39,13 @@ class BatchSettings:
     autoreset: bool = parameter(
         True, role="workload", help="Begin the next episode in the step that ends one."
     )
+    seed_step: int = parameter(
+        0,
+        low=0,
+        high=MAX_SEED,
+        role="workload",
+        help="Every next episode's seed is the last one plus this; 0 mixes it from seed, env and episode.",
+    )
     profile: bool = parameter(
         False, role="variant", env="HOTLOOP_PROFILING", help="Time every phase of a step."
     )
@@ -64,6 +71,8 @@ class Spec:
     """`native` or `reference`: what runs, never `auto`."""
     agents: int
     num_actions: int
+    drawn_actions: int
+    """Random play draws from the first so many actions."""
     parameters: Any
     settings: BatchSettings
     build: Build | None

@@ -46,10 +46,18 @@ def build() -> Build | None:
 
 
 def make_engine(
-    world: World, plan: Plan, *, num_envs: int, threads: int, seed: int, autoreset: bool, profile: bool
+    world: World,
+    plan: Plan,
+    *,
+    num_envs: int,
+    threads: int,
+    seed: int,
+    autoreset: bool,
+    seed_step: int,
+    profile: bool,
 ) -> Any:
     """A native batch; `why_not` must have said None."""
     module = _load()
     assert not isinstance(module, ImportError)
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
-    return module.make(world.name, plain, num_envs, threads, seed, autoreset, profile)
+    return module.make(world.name, plain, num_envs, threads, seed, autoreset, seed_step, profile)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.random import mix
+from hotloop.core.random import MASK, mix
 from hotloop.core.world import Array, Plan, World
 from hotloop.envs.players import Players
 
@@ -25,12 +25,14 @@ class ReferenceEngine:
         num_envs: int,
         seed: int,
         autoreset: bool,
+        seed_step: int,
         profile: bool,
     ) -> None:
         layout = world.layout(parameters)
         self.world = world
         self.num_envs, self.agents = num_envs, layout.agents
         self.seed, self.autoreset, self.profile = seed, autoreset, profile
+        self.seed_step = seed_step
         self.rows = {array.name: _zeros(array, num_envs) for array in layout.arrays}
         self.final_observations = np.zeros_like(self.rows["observations"])
         twin = world.twin()
@@ -40,8 +42,9 @@ class ReferenceEngine:
             )
             for env in range(num_envs)
         ]
-        self.seats = Players(world, plan, self.rows, seed=seed)
+        self.seats = Players(world, plan, self.rows, seed=seed, drawn_actions=layout.drawn_actions)
         self.episodes = [0] * num_envs
+        self.last_seeds: list[int | None] = [None] * num_envs
         self.begun = [0] * num_envs
         self.ready = False
         self.resets = self.batch_calls = 0
@@ -112,12 +115,16 @@ class ReferenceEngine:
         return finished
 
     def _next_seed(self, env: int) -> int:
+        last = self.last_seeds[env]
+        if self.seed_step and last is not None:
+            return (last + self.seed_step) & MASK
         episode = self.episodes[env]
         self.episodes[env] += 1
         return mix(self.seed, env, episode)
 
     def _restart(self, env: int, episode_seed: int) -> None:
         self.twins[env].restart(episode_seed)
+        self.last_seeds[env] = episode_seed
         self.begun[env] += 1
         self.resets += 1
 
@@ -140,13 +147,14 @@ class ReferenceEngine:
 
     def save(self, env: int) -> bytes:
         rows = b"".join(rows[env].tobytes() for rows in self.rows.values())
-        head = json.dumps({"episode": self.episodes[env], "rows": len(rows)}).encode()
+        facts = {"episode": self.episodes[env], "seed": self.last_seeds[env], "rows": len(rows)}
+        head = json.dumps(facts).encode()
         return b"\n".join((head, rows + self.twins[env].save()))
 
     def load(self, env: int, saved: bytes) -> None:
         head, _, body = saved.partition(b"\n")
         facts = json.loads(head)
-        self.episodes[env] = facts["episode"]
+        self.episodes[env], self.last_seeds[env] = facts["episode"], facts["seed"]
         at = 0
         for rows in self.rows.values():
             size = rows[env].nbytes

@@ -36,6 +36,7 @@ def make(target: str, /, **given: object) -> Batch:
         impl=impl,
         agents=layout.agents,
         num_actions=layout.num_actions,
+        drawn_actions=layout.drawn_actions,
         parameters=parameters,
         settings=options,
         build=native.build() if impl == "native" else None,
@@ -95,6 +96,7 @@ def _engine(spec: Spec, plan: Plan) -> Any:
         "num_envs": options.num_envs,
         "seed": options.seed,
         "autoreset": options.autoreset,
+        "seed_step": options.seed_step,
         "profile": options.profile,
     }
     if spec.impl == "native":

@@ -44,7 +44,7 @@ def play_of(policy: str, batch: Batch) -> Play:
 
 
 class RandomPlay:
-    """Uniformly random actions for one shape of batch, the same for the same seed.
+    """Uniformly random actions for one shape of batch, of those the world draws from; a seed decides them.
 
     Every round draws its own: the same actions round after round would push an agent the same way each
     time, until all of them stood at a wall.
@@ -55,7 +55,7 @@ class RandomPlay:
     def __init__(self, batch: Batch) -> None:
         spec = batch.spec
         self._shape = (spec.num_envs, spec.agents)
-        self._num_actions = spec.num_actions
+        self._num_actions = spec.drawn_actions
         self._random = np.random.default_rng(spec.settings.seed)
 
     def draw(self, calls: int) -> Sequence[Actions]:

@@ -73,6 +73,7 @@ def layout(parameters: Parameters) -> Layout:
     return Layout(
         agents=AGENTS,
         num_actions=NUM_ACTIONS,
+        random_actions=RANDOM_ACTIONS,
         arrays=(
             Array(name="observations", dtype="float32", shape=(AGENTS, OBSERVATIONS)),
             Array(name="rewards", dtype="float32", shape=(AGENTS,)),
@@ -91,6 +92,24 @@ def twin() -> type[Twin]:
     return Prospector
 
 
+def greedy() -> type[PlayerTwin]:
+    from hotloop.worlds.prospector.players import Greedy
+
+    return Greedy
+
+
+def cautious() -> type[PlayerTwin]:
+    from hotloop.worlds.prospector.players import Cautious
+
+    return Cautious
+
+
+def timer() -> type[PlayerTwin]:
+    from hotloop.worlds.prospector.players import Timer
+
+    return Timer
+
+
 world = World(
     name="prospector",
     summary="One ship mines asteroids, survives hazards and pirates, and sells at a station.",
@@ -101,6 +120,7 @@ world = World(
     layout=layout,
     twin=twin,
     counters=COUNTERS,
+    players={"greedy": greedy, "cautious": cautious, "timer": timer},
     mechanics={
         "default": ("travel", "scan", "mine", "pirates", "destroyed", "invalid"),
         "short": ("travel", "scan", "mine", "time_up", "invalid"),

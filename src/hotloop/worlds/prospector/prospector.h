@@ -8,6 +8,7 @@
 #include "prospector/actions.h"
 #include "prospector/digest.h"
 #include "prospector/observe.h"
+#include "prospector/players.h"
 
 namespace hl::prospector {
 
@@ -197,6 +198,11 @@ struct World {
       {"action", prospector::action},   {"hazards", prospector::hazards},
       {"market", prospector::market},   {"rewards", prospector::rewards},
       {"observations", prospector::observations},
+  };
+  static constexpr hl::Player<Slot> players[] = {
+      {"greedy", memory_bytes, forget, choose<greedy>},
+      {"cautious", memory_bytes, forget, choose<cautious>},
+      {"timer", memory_bytes, forget, choose<timer>},
   };
   // In the order of prospector::Count.
   static constexpr const char* counters[] = {"travel",   "scan",      "mine",     "fracture", "stabilise",

@@ -37,7 +37,7 @@ from hotloop.worlds.prospector.numbers import (
     sqrt,
 )
 from hotloop.worlds.prospector.observe import observation
-from hotloop.worlds.prospector.state import Asteroid, Node, Ship, State
+from hotloop.worlds.prospector.state import Asteroid, Market, Node, Ship, State
 from hotloop.worlds.prospector.stream import Stream
 
 SCAN_ACTIONS = (8, 9, 10)
@@ -45,8 +45,6 @@ SCAN_ACTIONS = (8, 9, 10)
 
 class Prospector:
     """One env of the prospector world."""
-
-    state: State
 
     def __init__(self, plan: Plan, out: Mapping[str, Any]) -> None:
         self.out = out
@@ -56,6 +54,7 @@ class Prospector:
         self.counters: dict[str, int] = {}
         self.episode_seed = 0
         self.stream = Stream(0)
+        self.state = State(ship=Ship(), market=Market(), nodes=[])
         self.dt = 1
         self.invalid = self.cashed_out = False
         self.before: tuple[Number, ...] = ()
