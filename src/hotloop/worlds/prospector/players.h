@@ -1,5 +1,5 @@
 // players.h - the scripted players of the prospector world. Must agree with players.py.
-// They see what the ship sees and nothing else, and remember where ways led.
+// They see what the ship sees and nothing else.
 #pragma once
 
 #include "engine/batch.h"
@@ -10,27 +10,24 @@ namespace hl::prospector {
 
 // Where a player draws its lines; players.py says what each means.
 struct Habits {
-  float cargo, heat, hull, fuel, refuel, overhaul;
+  float cargo, heat, hull, fuel, refuel, overhaul, alert;
   bool scans, patient;
 };
 
-inline constexpr Habits greedy = {0.85f, 0.8f, 0.4f, 0, 0.4f, 0.4f, false, false};
-inline constexpr Habits cautious = {0.70f, 0.75f, 0.55f, 0.35f, 0.6f, 0.8f, true, false};
-inline constexpr Habits timer = {0.80f, 0.8f, 0.45f, 0.25f, 0.5f, 0.5f, false, true};
+inline constexpr Habits greedy = {0.85f, 0.8f, 0.4f, 0, 0.4f, 0.15f, 0.5f, false, false};
+inline constexpr Habits cautious = {0.70f, 0.75f, 0.55f, 0.35f, 0.6f, 0.8f, 0.25f, true, false};
+inline constexpr Habits timer = {0.80f, 0.8f, 0.45f, 0.25f, 0.5f, 0.5f, 0.4f, false, true};
 
 constexpr int longest_wait = 12, buff_steps = 4;
-constexpr int8_t unknown = -1;
+constexpr int nowhere = -1;
 
 // What a player knows of its episode; memory that is all zero but for what `restart` sets.
 struct Memory {
-  int8_t leads[max_nodes][slots];
-  int8_t back[max_nodes];    // the slot that leads to where a node was first come to from
-  int8_t parent[max_nodes];  // that node
-  bool closed[max_nodes];    // nothing is left there nor behind it
-  int8_t node, slot;         // where it was and which way it took last
-  float time, fuel;          // of that way, as seen before
+  int32_t slot;        // the way it left the station by
+  bool closed[slots];  // which of the station's ways lead to nodes where nothing is left
+  int32_t lost;        // how often it looked for a way home from a node that is not next to the station
   int32_t waited, buff;
-  bool reckless;  // it could not pay for its hull, and goes on regardless
+  float line;  // with less hull it goes home; lower where it left the station unmended
 };
 
 struct Player {
@@ -40,7 +37,6 @@ struct Player {
 
   // What it sees.
 
-  HL_FN int node() const { return static_cast<int>(static_cast<double>(row[22]) * 31 + 0.5); }
   HL_FN const float* way(int slot) const { return row + edges_at + slot * edge_size; }
   HL_FN const float* asteroid(int index) const { return row + asteroids_at + index * asteroid_size; }
   HL_FN bool is_left(int index) const { return asteroid(index)[0] != 0 && asteroid(index)[8] < 0.9f; }
@@ -56,102 +52,70 @@ struct Player {
     return row[credits_at] >= maths::log(1.0f + static_cast<float>(price + 1)) / maths::log(1 + 1e7f);
   }
 
-  // What it remembers.
-
-  HL_FN void learn() {
-    int here = node();
-    if (here == memory.node || memory.slot == unknown) return;
-    memory.leads[memory.node][memory.slot] = static_cast<int8_t>(here);
-    if (here != 0 && memory.back[here] == unknown) {
-      memory.back[here] = way_like(memory.time, memory.fuel);
-      memory.parent[here] = memory.node;
-    }
-    memory.node = static_cast<int8_t>(here);
-    memory.waited = 0;
-  }
-
-  HL_FN int8_t way_like(float time, float fuel) const {
-    for (int8_t slot = 0; slot < slots; ++slot) {
-      if (way(slot)[0] != 0 && way(slot)[4] == time && way(slot)[5] == fuel) return slot;
-    }
-    return unknown;
-  }
-
-  HL_FN int take(int slot) {
-    memory.node = static_cast<int8_t>(node());
-    memory.slot = static_cast<int8_t>(slot);
-    memory.time = way(slot)[4];
-    memory.fuel = way(slot)[5];
-    return act_travel + slot;
-  }
-
   // At the station.
 
   HL_FN int trade() {
     constexpr int fuel_prices[] = {60, 120, 210};
     int sale = choose_sale();
-    if (sale != unknown) return sale;
+    if (sale != nowhere) return sale;
+    if (row[5] > 0.1f) return act_dock;
     for (int offer = 2; offer >= 0 && row[0] < habits.refuel; --offer) {
       if (can_pay(fuel_prices[offer])) return act_buy_fuel + offer;
     }
-    bool hurt = row[1] < habits.overhaul || row[3] < 0.3f;
-    if (hurt && can_pay(280)) return act_overhaul;
-    memory.reckless = row[1] < habits.hull;
-    if (memory.reckless && row[14] != 0) return act_repair_hull;
-    if (habits.scans && (memory.reckless || row[0] < habits.fuel)) return act_cash_out;
-    int slot = cheapest([&](int k) { return !is_closed(k); });
-    return slot == unknown ? int{act_cash_out} : take(slot);
+    float hull = row[1];
+    if ((hull < habits.overhaul || row[3] < 0.3f) && can_pay(280)) return act_overhaul;
+    if (hull < habits.overhaul && row[14] != 0) return act_repair_hull;
+    if (habits.scans && (hull < habits.hull || row[0] < habits.fuel)) return act_cash_out;
+    memory.line = hull >= habits.hull ? habits.hull : hull >= habits.overhaul ? habits.overhaul : 0.0f;
+    return leave();
   }
 
   // All of it, or a quarter of what rises while patience lasts.
   HL_FN int choose_sale() {
-    int loaded = unknown, rising = unknown;
+    int loaded = nowhere, rising = nowhere;
     for (int c = commodities - 1; c >= 0; --c) {
       if (row[8 + c] == 0) continue;
       loaded = c;
       if (row[changes_at + c] > 0) rising = c;
     }
-    if (loaded == unknown) return unknown;
+    if (loaded == nowhere) return nowhere;
     if (!habits.patient || memory.waited >= longest_wait) return act_sell + 3 * loaded + 2;
     memory.waited += 1;
-    return rising == unknown ? int{act_dock} : act_sell + 3 * rising;
+    return rising == nowhere ? int{act_dock} : act_sell + 3 * rising;
   }
 
-  // The cheapest way there is of those that please; the first of equals.
-  template <class Pleases>
-  HL_FN int cheapest(Pleases pleases) const {
-    int best = unknown;
+  // By the cheapest way that may lead to something, the first of equals.
+  HL_FN int leave() {
+    int best = nowhere;
     float least = 0;
     for (int slot = 0; slot < slots; ++slot) {
-      if (way(slot)[0] == 0 || !pleases(slot)) continue;
+      if (way(slot)[0] == 0 || memory.closed[slot]) continue;
       float cost = way(slot)[5] + (habits.scans && way(slot)[3] != 0 ? 1.0f : 0.0f);
-      if (best != unknown && !(cost < least)) continue;
+      if (best != nowhere && !(cost < least)) continue;
       best = slot;
       least = cost;
     }
-    return best;
-  }
-
-  HL_FN bool is_closed(int slot) const {
-    int here = node(), to = memory.leads[here][slot];
-    return to != unknown && (to == 0 || memory.closed[to] || memory.parent[to] != here);
+    if (best == nowhere) return act_cash_out;
+    memory.slot = best;
+    memory.waited = 0;
+    return act_travel + best;
   }
 
   // In the field.
 
   HL_FN bool should_go_home() const {
-    bool hurt = row[1] < habits.hull && !memory.reckless;
+    bool hurt = row[1] < memory.line;
     return row[4] > habits.cargo || row[2] > habits.heat || row[0] < habits.fuel || hurt;
   }
 
+  // To the station where it can be seen, else anywhere, by one way after another.
   HL_FN int go_home() {
-    int first = unknown;
-    for (int slot = slots - 1; slot >= 0; --slot) first = way(slot)[0] != 0 ? slot : first;
-    for (int slot = 0; slot < slots; ++slot) {
-      if (way(slot)[0] != 0 && way(slot)[1] != 0) return take(slot);
+    int ways = 0;
+    for (; ways < slots && way(ways)[0] != 0; ++ways) {
+      if (way(ways)[1] != 0) return act_travel + ways;
     }
-    int back = memory.back[node()];
-    return take(back == unknown ? first : back);
+    memory.lost += 1;
+    return act_travel + memory.lost % ways;
   }
 
   HL_FN int work() {
@@ -162,7 +126,10 @@ struct Player {
       left += is_left(i);
       if (asteroid(i)[0] != 0) confidence = confidence + asteroid(i)[9];
     }
-    if (left == 0) return go_on();
+    if (left == 0) {
+      if (memory.slot != nowhere) memory.closed[memory.slot] = true;
+      return go_home();
+    }
     if (habits.scans && confidence < 0.35f * static_cast<float>(rocks)) return act_scan_wide;
     int best = choose_rock();
     if (asteroid(best)[10] != 0) return mine(best);
@@ -171,9 +138,9 @@ struct Player {
   }
 
   HL_FN int choose_rock() const {
-    int best = unknown;
+    int best = nowhere;
     for (int i = 0; i < max_asteroids; ++i) {
-      if (is_left(i) && (best == unknown || worth(i) > worth(best))) best = i;
+      if (is_left(i) && (best == nowhere || worth(i) > worth(best))) best = i;
     }
     for (int i = 0; i < max_asteroids; ++i) {
       if (is_left(i) && asteroid(i)[10] != 0 && worth(i) >= 0.7f * worth(best)) best = i;
@@ -183,6 +150,7 @@ struct Player {
 
   HL_FN int mine(int index) {
     const float* rock = asteroid(index);
+    if (row[5] > habits.alert) return act_jettison;
     if (row[3] < 0.3f && row[14] != 0) return act_repair_tool;
     if (!habits.scans) return row[3] > 0.6f && row[2] < 0.6f ? act_mine + 2 : act_mine + 1;
     if (rock[9] < 0.6f) return act_scan_deep;
@@ -194,17 +162,7 @@ struct Player {
     return act_mine;
   }
 
-  HL_FN int go_on() {
-    int here = node();
-    int hope = cheapest(
-        [&](int slot) { return slot != memory.back[here] && !is_closed(slot) && way(slot)[1] == 0; });
-    if (hope != unknown && row[0] > 0.5f) return take(hope);
-    memory.closed[here] = hope == unknown;
-    return go_home();
-  }
-
   HL_FN int choose() {
-    learn();
     if (row[place_at] != 0) return trade();
     return should_go_home() ? go_home() : work();
   }
@@ -215,10 +173,7 @@ HL_FN size_t memory_bytes(const Config&) { return sizeof(Memory); }
 HL_FN void forget(const Slot&, std::byte* memory) {
   Memory& m = *reinterpret_cast<Memory*>(memory);
   std::memset(memory, 0, sizeof m);
-  std::memset(m.leads, unknown, sizeof m.leads);
-  std::memset(m.back, unknown, sizeof m.back);
-  std::memset(m.parent, unknown, sizeof m.parent);
-  m.slot = unknown;
+  m.slot = nowhere;
 }
 
 template <const Habits& habits>

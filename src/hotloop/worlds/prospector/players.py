@@ -1,8 +1,7 @@
 """The scripted players of the prospector world: the specification of players.h.
 
-They see what the ship sees and nothing else. An observation does not say which node a way leads to, so a
-player remembers, of every node it has been at, where its ways led and which of them leads back: the one that
-takes as long and as much fuel as the one it came by.
+They see what the ship sees and nothing else. They work the nodes next to the station, one after another, come
+home to sell, and cash out when nothing is left there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from hotloop.core.world import Plan
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     MAX_ASTEROIDS,
-    MAX_NODES,
     PRICE_BASE,
     SLOTS,
     F,
@@ -30,10 +28,10 @@ from hotloop.worlds.prospector.observe import (
     RICHEST,
 )
 
-UNKNOWN = -1
+NOWHERE = -1
 SELL, BUY_FUEL, BUY_KIT, OVERHAUL, CASH_OUT, DOCK = 43, 61, 64, 67, 68, 42
 SCAN_WIDE, SCAN_DEEP, SELECT, MINE, STABILISE = 8, 10, 12, 28, 31
-REPAIR_TOOL, REPAIR_HULL = 34, 35
+REPAIR_TOOL, REPAIR_HULL, JETTISON_IRON = 34, 35, 36
 FUEL_PRICES = (60, 120, 210)
 LONGEST_WAIT = 12
 """Steps a patient player waits at the station for better prices."""
@@ -53,7 +51,9 @@ class Habits:
     refuel: Number
     """Below it buys fuel."""
     overhaul: Number
-    """With less hull it has the ship overhauled."""
+    """With less hull it has the ship overhauled, or mends it with a kit."""
+    alert: Number
+    """With more it throws iron overboard, or nothing, which calms as well."""
     scans: bool = False
     """Whether it looks before it mines, mines gently and gives up in time."""
     patient: bool = False
@@ -64,21 +64,16 @@ class Habits:
 class Memory:
     """What a player knows of its episode."""
 
-    leads: list[list[int]] = field(default_factory=lambda: [[UNKNOWN] * SLOTS for _ in range(MAX_NODES)])
-    back: list[int] = field(default_factory=lambda: [UNKNOWN] * MAX_NODES)
-    """The slot of each node that leads to where it was first come to from."""
-    parent: list[int] = field(default_factory=lambda: [UNKNOWN] * MAX_NODES)
-    closed: list[bool] = field(default_factory=lambda: [False] * MAX_NODES)
-    """Nothing is left there nor behind it."""
-    node: int = 0
-    slot: int = UNKNOWN
-    """The way taken last, and how long it was and what it cost, as seen before."""
-    time: float = 0.0
-    fuel: float = 0.0
+    slot: int = NOWHERE
+    """The way it left the station by."""
+    closed: list[bool] = field(default_factory=lambda: [False] * SLOTS)
+    """Which of the station's ways lead to nodes where nothing is left."""
+    lost: int = 0
+    """How often it looked for a way home from a node that is not next to the station."""
     waited: int = 0
     buff: int = 0
-    reckless: bool = False
-    """It could not pay for its hull, and goes on regardless."""
+    line: Number = F(0)
+    """With less hull it goes home; lower where it left the station unmended."""
 
 
 def affordable(price: int) -> Number:
@@ -101,16 +96,11 @@ class Player:
 
     def choose(self) -> Sequence[int]:
         self.row = self.seen["observations"][0].tolist()
-        self.learn()
         if self.row[17]:
             return [self.trade()]
         return [self.go_home() if self.should_go_home() else self.work()]
 
     # What it sees.
-
-    @property
-    def node(self) -> int:
-        return int(self.row[22] * 31 + 0.5)
 
     def ways(self) -> Iterator[int]:
         """The slots of this node that lead somewhere."""
@@ -135,46 +125,32 @@ class Player:
     def can_pay(self, price: int) -> bool:
         return bool(self.row[7] >= affordable(price))
 
-    # What it remembers.
-
-    def learn(self) -> None:
-        """Note where the last way led."""
-        memory, node = self.memory, self.node
-        if node == memory.node or memory.slot == UNKNOWN:
-            return
-        memory.leads[memory.node][memory.slot] = node
-        if node != 0 and memory.back[node] == UNKNOWN:
-            same = (slot for slot in self.ways() if self.way(slot)[4:6] == [memory.time, memory.fuel])
-            memory.back[node] = next(same, UNKNOWN)
-            memory.parent[node] = memory.node
-        memory.node, memory.waited = node, 0
-
-    def take(self, slot: int) -> int:
-        memory = self.memory
-        memory.node, memory.slot = self.node, slot
-        memory.time, memory.fuel = self.way(slot)[4:6]
-        return slot
-
     # At the station.
 
     def trade(self) -> int:
-        """Sell, then see to fuel and hull, then leave; with nowhere to go it is over."""
+        """Sell, calm down, see to fuel and hull, then leave; with nowhere to go it is over."""
         sale = self.sale()
         if sale is not None:
             return sale
+        if self.row[5] > F(0.1):
+            return DOCK
         if self.row[0] < self.habits.refuel:
             for offer in (2, 1, 0):
                 if self.can_pay(FUEL_PRICES[offer]):
                     return BUY_FUEL + offer
-        hurt = self.row[1] < self.habits.overhaul or self.row[3] < F(0.3)
-        if hurt and self.can_pay(280):
+        hull, habits = self.row[1], self.habits
+        if (hull < habits.overhaul or self.row[3] < F(0.3)) and self.can_pay(280):
             return OVERHAUL
-        self.memory.reckless = self.row[1] < self.habits.hull
-        if self.memory.reckless and self.row[14]:
+        if hull < habits.overhaul and self.row[14]:
             return REPAIR_HULL
-        if self.habits.scans and (self.memory.reckless or self.row[0] < self.habits.fuel):
+        if habits.scans and (hull < habits.hull or self.row[0] < habits.fuel):
             return CASH_OUT
+        self.memory.line = habits.hull if hull >= habits.hull else self.lower_line(hull)
         return self.leave()
+
+    def lower_line(self, hull: float) -> Number:
+        """For who leaves with less than it would come home with: mended next time, or not at all."""
+        return self.habits.overhaul if hull >= self.habits.overhaul else F(0)
 
     def sale(self) -> int | None:
         """All of it, or a quarter of what rises while patience lasts."""
@@ -189,43 +165,40 @@ class Player:
 
     def leave(self) -> int:
         """By the cheapest way that may lead to something; whoever is careful takes clusters first."""
-        open_ways = [slot for slot in self.ways() if not self.is_closed(slot)]
+        open_ways = [slot for slot in self.ways() if not self.memory.closed[slot]]
         if not open_ways:
             return CASH_OUT
-        return self.take(min(open_ways, key=self.cost))
+        self.memory.slot, self.memory.waited = min(open_ways, key=self.cost), 0
+        return self.memory.slot
 
     def cost(self, slot: int) -> Number:
         dear = self.habits.scans and self.way(slot)[3] != 0
         return F(self.way(slot)[5]) + F(dear)
 
-    def is_closed(self, slot: int) -> bool:
-        """Whether nothing is to be hoped for that way: it is used up, or another way's business."""
-        memory, node = self.memory, self.node
-        to = memory.leads[node][slot]
-        return to != UNKNOWN and (to == 0 or memory.closed[to] or memory.parent[to] != node)
-
     # In the field.
 
     def should_go_home(self) -> bool:
         row, habits = self.row, self.habits
-        hurt = row[1] < habits.hull and not self.memory.reckless
+        hurt = row[1] < self.memory.line
         return bool(row[4] > habits.cargo or row[2] > habits.heat or row[0] < habits.fuel or hurt)
 
     def go_home(self) -> int:
-        """To the station where it can be seen, else back the way it came."""
+        """To the station where it can be seen, else anywhere, by one way after another."""
         ways = list(self.ways())
         for slot in ways:
             if self.way(slot)[1]:
-                return self.take(slot)
-        back = self.memory.back[self.node]
-        return self.take(ways[0] if back == UNKNOWN else back)
+                return slot
+        self.memory.lost += 1
+        return ways[self.memory.lost % len(ways)]
 
     def work(self) -> int:
-        """Mine what is best here; where nothing is left, look farther out."""
+        """Mine what is best here; where nothing is left, go home, never to come back."""
         rocks = [index for index in range(MAX_ASTEROIDS) if self.asteroid(index)[0]]
         left = [index for index in rocks if self.asteroid(index)[8] < F(0.9)]
         if not left:
-            return self.go_on()
+            if self.memory.slot != NOWHERE:
+                self.memory.closed[self.memory.slot] = True
+            return self.go_home()
         if self.habits.scans:
             confidence = F(0)
             for index in rocks:
@@ -251,6 +224,8 @@ class Player:
 
     def mine(self, index: int) -> int:
         row, rock, memory = self.row, self.asteroid(index), self.memory
+        if row[5] > self.habits.alert:
+            return JETTISON_IRON
         if row[3] < F(0.3) and row[14]:
             return REPAIR_TOOL
         if not self.habits.scans:
@@ -264,22 +239,12 @@ class Player:
         memory.buff = max(0, memory.buff - 1)
         return MINE
 
-    def go_on(self) -> int:
-        """Farther out where there is hope and fuel, else home, never to come back."""
-        memory, node = self.memory, self.node
-        hopes = [slot for slot in self.ways() if slot != memory.back[node] and not self.is_closed(slot)]
-        hopes = [slot for slot in hopes if not self.way(slot)[1]]
-        if hopes and self.row[0] > F(0.5):
-            return self.take(min(hopes, key=self.cost))
-        memory.closed[node] = not hopes
-        return self.go_home()
-
 
 class Greedy(Player):
     """Mines hard and comes home late."""
 
     habits = Habits(
-        cargo=F(0.85), heat=F(0.8), hull=F(0.4), fuel=F(0), refuel=F(0.4), overhaul=F(0.4)
+        cargo=F(0.85), heat=F(0.8), hull=F(0.4), fuel=F(0), refuel=F(0.4), overhaul=F(0.15), alert=F(0.5)
     )
 
 
@@ -287,7 +252,7 @@ class Cautious(Player):
     """Looks first, mines gently, comes home early and gives up while it still can."""
 
     habits = Habits(
-        cargo=F(0.70), heat=F(0.75), hull=F(0.55), fuel=F(0.35), refuel=F(0.6), overhaul=F(0.8), scans=True
+        cargo=F(0.70), heat=F(0.75), hull=F(0.55), fuel=F(0.35), refuel=F(0.6), overhaul=F(0.8), alert=F(0.25), scans=True
     )
 
 
@@ -295,5 +260,5 @@ class Timer(Player):
     """Sells a little while a price rises, and waits while it falls."""
 
     habits = Habits(
-        cargo=F(0.80), heat=F(0.8), hull=F(0.45), fuel=F(0.25), refuel=F(0.5), overhaul=F(0.5), patient=True
+        cargo=F(0.80), heat=F(0.8), hull=F(0.45), fuel=F(0.25), refuel=F(0.5), overhaul=F(0.5), alert=F(0.4), patient=True
     )
