@@ -12,10 +12,12 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
 
-__all__ = ["SCHEMA", "Interval", "Method", "Metric", "Overhead", "PathRan", "Phase", "Record", "Resources"]
+__all__ = ["OUTCOME", "SCHEMA", "Interval", "Method", "Metric", "Overhead", "PathRan", "Phase", "Record", "Resources"]
 __all__ += ["Target", "Validation", "Work", "free_path", "read", "run_id", "write"]
 
 SCHEMA = 1
+OUTCOME = "outcome."
+"""What the names of values begin with that say what episodes came to by a world's own measures."""
 
 Interval = tuple[float, float]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, Layout, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import Array, Layout, Narrator, Plan, PlayerTwin, Twin, World
 
 AGENTS = 1
 NUM_ACTIONS = 69
@@ -110,6 +110,12 @@ def timer() -> type[PlayerTwin]:
     return Timer
 
 
+def narrator(parameters: Parameters) -> Narrator:
+    from hotloop.worlds.prospector.log import Log
+
+    return Log(parameters.time_max)
+
+
 world = World(
     name="prospector",
     summary="One ship mines asteroids, survives hazards and pirates, and sells at a station.",
@@ -120,9 +126,11 @@ world = World(
     layout=layout,
     twin=twin,
     counters=COUNTERS,
+    narrator=narrator,
+    outcomes={"profit": "net_profit", "survival": "survival"},
     players={"greedy": greedy, "cautious": cautious, "timer": timer},
     mechanics={
-        "default": ("travel", "scan", "mine", "pirates", "destroyed", "invalid"),
-        "short": ("travel", "scan", "mine", "time_up", "invalid"),
+        "default": ("travel", "mine", "fracture", "pirates", "sell"),
+        "short": ("travel", "mine", "time_up"),
     },
 )
