@@ -31,10 +31,10 @@ struct Polynomial {
   }
 };
 
-constexpr Polynomial<15> exp_terms([](int n) { return 1.0 / factorial(n); });
-constexpr Polynomial<11> log_terms([](int n) { return 1.0 / (2 * n + 1); });
-constexpr Polynomial<10> sin_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n + 1); });
-constexpr Polynomial<10> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n); });
+constexpr Polynomial<13> exp_terms([](int n) { return 1.0 / factorial(n); });
+constexpr Polynomial<9> log_terms([](int n) { return 1.0 / (2 * n + 1); });
+constexpr Polynomial<8> sin_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n + 1); });
+constexpr Polynomial<8> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n); });
 
 namespace detail {
 

@@ -15,10 +15,10 @@ HALF_PI_LOW = 6.07710050650619224932e-11
 TWO_OVER_PI = 6.36619772367581382433e-01
 SQRT_HALF = 0.70710678118654752440
 
-EXP = tuple(1.0 / math.factorial(n) for n in range(15))
-LOG = tuple(1.0 / (2 * n + 1) for n in range(11))
-SIN = tuple((-1.0) ** n / math.factorial(2 * n + 1) for n in range(10))
-COS = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(10))
+EXP = tuple(1.0 / math.factorial(n) for n in range(13))
+LOG = tuple(1.0 / (2 * n + 1) for n in range(9))
+SIN = tuple((-1.0) ** n / math.factorial(2 * n + 1) for n in range(8))
+COS = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(8))
 """Coefficients, the constant one first; each is one division of whole numbers, rounded once."""
 
 

@@ -39,7 +39,7 @@ HL_FN bool travel(const Config& c, State& s, int slot) {
   Ship& ship = s.ship;
   auto dt = static_cast<float>(s.step.dt = from.time[slot]);
   float threat = from.threat[slot];
-  ship.fuel = ship.fuel - from.fuel[slot] * (1 + 0.5f * total(ship.cargo) / max_cargo);
+  ship.fuel = ship.fuel - from.fuel[slot] * (1 + 0.5f * ship.load / max_cargo);
   ship.node = from.to[slot];
   ship.selected = -1;
   arrive(c, s, ship.node);

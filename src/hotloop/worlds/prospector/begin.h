@@ -150,7 +150,7 @@ HL_FN void draw_world(const Config& c, State& s, uint64_t episode_seed) {
     for (int i = 1; i < s.node_count; ++i) make_asteroids(*c.kernels, s, i);
   }
   draw_market(s);
-  s.ship = Ship{.time = c.time_max};
+  s.ship = Ship{.clock = static_cast<float>(c.time_max), .time = c.time_max};
 }
 
 }  // namespace hl::prospector

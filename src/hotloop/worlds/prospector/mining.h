@@ -58,7 +58,7 @@ HL_FN void mine(State& s, Asteroid& a, const Mining& how) {
   float toolf = clamp(ship.tool / full, 0, 1), heatf = clamp(ship.heat / full, 0, 2);
   float amounts[commodities];
   extract(s.stream, a, how, toolf, heatf, amounts);
-  float whole = total(amounts), room = positive(max_cargo - total(ship.cargo));
+  float whole = total(amounts), room = positive(max_cargo - ship.load);
   if (whole > room) {
     float scale = room / whole;
     for (int c = 0; c < commodities; ++c) amounts[c] = amounts[c] * scale;

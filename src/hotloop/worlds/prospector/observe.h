@@ -5,6 +5,9 @@
 // The row belongs to the batch and keeps what it was given, so a step writes what it may have changed.
 #pragma once
 
+#include <array>
+#include <cstring>
+
 #include "prospector/state.h"
 
 namespace hl::prospector {
@@ -24,18 +27,24 @@ HL_FN void pack_credits(const Ship& ship, float* row) {
   row[credits_at] = clamp(maths::log(1 + ship.credits) / richest, 0, 1);
 }
 
+// By how many there are.
+inline constexpr auto supplies = [] {
+  std::array<float, max_supplies + 1> shares{};
+  for (int n = 0; n <= max_supplies; ++n) shares[static_cast<size_t>(n)] = static_cast<float>(n) / max_supplies;
+  return shares;
+}();
+
+// All but the credits.
 HL_FN void pack_ship(const Config& c, const Ship& ship, bool valid, float* row) {
-  row[0] = share(ship.fuel, max_fuel);
-  row[1] = share(ship.hull, full);
-  row[2] = share(ship.heat, full);
-  row[3] = share(ship.tool, full);
-  row[4] = share(total(ship.cargo), max_cargo);
-  row[5] = share(ship.alert, full);
-  row[6] = share(static_cast<float>(ship.time), static_cast<float>(c.time_max));
-  for (int k = 0; k < commodities; ++k) row[8 + k] = ship.cargo[k] / max_cargo;
-  row[14] = static_cast<float>(ship.kits) / max_supplies;
-  row[15] = static_cast<float>(ship.stabilisers) / max_supplies;
-  row[16] = static_cast<float>(ship.decoys) / max_supplies;
+  float seen[gauges], held[lanes];
+  const float* gauge = &ship.fuel;
+  for (int k = 0; k < gauges; ++k) seen[k] = share(gauge[k], c.gauge_scale[k]);
+  for (int k = 0; k < lanes; ++k) held[k] = ship.cargo[k] / max_cargo;
+  std::memcpy(row, seen, credits_at * sizeof(float));
+  std::memcpy(row + 8, held, commodities * sizeof(float));
+  row[14] = supplies[ship.kits];
+  row[15] = supplies[ship.stabilisers];
+  row[16] = supplies[ship.decoys];
   row[valid_at] = valid;
 }
 
@@ -79,13 +88,14 @@ HL_FN void pack_asteroids(const State& s, float* row) {
 }
 
 HL_FN void pack_market(const Market& m, float* row) {
-  for (int c = 0; c < commodities; ++c) row[prices_at + c] = share(m.price[c], price_base[c]);
-  for (int c = 0; c < commodities; ++c)
-    row[changes_at + c] = clamp((m.price[c] - m.previous[c]) / 100, -1, 1);
-  row[inventories_at] = share(m.inventory[iron], 500);
-  row[inventories_at + 1] = share(m.inventory[ice], 500);
-  row[inventories_at + 2] = share(m.inventory[platinum], 500);
-  row[inventories_at + 3] = share(m.inventory[isotopes], 500);
+  float prices[lanes], changes[lanes], stock[] = {m.inventory[iron], m.inventory[ice], m.inventory[platinum],
+                                                  m.inventory[isotopes]};
+  for (int k = 0; k < lanes; ++k) prices[k] = share(m.price[k], price_base[k]);
+  for (int k = 0; k < lanes; ++k) changes[k] = clamp((m.price[k] - m.previous[k]) / 100, -1, 1);
+  for (int k = 0; k < 4; ++k) stock[k] = share(stock[k], 500);
+  std::memcpy(row + prices_at, prices, commodities * sizeof(float));
+  std::memcpy(row + changes_at, changes, commodities * sizeof(float));
+  std::memcpy(row + inventories_at, stock, sizeof stock);
 }
 
 // Everything, whatever was there before.

@@ -40,13 +40,21 @@ HL_FN void action(const Slot& slot) {
   int32_t chosen = slot.actions[0];
   bool known = static_cast<uint32_t>(chosen) < actions_size;
   s.step = {.credits = ship.credits, .fuel = ship.fuel, .hull = ship.hull, .tool = ship.tool,
-            .worth = cargo_value(s), .lost = ship.lost, .action = chosen, .dt = 1};
+            .worth = ship.worth, .lost = ship.lost, .action = chosen, .dt = 1};
   bool valid = act(slot.config, s, known ? chosen : act_hold) && known;
   if (valid) return;
   s.step.invalid = true;
   s.step.dt = 1;
   hold(s);
   s.count(count_invalid);
+}
+
+// By dt, down to 0; mostly there are none.
+HL_FN void fade(uint8_t (&buffs)[max_asteroids], int dt) {
+  uint64_t any[2];
+  std::memcpy(any, buffs, sizeof any);
+  if ((any[0] | any[1]) == 0) return;
+  for (uint8_t& buff : buffs) buff = static_cast<uint8_t>(buff > dt ? buff - dt : 0);
 }
 
 // What time does to the ship, and what lives at this node.
@@ -58,7 +66,7 @@ HL_FN void hazards(const Slot& slot) {
   ship.time -= dt;
   ship.heat = positive(ship.heat - 2.5f * ticks);
   ship.escape = static_cast<uint8_t>(ship.escape > dt ? ship.escape - dt : 0);
-  for (uint8_t& buff : ship.buffs) buff = static_cast<uint8_t>(buff > dt ? buff - dt : 0);
+  fade(ship.buffs, dt);
   if (ship.heat > full) {
     ship.hull = ship.hull - 1.25f * (ship.heat - full);
     ship.heat = full;
@@ -84,33 +92,38 @@ HL_FN void market(const Slot& slot) {
 }
 
 HL_FN void limit(Ship& ship) {
-  ship.fuel = clamp(ship.fuel, 0, max_fuel);
-  ship.hull = clamp(ship.hull, 0, full);
-  ship.heat = clamp(ship.heat, 0, full);
-  ship.tool = clamp(ship.tool, 0, full);
-  ship.alert = clamp(ship.alert, 0, full);
+  float* gauge = &ship.fuel;
+  for (int k = 0; k < gauges; ++k) gauge[k] = clamp(gauge[k], 0, gauge_max[k]);
+  for (int k = 0; k < lanes; ++k) ship.cargo[k] = clamp(ship.cargo[k], 0, max_cargo);
   ship.time = ship.time > 0 ? ship.time : 0;
-  for (int c = 0; c < commodities; ++c) ship.cargo[c] = clamp(ship.cargo[c], 0, max_cargo);
-  float load = total(ship.cargo);
-  if (load > max_cargo) {
-    for (int c = 0; c < commodities; ++c) ship.cargo[c] = ship.cargo[c] * (max_cargo / load);
+  ship.clock = static_cast<float>(ship.time);
+  ship.load = total(ship.cargo);
+  if (ship.load > max_cargo) {
+    for (int k = 0; k < lanes; ++k) ship.cargo[k] = ship.cargo[k] * (max_cargo / ship.load);
+    ship.load = total(ship.cargo);
   }
 }
 
 HL_FN float reward(const Config& c, const State& s, bool destroyed, bool stranded, bool done) {
   const Ship& ship = s.ship;
   const Step& step = s.step;
-  float hot = positive(ship.heat - 70) / full;
-  float reward = (ship.credits - step.credits) / credit_scale;
-  reward = reward + 0.02f * positive(cargo_value(s) - step.worth) / credit_scale;
-  reward = reward - 0.1f * positive(step.fuel - ship.fuel) / 100;
-  reward = reward - 0.001f * static_cast<float>(step.dt);
-  reward = reward - 0.05f * positive(step.tool - ship.tool) / 10;
-  reward = reward - positive(step.hull - ship.hull) / 10;
-  reward = reward - 0.2f * (hot * hot);
+  enum : int { earned, gained, burnt, worn, hurt, hot, robbed, terms };
+  float term[lanes] = {ship.credits - step.credits,
+                       0.02f * positive(ship.worth - step.worth),
+                       0.1f * positive(step.fuel - ship.fuel),
+                       0.05f * positive(step.tool - ship.tool),
+                       positive(step.hull - ship.hull),
+                       positive(ship.heat - 70),
+                       positive(ship.lost - step.lost)};
+  constexpr float scale[lanes] = {credit_scale, credit_scale, 100, 10, 10, full, credit_scale, 1};
+  static_assert(terms < lanes);
+  for (int k = 0; k < lanes; ++k) term[k] = term[k] / scale[k];
+  float reward = term[earned] + term[gained] - term[burnt];
+  reward = reward - 0.001f * static_cast<float>(step.dt) - term[worn] - term[hurt];
+  reward = reward - 0.2f * (term[hot] * term[hot]);
   reward = reward - (step.action >= act_scan_wide && step.action <= act_scan_deep ? 0.005f : 0.0f);
   reward = reward - (step.invalid ? c.penalty : 0.0f);
-  reward = reward - positive(ship.lost - step.lost) / credit_scale;
+  reward = reward - term[robbed];
   if (stranded) reward = reward - 50;
   if (destroyed) reward = reward - 100;
   if (done && !destroyed && !stranded) reward = reward + 0.002f * ship.credits / credit_scale;
@@ -121,7 +134,9 @@ HL_FN void show_metrics(const Slot& slot, const State& s, bool survived) {
   const Ship& ship = s.ship;
   auto ticks = static_cast<float>(ship.ticks > 1 ? ship.ticks : 1);
   float profit = ship.credits - ship.spend;
-  auto show = [&](Info info, float value) { *slot.out<float>(info) = value; };
+  auto show = [&](Info info, float value) {
+    reinterpret_cast<float*>(slot.rows.base[info])[slot.env] = value;
+  };
   show(out_credits, ship.credits);
   show(out_net_profit, profit);
   show(out_profit_per_tick, profit / ticks);
@@ -145,7 +160,8 @@ HL_FN void rewards(const Slot& slot) {
   State& s = state_of(slot);
   Ship& ship = s.ship;
   limit(ship);
-  ship.use = ship.use + clamp(total(ship.cargo) / max_cargo, 0, 1) * static_cast<float>(s.step.dt);
+  ship.worth = cargo_value(s);
+  ship.use = ship.use + clamp(ship.load / max_cargo, 0, 1) * static_cast<float>(s.step.dt);
   ship.ticks += s.step.dt;
   bool destroyed = ship.hull <= 0, stranded = ship.fuel <= 0 && !s.at_station();
   bool terminal = destroyed || stranded || s.step.cashed_out;
@@ -181,6 +197,8 @@ inline Config Config::from(const Fields& fields) {
               .generate_all = fields.text("generation") == "eager",
               .kernels = find_kernels(fields.text("kernels").c_str())};
   if (c.kernels == nullptr) throw std::invalid_argument("this processor has no " + fields.text("kernels"));
+  const float scale[gauges] = {max_fuel, full, full, full, max_cargo, full, static_cast<float>(c.time_max), 1};
+  std::memcpy(c.gauge_scale, scale, sizeof scale);
   for (int dt = 1; dt <= longest; ++dt) {
     c.fading[dt] = maths::exp(static_cast<float>(-dt) / 14);
     for (int k = 0; k < lanes; ++k)

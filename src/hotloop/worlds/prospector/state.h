@@ -22,6 +22,7 @@ struct Config {
   float penalty;
   bool pack_all, generate_all;
   const Kernels* kernels;
+  float gauge_scale[gauges] = {};         // maxima, for observations
   float fading[longest + 1] = {};         // exp(-dt / 14), by dt
   float spread[longest + 1][lanes] = {};  // of the noise of prices, by dt
   float likely[256] = {};                 // above the chance of pirates, by logit; see pirates.h
@@ -51,7 +52,14 @@ enum Count : int {
 };
 
 struct Ship {
-  float fuel = max_fuel, hull = full, heat = 0, tool = full, alert = 0, credits = 0, spend = 0;
+  // The first seven in the order of the observation; all eight are worked on together.
+  alignas(32) float fuel = max_fuel;
+  float hull = full, heat = 0, tool = full;
+  float load = 0;  // of the hold, and its worth, as the last step left them
+  float alert = 0;
+  float clock = 0;  // `time` as a float
+  float credits = 0;
+  float worth = 0, spend = 0;
   float lost = 0;  // value lost to pirates
   float use = 0;   // share of the hold in use, summed over ticks
   int32_t time = 0, ticks = 0;
