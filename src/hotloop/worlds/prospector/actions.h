@@ -46,7 +46,7 @@ HL_FN bool travel(const Config& c, State& s, int slot) {
   ship.hull = ship.hull - dt * threat * 0.7f * uniform(s.stream, 0.85f, 1.15f);
   ship.heat = ship.heat + dt * threat * 0.5f;
   ship.alert = ship.alert + dt * threat * 0.8f;
-  pirates(c, s, threat);
+  if (!s.at_station()) pirates(c, s, threat, unit(s.stream));
   s.count(count_travel);
   s.step.moved = true;
   return true;

@@ -4,25 +4,12 @@
 // give the same bits: the same operations on the same numbers in the same order, several at a time.
 #pragma once
 
+#include <cstring>
+
+#include "prospector/parts.h"
 #include "prospector/stream.h"
 
 namespace hl::prospector {
-
-// One number a commodity each.
-struct alignas(32) Market {
-  float price[lanes], previous[lanes], inventory[lanes];
-  float recent[lanes];  // sold lately
-  float amplitude[lanes], phase[lanes], period[lanes];
-};
-
-// The truth about an asteroid, and from `estimate` on what the ship believes.
-struct Asteroid {
-  float composition[commodities];
-  float richness, stability, noise;
-  float estimate[commodities];
-  float estimated_stability, confidence, depletion;
-};
-static_assert(sizeof(Asteroid) == 18 * sizeof(float));
 
 struct Kernels {
   const char* name;
@@ -34,7 +21,19 @@ struct Kernels {
   void (*normals_at)(const uint64_t* streams, int count, float deviation, float* out);
   // The asteroids of a node, asteroid_draws draws each.
   void (*asteroids)(uint64_t stream, int count, Asteroid* out);
+  // Brings gauges and cargo into their ranges, weighs and values the cargo; terms [lanes] of the reward.
+  void (*settle)(Ship&, const Market&, const Step&, float* terms);
+  // The observation's gauges, cargo and market; `scale` [gauges] are the maxima of gauges.
+  void (*pack)(const Ship&, const Market&, const float* scale, float* row);
 };
+
+// The terms of a reward, and what each is divided by.
+enum Term : int { earned, gained, burnt, worn, hurt, hot, robbed, terms_size };
+static_assert(terms_size <= lanes);
+alignas(32) inline constexpr float term_scale[lanes] = {credit_scale, credit_scale, 100, 10, 10, full, credit_scale, 1};
+
+// Where the parts of an observation begin that every step writes.
+constexpr int credits_at = 7, cargo_at = 8, prices_at = 244, changes_at = 250, inventories_at = 256;
 
 namespace plain {
 
@@ -87,10 +86,44 @@ HL_FN void asteroids(uint64_t state, int count, Asteroid* out) {
   for (int i = 0; i < count; ++i) draw_asteroid(stream, out[i]);
 }
 
+HL_FN void settle(Ship& ship, const Market& m, const Step& step, float* terms) {
+  float* gauge = &ship.fuel;
+  for (int k = 0; k < gauges; ++k) gauge[k] = clamp(gauge[k], 0, gauge_max[k]);
+  for (int k = 0; k < commodities; ++k) ship.cargo[k] = clamp(ship.cargo[k], 0, max_cargo);
+  ship.load = total(ship.cargo);
+  if (ship.load > max_cargo) {
+    for (int k = 0; k < commodities; ++k) ship.cargo[k] = ship.cargo[k] * (max_cargo / ship.load);
+    ship.load = total(ship.cargo);
+  }
+  ship.worth = value_of(ship.cargo, m.price);
+  terms[earned] = ship.credits - step.credits;
+  terms[gained] = 0.02f * positive(ship.worth - step.worth);
+  terms[burnt] = 0.1f * positive(step.fuel - ship.fuel);
+  terms[worn] = 0.05f * positive(step.tool - ship.tool);
+  terms[hurt] = positive(step.hull - ship.hull);
+  terms[hot] = positive(ship.heat - 70);
+  terms[robbed] = positive(ship.lost - step.lost);
+  for (int k = 0; k < terms_size; ++k) terms[k] = terms[k] / term_scale[k];
+}
+
+HL_FN float share(float x, float most) { return clamp(x / most, 0, 1); }
+
+HL_FN void pack(const Ship& ship, const Market& m, const float* scale, float* row) {
+  const float* gauge = &ship.fuel;
+  for (int k = 0; k < credits_at; ++k) row[k] = share(gauge[k], scale[k]);
+  for (int k = 0; k < commodities; ++k) {
+    row[cargo_at + k] = ship.cargo[k] / max_cargo;
+    row[prices_at + k] = share(m.price[k], price_base[k]);
+    row[changes_at + k] = clamp((m.price[k] - m.previous[k]) / 100, -1, 1);
+  }
+  constexpr int shown[] = {iron, ice, platinum, isotopes};
+  for (int k = 0; k < 4; ++k) row[inventories_at + k] = share(m.inventory[shown[k]], 500);
+}
+
 }  // namespace plain
 
 inline constexpr Kernels plain_kernels = {"scalar", plain::market, plain::normals, plain::normals_at,
-                                          plain::asteroids};
+                                          plain::asteroids, plain::settle, plain::pack};
 
 #if defined(__x86_64__)
 extern const Kernels avx2_kernels, avx512_kernels;

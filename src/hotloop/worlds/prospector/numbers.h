@@ -44,6 +44,12 @@ HL_FN float total(const float* numbers) {
   return sum;
 }
 
+HL_FN float value_of(const float* cargo, const float* price) {
+  float sum = 0;
+  for (int c = 0; c < commodities; ++c) sum = sum + cargo[c] * price[c];
+  return sum;
+}
+
 // Shares of one, each a little above nothing.
 HL_FN void normalise(const float* numbers, float* shares) {
   float sum = 0;

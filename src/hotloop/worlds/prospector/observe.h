@@ -6,21 +6,18 @@
 #pragma once
 
 #include <array>
-#include <cstring>
+#include <bit>
 
 #include "prospector/state.h"
 
 namespace hl::prospector {
 
 constexpr int observations_size = 260;
-constexpr int credits_at = 7, place_at = 17, valid_at = 18, kind_at = 19;
+constexpr int place_at = 17, valid_at = 18, kind_at = 19;
 constexpr int edges_at = 24, edge_size = 7;
 constexpr int asteroids_at = 68, asteroid_size = 11;
-constexpr int prices_at = 244, changes_at = 250, inventories_at = 256;
 static_assert(edges_at + slots * edge_size == 66);
 static_assert(asteroids_at + max_asteroids * asteroid_size == prices_at);
-
-HL_FN float share(float x, float most) { return clamp(x / most, 0, 1); }
 
 HL_FN void pack_credits(const Ship& ship, float* row) {
   float richest = maths::log(1 + 1e7f);
@@ -34,19 +31,15 @@ inline constexpr auto supplies = [] {
   return shares;
 }();
 
-// All but the credits.
-HL_FN void pack_ship(const Config& c, const Ship& ship, bool valid, float* row) {
-  float seen[gauges], held[lanes];
-  const float* gauge = &ship.fuel;
-  for (int k = 0; k < gauges; ++k) seen[k] = share(gauge[k], c.gauge_scale[k]);
-  for (int k = 0; k < lanes; ++k) held[k] = ship.cargo[k] / max_cargo;
-  std::memcpy(row, seen, credits_at * sizeof(float));
-  std::memcpy(row + 8, held, commodities * sizeof(float));
-  row[14] = supplies[ship.kits];
-  row[15] = supplies[ship.stabilisers];
-  row[16] = supplies[ship.decoys];
-  row[valid_at] = valid;
+// What every step changes.
+HL_FN void pack_always(const Config& c, const State& s, float* row) {
+  c.kernels->pack(s.ship, s.market, c.gauge_scale, row);
+  row[14] = supplies[s.ship.kits];
+  row[15] = supplies[s.ship.stabilisers];
+  row[16] = supplies[s.ship.decoys];
 }
+
+HL_FN void pack_valid(State& s, float* row) { row[valid_at] = s.target() != nullptr; }
 
 HL_FN void pack_place(const State& s, float* row) {
   const Node& here = s.here();
@@ -87,42 +80,34 @@ HL_FN void pack_asteroids(const State& s, float* row) {
               static_cast<size_t>(max_asteroids - count) * asteroid_size * sizeof(float));
 }
 
-HL_FN void pack_market(const Market& m, float* row) {
-  float prices[lanes], changes[lanes], stock[] = {m.inventory[iron], m.inventory[ice], m.inventory[platinum],
-                                                  m.inventory[isotopes]};
-  for (int k = 0; k < lanes; ++k) prices[k] = share(m.price[k], price_base[k]);
-  for (int k = 0; k < lanes; ++k) changes[k] = clamp((m.price[k] - m.previous[k]) / 100, -1, 1);
-  for (int k = 0; k < 4; ++k) stock[k] = share(stock[k], 500);
-  std::memcpy(row + prices_at, prices, commodities * sizeof(float));
-  std::memcpy(row + changes_at, changes, commodities * sizeof(float));
-  std::memcpy(row + inventories_at, stock, sizeof stock);
-}
-
 // Everything, whatever was there before.
 HL_FN void pack_all(const Config& c, State& s, float* row) {
-  pack_ship(c, s.ship, s.target() != nullptr, row);
+  pack_always(c, s, row);
+  pack_valid(s, row);
   pack_credits(s.ship, row);
   pack_place(s, row);
   pack_edges(s, row);
   row[66] = row[67] = 0;
   pack_asteroids(s, row);
-  pack_market(s.market, row);
 }
 
 // What this step may have changed.
 HL_FN void pack_changed(const Config& c, State& s, float* row) {
   const Step& step = s.step;
-  pack_ship(c, s.ship, s.target() != nullptr, row);
+  pack_always(c, s, row);
   if (s.ship.credits != step.credits) pack_credits(s.ship, row);
+  if (!step.moved && !step.heard && step.stale == 0) return;
+  pack_valid(s, row);
   if (step.moved) {
     pack_place(s, row);
     pack_edges(s, row);
     pack_asteroids(s, row);
-  } else {
-    if (step.heard) pack_edges(s, row);
-    for (uint32_t left = step.stale; left != 0; left &= left - 1) pack_asteroid(s, std::countr_zero(left), row);
+    return;
   }
-  pack_market(s.market, row);
+  if (step.heard) pack_edges(s, row);
+  for (uint32_t left = step.stale; left != 0; left &= left - 1) {
+    pack_asteroid(s, std::countr_zero(left), row);
+  }
 }
 
 }  // namespace hl::prospector

@@ -55,12 +55,11 @@ HL_FN void rob(State& s, float worth) {
   ship.alert = ship.alert + 8;
 }
 
-HL_FN void pirates(const Config& c, State& s, float intensity) {
-  if (s.at_station()) return;
+// With what was drawn for them, away from the station.
+HL_FN void pirates(const Config& c, State& s, float intensity, float drawn) {
   float worth = cargo_value(s);
   bool escaping = s.ship.escape > 0;
   float logit = -4.0f + 3 * intensity + 2.2f * clamp(s.ship.alert / full, 0, 1);
-  float drawn = unit(s.stream);
   float above = logit + 0.8f * above_log(1 + worth / credit_scale) - (escaping ? 2.8f : 0.0f);
   if (out_of_reach(c, drawn, above, s.step.dt)) return;
   if (drawn < pirate_chance(logit, worth, escaping, s.step.dt)) rob(s, worth);

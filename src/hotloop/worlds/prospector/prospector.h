@@ -41,12 +41,13 @@ HL_FN void action(const Slot& slot) {
   bool known = static_cast<uint32_t>(chosen) < actions_size;
   s.step = {.credits = ship.credits, .fuel = ship.fuel, .hull = ship.hull, .tool = ship.tool,
             .worth = ship.worth, .lost = ship.lost, .action = chosen, .dt = 1};
-  bool valid = act(slot.config, s, known ? chosen : act_hold) && known;
-  if (valid) return;
-  s.step.invalid = true;
-  s.step.dt = 1;
-  hold(s);
-  s.count(count_invalid);
+  bool invalid = !(act(slot.config, s, known ? chosen : act_hold) && known);
+  // An invalid action takes one tick and is a hold on top; without a branch, since half of random play is.
+  s.step.invalid = invalid;
+  s.step.dt = invalid ? 1 : s.step.dt;
+  s.ship.alert = invalid ? positive(s.ship.alert - 3) : s.ship.alert;
+  s.ship.heat = invalid ? positive(s.ship.heat - 2.5f) : s.ship.heat;
+  s.counts[count_invalid] += invalid;
 }
 
 // By dt, down to 0; mostly there are none.
@@ -73,14 +74,16 @@ HL_FN void hazards(const Slot& slot) {
     ship.overheated += dt;
     s.count(count_overheat);
   }
-  if (s.at_station()) return;
+  // The station has neither hazards nor pirates, and nothing is drawn for them there.
+  bool away = !s.at_station();
   const Node& here = s.here();
-  if (here.hazard > 0) {
-    ship.hull = ship.hull - ticks * here.hazard * 0.7f * uniform(s.stream, 0.8f, 1.2f);
-    ship.heat = ship.heat + ticks * here.hazard * 0.5f;
-    ship.alert = ship.alert + ticks * here.hazard * 0.8f;
-  }
-  pirates(slot.config, s, here.pirate);
+  Pcg32 drawing = s.stream;
+  float wear = uniform(drawing, 0.8f, 1.2f), drawn = unit(drawing);
+  s.stream.state = away ? drawing.state : s.stream.state;
+  ship.hull = ship.hull - ticks * here.hazard * 0.7f * wear;
+  ship.heat = ship.heat + ticks * here.hazard * 0.5f;
+  ship.alert = ship.alert + ticks * here.hazard * 0.8f;
+  if (away) pirates(slot.config, s, here.pirate, drawn);
 }
 
 HL_FN void market(const Slot& slot) {
@@ -91,33 +94,8 @@ HL_FN void market(const Slot& slot) {
   c.kernels->market(s.market, s.stream.state, t, c.fading[dt], c.spread[dt]);
 }
 
-HL_FN void limit(Ship& ship) {
-  float* gauge = &ship.fuel;
-  for (int k = 0; k < gauges; ++k) gauge[k] = clamp(gauge[k], 0, gauge_max[k]);
-  for (int k = 0; k < lanes; ++k) ship.cargo[k] = clamp(ship.cargo[k], 0, max_cargo);
-  ship.time = ship.time > 0 ? ship.time : 0;
-  ship.clock = static_cast<float>(ship.time);
-  ship.load = total(ship.cargo);
-  if (ship.load > max_cargo) {
-    for (int k = 0; k < lanes; ++k) ship.cargo[k] = ship.cargo[k] * (max_cargo / ship.load);
-    ship.load = total(ship.cargo);
-  }
-}
-
-HL_FN float reward(const Config& c, const State& s, bool destroyed, bool stranded, bool done) {
-  const Ship& ship = s.ship;
+HL_FN float reward(const Config& c, const State& s, const float* term, bool destroyed, bool stranded, bool done) {
   const Step& step = s.step;
-  enum : int { earned, gained, burnt, worn, hurt, hot, robbed, terms };
-  float term[lanes] = {ship.credits - step.credits,
-                       0.02f * positive(ship.worth - step.worth),
-                       0.1f * positive(step.fuel - ship.fuel),
-                       0.05f * positive(step.tool - ship.tool),
-                       positive(step.hull - ship.hull),
-                       positive(ship.heat - 70),
-                       positive(ship.lost - step.lost)};
-  constexpr float scale[lanes] = {credit_scale, credit_scale, 100, 10, 10, full, credit_scale, 1};
-  static_assert(terms < lanes);
-  for (int k = 0; k < lanes; ++k) term[k] = term[k] / scale[k];
   float reward = term[earned] + term[gained] - term[burnt];
   reward = reward - 0.001f * static_cast<float>(step.dt) - term[worn] - term[hurt];
   reward = reward - 0.2f * (term[hot] * term[hot]);
@@ -126,7 +104,7 @@ HL_FN float reward(const Config& c, const State& s, bool destroyed, bool strande
   reward = reward - term[robbed];
   if (stranded) reward = reward - 50;
   if (destroyed) reward = reward - 100;
-  if (done && !destroyed && !stranded) reward = reward + 0.002f * ship.credits / credit_scale;
+  if (done && !destroyed && !stranded) reward = reward + 0.002f * s.ship.credits / credit_scale;
   return reward;
 }
 
@@ -159,14 +137,16 @@ HL_FN void show_metrics(const Slot& slot, const State& s, bool survived) {
 HL_FN void rewards(const Slot& slot) {
   State& s = state_of(slot);
   Ship& ship = s.ship;
-  limit(ship);
-  ship.worth = cargo_value(s);
+  alignas(32) float terms[lanes];
+  slot.config.kernels->settle(ship, s.market, s.step, terms);
+  ship.time = ship.time > 0 ? ship.time : 0;
+  ship.clock = static_cast<float>(ship.time);
   ship.use = ship.use + clamp(ship.load / max_cargo, 0, 1) * static_cast<float>(s.step.dt);
   ship.ticks += s.step.dt;
   bool destroyed = ship.hull <= 0, stranded = ship.fuel <= 0 && !s.at_station();
   bool terminal = destroyed || stranded || s.step.cashed_out;
   bool truncated = ship.time <= 0 && !terminal;
-  *slot.out<float>(out_rewards) = reward(slot.config, s, destroyed, stranded, terminal || truncated);
+  *slot.out<float>(out_rewards) = reward(slot.config, s, terms, destroyed, stranded, terminal || truncated);
   *slot.out<uint8_t>(out_terminals) = terminal;
   *slot.out<uint8_t>(out_truncations) = truncated;
   show_metrics(slot, s, !destroyed && !stranded);

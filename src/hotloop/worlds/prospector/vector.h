@@ -11,6 +11,8 @@ namespace vector {
 using namespace simd;
 using hl::prospector::Asteroid;
 using hl::prospector::Market;
+using hl::prospector::Ship;
+using hl::prospector::Step;
 using hl::prospector::asteroid_draws;
 using hl::prospector::commodities;
 using hl::prospector::lanes;
@@ -114,6 +116,58 @@ HL_OWN void asteroids(uint64_t stream, int count, Asteroid* out) {
   }
 }
 
+// Eight numbers whatever the instruction set.
+using Float8 = float [[gnu::vector_size(32)]];
+
+HL_OWN Float8 load8(const float* from) {
+  Float8 x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return x;
+}
+
+HL_OWN void store8(float* to, Float8 x) { __builtin_memcpy(to, &x, sizeof x); }
+
+HL_OWN Float8 clamp8(Float8 x, Float8 low, Float8 high) { return x < low ? low : x > high ? high : x; }
+
+HL_OWN Float8 positive8(Float8 x) { return x > 0 ? x : Float8{}; }
+
+HL_OWN float total8(Float8 x) { return x[0] + x[1] + x[2] + x[3] + x[4] + x[5]; }
+
+HL_OWN void settle(Ship& ship, const Market& m, const Step& step, float* terms) {
+  using namespace hl::prospector;
+  store8(&ship.fuel, clamp8(load8(&ship.fuel), Float8{}, load8(gauge_max)));
+  Float8 cargo = clamp8(load8(ship.cargo), Float8{}, max_cargo - Float8{});
+  ship.load = total8(cargo);
+  if (ship.load > max_cargo) {
+    cargo = cargo * (max_cargo / ship.load);
+    ship.load = total8(cargo);
+  }
+  store8(ship.cargo, cargo);
+  ship.worth = total8(cargo * load8(m.price));
+  Float8 after = {ship.credits, ship.worth, step.fuel, step.tool, step.hull, ship.heat, ship.lost, 0};
+  Float8 before = {step.credits, step.worth, ship.fuel, ship.tool, ship.hull, 70, step.lost, 0};
+  Float8 change = after - before;
+  Float8 kept = positive8(change);
+  kept[earned] = change[earned];
+  constexpr Float8 weight = {1, 0.02f, 0.1f, 0.05f, 1, 1, 1, 1};
+  store8(terms, weight * kept / load8(term_scale));
+}
+
+HL_OWN void pack(const Ship& ship, const Market& m, const float* scale, float* row) {
+  using namespace hl::prospector;
+  Float8 one = 1.0f - Float8{};
+  Float8 gauges = clamp8(load8(&ship.fuel) / load8(scale), Float8{}, one);
+  gauges[credits_at] = row[credits_at];
+  store8(row, gauges);
+  store8(row + cargo_at, load8(ship.cargo) / max_cargo);  // and two numbers that are written next
+  Float8 price = load8(m.price);
+  store8(row + prices_at, clamp8(price / load8(price_base), Float8{}, one));
+  store8(row + changes_at, clamp8((price - load8(m.previous)) / 100.0f, -one, one));
+  Float8 stock = clamp8(load8(m.inventory) / 500.0f, Float8{}, one);
+  const float shown[] = {stock[iron], stock[ice], stock[platinum], stock[isotopes]};
+  __builtin_memcpy(row + inventories_at, shown, sizeof shown);
+}
+
 }  // namespace vector
 }  // namespace
 
@@ -128,5 +182,7 @@ HL_OWN void asteroids(uint64_t stream, int count, Asteroid* out) {
       [](uint64_t& stream, int n, float d, float* out) { vector::normals(stream, n, d, out); },        \
       [](const uint64_t* streams, int n, float d, float* out) { vector::normals_at(streams, n, d, out); }, \
       [](uint64_t stream, int n, Asteroid* out) { vector::asteroids(stream, n, out); },                \
+      [](Ship& ship, const Market& m, const Step& step, float* terms) { vector::settle(ship, m, step, terms); }, \
+      [](const Ship& ship, const Market& m, const float* scale, float* row) { vector::pack(ship, m, scale, row); }, \
   };                                                                                                   \
   }
