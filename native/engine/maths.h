@@ -38,12 +38,20 @@ constexpr Polynomial<8> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / fact
 
 namespace detail {
 
-// The polynomial at x, from the highest power down.
-template <int Terms>
-HL_FN double horner(const Polynomial<Terms>& terms, double x) {
-  double total = terms.of[Terms - 1];
-  for (int n = Terms - 2; n >= 0; --n) total = total * x + terms.of[n];
-  return total;
+// The polynomial at x, neighbours first (Estrin's order), so that several pairs are under way at a time.
+// Number is a double or a vector of them.
+template <int Terms, class Number>
+HL_FN Number polynomial(const Polynomial<Terms>& terms, Number x) {
+  Number left[Terms];
+  for (int n = 0; n < Terms; ++n) left[n] = terms.of[n] - Number{};
+#pragma GCC unroll 16
+  for (int count = Terms; count > 1; count = (count + 1) / 2) {
+#pragma GCC unroll 16
+    for (int n = 0; n < count / 2; ++n) left[n] = left[2 * n] + left[2 * n + 1] * x;
+    if (count % 2 == 1) left[count / 2] = left[count - 1];
+    x = x * x;
+  }
+  return left[0];
 }
 
 // 2^k for k in the range of normal doubles.
@@ -54,7 +62,7 @@ HL_FN double exp(double x) {
   if (x < -708.0) return 0.0;
   double k = std::floor(x * log2_e + 0.5);
   double r = (x - k * ln2_high) - k * ln2_low;
-  return horner(exp_terms, r) * power_of_two(static_cast<int>(k));
+  return polynomial(exp_terms, r) * power_of_two(static_cast<int>(k));
 }
 
 HL_FN double log(double x) {
@@ -74,7 +82,7 @@ HL_FN double log(double x) {
     k -= 1;
   }
   double s = (m - 1.0) / (m + 1.0);
-  return k * ln2_high + (2.0 * s * horner(log_terms, s * s) + k * ln2_low);
+  return k * ln2_high + (2.0 * s * polynomial(log_terms, s * s) + k * ln2_low);
 }
 
 struct SinCos {
@@ -86,7 +94,7 @@ HL_FN SinCos sin_cos(double x) {
   double k = std::floor(x * two_over_pi + 0.5);
   double r = (x - k * half_pi_high) - k * half_pi_low;
   double z = r * r;
-  double s = r * horner(sin_terms, z), c = horner(cos_terms, z);
+  double s = r * polynomial(sin_terms, z), c = polynomial(cos_terms, z);
   switch (static_cast<int64_t>(k) & 3) {
     case 0:
       return {s, c};

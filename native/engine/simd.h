@@ -58,13 +58,6 @@ HL_OWN Double floor(Double x) { return (Double)_mm256_floor_pd((__m256d)x); }
 HL_OWN Float sqrt(Float x) { return (Float)_mm_sqrt_ps((__m128)x); }
 #endif
 
-template <int Terms>
-HL_OWN Double horner(const hl::maths::Polynomial<Terms>& terms, Double x) {
-  Double total = terms.of[Terms - 1] - Double{};
-  for (int n = Terms - 2; n >= 0; --n) total = total * x + terms.of[n];
-  return total;
-}
-
 // For normal numbers above zero.
 HL_OWN Float log(Float of) {
   using namespace hl::maths;
@@ -75,7 +68,7 @@ HL_OWN Float log(Float of) {
   m = small ? m * 2.0 : m;
   k = small ? k - 1.0 : k;
   Double s = (m - 1.0) / (m + 1.0);
-  return to_float(k * ln2_high + (2.0 * s * horner(log_terms, s * s) + k * ln2_low));
+  return to_float(k * ln2_high + (2.0 * s * detail::polynomial(log_terms, s * s) + k * ln2_low));
 }
 
 // Sine with 0 quarter turns, cosine with 1; from 0 to about a million radians.
@@ -85,7 +78,7 @@ HL_OWN Float sine(Float of, uint64_t quarters) {
   Double k = floor(x * two_over_pi + 0.5);
   Double r = (x - k * half_pi_high) - k * half_pi_low;
   Double z = r * r;
-  Double s = r * horner(sin_terms, z), c = horner(cos_terms, z);
+  Double s = r * detail::polynomial(sin_terms, z), c = detail::polynomial(cos_terms, z);
   Word turn = bits(k + two_to_52) + quarters;
   Double value = (turn & 1) != 0 ? c : s;
   return to_float(number(bits(value) ^ ((turn & 2) << 62)));
@@ -101,7 +94,7 @@ HL_OWN Float exp(Float of) {
   Double k = floor(x * log2_e + 0.5);
   Double r = (x - k * ln2_high) - k * ln2_low;
   Word power = bits(k + (two_to_52 + 1023.0)) << 52;
-  return to_float(horner(exp_terms, r) * number(power));
+  return to_float(detail::polynomial(exp_terms, r) * number(power));
 }
 
 // PCG32 in every lane.
