@@ -22,14 +22,18 @@ COS = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(8))
 """Coefficients, the constant one first; each is one division of whole numbers, rounded once."""
 
 
-def polynomial(coefficients: tuple[float, ...], x: float) -> float:
-    """The polynomial at x, neighbours first (Estrin's order): native code does several pairs at a time."""
-    terms = list(coefficients)
-    while len(terms) > 1:
-        pairs = [low + high * x for low, high in zip(terms[::2], terms[1::2], strict=False)]
-        terms = pairs + terms[len(pairs) * 2 :]
-        x *= x
-    return terms[0]
+def polynomial(c: tuple[float, ...], x: float) -> float:
+    """The polynomial of 8, 9 or 13 coefficients at x, neighbours first, then pairs of pairs (Estrin's order).
+
+    Native code, which has several pairs under way at a time, adds up in the same order.
+    """
+    x2 = x * x
+    x4 = x2 * x2
+    low = ((c[0] + c[1] * x) + (c[2] + c[3] * x) * x2) + ((c[4] + c[5] * x) + (c[6] + c[7] * x) * x2) * x4
+    if len(c) == 8:
+        return low
+    high = c[8] if len(c) == 9 else ((c[8] + c[9] * x) + (c[10] + c[11] * x) * x2) + c[12] * x4
+    return low + high * (x4 * x4)
 
 
 def f32(x: float) -> float:
