@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from hotloop.worlds.prospector.mining import MINING, SCANS, mine, scan
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     COMMODITY_NAMES,
@@ -21,7 +22,6 @@ from hotloop.worlds.prospector.numbers import (
     positive,
     sqrt,
 )
-from hotloop.worlds.prospector.mining import MINING, SCANS, mine, scan
 
 if TYPE_CHECKING:
     from hotloop.worlds.prospector.twin import Prospector

@@ -88,7 +88,7 @@ def extract(stream: Stream, asteroid: Asteroid, how: Mining, toolf: Number, heat
     """What comes out, by commodity; a hot tool works badly."""
     noise = exp(stream.normal(0, how.sigma))
     hot = 1 - (heatf - F(0.7)) / F(0.3)
-    efficiency = F(1) if heatf <= F(0.7) else hot if hot > F(0.1) else F(0.1)
+    efficiency = F(1) if heatf <= F(0.7) else max(F(0.1), hot)
     amount = asteroid.richness * positive(1 - asteroid.depletion) * (F(0.4) + F(0.6) * toolf)
     amount = amount * efficiency * how.yields * noise
     return [amount * part for part in asteroid.composition]

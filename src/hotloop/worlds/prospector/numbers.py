@@ -61,7 +61,7 @@ def total(numbers: list[Number]) -> Number:
 
 def normalised(numbers: list[Number]) -> list[Number]:
     """Shares of one, each a little above nothing."""
-    floored = [number if number > SMALLEST else SMALLEST for number in numbers]
+    floored = [max(SMALLEST, number) for number in numbers]
     whole = total(floored)
     return [number / whole for number in floored]
 
