@@ -41,7 +41,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     words: Words = None,
     *,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Draw one env as it is played, or tell of it.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Draw or tell one env as it is played.")] = False,
     fps: Annotated[float, typer.Option(metavar="F", min=0.1, max=50, help="Frames a second.")] = 10.0,
     record: Annotated[
         Path | None, typer.Option(metavar="TAPE", help="Keep seeds and actions, to be replayed.")

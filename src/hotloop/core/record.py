@@ -12,8 +12,8 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
 
-__all__ = ["OUTCOME", "SCHEMA", "Interval", "Method", "Metric", "Overhead", "PathRan", "Phase", "Record", "Resources"]
-__all__ += ["Target", "Validation", "Work", "free_path", "read", "run_id", "write"]
+__all__ = ["OUTCOME", "SCHEMA", "Interval", "Method", "Metric", "Overhead", "PathRan", "Phase", "Record"]
+__all__ += ["Resources", "Target", "Validation", "Work", "free_path", "read", "run_id", "write"]
 
 SCHEMA = 1
 OUTCOME = "outcome."

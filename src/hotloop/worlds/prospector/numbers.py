@@ -10,6 +10,10 @@ F = np.float32
 Number = np.floating[Any]
 """A float32. What meets a Python number stays one, so `heat + 2.5` rounds once, as native code does."""
 
+Real = Number | float
+"""A float32, or a Python number to become one."""
+NOTHING = F(0)
+
 COMMODITIES = 6
 """Iron, nickel, water ice, platinum group, rare isotopes, volatiles."""
 IRON, NICKEL, ICE, PLATINUM, ISOTOPES, VOLATILES = range(COMMODITIES)
@@ -37,7 +41,7 @@ TWO_PI = F(6.2831853)
 SMALLEST = F(1e-8)
 
 
-def clamp(x: Number, low: float, high: float) -> Number:
+def clamp(x: Number, low: Real, high: Real) -> Number:
     return F(low) if x < low else F(high) if x > high else x
 
 
@@ -46,7 +50,7 @@ def positive(x: Number) -> Number:
     return x if x > 0 else F(0)
 
 
-def less(x: float, y: float) -> Number:
+def less(x: Real, y: Real) -> Number:
     """The smaller one."""
     return F(x) if x < y else F(y)
 
@@ -83,7 +87,7 @@ def cos(x: Number) -> Number:
 
 
 def sqrt(x: Number) -> Number:
-    return np.sqrt(F(x))
+    return F(np.sqrt(F(x)))
 
 
 def sigmoid(x: Number) -> Number:

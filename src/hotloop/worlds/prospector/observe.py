@@ -21,6 +21,7 @@ from hotloop.worlds.prospector.numbers import (
     STATION,
     F,
     Number,
+    Real,
     clamp,
     log,
     normalised,
@@ -44,7 +45,7 @@ assert INVENTORIES_AT + len(SHOWN_INVENTORIES) == OBSERVATIONS
 assert CREDIT_SCALE == 1000
 
 
-def share(x: Number, most: float) -> Number:
+def share(x: Number, most: Real) -> Number:
     return clamp(x / F(most), 0, 1)
 
 

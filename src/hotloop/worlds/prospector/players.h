@@ -55,10 +55,14 @@ struct Player {
   // At the station.
 
   HL_FN int trade() {
-    constexpr int fuel_prices[] = {60, 120, 210};
     int sale = choose_sale();
     if (sale != nowhere) return sale;
     if (row[5] > 0.1f) return act_dock;
+    return see_to_ship();
+  }
+
+  HL_FN int see_to_ship() {
+    constexpr int fuel_prices[] = {60, 120, 210};
     for (int offer = 2; offer >= 0 && row[0] < habits.refuel; --offer) {
       if (can_pay(fuel_prices[offer])) return act_buy_fuel + offer;
     }

@@ -12,6 +12,7 @@ from hotloop.core.world import Plan
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     MAX_ASTEROIDS,
+    NOTHING,
     PRICE_BASE,
     SLOTS,
     F,
@@ -72,7 +73,7 @@ class Memory:
     """How often it looked for a way home from a node that is not next to the station."""
     waited: int = 0
     buff: int = 0
-    line: Number = F(0)
+    line: Number = NOTHING
     """With less hull it goes home; lower where it left the station unmended."""
 
 
@@ -134,10 +135,15 @@ class Player:
             return sale
         if self.row[5] > F(0.1):
             return DOCK
-        if self.row[0] < self.habits.refuel:
-            for offer in (2, 1, 0):
-                if self.can_pay(FUEL_PRICES[offer]):
-                    return BUY_FUEL + offer
+        return self.refuel() or self.mend() or self.leave()
+
+    def refuel(self) -> int:
+        """The largest offer it can pay; 0 where it needs none."""
+        offers = (2, 1, 0) if self.row[0] < self.habits.refuel else ()
+        return next((BUY_FUEL + offer for offer in offers if self.can_pay(FUEL_PRICES[offer])), 0)
+
+    def mend(self) -> int:
+        """Have the ship mended, or do it; whoever is careful gives up where that fails; 0 if all is well."""
         hull, habits = self.row[1], self.habits
         if (hull < habits.overhaul or self.row[3] < F(0.3)) and self.can_pay(280):
             return OVERHAUL
@@ -146,7 +152,7 @@ class Player:
         if habits.scans and (hull < habits.hull or self.row[0] < habits.fuel):
             return CASH_OUT
         self.memory.line = habits.hull if hull >= habits.hull else self.lower_line(hull)
-        return self.leave()
+        return 0
 
     def lower_line(self, hull: float) -> Number:
         """For who leaves with less than it would come home with: mended next time, or not at all."""
@@ -252,7 +258,7 @@ class Cautious(Player):
     """Looks first, mines gently, comes home early and gives up while it still can."""
 
     habits = Habits(
-        cargo=F(0.70), heat=F(0.75), hull=F(0.55), fuel=F(0.35), refuel=F(0.6), overhaul=F(0.8), alert=F(0.25), scans=True
+        cargo=F(0.70), heat=F(0.75), hull=F(0.55), fuel=F(0.35), refuel=F(0.6), overhaul=F(0.8), alert=F(0.25), scans=True,
     )
 
 
@@ -260,5 +266,5 @@ class Timer(Player):
     """Sells a little while a price rises, and waits while it falls."""
 
     habits = Habits(
-        cargo=F(0.80), heat=F(0.8), hull=F(0.45), fuel=F(0.25), refuel=F(0.5), overhaul=F(0.5), alert=F(0.4), patient=True
+        cargo=F(0.80), heat=F(0.8), hull=F(0.45), fuel=F(0.25), refuel=F(0.5), overhaul=F(0.5), alert=F(0.4), patient=True,
     )

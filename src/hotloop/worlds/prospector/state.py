@@ -12,16 +12,19 @@ from hotloop.worlds.prospector.numbers import (
     FULL,
     MAX_ASTEROIDS,
     MAX_FUEL,
+    NOTHING,
     SLOTS,
     F,
     Number,
     total,
 )
 
+FULL_TANK, WHOLE = F(MAX_FUEL), F(FULL)
+
 
 def nothing() -> list[Number]:
     """Nothing of every commodity."""
-    return [F(0)] * COMMODITIES
+    return [NOTHING] * COMMODITIES
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,16 +115,16 @@ class Market:
 class Ship:
     """The ship, its hold, its account and what it has lived through."""
 
-    fuel: Number = F(MAX_FUEL)
-    hull: Number = F(FULL)
-    heat: Number = F(0)
-    tool: Number = F(FULL)
-    alert: Number = F(0)
-    credits: Number = F(0)
-    spend: Number = F(0)
-    lost: Number = F(0)
+    fuel: Number = FULL_TANK
+    hull: Number = WHOLE
+    heat: Number = NOTHING
+    tool: Number = WHOLE
+    alert: Number = NOTHING
+    credits: Number = NOTHING
+    spend: Number = NOTHING
+    lost: Number = NOTHING
     """Value lost to pirates."""
-    use: Number = F(0)
+    use: Number = NOTHING
     """Share of the hold in use, summed over ticks."""
     cargo: list[Number] = field(default_factory=nothing)
     time: int = 0

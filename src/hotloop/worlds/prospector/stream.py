@@ -7,6 +7,7 @@ from hotloop.worlds.prospector.numbers import (
     TWO_PI,
     F,
     Number,
+    Real,
     cos,
     exp,
     log,
@@ -36,7 +37,7 @@ class Stream(Pcg32):
         """One draw."""
         return -log(max(self.unit(), SMALLEST))
 
-    def normal(self, mean: float, deviation: float) -> Number:
+    def normal(self, mean: Real, deviation: Real) -> Number:
         """Two draws."""
         u1, u2 = self.unit(), self.unit()
         return F(mean) + F(deviation) * sqrt(-2 * log(max(u1, SMALLEST))) * cos(TWO_PI * u2)

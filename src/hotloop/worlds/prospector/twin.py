@@ -199,9 +199,9 @@ class Prospector:
 
     def reward(self, destroyed: bool, stranded: bool, done: bool) -> Number:
         ship = self.ship
-        credits, fuel, hull, tool, worth, lost = self.before
+        money, fuel, hull, tool, worth, lost = self.before
         hot = positive(ship.heat - 70) / FULL
-        reward = (ship.credits - credits) / CREDIT_SCALE
+        reward = (ship.credits - money) / CREDIT_SCALE
         reward = reward + F(0.02) * positive(self.cargo_value - worth) / CREDIT_SCALE
         reward = reward - F(0.1) * positive(fuel - ship.fuel) / 100
         reward = reward - F(0.001) * self.dt
