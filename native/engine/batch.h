@@ -312,9 +312,9 @@ class Batch final : public AnyBatch {
   std::vector<Output> outputs_;
   size_t block_stride_;
   size_t tile_;
-  std::vector<uint64_t> episodes_;  // how many each env has begun with a seed of its own
+  std::vector<uint64_t> episodes_;    // how many each env has begun with a seed of its own
   std::vector<uint64_t> last_seeds_;  // of the episode each env is in
-  std::vector<uint64_t> begun_;     // how often each env's state was replaced by another episode's
+  std::vector<uint64_t> begun_;       // how often each env's state was replaced by another episode's
   Memory blocks_;
   std::vector<Memory> arrays_;
   std::unique_ptr<Memory> final_observations_;

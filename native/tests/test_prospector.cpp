@@ -88,7 +88,8 @@ void kernels_agree_on_a_step(const Kernels& fast, const Config& c, uint64_t roun
     CHECK(m.recent[k] == n.recent[k] && m.inventory[k] == n.inventory[k]);
   }
   Ship ship = ship_of(round), copy = ship;
-  Step step = {.credits = 100, .fuel = 500, .hull = 50, .tool = 60, .worth = 3000, .lost = 40, .action = 6, .dt = dt};
+  Step step = {
+      .credits = 100, .fuel = 500, .hull = 50, .tool = 60, .worth = 3000, .lost = 40, .action = 6, .dt = dt};
   float ours[lanes] = {}, theirs[lanes] = {};
   plain::settle(ship, m, step, ours);
   fast.settle(copy, m, step, theirs);

@@ -43,4 +43,3 @@ def shown(moment: "Moment", *, over: bool) -> dict[str, Any]:
         "rewards": batch.rewards[0],
         **{name: rows[0] for name, rows in batch.infos.items()},
     }
-

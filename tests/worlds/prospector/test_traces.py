@@ -28,9 +28,7 @@ def beyond(ours: Any, theirs: Any, absolute: float, relative: float) -> Any:
 
 def begin(trace: dict[str, NDArray[Any]], impl: str) -> Batch:
     """A batch whose every next seed is the last one plus 1000, as in the traces."""
-    batch = hotloop.make(
-        "prospector", num_envs=1, impl=impl, time_max=int(trace["time_max"]), seed_step=1000
-    )
+    batch = hotloop.make("prospector", num_envs=1, impl=impl, time_max=int(trace["time_max"]), seed_step=1000)
     batch.reset(seeds=[int(trace["seed"])])
     return batch
 

@@ -60,9 +60,7 @@ def connect(stream: Stream, nodes: list[Node], u: int, v: int) -> None:
     dangers = F(0.5) * (one.hazard + other.hazard) + F(0.5) * (one.pirate + other.pirate)
     threat = clamp(dangers + stream.normal(0, 0.05), 0, 1)
     for node, to in ((one, v), (other, u)):
-        node.edges[node.edges.index(None)] = Edge(
-            to=to, time=time, fuel=fuel, threat=threat, estimate=F(0.5)
-        )
+        node.edges[node.edges.index(None)] = Edge(to=to, time=time, fuel=fuel, threat=threat, estimate=F(0.5))
 
 
 def count_steps(nodes: list[Node]) -> None:

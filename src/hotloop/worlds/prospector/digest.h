@@ -27,9 +27,9 @@ HL_FN void add_ship(Digest& digest, const Ship& ship) {
                      ship.credits,  ship.spend,    ship.lost,     ship.use,      ship.cargo[0],
                      ship.cargo[1], ship.cargo[2], ship.cargo[3], ship.cargo[4], ship.cargo[5]};
   add_floats(digest, numbers, std::size(numbers));
-  int64_t wholes[] = {ship.time,        ship.ticks,  ship.node,   ship.selected,   ship.kits,
-                      ship.stabilisers, ship.decoys, ship.escape, ship.overheated, ship.encounters,
-                      ship.scans,       ship.mined};
+  int64_t wholes[] = {ship.time,       ship.ticks,       ship.node,   ship.selected,
+                      ship.kits,       ship.stabilisers, ship.decoys, ship.escape,
+                      ship.overheated, ship.encounters,  ship.scans,  ship.mined};
   for (int64_t whole : wholes) digest.add(static_cast<uint64_t>(whole));
   add_bytes(digest, ship.buffs);
   add_bytes(digest, ship.buffs + 8);

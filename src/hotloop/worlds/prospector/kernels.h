@@ -30,7 +30,8 @@ struct Kernels {
 // The terms of a reward, and what each is divided by.
 enum Term : int { earned, gained, burnt, worn, hurt, hot, robbed, terms_size };
 static_assert(terms_size <= lanes);
-alignas(32) inline constexpr float term_scale[lanes] = {credit_scale, credit_scale, 100, 10, 10, full, credit_scale, 1};
+alignas(32) inline constexpr float term_scale[lanes] = {credit_scale, credit_scale, 100,          10,
+                                                        10,           full,         credit_scale, 1};
 
 // Where the parts of an observation begin that every step writes.
 constexpr int credits_at = 7, cargo_at = 8, prices_at = 244, changes_at = 250, inventories_at = 256;
@@ -122,7 +123,7 @@ HL_FN void pack(const Ship& ship, const Market& m, const float* scale, float* ro
 
 }  // namespace plain
 
-inline constexpr Kernels plain_kernels = {"scalar", plain::market, plain::normals, plain::normals_at,
+inline constexpr Kernels plain_kernels = {"scalar",         plain::market, plain::normals, plain::normals_at,
                                           plain::asteroids, plain::settle, plain::pack};
 
 #if defined(__x86_64__)

@@ -59,9 +59,7 @@ def scan(stream: Stream, asteroid: Asteroid, how: Scan) -> None:
     sigma = asteroid.noise * (1 - asteroid.confidence + F(0.1)) * how.spread
     keep = 1 - how.blend
     noisy = normalised([true + stream.normal(0, sigma) for true in asteroid.composition])
-    mixed = [
-        keep * old + how.blend * new for old, new in zip(asteroid.estimate, noisy, strict=True)
-    ]
+    mixed = [keep * old + how.blend * new for old, new in zip(asteroid.estimate, noisy, strict=True)]
     asteroid.estimate = normalised(mixed)
     stability = clamp(asteroid.stability + stream.normal(0, sigma), 0, 1)
     asteroid.estimated_stability = clamp(keep * asteroid.estimated_stability + how.blend * stability, 0, 1)

@@ -29,7 +29,8 @@ alignas(32) inline constexpr float price_max[lanes] = {180, 200, 240, 320, 420, 
 
 constexpr int gauges = 8;  // fuel, hull, heat, tool, load, alert, clock, credits
 constexpr float endless = std::numeric_limits<float>::infinity();
-alignas(32) inline constexpr float gauge_max[gauges] = {max_fuel, full, full, full, endless, full, endless, endless};
+alignas(32) inline constexpr float gauge_max[gauges] = {max_fuel, full, full,    full,
+                                                        endless,  full, endless, endless};
 
 constexpr float two_pi = 6.2831853f;
 constexpr float smallest = 1e-8f;

@@ -27,7 +27,8 @@ HL_FN void pack_credits(const Ship& ship, float* row) {
 // By how many there are.
 inline constexpr auto supplies = [] {
   std::array<float, max_supplies + 1> shares{};
-  for (int n = 0; n <= max_supplies; ++n) shares[static_cast<size_t>(n)] = static_cast<float>(n) / max_supplies;
+  for (int n = 0; n <= max_supplies; ++n)
+    shares[static_cast<size_t>(n)] = static_cast<float>(n) / max_supplies;
   return shares;
 }();
 

@@ -182,8 +182,7 @@ HL_FN void forget(const Slot&, std::byte* memory) {
 
 template <const Habits& habits>
 HL_FN void choose(const Slot& slot, std::byte* memory, int32_t* actions) {
-  actions[0] =
-      Player{habits, slot.out<float>(out_observations), *reinterpret_cast<Memory*>(memory)}.choose();
+  actions[0] = Player{habits, slot.out<float>(out_observations), *reinterpret_cast<Memory*>(memory)}.choose();
 }
 
 }  // namespace hl::prospector

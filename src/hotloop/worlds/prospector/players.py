@@ -258,7 +258,14 @@ class Cautious(Player):
     """Looks first, mines gently, comes home early and gives up while it still can."""
 
     habits = Habits(
-        cargo=F(0.70), heat=F(0.75), hull=F(0.55), fuel=F(0.35), refuel=F(0.6), overhaul=F(0.8), alert=F(0.25), scans=True,
+        cargo=F(0.70),
+        heat=F(0.75),
+        hull=F(0.55),
+        fuel=F(0.35),
+        refuel=F(0.6),
+        overhaul=F(0.8),
+        alert=F(0.25),
+        scans=True,
     )
 
 
@@ -266,5 +273,12 @@ class Timer(Player):
     """Sells a little while a price rises, and waits while it falls."""
 
     habits = Habits(
-        cargo=F(0.80), heat=F(0.8), hull=F(0.45), fuel=F(0.25), refuel=F(0.5), overhaul=F(0.5), alert=F(0.4), patient=True,
+        cargo=F(0.80),
+        heat=F(0.8),
+        hull=F(0.45),
+        fuel=F(0.25),
+        refuel=F(0.5),
+        overhaul=F(0.5),
+        alert=F(0.4),
+        patient=True,
     )

@@ -39,8 +39,14 @@ HL_FN void action(const Slot& slot) {
   const Ship& ship = s.ship;
   int32_t chosen = slot.actions[0];
   bool known = static_cast<uint32_t>(chosen) < actions_size;
-  s.step = {.credits = ship.credits, .fuel = ship.fuel, .hull = ship.hull, .tool = ship.tool,
-            .worth = ship.worth, .lost = ship.lost, .action = chosen, .dt = 1};
+  s.step = {.credits = ship.credits,
+            .fuel = ship.fuel,
+            .hull = ship.hull,
+            .tool = ship.tool,
+            .worth = ship.worth,
+            .lost = ship.lost,
+            .action = chosen,
+            .dt = 1};
   bool invalid = !(act(slot.config, s, known ? chosen : act_hold) && known);
   // An invalid action takes one tick and is a hold on top; without a branch, since half of random play is.
   s.step.invalid = invalid;
@@ -94,7 +100,8 @@ HL_FN void market(const Slot& slot) {
   c.kernels->market(s.market, s.stream.state, t, c.fading[dt], c.spread[dt]);
 }
 
-HL_FN float reward(const Config& c, const State& s, const float* term, bool destroyed, bool stranded, bool done) {
+HL_FN float reward(const Config& c, const State& s, const float* term, bool destroyed, bool stranded,
+                   bool done) {
   const Step& step = s.step;
   float reward = term[earned] + term[gained] - term[burnt];
   reward = reward - 0.001f * static_cast<float>(step.dt) - term[worn] - term[hurt];
@@ -177,7 +184,8 @@ inline Config Config::from(const Fields& fields) {
               .generate_all = fields.text("generation") == "eager",
               .kernels = find_kernels(fields.text("kernels").c_str())};
   if (c.kernels == nullptr) throw std::invalid_argument("this processor has no " + fields.text("kernels"));
-  const float scale[gauges] = {max_fuel, full, full, full, max_cargo, full, static_cast<float>(c.time_max), 1};
+  const float scale[gauges] = {max_fuel, full, full, full, max_cargo, full, static_cast<float>(c.time_max),
+                               1};
   std::memcpy(c.gauge_scale, scale, sizeof scale);
   for (int dt = 1; dt <= longest; ++dt) {
     c.fading[dt] = maths::exp(static_cast<float>(-dt) / 14);
@@ -193,8 +201,10 @@ struct World {
   using Slot = prospector::Slot;
 
   static constexpr Phase<Slot> phases[] = {
-      {"action", prospector::action},   {"hazards", prospector::hazards},
-      {"market", prospector::market},   {"rewards", prospector::rewards},
+      {"action", prospector::action},
+      {"hazards", prospector::hazards},
+      {"market", prospector::market},
+      {"rewards", prospector::rewards},
       {"observations", prospector::observations},
   };
   static constexpr hl::Player<Slot> players[] = {
@@ -219,10 +229,10 @@ struct World {
                                    {"rewards", Type::f32, {c.agents}},
                                    {"terminals", Type::boolean, {}},
                                    {"truncations", Type::boolean, {}}};
-    for (const char* name : {"credits", "net_profit", "profit_per_tick", "survival", "overheat_ticks",
-                             "pirate_encounters", "value_lost_to_pirates", "fuel_used", "hull_damage",
-                             "tool_wear", "scan_count", "mining_ticks", "cargo_utilization_avg",
-                             "time_remaining"})
+    for (const char* name :
+         {"credits", "net_profit", "profit_per_tick", "survival", "overheat_ticks", "pirate_encounters",
+          "value_lost_to_pirates", "fuel_used", "hull_damage", "tool_wear", "scan_count", "mining_ticks",
+          "cargo_utilization_avg", "time_remaining"})
       outputs.push_back({name, Type::f32, {}});
     outputs.push_back({"dt", Type::i32, {}});
     outputs.push_back({"invalid", Type::boolean, {}});

@@ -10,12 +10,12 @@ namespace vector {
 
 using namespace simd;
 using hl::prospector::Asteroid;
-using hl::prospector::Market;
-using hl::prospector::Ship;
-using hl::prospector::Step;
 using hl::prospector::asteroid_draws;
 using hl::prospector::commodities;
 using hl::prospector::lanes;
+using hl::prospector::Market;
+using hl::prospector::Ship;
+using hl::prospector::Step;
 
 constexpr Spread pairs(2);
 constexpr Spread asteroid_streams(asteroid_draws);
@@ -171,18 +171,22 @@ HL_OWN void pack(const Ship& ship, const Market& m, const float* scale, float* r
 }  // namespace vector
 }  // namespace
 
-#define HL_KERNELS(set, name)                                                                          \
-  namespace hl::prospector {                                                                           \
-  extern const Kernels set;                                                                            \
-  const Kernels set = {                                                                                \
-      name,                                                                                            \
-      [](Market& m, uint64_t& stream, float t, float fading, const float* spread) {                    \
-        vector::market(m, stream, t, fading, spread);                                                  \
-      },                                                                                               \
-      [](uint64_t& stream, int n, float d, float* out) { vector::normals(stream, n, d, out); },        \
+#define HL_KERNELS(set, name)                                                                              \
+  namespace hl::prospector {                                                                               \
+  extern const Kernels set;                                                                                \
+  const Kernels set = {                                                                                    \
+      name,                                                                                                \
+      [](Market& m, uint64_t& stream, float t, float fading, const float* spread) {                        \
+        vector::market(m, stream, t, fading, spread);                                                      \
+      },                                                                                                   \
+      [](uint64_t& stream, int n, float d, float* out) { vector::normals(stream, n, d, out); },            \
       [](const uint64_t* streams, int n, float d, float* out) { vector::normals_at(streams, n, d, out); }, \
-      [](uint64_t stream, int n, Asteroid* out) { vector::asteroids(stream, n, out); },                \
-      [](Ship& ship, const Market& m, const Step& step, float* terms) { vector::settle(ship, m, step, terms); }, \
-      [](const Ship& ship, const Market& m, const float* scale, float* row) { vector::pack(ship, m, scale, row); }, \
-  };                                                                                                   \
+      [](uint64_t stream, int n, Asteroid* out) { vector::asteroids(stream, n, out); },                    \
+      [](Ship& ship, const Market& m, const Step& step, float* terms) {                                    \
+        vector::settle(ship, m, step, terms);                                                              \
+      },                                                                                                   \
+      [](const Ship& ship, const Market& m, const float* scale, float* row) {                              \
+        vector::pack(ship, m, scale, row);                                                                 \
+      },                                                                                                   \
+  };                                                                                                       \
   }
