@@ -18,8 +18,8 @@ struct BatchOptions {
   int threads = 1;
   uint64_t seed = 0;
   bool autoreset = true;
-  uint64_t seed_step = 0;  // an env's next seed is its last one plus this; 0 mixes it
   bool profile = false;
+  uint64_t seed_step = 0;  // an env's next seed is its last one plus this; 0 mixes it
 };
 
 // What one env looks like: cells [height][width][cell_bytes] in reading order, each

@@ -60,4 +60,4 @@ def make_engine(
     module = _load()
     assert not isinstance(module, ImportError)
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
-    return module.make(world.name, plain, num_envs, threads, seed, autoreset, seed_step, profile)
+    return module.make(world.name, plain, num_envs, threads, seed, autoreset, profile, seed_step)
