@@ -5,6 +5,7 @@ import pytest
 
 import hotloop
 from hotloop.core.record import Record
+from hotloop.core.registry import find
 from hotloop.envs import tapes
 from hotloop.lab.sim import SimSettings, open_game, sim
 from hotloop.stats.bootstrap import mean_interval
@@ -48,6 +49,22 @@ def test_what_they_are_known_for_happens(played: dict[str, Record], player: str)
     assert happened["mine"] > happened["travel"] > 0
     assert bool(happened["scan"]) == (player == "cautious")
     assert happened["invalid"] == 0
+
+
+@every_player
+def test_native_and_python_players_choose_the_same_for_whole_games(player: str) -> None:
+    """The Python one reads what the native world shows, so games can be long."""
+    batch = hotloop.make("prospector", num_envs=6, seed=2, impl="native")
+    batch.reset()
+    cast = [find("prospector").world.players[player]() for _ in range(6)]
+    twins = [twin({}, {"observations": batch.observations[env]}) for env, twin in enumerate(cast)]
+    for step in range(1200):
+        chosen = batch.choose(player)
+        assert [twin.choose()[0] for twin in twins] == chosen[:, 0].tolist(), step
+        batch.step(chosen)
+        for env in np.flatnonzero(batch.terminals | batch.truncations):
+            twins[env].restart()
+    assert batch.counters["resets"] > 6 or player == "cautious"
 
 
 @every_player
