@@ -38,20 +38,22 @@ constexpr Polynomial<8> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / fact
 
 namespace detail {
 
-// The polynomial at x, neighbours first (Estrin's order), so that several pairs are under way at a time.
-// Number is a double or a vector of them.
+// The polynomial of 8, 9 or 13 terms at x, neighbours first, then pairs of pairs (Estrin's order), so that
+// several are under way at a time. Number is a double or a vector of them.
 template <int Terms, class Number>
 HL_FN Number polynomial(const Polynomial<Terms>& terms, Number x) {
-  Number left[Terms];
-  for (int n = 0; n < Terms; ++n) left[n] = terms.of[n] - Number{};
-#pragma GCC unroll 16
-  for (int count = Terms; count > 1; count = (count + 1) / 2) {
-#pragma GCC unroll 16
-    for (int n = 0; n < count / 2; ++n) left[n] = left[2 * n] + left[2 * n + 1] * x;
-    if (count % 2 == 1) left[count / 2] = left[count - 1];
-    x = x * x;
+  static_assert(Terms == 8 || Terms == 9 || Terms == 13);
+  const double* c = terms.of;
+  Number x2 = x * x, x4 = x2 * x2;
+  Number low =
+      ((c[0] + c[1] * x) + (c[2] + c[3] * x) * x2) + ((c[4] + c[5] * x) + (c[6] + c[7] * x) * x2) * x4;
+  if constexpr (Terms == 9) {
+    return low + c[8] * (x4 * x4);
+  } else if constexpr (Terms == 13) {
+    return low + (((c[8] + c[9] * x) + (c[10] + c[11] * x) * x2) + c[12] * x4) * (x4 * x4);
+  } else {
+    return low;
   }
-  return left[0];
 }
 
 // 2^k for k in the range of normal doubles.
