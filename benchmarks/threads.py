@@ -24,10 +24,18 @@ WARMUP_CALLS = 20
 THREADS, PROCESSES = "one process, two threads", "two processes, one thread each"
 
 
-def worker(name: str, *, worlds: int, threads: int, cores: list[int]) -> ProcessSide:
+def worker(
+    name: str,
+    *,
+    worlds: int,
+    threads: int,
+    cores: list[int],
+    target: str = "grid/toy",
+    agents: int | None = AGENTS,
+) -> ProcessSide:
     settings = {
-        "target": "grid/toy",
-        "parameters": {"agents": AGENTS},
+        "target": target,
+        "parameters": {} if agents is None else {"agents": agents},
         "worlds": worlds,
         "threads": threads,
         "cores": cores,

@@ -5,14 +5,19 @@ from typing import Any
 from interleaved.stepping import Block, Stepper, tokens_used
 
 
+def has_no_tokens(batch: Any) -> bool:
+    """Whether observations are numbers rather than tokens of three bytes."""
+    return bool(batch.observations.dtype != "uint8")
+
+
 def stepper_of(batch: Any) -> Stepper:
     """Reset a batch and make it ready to be stepped with random actions."""
     batch.reset()
     return Stepper(
         batch.step,
         shape=(batch.spec.num_envs, batch.spec.agents),
-        num_actions=batch.spec.num_actions,
-        count_tokens=lambda: tokens_used(batch.observations),
+        num_actions=batch.spec.drawn_actions,
+        count_tokens=None if has_no_tokens(batch) else lambda: tokens_used(batch.observations),
     )
 
 

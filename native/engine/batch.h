@@ -48,6 +48,7 @@ class Batch final : public AnyBatch {
         block_stride_(round_up(World::block_bytes(config_), cache_line)),
         tile_(World::tile(config_)),
         episodes_(options.num_envs, 0),
+        last_seeds_(options.num_envs, 0),
         begun_(options.num_envs, 0),
         blocks_(block_stride_ * options.num_envs),
         crew_(static_cast<size_t>(options.threads)),
@@ -216,7 +217,10 @@ class Batch final : public AnyBatch {
 
   size_t tiles() const { return (num_envs() + tile_ - 1) / tile_; }
 
-  uint64_t next_seed(size_t env) { return mix(options_.seed, env, episodes_[env]++); }
+  uint64_t next_seed(size_t env) {
+    if (options_.seed_step != 0 && begun_[env] != 0) return last_seeds_[env] + options_.seed_step;
+    return mix(options_.seed, env, episodes_[env]++);
+  }
 
   void begin(int worker, size_t env, uint64_t episode_seed) {
     Slot s = slot(worker, env, nullptr);
@@ -228,6 +232,7 @@ class Batch final : public AnyBatch {
 
   void restart(const Slot& slot, int worker, uint64_t episode_seed) {
     World::restart(slot, episode_seed);
+    last_seeds_[slot.env] = episode_seed;
     ++begun_[slot.env];
     ++crew_[static_cast<size_t>(worker)].resets;
   }
@@ -300,7 +305,7 @@ class Batch final : public AnyBatch {
   }
 
   size_t saved_bytes() const {
-    size_t total = sizeof(uint64_t) + block_stride_;
+    size_t total = 2 * sizeof(uint64_t) + block_stride_;
     for (const Output& output : outputs_) total += output.bytes();
     return total;
   }
@@ -309,6 +314,7 @@ class Batch final : public AnyBatch {
   template <class Visit>
   void each_part(size_t env, Visit visit) const {
     visit(const_cast<uint64_t*>(&episodes_[env]), sizeof(uint64_t));
+    visit(const_cast<uint64_t*>(&last_seeds_[env]), sizeof(uint64_t));
     visit(blocks_.data() + env * block_stride_, block_stride_);
     for (size_t k = 0; k < outputs_.size(); ++k)
       visit(rows_.base[k] + env * rows_.stride[k], rows_.stride[k]);
@@ -319,8 +325,9 @@ class Batch final : public AnyBatch {
   std::vector<Output> outputs_;
   size_t block_stride_;
   size_t tile_;
-  std::vector<uint64_t> episodes_;  // how many each env has begun with a seed of its own
-  std::vector<uint64_t> begun_;     // how often each env's state was replaced by another episode's
+  std::vector<uint64_t> episodes_;    // how many each env has begun with a seed of its own
+  std::vector<uint64_t> last_seeds_;  // of the episode each env is in
+  std::vector<uint64_t> begun_;       // how often each env's state was replaced by another episode's
   Memory blocks_;
   std::vector<Memory> arrays_;
   std::unique_ptr<Memory> final_observations_;

@@ -18,11 +18,43 @@ constexpr double half_pi_low = 6.07710050650619224932e-11;
 constexpr double two_over_pi = 6.36619772367581382433e-01;
 constexpr double sqrt_half = 0.70710678118654752440;
 
-constexpr int exp_terms = 14;
-constexpr int log_terms = 11;
-constexpr int sin_terms = 9;
+constexpr double factorial(int n) { return n < 2 ? 1.0 : n * factorial(n - 1); }
+
+// Coefficients, the constant one first; each is one division of whole numbers, rounded once.
+template <int Terms>
+struct Polynomial {
+  double of[Terms];
+
+  template <class Coefficient>
+  explicit constexpr Polynomial(Coefficient coefficient) : of{} {
+    for (int n = 0; n < Terms; ++n) of[n] = coefficient(n);
+  }
+};
+
+constexpr Polynomial<13> exp_terms([](int n) { return 1.0 / factorial(n); });
+constexpr Polynomial<9> log_terms([](int n) { return 1.0 / (2 * n + 1); });
+constexpr Polynomial<8> sin_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n + 1); });
+constexpr Polynomial<8> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n); });
 
 namespace detail {
+
+// The polynomial of 8, 9 or 13 terms at x, neighbours first, then pairs of pairs (Estrin's order), so that
+// several are under way at a time. Number is a double or a vector of them.
+template <int Terms, class Number>
+HL_FN Number polynomial(const Polynomial<Terms>& terms, Number x) {
+  static_assert(Terms == 8 || Terms == 9 || Terms == 13);
+  const double* c = terms.of;
+  Number x2 = x * x, x4 = x2 * x2;
+  Number low =
+      ((c[0] + c[1] * x) + (c[2] + c[3] * x) * x2) + ((c[4] + c[5] * x) + (c[6] + c[7] * x) * x2) * x4;
+  if constexpr (Terms == 9) {
+    return low + c[8] * (x4 * x4);
+  } else if constexpr (Terms == 13) {
+    return low + (((c[8] + c[9] * x) + (c[10] + c[11] * x) * x2) + c[12] * x4) * (x4 * x4);
+  } else {
+    return low;
+  }
+}
 
 // 2^k for k in the range of normal doubles.
 HL_FN double power_of_two(int k) { return std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52); }
@@ -32,9 +64,7 @@ HL_FN double exp(double x) {
   if (x < -708.0) return 0.0;
   double k = std::floor(x * log2_e + 0.5);
   double r = (x - k * ln2_high) - k * ln2_low;
-  double total = 1.0;
-  for (int n = exp_terms; n > 0; --n) total = 1.0 + r * total / n;
-  return total * power_of_two(static_cast<int>(k));
+  return polynomial(exp_terms, r) * power_of_two(static_cast<int>(k));
 }
 
 HL_FN double log(double x) {
@@ -54,10 +84,7 @@ HL_FN double log(double x) {
     k -= 1;
   }
   double s = (m - 1.0) / (m + 1.0);
-  double z = s * s;
-  double total = 0.0;
-  for (int n = log_terms; n > 0; --n) total = total * z + 1.0 / (2 * n - 1);
-  return k * ln2_high + (2.0 * s * total + k * ln2_low);
+  return k * ln2_high + (2.0 * s * polynomial(log_terms, s * s) + k * ln2_low);
 }
 
 struct SinCos {
@@ -69,12 +96,7 @@ HL_FN SinCos sin_cos(double x) {
   double k = std::floor(x * two_over_pi + 0.5);
   double r = (x - k * half_pi_high) - k * half_pi_low;
   double z = r * r;
-  double s = 1.0, c = 1.0;
-  for (int n = sin_terms; n > 0; --n) {
-    s = 1.0 - z * s / ((2 * n) * (2 * n + 1));
-    c = 1.0 - z * c / ((2 * n - 1) * (2 * n));
-  }
-  s = r * s;
+  double s = r * polynomial(sin_terms, z), c = polynomial(cos_terms, z);
   switch (static_cast<int64_t>(k) & 3) {
     case 0:
       return {s, c};

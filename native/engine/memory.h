@@ -62,7 +62,7 @@ struct Output {
   }
 };
 
-constexpr int max_outputs = 16;
+constexpr int max_outputs = 24;
 
 // Where each output of env i lies: base + i * stride.
 struct Rows {

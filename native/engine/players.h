@@ -30,9 +30,19 @@ constexpr std::span<const Player<typename World::Slot>> declared_players() {
   return {};
 }
 
-// Uniform over all actions, a function of (seed, env, how often it was asked).
+// Uniform over the actions it draws from, a function of (seed, env, how often it was asked).
 struct RandomPlayer {
   static constexpr uint64_t stream = 0x72616E646F6D;  // apart from the seeds of episodes
+
+  // All actions, unless the world's configuration has `random_actions`.
+  template <class Config>
+  static uint32_t bound(const Config& config) {
+    if constexpr (requires { config.random_actions; }) {
+      return static_cast<uint32_t>(config.random_actions);
+    } else {
+      return static_cast<uint32_t>(config.num_actions);
+    }
+  }
 
   static void choose(uint64_t seed, size_t env, uint64_t asked, std::span<int32_t> actions, uint32_t bound) {
     Draws draws(mix(seed, env, stream), asked);
@@ -78,8 +88,8 @@ class Players {
   void choose(size_t player, const Slot& slot, uint64_t seed, uint64_t begun, int32_t* actions) {
     Seat& seat = seats_[player];
     if (player == 0) {
-      auto bound = static_cast<uint32_t>(slot.config.num_actions);
-      RandomPlayer::choose(seed, slot.env, seat.asked, {actions, slot.config.agents}, bound);
+      RandomPlayer::choose(seed, slot.env, seat.asked, {actions, slot.config.agents},
+                           RandomPlayer::bound(slot.config));
       return;
     }
     if (seat.met[slot.env] != begun) {

@@ -43,13 +43,13 @@ struct Pcg32 {
 
   uint64_t state = 0;
 
-  HL_FN explicit Pcg32(uint64_t seed) {
+  HL_FN explicit constexpr Pcg32(uint64_t seed) {
     next();
     state += seed;
     next();
   }
 
-  HL_FN uint32_t next() {
+  HL_FN constexpr uint32_t next() {
     uint64_t old = state;
     state = old * multiplier + increment;
     auto word = static_cast<uint32_t>(((old >> 18) ^ old) >> 27);
@@ -57,20 +57,27 @@ struct Pcg32 {
     return (word >> turn) | (word << (-turn & 31u));
   }
 
-  // Jumps over a number of draws in logarithmic time.
-  HL_FN void skip(uint64_t draws) {
+  // What a number of draws does to the state: state * factor + offset.
+  struct Jump {
     uint64_t factor = 1, offset = 0;
-    uint64_t step_factor = multiplier, step_offset = increment;
+  };
+
+  // In logarithmic time.
+  HL_FN static constexpr Jump jump(uint64_t draws) {
+    Jump whole, step{multiplier, increment};
     for (; draws > 0; draws >>= 1) {
       if (draws & 1) {
-        factor *= step_factor;
-        offset = offset * step_factor + step_offset;
+        whole.factor *= step.factor;
+        whole.offset = whole.offset * step.factor + step.offset;
       }
-      step_offset *= step_factor + 1;
-      step_factor *= step_factor;
+      step.offset *= step.factor + 1;
+      step.factor *= step.factor;
     }
-    state = factor * state + offset;
+    return whole;
   }
+
+  HL_FN void skip(const Jump& over) { state = over.factor * state + over.offset; }
+  HL_FN void skip(uint64_t draws) { skip(jump(draws)); }
 };
 
 }  // namespace hl

@@ -168,3 +168,36 @@ def test_a_file_that_exists_is_refused_before_anything_is_played(hotloop: Comman
 def test_a_folder_named_as_a_picture_is_refused(hotloop: Command) -> None:
     Path("folder").mkdir()
     assert hotloop("sim", "grid/guard", "--png", "folder").code == ExitCode.USAGE
+
+
+def test_a_world_without_a_picture_is_told_line_by_line(hotloop: Command) -> None:
+    said = hotloop("sim", "prospector/short", "player=greedy", "episodes=2", "--show", "--seed", "3")
+    told = [line for line in said.out.splitlines() if line.startswith("tick ")]
+    assert said.out.startswith("prospector/short  greedy")
+    assert len(told) == read(saved()[0]).work.env_steps
+    for word in ("travel ", "select ", "mine hard", "station", "cluster"):
+        assert any(word in line for line in told), word
+    ends = [line for line in said.out.splitlines() if line.startswith("episode")]
+    assert [line.partition(":")[0] for line in ends[:2]] == ["episode 1 is over", "episode 2 is over"]
+    assert "profit" in ends[0]
+    assert "tick   150" in said.out
+
+
+def test_a_told_episode_that_is_cut_off_says_so(hotloop: Command) -> None:
+    said = hotloop("sim", "prospector", "player=cautious", "episodes=1", "steps=7", "--show")
+    assert sum(line.startswith("tick ") for line in said.out.splitlines()) == 6
+    assert "episode 1 was cut off: steps 7" in said.out
+
+
+def test_a_worlds_own_measures_are_printed_with_intervals(hotloop: Command) -> None:
+    said = hotloop("sim", "prospector", "player=cautious", "episodes=12")
+    for name in ("profit", "length"):
+        line = next(line for line in said.out.splitlines() if line.startswith(name))
+        assert "[" in line
+    assert "survival" in said.out
+
+
+def test_pictures_of_a_world_without_any_are_refused(hotloop: Command) -> None:
+    said = hotloop("sim", "prospector", "episodes=1", "--gif", "a.gif")
+    assert said.code == ExitCode.USAGE
+    assert "draws no picture" in said.err

@@ -15,7 +15,8 @@ from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
 from hotloop.core.registry import commands, worlds
 from hotloop.core.settings import describe
-from hotloop.envs.batch import BatchSettings
+from hotloop.core.world import World
+from hotloop.envs.options import BatchSettings
 from hotloop.worlds.grid.features import FEATURES, KINDS
 from hotloop.worlds.grid.rules import Area, Change, Event, Recipe, Reward, Rules
 
@@ -159,3 +160,12 @@ def test_the_example_table_has_every_key_there_is() -> None:
     for row in (Rules, Recipe, Event, Reward, Change, Area):
         for key in row.__dataclass_fields__:
             assert re.search(rf"\b{key}\b", example), f"{row.__name__}.{key}"
+
+
+@pytest.mark.parametrize("world", worlds().values(), ids=lambda world: world.name)
+def test_a_worlds_page_names_all_it_declares(world: World) -> None:
+    named = spans(ROOT / "docs" / f"{world.name}.md")
+    parameters = (info.name for info in describe(world.parameters))
+    presets = (f"{world.name}/{preset}" for preset in world.presets)
+    for name in (*world.phases, *world.counters, *world.players, *parameters, *presets):
+        assert name in named, name

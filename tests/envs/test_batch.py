@@ -204,3 +204,38 @@ def test_rendering_changes_nothing(impl: str) -> None:
         drawn.step(chosen)
         drawn.render(1)
     assert (plain.digest() == drawn.digest()).all()
+
+
+@pytest.mark.parametrize("impl", ["native", "reference"])
+def test_seed_step_leads_from_one_episode_to_the_next(impl: str) -> None:
+    given = {"num_envs": 2, "impl": impl, "max_steps": 2}
+    walking = hotloop.make("grid/guard", **given, seed_step=1000)
+    told = hotloop.make("grid/guard", **given)
+    still = np.zeros((2, 8), np.int32)
+    last = 2**64 - 500
+    walking.reset(seeds=[7, last])
+    for _ in range(4):
+        walking.step(still)
+    told.reset(seeds=[2007, (last + 2000) % 2**64])
+    assert walking.digest().tolist() == told.digest().tolist()
+    walking.reset_many([1])
+    told.reset_many([1], seeds=[(last + 3000) % 2**64])
+    assert walking.digest().tolist() == told.digest().tolist()
+
+
+@pytest.mark.parametrize("impl", ["native", "reference"])
+def test_a_saved_env_keeps_the_seed_it_steps_from(impl: str) -> None:
+    batch = hotloop.make("grid/guard", num_envs=2, impl=impl, max_steps=2, seed_step=1000)
+    batch.reset(seeds=[7, 90])
+    batch.load(1, batch.save(0))
+    for _ in range(2):
+        batch.step(np.zeros((2, 8), np.int32))
+    assert batch.digest()[0] == batch.digest()[1]
+
+
+@pytest.mark.parametrize("impl", ["native", "reference"])
+def test_the_first_episodes_of_stepped_seeds_are_the_engines_mix(impl: str) -> None:
+    walking, mixed = (hotloop.make("grid/guard", num_envs=3, impl=impl, seed_step=step) for step in (1000, 0))
+    walking.reset()
+    mixed.reset()
+    assert walking.digest().tolist() == mixed.digest().tolist()

@@ -12,8 +12,9 @@ from pettingzoo.test import parallel_api_test
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Layout, World
 from hotloop.envs import facets
-from hotloop.envs.batch import Batch, BatchSettings, Spec
+from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.gymnasium import HotloopEnv
+from hotloop.envs.options import BatchSettings
 from hotloop.envs.pettingzoo import HotloopParallelEnv
 from hotloop.envs.pufferlib import PufferRows
 from hotloop.envs.targets import _engine

@@ -106,3 +106,10 @@ def test_random_play_is_drawn_without_a_tape(batch: Batch) -> None:
     script = play_of("random", batch)
     assert isinstance(script, RandomPlay)
     assert script.policy == "random"
+
+
+def test_random_play_leaves_out_what_a_world_leaves_out() -> None:
+    batch = hotloop.make("prospector", num_envs=64)
+    drawn = np.unique(np.stack(RandomPlay(batch).draw(200)))
+    assert drawn.tolist() == list(range(68))
+    assert batch.spec.num_actions == 69

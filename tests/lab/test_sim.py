@@ -136,3 +136,20 @@ def test_the_return_is_what_agents_were_given_on_average() -> None:
 def test_what_cannot_be_played_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         played(**given)
+
+
+def test_what_episodes_came_to_by_the_worlds_own_measures_is_kept() -> None:
+    profits: list[float] = []
+
+    def watch(moment: Moment) -> None:
+        profits.extend(float(moment.batch.infos["net_profit"][episode.env]) for episode in moment.ended)
+
+    record = played("prospector/short", watches=(watch,), player="greedy", episodes=5, num_envs=1)
+    assert record.values["outcome.profit"] == tuple(profits)
+    assert set(record.values["outcome.survival"]) <= {0.0, 1.0}
+    assert record.metrics["outcome.profit"].mean == pytest.approx(np.mean(profits))
+
+
+def test_a_cut_episode_came_to_what_it_had_come_to() -> None:
+    record = played("prospector", player="greedy", episodes=2, steps=200)
+    assert min(record.values["outcome.profit"]) > 0

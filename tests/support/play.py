@@ -17,9 +17,9 @@ TARGETS = [found.target for world in registry.worlds().values() for found in reg
 
 
 def short_episodes(target: str, steps: int = 7) -> dict[str, object]:
-    """Parameters that end episodes soon, where the world has a length to set."""
+    """Parameters that end episodes soon, where the world has a length to set in steps or in ticks."""
     names = [info.name for info in describe(registry.find(target).world.parameters)]
-    return {"max_steps": steps} if "max_steps" in names else {}
+    return {name: steps for name in ("max_steps", "time_max") if name in names}
 
 
 def tape(spec: Spec, steps: int, seed: int = 1, *, wild: bool = False) -> NDArray[np.int32]:

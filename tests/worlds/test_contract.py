@@ -44,7 +44,7 @@ def test_native_equals_the_twin_over_many_episodes(target: str) -> None:
     fast = hotloop.make(target, num_envs=4, impl="native", **short)
     assert first_difference(twin, fast, tape(twin.spec, 150)) == ""
     if short:
-        assert twin.counters["resets"] == 12
+        assert twin.counters["resets"] >= 12
 
 
 @every_target

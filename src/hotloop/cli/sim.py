@@ -11,6 +11,7 @@ import typer
 from hotloop.cli.arguments import Json, Output, Words, given_by
 from hotloop.cli.keepsakes import Pictures, Tape
 from hotloop.cli.measuring import tell
+from hotloop.cli.narration import Narration
 from hotloop.cli.output import remark
 from hotloop.cli.place import FOLDER, make_room, record_path, save
 from hotloop.cli.progress import bar
@@ -30,6 +31,8 @@ EXAMPLES = (
     "hotloop sim grid/guard player=teacher episodes=1 --show --fps 20",
     "hotloop sim grid/guard player=teacher episodes=1 steps=150 --gif guard.gif",
     "hotloop sim grid/arena episodes=4 --record arena.npz",
+    "hotloop sim prospector player=greedy episodes=1000",
+    "hotloop sim prospector player=cautious episodes=1 --show",
 )
 
 
@@ -38,7 +41,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     words: Words = None,
     *,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Draw one env as it is played.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Draw or tell one env as it is played.")] = False,
     fps: Annotated[float, typer.Option(metavar="F", min=0.1, max=50, help="Frames a second.")] = 10.0,
     record: Annotated[
         Path | None, typer.Option(metavar="TAPE", help="Keep seeds and actions, to be replayed.")
@@ -61,7 +64,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     if "=" in target:
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
     given, asked = split(given_by([word.removeprefix(PREFIX) for word in words or ()], seed=seed))
-    game = open_game(target, given | drawing(given, show=show, pictures=bool(gif or png)), asked)
+    game = open_game(target, given | drawing(target, given, show=show, pictures=bool(gif or png)), asked)
     keepsakes: list[Tape | Pictures] = [Tape(record)] if record else []
     if gif or png:
         keepsakes.append(Pictures(gif, png, fps=fps))
@@ -82,15 +85,20 @@ def split(given: dict[str, object]) -> "tuple[dict[str, object], SimSettings]":
     return {key: value for key, value in given.items() if key not in ours}, asked
 
 
-def drawing(given: dict[str, object], *, show: bool, pictures: bool) -> dict[str, object]:
+def drawing(target: str, given: dict[str, object], *, show: bool, pictures: bool) -> dict[str, object]:
     """The settings of a run that is looked at: one env, unless somebody says how many."""
+    from hotloop.core.registry import find
+
     if not show and not pictures:
         return {}
     if show and pictures:
         raise InputError("--show draws text, --gif and --png draw images: run it twice, the seed is the same")
     if "render_mode" in given:
         raise InputError("leave out render_mode=: --show, --gif and --png decide it")
-    return {"render_mode": "ansi" if show else "rgb_array", "num_envs": given.get("num_envs", 1)}
+    seen = {"num_envs": given.get("num_envs", 1)}
+    if show and find(target).world.narrator:
+        return seen
+    return seen | {"render_mode": "ansi" if show else "rgb_array"}
 
 
 def play(
@@ -105,6 +113,9 @@ def play(
         if fps is None:
             return lab.sim(game, stack.enter_context(bar(game.batch.spec.target)), watches)
         stream = sys.stderr if as_json else sys.stdout
+        if narrator := game.batch.spec.world.narrator:
+            told = Narration(stream, narrator(game.batch.spec.parameters), player=game.asked.player)
+            return lab.sim(game, silent, [*watches, told.watch])
         screen = stack.enter_context(open_screen(stream, player=game.asked.player, fps=fps))
         return lab.sim(game, silent, [*watches, screen.watch])
 

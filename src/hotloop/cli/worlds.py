@@ -45,7 +45,7 @@ def worlds(
 
 def facts(world: "World") -> dict[str, Any]:
     """Everything that is declared about a world and about any batch, as plain values."""
-    from hotloop.envs.batch import BatchSettings
+    from hotloop.envs.options import BatchSettings
 
     return {
         "summary": world.summary,

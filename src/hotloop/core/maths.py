@@ -15,9 +15,25 @@ HALF_PI_LOW = 6.07710050650619224932e-11
 TWO_OVER_PI = 6.36619772367581382433e-01
 SQRT_HALF = 0.70710678118654752440
 
-EXP_TERMS = 14
-LOG_TERMS = 11
-SIN_TERMS = 9
+EXP = tuple(1.0 / math.factorial(n) for n in range(13))
+LOG = tuple(1.0 / (2 * n + 1) for n in range(9))
+SIN = tuple((-1.0) ** n / math.factorial(2 * n + 1) for n in range(8))
+COS = tuple((-1.0) ** n / math.factorial(2 * n) for n in range(8))
+"""Coefficients, the constant one first; each is one division of whole numbers, rounded once."""
+
+
+def polynomial(c: tuple[float, ...], x: float) -> float:
+    """The polynomial of 8, 9 or 13 coefficients at x, neighbours first, then pairs of pairs (Estrin's order).
+
+    Native code, which has several pairs under way at a time, adds up in the same order.
+    """
+    x2 = x * x
+    x4 = x2 * x2
+    low = ((c[0] + c[1] * x) + (c[2] + c[3] * x) * x2) + ((c[4] + c[5] * x) + (c[6] + c[7] * x) * x2) * x4
+    if len(c) == 8:
+        return low
+    high = c[8] if len(c) == 9 else ((c[8] + c[9] * x) + (c[10] + c[11] * x) * x2) + c[12] * x4
+    return low + high * (x4 * x4)
 
 
 def f32(x: float) -> float:
@@ -32,10 +48,7 @@ def _exp(x: float) -> float:
         return 0.0
     k = math.floor(x * LOG2_E + 0.5)
     r = (x - k * LN2_HIGH) - k * LN2_LOW
-    total = 1.0
-    for n in range(EXP_TERMS, 0, -1):
-        total = 1.0 + r * total / n
-    return math.ldexp(total, k)
+    return math.ldexp(polynomial(EXP, r), k)
 
 
 def _log(x: float) -> float:
@@ -49,11 +62,7 @@ def _log(x: float) -> float:
     if m < SQRT_HALF:
         m, k = m * 2.0, k - 1
     s = (m - 1.0) / (m + 1.0)
-    z = s * s
-    total = 0.0
-    for n in range(LOG_TERMS, 0, -1):
-        total = total * z + 1.0 / (2 * n - 1)
-    return k * LN2_HIGH + (2.0 * s * total + k * LN2_LOW)
+    return k * LN2_HIGH + (2.0 * s * polynomial(LOG, s * s) + k * LN2_LOW)
 
 
 def _sin_cos(x: float) -> tuple[float, float]:
@@ -61,11 +70,7 @@ def _sin_cos(x: float) -> tuple[float, float]:
     k = math.floor(x * TWO_OVER_PI + 0.5)
     r = (x - k * HALF_PI_HIGH) - k * HALF_PI_LOW
     z = r * r
-    s = c = 1.0
-    for n in range(SIN_TERMS, 0, -1):
-        s = 1.0 - z * s / ((2 * n) * (2 * n + 1))
-        c = 1.0 - z * c / ((2 * n - 1) * (2 * n))
-    s = r * s
+    s, c = r * polynomial(SIN, z), polynomial(COS, z)
     return ((s, c), (c, -s), (-s, -c), (-c, s))[k & 3]
 
 

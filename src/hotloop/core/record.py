@@ -12,13 +12,15 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
 
-__all__ = ["SCHEMA", "Comparison", "Goal", "Instructions", "Interval", "Method", "Metric", "Outcome"]
-__all__ += ["Overhead", "PathRan", "Phase", "PhaseRatio", "Ratio", "Record", "Resources", "Side", "Target"]
-__all__ += ["Validation", "Work", "free_path", "read", "run_id", "write"]
+__all__ = ["OUTCOME", "SCHEMA", "Comparison", "Goal", "Instructions", "Interval", "Method", "Metric"]
+__all__ += ["Outcome", "Overhead", "PathRan", "Phase", "PhaseRatio", "Ratio", "Record", "Resources"]
+__all__ += ["Side", "Target", "Validation", "Work", "free_path", "read", "run_id", "write"]
 
 SCHEMA = 1
 METHOD = 1
 """The version of how things are measured; results of different versions are unlike."""
+OUTCOME = "outcome."
+"""What the names of values begin with that say what episodes came to by a world's own measures."""
 
 Interval = tuple[float, float]
 

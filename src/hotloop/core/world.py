@@ -31,6 +31,13 @@ class Layout:
     num_actions: int
     arrays: tuple[Array, ...]
     """Observations, rewards, terminals and truncations first, then the infos."""
+    random_actions: int | None = None
+    """Random play draws from the first so many actions; None is all of them."""
+
+    @property
+    def drawn_actions(self) -> int:
+        """From how many actions random play draws."""
+        return self.num_actions if self.random_actions is None else self.random_actions
 
 
 class Twin(Protocol):
@@ -87,6 +94,17 @@ class Drawer(Protocol):
         """The cells as lines of text, coloured by ANSI codes."""
 
 
+class Narrator(Protocol):
+    """How a world that draws no picture tells people what happens."""
+
+    def tell(self, shown: Mapping[str, Any]) -> str:
+        """One line about one step of one env.
+
+        `shown` has the env's rows of every array after the step, its `actions`, and as `observations` the
+        last ones of an episode that the step ended.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A simulator: where its folder's registry entry says everything the rest of Hotloop needs."""
@@ -111,6 +129,10 @@ class World:
     """Who can choose actions beside the random player; each imports its twin when it is asked for."""
     drawer: Callable[[Any], Drawer] | None = None
     """From parameters to who draws the world; None where there is nothing to see."""
+    narrator: Callable[[Any], Narrator] | None = None
+    """From parameters to who tells what happens in a world without a drawer."""
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    """What an episode came to beside its return: name to the info that has it in the episode's last step."""
 
     @property
     def default_preset(self) -> str:

@@ -10,55 +10,17 @@ from numpy.typing import NDArray
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.record import Target
-from hotloop.core.settings import Role, by_role, parameter, workload_hash
+from hotloop.core.settings import Role, by_role, workload_hash
 from hotloop.core.world import Drawer, World
 from hotloop.envs.native import Build
+from hotloop.envs.options import MAX_SEED, BatchSettings
 
-MAX_SEED = 2**64 - 1
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
 
 
 class OrderError(HotloopError, RuntimeError):
     """A call that came too early or too late, such as a step before the first reset."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSettings:
-    """How a world is run; but for the seed, none of it changes a result."""
-
-    num_envs: int = parameter(64, low=1, high=1 << 20, role="variant", help="Envs stepped by one call.")
-    impl: str = parameter(
-        "auto",
-        choices=("auto", "native", "reference"),
-        role="variant",
-        help="Native code, the Python twin, or native where it is there.",
-    )
-    device: str = parameter("cpu", choices=("cpu",), role="variant", help="Where the envs live.")
-    threads: int = parameter(1, low=1, high=256, role="variant", help="Threads of one native step.")
-    seed: int = parameter(42, low=0, high=MAX_SEED, role="workload", help="Decides every env's episodes.")
-    autoreset: bool = parameter(
-        True, role="workload", help="Begin the next episode in the step that ends one."
-    )
-    profile: bool = parameter(
-        False, role="variant", env="HOTLOOP_PROFILING", help="Time every phase of a step."
-    )
-    strict: bool = parameter(
-        False, role="variant", help="Refuse actions out of range instead of letting the world count them."
-    )
-    render_mode: str = parameter(
-        "none",
-        choices=("none", "rgb_array", "ansi"),
-        role="variant",
-        help="What render() gives: nothing, an image, or coloured text.",
-    )
-    drag: int = parameter(
-        0,
-        low=0,
-        high=1_000_000,
-        role="variant",
-        help="For testing gates: turns of an empty loop for each env-step, a slow-down that changes nothing.",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +34,8 @@ class Spec:
     """`native` or `reference`: what runs, never `auto`."""
     agents: int
     num_actions: int
+    drawn_actions: int
+    """Random play draws from the first so many actions."""
     parameters: Any
     settings: BatchSettings
     build: Build | None
@@ -178,7 +142,7 @@ class Batch:
     def draw(self, random: np.random.Generator, calls: int) -> list[NDArray[np.int32]]:
         """Random actions for a number of calls."""
         shape = (calls, self.spec.num_envs, self.spec.agents)
-        return list(random.integers(self.spec.num_actions, size=shape, dtype=np.int32))
+        return list(random.integers(self.spec.drawn_actions, size=shape, dtype=np.int32))
 
     @property
     def players(self) -> tuple[str, ...]:

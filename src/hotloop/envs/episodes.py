@@ -1,6 +1,7 @@
 """Episodes played on a batch: how long each lasted, what it earned, and an end for the endless."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ class Episode:
     """Sum of rewards, as the mean over its agents."""
     cut: bool
     """Whether it was cut off before its end."""
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+    """What it came to by the world's own measures."""
 
 
 class Episodes:
@@ -51,5 +54,11 @@ class Episodes:
         return episodes
 
     def _episode(self, env: int, *, cut: bool) -> Episode:
-        return_per_agent = float(self.returns[env].mean())
-        return Episode(env=env, length=int(self.ages[env]), return_per_agent=return_per_agent, cut=cut)
+        infos, outcomes = self._batch.infos, self._batch.spec.world.outcomes
+        return Episode(
+            env=env,
+            length=int(self.ages[env]),
+            return_per_agent=float(self.returns[env].mean()),
+            cut=cut,
+            outcomes={name: float(infos[info][env]) for name, info in outcomes.items()},
+        )

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from hotloop.core.world import Plan, World
+from hotloop.envs.options import BatchSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +46,19 @@ def build() -> Build | None:
     return Build(compiler=module.COMPILER, flags=module.FLAGS, isa=module.ISA, clock=module.clock_name())
 
 
-def make_engine(
-    world: World,
-    plan: Plan,
-    *,
-    num_envs: int,
-    threads: int,
-    seed: int,
-    autoreset: bool,
-    profile: bool,
-    drag: int,
-) -> Any:
+def make_engine(world: World, plan: Plan, options: BatchSettings) -> Any:
     """A native batch; `why_not` must have said None."""
     module = _load()
     assert not isinstance(module, ImportError)
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
-    return module.make(world.name, plain, num_envs, threads, seed, autoreset, profile, drag)
+    return module.make(
+        world.name,
+        plain,
+        options.num_envs,
+        options.threads,
+        options.seed,
+        options.autoreset,
+        options.seed_step,
+        options.profile,
+        options.drag,
+    )

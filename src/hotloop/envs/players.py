@@ -17,7 +17,7 @@ SEEN = ("observations", "masks")
 
 
 def random_actions(seed: int, env: int, asked: int, agents: int, bound: int) -> list[int]:
-    """Uniform over all actions, a function of the seed, the env and how often it was asked."""
+    """Uniform over the first `bound` actions, a function of the seed, the env and how often it was asked."""
     draws = Draws(mix(seed, env, RANDOM_STREAM), asked)
     return [draws.below(agent, bound) for agent in range(agents)]
 
@@ -25,8 +25,11 @@ def random_actions(seed: int, env: int, asked: int, agents: int, bound: int) -> 
 class Players:
     """Who can choose the actions of a batch; a player's memory is made when it is first asked."""
 
-    def __init__(self, world: World, plan: Plan, rows: Mapping[str, NDArray[Any]], *, seed: int) -> None:
+    def __init__(
+        self, world: World, plan: Plan, rows: Mapping[str, NDArray[Any]], *, seed: int, drawn_actions: int
+    ) -> None:
         self.world, self.plan, self.rows, self.seed = world, plan, rows, seed
+        self.drawn_actions = drawn_actions
         self.names = (RANDOM, *world.players)
         self.asked = dict.fromkeys(self.names, 0)
         self.twins: dict[str, list[PlayerTwin]] = {}
@@ -50,7 +53,7 @@ class Players:
 
     def choose_one(self, name: str, env: int, episode: int, agents: int) -> Sequence[int]:
         if name == RANDOM:
-            return random_actions(self.seed, env, self.asked[name], agents, self.plan["num_actions"])
+            return random_actions(self.seed, env, self.asked[name], agents, self.drawn_actions)
         if self.met[name][env] != episode:
             self.twins[name][env].restart()
             self.met[name][env] = episode

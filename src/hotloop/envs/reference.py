@@ -8,42 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.random import mix
+from hotloop.core.random import MASK, mix
 from hotloop.core.world import Array, Plan, World
+from hotloop.envs.options import BatchSettings
 from hotloop.envs.players import Players
 
 
 class ReferenceEngine:
     """Many twins stepped one after another; agrees with the native engine in everything but speed."""
 
-    def __init__(
-        self,
-        world: World,
-        plan: Plan,
-        parameters: Any,
-        *,
-        num_envs: int,
-        seed: int,
-        autoreset: bool,
-        profile: bool,
-        drag: int,
-    ) -> None:
+    def __init__(self, world: World, plan: Plan, parameters: Any, options: BatchSettings) -> None:
         layout = world.layout(parameters)
         self.world = world
-        self.num_envs, self.agents = num_envs, layout.agents
-        self.seed, self.autoreset, self.profile, self.drag = seed, autoreset, profile, drag
-        self.rows = {array.name: _zeros(array, num_envs) for array in layout.arrays}
+        self.num_envs, self.agents = options.num_envs, layout.agents
+        self.seed, self.autoreset, self.seed_step = options.seed, options.autoreset, options.seed_step
+        self.profile, self.drag = options.profile, options.drag
+        self.rows = {array.name: _zeros(array, self.num_envs) for array in layout.arrays}
         self.final_observations = np.zeros_like(self.rows["observations"])
         twin = world.twin()
         self.twins = [
             twin(
                 plan, {name: rows[env : env + 1].reshape(rows.shape[1:]) for name, rows in self.rows.items()}
             )
-            for env in range(num_envs)
+            for env in range(self.num_envs)
         ]
-        self.seats = Players(world, plan, self.rows, seed=seed)
-        self.episodes = [0] * num_envs
-        self.begun = [0] * num_envs
+        self.seats = Players(world, plan, self.rows, seed=self.seed, drawn_actions=layout.drawn_actions)
+        self.episodes = [0] * self.num_envs
+        self.last_seeds: list[int | None] = [None] * self.num_envs
+        self.begun = [0] * self.num_envs
         self.ready = False
         self.resets = self.batch_calls = 0
         self.total_ns = dict.fromkeys(self.phase_names(), 0)
@@ -117,12 +109,16 @@ class ReferenceEngine:
         return finished
 
     def _next_seed(self, env: int) -> int:
+        last = self.last_seeds[env]
+        if self.seed_step and last is not None:
+            return (last + self.seed_step) & MASK
         episode = self.episodes[env]
         self.episodes[env] += 1
         return mix(self.seed, env, episode)
 
     def _restart(self, env: int, episode_seed: int) -> None:
         self.twins[env].restart(episode_seed)
+        self.last_seeds[env] = episode_seed
         self.begun[env] += 1
         self.resets += 1
 
@@ -145,13 +141,14 @@ class ReferenceEngine:
 
     def save(self, env: int) -> bytes:
         rows = b"".join(rows[env].tobytes() for rows in self.rows.values())
-        head = json.dumps({"episode": self.episodes[env], "rows": len(rows)}).encode()
+        facts = {"episode": self.episodes[env], "seed": self.last_seeds[env], "rows": len(rows)}
+        head = json.dumps(facts).encode()
         return b"\n".join((head, rows + self.twins[env].save()))
 
     def load(self, env: int, saved: bytes) -> None:
         head, _, body = saved.partition(b"\n")
         facts = json.loads(head)
-        self.episodes[env] = facts["episode"]
+        self.episodes[env], self.last_seeds[env] = facts["episode"], facts["seed"]
         at = 0
         for rows in self.rows.values():
             size = rows[env].nbytes

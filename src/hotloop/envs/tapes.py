@@ -21,7 +21,7 @@ from hotloop.envs.episodes import Episodes
 from hotloop.envs.targets import make
 
 FORMAT = "hotloop tape 1"
-FACTS = ("target", "parameters", "seed", "num_envs", "limit")
+FACTS = ("target", "parameters", "seed", "seed_step", "num_envs", "limit")
 """What the header says beside the format."""
 DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
@@ -39,6 +39,8 @@ class Tape:
     """The world's workload parameters."""
     seed: int
     """Each env's episodes follow from it."""
+    seed_step: int = 0
+    """From one episode's seed to the next; 0 mixes them."""
     num_envs: int
     limit: int = 0
     """Steps after which an episode was cut off; 0 is never."""
@@ -55,6 +57,7 @@ def record(batch: Batch, actions: Sequence[NDArray[np.int32]], limit: int = 0) -
         target=spec.target,
         parameters=by_role(spec.parameters, "workload"),
         seed=spec.settings.seed,
+        seed_step=spec.settings.seed_step,
         num_envs=spec.num_envs,
         limit=limit,
         actions=played,
@@ -66,7 +69,8 @@ def replay(tape: Tape, **variants: object) -> Iterator[Batch]:
 
     `variants` are settings that change no result: `impl`, `threads`, `profile` and the like.
     """
-    batch = make(tape.target, **tape.parameters, seed=tape.seed, num_envs=tape.num_envs, **variants)
+    seeds = {"seed": tape.seed, "seed_step": tape.seed_step}
+    batch = make(tape.target, **tape.parameters, **seeds, num_envs=tape.num_envs, **variants)
     batch.reset()
     yield batch
     episodes = Episodes(batch, tape.limit)
@@ -98,7 +102,7 @@ def read(path: Path) -> Tape:
 
 def parse(header: str, actions: NDArray[Any]) -> Tape:
     """Put a tape together, refusing parts that do not belong to each other."""
-    facts = json.loads(header)
+    facts = {"seed_step": 0} | json.loads(header)
     if facts.pop("format", None) != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
     if actions.ndim < 2 or actions.shape[1] != facts["num_envs"] or actions.dtype.kind not in "iuf":

@@ -9,7 +9,8 @@ from hotloop.core.errors import SetupError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.world import Plan, World
 from hotloop.envs import native
-from hotloop.envs.batch import Batch, BatchSettings, Spec
+from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.options import BatchSettings
 from hotloop.envs.reference import ReferenceEngine
 from hotloop.envs.subject import Subject
 
@@ -46,6 +47,7 @@ def make(target: str, /, **given: object) -> Batch:
         impl=impl,
         agents=layout.agents,
         num_actions=layout.num_actions,
+        drawn_actions=layout.drawn_actions,
         parameters=parameters,
         settings=options,
         build=native.build() if impl == "native" else None,
@@ -100,14 +102,6 @@ def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
 
 
 def _engine(spec: Spec, plan: Plan) -> Any:
-    options = spec.settings
-    shared: dict[str, Any] = {
-        "num_envs": options.num_envs,
-        "seed": options.seed,
-        "autoreset": options.autoreset,
-        "profile": options.profile,
-        "drag": options.drag,
-    }
     if spec.impl == "native":
-        return native.make_engine(spec.world, plan, threads=options.threads, **shared)
-    return ReferenceEngine(spec.world, plan, spec.parameters, **shared)
+        return native.make_engine(spec.world, plan, spec.settings)
+    return ReferenceEngine(spec.world, plan, spec.parameters, spec.settings)

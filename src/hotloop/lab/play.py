@@ -60,7 +60,7 @@ def play_of(policy: str, subject: Subject) -> Play:
 
 
 class RandomPlay:
-    """Uniformly random actions for one shape of batch, the same for the same seed.
+    """Uniformly random actions for one shape of batch, of those the world draws from; a seed decides them.
 
     Every round draws its own: the same actions round after round would push an agent the same way each
     time, until all of them stood at a wall.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import Method, Record
+from hotloop.core.record import OUTCOME, Method, Record
 from hotloop.core.settings import parameter
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episode, Episodes
@@ -169,6 +169,7 @@ def record(game: Game, recorder: Recorder, found: Findings) -> Record:
         values={
             "return_per_agent": [episode.return_per_agent for episode in episodes],
             "episode_length": [float(episode.length) for episode in episodes],
+            **outcomes(game, episodes),
             **speeds,
             "wall_ns": [float(found.wall_ns)],
         },
@@ -177,6 +178,12 @@ def record(game: Game, recorder: Recorder, found: Findings) -> Record:
         exit_code=int(ExitCode.INTERRUPTED if found.partial else ExitCode.FINE),
     )
     return replace(made, notices=(*made.notices, *notices(game, found, made)))
+
+
+def outcomes(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
+    """What episodes came to by the world's own measures."""
+    names = game.batch.spec.world.outcomes
+    return {f"{OUTCOME}{name}": [episode.outcomes[name] for episode in episodes] for name in names}
 
 
 def method(game: Game, found: Findings) -> Method:

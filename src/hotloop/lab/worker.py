@@ -64,7 +64,9 @@ class BatchSubject:
         a_call = self.num_envs * self.agents
         calls = min(calls, max(16, MOST_BYTES // (4 * a_call)))
         shape = (calls, self.num_envs, self.agents)
-        return list(self._random.integers(self.made.spec.num_actions, size=shape, dtype=self._np.int32))
+        spec = self.made.spec
+        most = getattr(spec, "drawn_actions", spec.num_actions)  # which older commits do not have
+        return list(self._random.integers(most, size=shape, dtype=self._np.int32))
 
     def counters(self) -> dict[str, int]:
         return {name: int(count) for name, count in self.made.counters.items()}

@@ -70,17 +70,17 @@ def size_line(record: Record) -> str:
     return f"{count(record.target.variant['num_envs'], 'env')} of {count(agents, 'agent')}"
 
 
-def mean_line(record: Record, name: str, unit: str) -> str:
+def mean_line(record: Record, name: str, unit: str = "") -> str:
     """The mean of a metric over the rounds, with its interval and its extremes."""
     values = record.values.get(name, ())
     if not values:
         return "nothing ended"
-    low, high = min(values), max(values)
+    low, high, unit = min(values), max(values), f" {unit}" if unit else ""
     if low == high:
-        return f"{plain(low)} {unit}" + (", always" if len(values) > 1 else "")
+        return f"{plain(low)}{unit}" + (", always" if len(values) > 1 else "")
     interval = mean_interval(values)
     around = f"[{plain(interval[0])}, {plain(interval[1])}]" if interval else "(too few for an interval)"
-    return f"{plain(fmean(values))} {around} {unit}, from {plain(low)} to {plain(high)}"
+    return f"{plain(fmean(values))} {around}{unit}, from {plain(low)} to {plain(high)}"
 
 
 def work_line(record: Record) -> str:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hotloop.core.notices import Notice
-from hotloop.core.record import Record
+from hotloop.core.record import OUTCOME, Record
 from hotloop.report.breakdown import Line, break_down
 from hotloop.report.facts import (
     code_line,
@@ -155,6 +155,9 @@ def draw_sim(record: Record) -> RenderableType:
     about.add_row("episodes", f"{record.method.rounds:,}")
     about.add_row("length", mean_line(record, "episode_length", "steps"))
     about.add_row("return", Text(mean_line(record, "return_per_agent", "per agent"), "bold"))
+    for name in record.values:
+        if name.startswith(OUTCOME):
+            about.add_row(name.removeprefix(OUTCOME), Text(mean_line(record, name), "bold"))
     about.add_row("work", work_line(record))
     about.add_row("speed", f"{pace_line(record)}, the player's choosing included")
     about.add_row("machine", machine_line(record.machine))
