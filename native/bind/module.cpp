@@ -40,10 +40,10 @@ Fields fields_of(nb::dict plan) {
 }
 
 std::unique_ptr<AnyBatch> make(const std::string& world, nb::dict plan, size_t num_envs, int threads,
-                               uint64_t seed, bool autoreset, uint64_t seed_step, bool profile, size_t drag) {
+                               uint64_t seed, bool autoreset, bool profile, size_t drag, uint64_t seed_step) {
   for (const Entry& entry : worlds) {
     if (world == entry.name)
-      return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, seed_step, profile, drag});
+      return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, profile, drag, seed_step});
   }
   throw std::invalid_argument("this build has no native world '" + world + "'");
 }

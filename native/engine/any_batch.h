@@ -18,9 +18,9 @@ struct BatchOptions {
   int threads = 1;
   uint64_t seed = 0;
   bool autoreset = true;
-  uint64_t seed_step = 0;  // an env's next seed is its last one plus this; 0 mixes it
   bool profile = false;
-  size_t drag = 0;  // turns of an empty loop for each env-step: a slow-down whose cause is known
+  size_t drag = 0;         // turns of an empty loop for each env-step: a slow-down whose cause is known
+  uint64_t seed_step = 0;  // an env's next seed is its last one plus this; 0 mixes it
 };
 
 // What one env looks like: cells [height][width][cell_bytes] in reading order, each

@@ -58,7 +58,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> Any:
         options.threads,
         options.seed,
         options.autoreset,
-        options.seed_step,
         options.profile,
         options.drag,
+        options.seed_step,
     )
