@@ -98,6 +98,7 @@ def solo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
             impl="reference",
             agents=1,
             num_actions=ACTIONS,
+            drawn_actions=ACTIONS,
             parameters=parameters,
             settings=settings,
             build=None,
