@@ -1,0 +1,98 @@
+"""Measure the grid's scripted teacher: decisions a second on one core, and what one costs as an episode ages.
+
+    ./.venv/bin/python benchmarks/teacher.py [--rounds 12] [--quick]
+
+A round is one episode of 64 worlds from its first step to its last, played by the teacher; only its choosing
+is timed. The cost of a decision is the median over each hundred steps. Beside it stands what there was to see:
+tokens and stations in an observation, which is what the teacher reads.
+"""
+
+from statistics import median
+from time import perf_counter_ns
+
+import hotloop
+from hotloop.envs.batch import Batch
+from hotloop.stats.paired import ratio
+from interleaved import output
+from interleaved.sides import one_core
+from interleaved.stepping import pin
+
+TARGETS = ("grid/guard", "grid/arena")
+WORLDS = 64
+STEPS, QUICK_STEPS = 1_000, 400
+BLOCK = 100
+UNUSED, TAG, FIRST_STATION = 255, 6, 3
+
+
+def play(target: str, steps: int) -> list[float]:
+    """Play one episode; returns the ns of a decision in each block of steps."""
+    batch = hotloop.make(target, num_envs=WORLDS, impl="native", threads=1)
+    batch.reset()
+    decisions = WORLDS * batch.spec.agents
+    costs = []
+    for _ in range(steps):
+        begin = perf_counter_ns()
+        actions = batch.choose("teacher")
+        costs.append((perf_counter_ns() - begin) / decisions)
+        batch.step(actions)
+    batch.close()
+    return [median(costs[k : k + BLOCK]) for k in range(0, steps, BLOCK)]
+
+
+def seen(target: str, steps: int) -> list[tuple[float, float]]:
+    """Tokens and stations in an observation, the mean over each block of steps."""
+    batch = hotloop.make(target, num_envs=WORLDS, impl="native", threads=1)
+    batch.reset()
+    counts = []
+    for _ in range(steps):
+        batch.step(batch.choose("teacher"))
+        counts.append(counted(batch))
+    batch.close()
+    return [
+        (mean_of(counts[k : k + BLOCK], 0), mean_of(counts[k : k + BLOCK], 1)) for k in range(0, steps, BLOCK)
+    ]
+
+
+def counted(batch: Batch) -> tuple[float, float]:
+    location, feature, value = (batch.observations[..., k] for k in range(3))
+    used = location != UNUSED
+    stations = used & (feature == TAG) & (value >= FIRST_STATION)
+    observations = WORLDS * batch.spec.agents
+    return float(used.sum()) / observations, float(stations.sum()) / observations
+
+
+def mean_of(counts: list[tuple[float, float]], which: int) -> float:
+    return sum(count[which] for count in counts) / len(counts)
+
+
+def main() -> None:
+    arguments = output.parser(__doc__, rounds=12).parse_args()
+    pin(one_core())
+    steps = QUICK_STEPS if arguments.quick else STEPS
+    parts, values = [], {}
+    for target in TARGETS:
+        rounds = [play(target, steps) for _ in range(output.rounds_of(arguments))]
+        there = seen(target, steps)
+        aged = ratio([blocks[-1] for blocks in rounds], [blocks[0] for blocks in rounds])
+        costs = [median(blocks[k] for blocks in rounds) for k in range(steps // BLOCK)]
+        header = ["steps", "ns a decision", "tokens seen", "stations seen"]
+        rows = [
+            [
+                f"{k * BLOCK} .. {(k + 1) * BLOCK - 1}",
+                f"{costs[k]:.0f}",
+                f"{there[k][0]:.1f}",
+                f"{there[k][1]:.2f}",
+            ]
+            for k in range(steps // BLOCK)
+        ]
+        parts.append(
+            f"{target}: {1e3 / median(costs):.2f} M decisions/s on one core. "
+            f"The last {BLOCK} steps of an episode cost {output.ratio_text(aged, 3)} times the first ({len(rounds)} episodes).\n\n"
+            + output.table(header, rows)
+        )
+        values[target] = {"ns_a_decision": rounds, "seen": there, "last_over_first": aged}
+    output.publish("teacher", "\n\n".join(parts), values, arguments)
+
+
+if __name__ == "__main__":
+    main()
