@@ -3,8 +3,8 @@
     ./.venv/bin/python benchmarks/teacher.py [--rounds 12] [--quick]
 
 A round is one episode of 64 worlds from its first step to its last, played by the teacher; only its choosing
-is timed. The cost of a decision is the median over each hundred steps. Beside it stands what there was to see:
-tokens and stations in an observation, which is what the teacher reads.
+is timed. The cost of a decision is the median over each hundred steps. Beside it stands what there was to
+see: tokens and stations in an observation, which is what the teacher reads.
 """
 
 from statistics import median
@@ -87,8 +87,8 @@ def main() -> None:
         ]
         parts.append(
             f"{target}: {1e3 / median(costs):.2f} M decisions/s on one core. "
-            f"The last {BLOCK} steps of an episode cost {output.ratio_text(aged, 3)} times the first ({len(rounds)} episodes).\n\n"
-            + output.table(header, rows)
+            f"The last {BLOCK} steps of an episode cost {output.ratio_text(aged, 3)} times the first "
+            f"({len(rounds)} episodes).\n\n" + output.table(header, rows)
         )
         values[target] = {"ns_a_decision": rounds, "seen": there, "last_over_first": aged}
     output.publish("teacher", "\n\n".join(parts), values, arguments)
