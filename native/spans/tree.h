@@ -19,12 +19,17 @@ namespace hl::spans {
 // Names are compared as pointers: whoever makes them makes equal ones once and keeps them.
 using Name = const void*;
 
-inline int64_t clock_ns() { return static_cast<int64_t>(Clock::steady_ns()); }
+// Everything is kept in ticks, the cheapest clock there is, and becomes nanoseconds when it is read.
+inline int64_t read_clock() { return static_cast<int64_t>(Clock::ticks()); }
+
+inline int64_t to_ns(int64_t ticks) {
+  return static_cast<int64_t>(static_cast<double>(ticks) * Clock::ns_per_tick());
+}
 
 struct Node {
   Name name = nullptr;
   int64_t calls = 0;
-  int64_t total_ns = 0;
+  int64_t total = 0;
   std::vector<std::unique_ptr<Node>> children;
 
   // Null where there is no such child yet.
@@ -44,17 +49,17 @@ struct Node {
 
 struct Frame {
   Node* node;
-  int64_t start_ns;
-  int64_t covered_ns;  // time that closed children and marks have taken
-  uint64_t serial;     // tells a frame from an earlier one at the same depth
+  int64_t start;
+  int64_t covered;  // time that closed children and marks have taken
+  uint64_t serial;  // tells a frame from an earlier one at the same depth
 
   // Where marks by name stand: the time of the last one, and what was covered then. A span is its own
   // first mark; a thread has none, and its first mark only begins.
-  int64_t marked_ns;
-  int64_t covered_at_mark_ns;
+  int64_t marked;
+  int64_t covered_at_mark;
 };
 
-// A copy of a node, with the time of a span still open.
+// A copy of a node in nanoseconds, with the time of a span still open.
 struct Row {
   Name name;
   int64_t calls;
@@ -70,7 +75,7 @@ struct Tree {
   void open(Name name) {
     Node* node = stack.back().node->child(name);
     node->calls += 1;
-    const int64_t now = clock_ns();
+    const int64_t now = read_clock();
     stack.push_back(Frame{node, now, 0, ++opened, now, 0});
   }
 
@@ -78,16 +83,16 @@ struct Tree {
   // marks took meanwhile, to a child of that span.
   void mark(Node* child) {
     Frame& frame = stack.back();
-    const int64_t now = clock_ns();
-    if (frame.marked_ns != 0) {
-      const int64_t taken_ns = frame.covered_ns - frame.covered_at_mark_ns;
-      const int64_t own_ns = std::max<int64_t>(0, now - frame.marked_ns - taken_ns);
+    const int64_t now = read_clock();
+    if (frame.marked != 0) {
+      const int64_t taken = frame.covered - frame.covered_at_mark;
+      const int64_t own = std::max<int64_t>(0, now - frame.marked - taken);
       child->calls += 1;
-      child->total_ns += own_ns;
-      frame.covered_ns += own_ns;
+      child->total += own;
+      frame.covered += own;
     }
-    frame.marked_ns = now;
-    frame.covered_at_mark_ns = frame.covered_ns;
+    frame.marked = now;
+    frame.covered_at_mark = frame.covered;
   }
 
   // Closes the innermost open span of this name and whatever is still open inside it.
@@ -97,8 +102,8 @@ struct Tree {
     while (depth > 0 && stack.size() > depth) {
       const Frame frame = stack.back();
       stack.pop_back();
-      frame.node->total_ns += now - frame.start_ns;
-      stack.back().covered_ns += now - frame.start_ns;
+      frame.node->total += now - frame.start;
+      stack.back().covered += now - frame.start;
     }
   }
 
@@ -111,9 +116,9 @@ struct Tree {
     for (const auto& child : node.children) {
       if (child->calls == 0) continue;
       const bool is_open = depth < stack.size() && stack[depth].node == child.get();
-      const int64_t open_ns = is_open ? now - stack[depth].start_ns : 0;
+      const int64_t open_ticks = is_open ? now - stack[depth].start : 0;
       rows.push_back(
-          {child->name, child->calls, child->total_ns + open_ns, rows_below(*child, depth + 1, now)});
+          {child->name, child->calls, to_ns(child->total + open_ticks), rows_below(*child, depth + 1, now)});
     }
     return rows;
   }
@@ -125,7 +130,7 @@ class Forest {
  public:
   bool running() const { return running_; }
   uint64_t epoch() const { return epoch_; }
-  int64_t time_ns() const { return running_ ? clock_ns() : stopped_ns_; }
+  int64_t time() const { return running_ ? read_clock() : stopped_; }
 
   void enable() {
     epoch_ += 1;
@@ -134,7 +139,7 @@ class Forest {
   }
 
   void disable() {
-    stopped_ns_ = time_ns();
+    stopped_ = time();
     running_ = false;
   }
 
@@ -148,12 +153,12 @@ class Forest {
   }
 
   void close(Name name) {
-    if (here_.epoch == epoch_) here_.tree->close(name, time_ns());
+    if (here_.epoch == epoch_) here_.tree->close(name, time());
   }
 
   std::vector<Row> rows() const {
     std::vector<Row> all;
-    const int64_t now = time_ns();
+    const int64_t now = time();
     for (const auto& tree : trees_)
       for (auto& row : tree->rows(now)) all.push_back(std::move(row));
     return all;
@@ -169,7 +174,7 @@ class Forest {
   std::vector<std::unique_ptr<Tree>> trees_;
   uint64_t epoch_ = 1;
   bool running_ = false;
-  int64_t stopped_ns_ = 0;
+  int64_t stopped_ = 0;
 };
 
 // Where the marks of one thread stand.
@@ -177,8 +182,8 @@ struct Chain {
   Tree* tree = nullptr;
   uint64_t serial = 0;  // of the frame it lives in
   Node* parent = nullptr;
-  int64_t last_ns = 0;
-  int64_t covered_ns = 0;
+  int64_t last = 0;
+  int64_t covered = 0;
   std::vector<Node*> nodes;  // one a slot, children of parent
 
   bool lives_in(const Frame& frame) const { return parent == frame.node && serial == frame.serial; }
@@ -192,21 +197,21 @@ struct Chain {
     tree = own;
     serial = frame.serial;
     parent = frame.node;
-    covered_ns = frame.covered_ns;
-    last_ns = clock_ns();
+    covered = frame.covered;
+    last = read_clock();
   }
 
   // Charges the time since the last mark, less what spans and other marks took meanwhile. A mark whose
   // own chain began before this one's last mark took some that was earlier, hence the zero.
   void charge(size_t slot, Frame* frame) {
-    const int64_t now = clock_ns();
-    const int64_t taken_ns = frame->covered_ns - covered_ns;
-    const int64_t own_ns = std::max<int64_t>(0, now - last_ns - taken_ns);
+    const int64_t now = read_clock();
+    const int64_t taken = frame->covered - covered;
+    const int64_t own = std::max<int64_t>(0, now - last - taken);
     nodes[slot]->calls += 1;
-    nodes[slot]->total_ns += own_ns;
-    frame->covered_ns += own_ns;
-    covered_ns = frame->covered_ns;
-    last_ns = now;
+    nodes[slot]->total += own;
+    frame->covered += own;
+    covered = frame->covered;
+    last = now;
   }
 };
 

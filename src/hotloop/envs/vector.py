@@ -58,6 +58,7 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
         self._seeds = EpisodeSeeds(num_envs)
         self._everyone = np.ones(num_envs, np.bool_)
         self._everyone.flags.writeable = False
+        self._told_by_all = dict.fromkeys((f"_{name}" for name in self._told), self._everyone)
         self._actions = np.zeros((num_envs, self._batch.spec.agents), np.int32)
         self._chosen = self._actions[:, 0] if self._batch.spec.agents == 1 else self._actions
 
@@ -86,7 +87,7 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
         ended, cut = batch.terminals.copy(), batch.truncations.copy()
         if self._autoreset is AutoresetMode.SAME_STEP:
             finished = ended | cut
-            if finished.any():
+            if np.count_nonzero(finished):  # which costs a fraction of finished.any()
                 final = self._final(finished)
                 envs = np.flatnonzero(finished)
                 batch.reset_many(envs, self._seeds.follow(envs))
@@ -111,7 +112,7 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
         if shape != self._chosen.shape or actions.dtype.kind not in "iu":
             raise InputError(f"actions do not fit: expected integers of the shape {self._chosen.shape}")
         np.copyto(self._chosen, actions, casting="unsafe")
-        if (self._chosen != actions).any():
+        if np.count_nonzero(self._chosen != actions):
             raise InputError("an action does not fit into int32")
 
     def _final(self, finished: NDArray[np.bool_]) -> dict[str, Any]:
@@ -125,11 +126,9 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
         return {"final_obs": last, "_final_obs": finished, "final_info": info, "_final_info": finished}
 
     def _infos(self) -> dict[str, Any]:
-        infos: dict[str, Any] = {}
-        for name, rows in self._told.items():
-            infos[name] = self._kept(rows)
-            infos[f"_{name}"] = self._everyone
-        return infos
+        """Every info as an array; that all envs have it is the same in every step."""
+        told = {name: rows.copy() for name, rows in self._told.items()} if self.copy else self._told
+        return told | self._told_by_all
 
     def _kept(self, rows: Rows) -> Rows:
         return rows.copy() if self.copy else rows
