@@ -35,7 +35,8 @@ LADDER: dict[str, dict[str, str]] = {
     "and AVX-512, all fast": {"kernels": "avx512"},
 }
 """From the plain ways to the fast ones; each rung keeps what the ones before it have."""
-CROWD = 1_024
+CROWDS = (1_024, 4_096)
+"""Envs of the batches that two threads share."""
 
 
 def make(envs: int, **given: Any) -> Any:
@@ -66,13 +67,13 @@ def measure_ladder(rounds: int, steps: int) -> dict[str, Any]:
     }
 
 
-def measure_threads(rounds: int, steps: int) -> dict[str, Any]:
+def measure_threads(crowd: int, rounds: int, steps: int) -> dict[str, Any]:
     cores = two_cores()
     given = {"target": TARGET, "agents": None}
     with ExitStack() as stack:
-        threads = stack.enter_context(worker(THREADS, worlds=CROWD, threads=2, cores=cores, **given))
+        threads = stack.enter_context(worker(THREADS, worlds=crowd, threads=2, cores=cores, **given))
         processes = [
-            stack.enter_context(worker(PROCESSES, worlds=CROWD // 2, threads=1, cores=[core], **given))
+            stack.enter_context(worker(PROCESSES, worlds=crowd // 2, threads=1, cores=[core], **given))
             for core in cores
         ]
         sides: list[Side] = [threads, Together(PROCESSES, processes)]
@@ -94,7 +95,7 @@ def measure_resets(rounds: int, steps: int) -> Summary:
     return summarise(costs)
 
 
-def page(ladder: dict[str, Any], threads: dict[str, Any], resets: Summary) -> str:
+def page(ladder: dict[str, Any], threads: dict[int, dict[str, Any]], resets: Summary) -> str:
     rows = [
         [
             name,
@@ -103,22 +104,28 @@ def page(ladder: dict[str, Any], threads: dict[str, Any], resets: Summary) -> st
         ]
         for name, side in ladder["sides"].items()
     ]
-    pairs = threads["sides"].items()
-    crowd = [[f"{CROWD} envs, {way}", *output.rate_cells(side), ""] for way, side in pairs]
+    shared = [
+        [f"{crowd:,} envs, {way}", *output.rate_cells(side), ""]
+        for crowd, measured in threads.items()
+        for way, side in measured["sides"].items()
+    ]
     lines = [
         f"All fast / all plain: {output.ratio_text(ladder['whole'])}. " + output.resolution(ladder["whole"]),
-        f"Two threads / two processes: {output.ratio_text(threads['ratio'], 3)}. "
-        + output.resolution(threads["ratio"]),
+        *(
+            f"Two threads / two processes, {crowd:,} envs: {output.ratio_text(measured['ratio'], 3)}. "
+            + output.resolution(measured["ratio"])
+            for crowd, measured in threads.items()
+        ),
         f"A reset: {resets.median:.2f} µs, over the rounds {resets.min:.2f} .. {resets.max:.2f}.",
     ]
     header = ["way", *output.RATE_HEADER, "speed / the row above"]
-    return "\n\n".join([output.table(header, [*rows, *crowd]), *lines])
+    return "\n\n".join([output.table(header, [*rows, *shared]), *lines])
 
 
 def main() -> None:
     arguments = output.parser(__doc__).parse_args()
     rounds, steps = output.rounds_of(arguments), QUICK_STEPS if arguments.quick else STEPS
-    threads = measure_threads(rounds, steps)
+    threads = {crowd: measure_threads(crowd, rounds, steps) for crowd in CROWDS}
     pin(one_core())
     ladder, resets = measure_ladder(rounds, steps), measure_resets(rounds, steps)
     values = {"ladder": ladder, "threads": threads, "reset_us": resets}
