@@ -6,7 +6,7 @@
 namespace hl {
 namespace {
 
-constexpr uint64_t spin_ns = 2'000;
+constexpr uint64_t spin_ns = 20'000;
 
 void relax() {
 #if defined(__x86_64__)
@@ -14,7 +14,7 @@ void relax() {
 #endif
 }
 
-// Waits while the value is `old`: 2 us awake, then asleep.
+// Waits while the value is `old`: 20 us awake, then asleep.
 void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
   uint64_t start = Clock::steady_ns();
   while (value.load(std::memory_order_acquire) == old) {

@@ -3,7 +3,8 @@
 // The caller is worker 0 and takes part. Each worker has a contiguous share of the pieces, so that it
 // meets the same memory every step; who is done with its own takes pieces from the others' shares, so
 // that nobody waits for a worker the machine has interrupted. Who does a piece never changes a result.
-// Waiting is a spin of 2 us, then sleep: longer spins starve whoever shares the machine.
+// Waiting is a spin of 20 us, then sleep: about what it costs to wake a sleeper, so that a short step is not
+// lost to waking, and whoever shares the machine is not starved for longer.
 #pragma once
 
 #include <atomic>
