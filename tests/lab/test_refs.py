@@ -1,5 +1,6 @@
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -170,6 +171,14 @@ def test_a_module_of_the_working_tree_in_a_side_is_an_error(project: Project, te
     assert nothing_is_left(project, temporary)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A test run in the background ignores SIGINT, and so would its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt(opening: Any, workers: list[subprocess.Popen[bytes]]) -> None:
     with opening as (a, b):
         workers += [a._process, b._process]
@@ -184,6 +193,7 @@ def test_ctrl_c_between_turns_leaves_nothing(project: Project, temporary: Path) 
     assert nothing_is_left(project, temporary)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_build_ends_all_that_the_build_began(project: Project, temporary: Path) -> None:
     held = temporary.parent / "held"  # open for writing as long as anything of the build lives
     os.mkfifo(held)

@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,13 @@ class ProcessSide:
     ) -> None:
         self.name = name
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._process = subprocess.Popen(
+        self._process = start(
             [str(python), str(WORKER), json.dumps(asked)],
             cwd=folder,
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,
-            start_new_session=True,
         )
         try:
             self.facts: dict[str, Any] = self._answer()
@@ -100,6 +100,34 @@ class ProcessSide:
         return InputError(
             f"{self.name}: the program {how}; it said: {printed[-LAST_CHARACTERS:] or 'nothing'}"
         )
+
+
+def start(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+    """Start a process that leads a group of its own.
+
+    Ctrl-C is put off until the process is known, and then ends it: one that nobody knows would live on.
+    """
+    with put_off_interrupt() as interrupted:
+        process = subprocess.Popen(command, start_new_session=True, **how)
+    if interrupted:
+        end_group(process)
+        raise KeyboardInterrupt
+    return process
+
+
+@contextmanager
+def put_off_interrupt() -> Iterator[list[int]]:
+    """Take down a Ctrl-C instead of raising it, where it would have been raised: here, and not ignored."""
+    pressed: list[int] = []
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

@@ -14,7 +14,7 @@ from typing import IO, Any
 from hotloop.core.code import git
 from hotloop.core.errors import InputError
 from hotloop.lab.opening import Given
-from hotloop.lab.process import ProcessSide, end_group
+from hotloop.lab.process import ProcessSide, end_group, start
 
 Say = Callable[[str], None]
 
@@ -140,14 +140,8 @@ def run(
     commit: Commit, command: list[str], folder: Path, environment: Mapping[str, str], log: IO[bytes]
 ) -> None:
     """Run one step of a build; InputError with its last lines where it fails, nothing running afterwards."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
+    process = start(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
     )
     try:
         status = process.wait()
