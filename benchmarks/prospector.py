@@ -9,8 +9,9 @@ timed, and counts everything from the copy of the last observation to the new ep
 """
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import hotloop
 from hotloop.stats.summary import Summary, summarise
@@ -18,7 +19,7 @@ from interleaved import output
 from interleaved.batches import BatchSide, stepper_of
 from interleaved.rounds import run_rounds, speed_ratio
 from interleaved.sides import Side, Together, one_core
-from interleaved.stepping import pin
+from interleaved.stepping import Block, Stepper, pin
 from threads import PROCESSES, THREADS, two_cores, worker
 
 TARGET = "prospector/default"
@@ -27,6 +28,7 @@ WARMUP_CALLS = 2_000
 STEPS = 400_000
 QUICK_STEPS = 20_000
 SINGLE = "batch of one"
+VECTOR = "Gymnasium vector env of 64"
 LADDER: dict[str, dict[str, str]] = {
     "all plain": {"packing": "full", "generation": "eager", "kernels": "scalar"},
     "packs what changed": {"generation": "eager", "kernels": "scalar"},
@@ -54,11 +56,33 @@ def ladder_sides() -> list[BatchSide]:
     return sides
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSide:
+    """Our vector env as Gymnasium makes it, stepped through its own interface."""
+
+    name: str
+    stepper: Stepper
+
+    @classmethod
+    def make(cls) -> Self:
+        import gymnasium
+
+        envs = gymnasium.make_vec(f"hotloop/{TARGET.replace('/', '-')}-v0", num_envs=ENVS)
+        envs.reset(seed=42)
+        actions = hotloop.make(TARGET, num_envs=1).spec.drawn_actions
+        stepper = Stepper(envs.step, shape=(ENVS,), num_actions=actions, dtype="int64")
+        stepper.warm_up(WARMUP_CALLS)
+        return cls(name=VECTOR, stepper=stepper)
+
+    def measure(self, agent_steps: int) -> Block:
+        return self.stepper.measure(agent_steps)
+
+
 def measure_ladder(rounds: int, steps: int) -> dict[str, Any]:
     sides = ladder_sides()
     names = [side.name for side in sides]
     single = BatchSide(SINGLE, make(1), warmup_calls=WARMUP_CALLS)
-    blocks = run_rounds([*sides, single], rounds=rounds, agent_steps=steps)
+    blocks = run_rounds([*sides, single, VectorSide.make()], rounds=rounds, agent_steps=steps)
     rungs = {upper: speed_ratio(blocks, upper, lower) for lower, upper in pairwise(names)}
     return {
         "sides": output.side_values(blocks),
