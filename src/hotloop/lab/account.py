@@ -56,6 +56,13 @@ def describe_validation(counters: Mapping[str, int]) -> Validation | None:
     return Validation(comparisons=comparisons, mismatches=counters["shadow.mismatches"])
 
 
+def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:
+    """What either of two compared, counted together."""
+    if a is None or b is None:
+        return a or b
+    return Validation(comparisons=a.comparisons + b.comparisons, mismatches=a.mismatches + b.mismatches)
+
+
 def describe_path(requested: str, counters: Mapping[str, int], *, claimed: str = "") -> PathRan:
     """Say which implementation ran, as shares of the steps.
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 
 from hotloop.core.record import Comparison, Record
 from hotloop.envs.subject import Subject
-from hotloop.lab.account import Tally, describe_validation
+from hotloop.lab.account import Tally, both_validations, describe_validation
 from hotloop.lab.goals import Wanted, goal_of
 from hotloop.lab.instructions import counted
 from hotloop.lab.judge import judge
 from hotloop.lab.likeness import check_alike
 from hotloop.lab.opening import Given, open_subject
 from hotloop.lab.play import RANDOM, Play, no_collection, play, play_of
-from hotloop.lab.profile import both_validations, with_phases
+from hotloop.lab.profile import with_phases
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, in_rounds, throughput
 from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up

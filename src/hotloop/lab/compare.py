@@ -12,13 +12,12 @@ from functools import reduce
 from hotloop.core.clock import utc_now
 from hotloop.core.record import Comparison, Instructions, Method, PhaseRatio, Record, Validation, run_id
 from hotloop.core.record import Side as Described
-from hotloop.lab.account import describe_path, describe_validation, describe_work
+from hotloop.lab.account import both_validations, describe_path, describe_validation, describe_work
 from hotloop.lab.contenders import Contender, unlikeness
 from hotloop.lab.equality import Agreement
 from hotloop.lab.judge import judge
 from hotloop.lab.parts import check_control, compare_phases
 from hotloop.lab.play import RANDOM, no_collection
-from hotloop.lab.profile import both_validations
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, describe_method
 from hotloop.lab.turns import AGAIN, A, B, Found, Plan, take_turns, warm_up

@@ -12,12 +12,12 @@ from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.record import Record, Validation
+from hotloop.core.record import Record
 from hotloop.core.registry import names_callable
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.functions import find
 from hotloop.lab import lens
-from hotloop.lab.account import Tally, describe_validation
+from hotloop.lab.account import Tally, both_validations, describe_validation
 from hotloop.lab.acting import is_live
 from hotloop.lab.judge import judge
 from hotloop.lab.opening import Given, open_batch, open_subject
@@ -165,13 +165,6 @@ def with_phases(
         overhead=profiled.overhead,
         validation=both_validations(measured.validation, profiled.validation),
     )
-
-
-def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:
-    """What either pass compared, counted together."""
-    if a is None or b is None:
-        return a or b
-    return Validation(comparisons=a.comparisons + b.comparisons, mismatches=a.mismatches + b.mismatches)
 
 
 def plan(steps: int | None) -> Rounds:
