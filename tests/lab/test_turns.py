@@ -5,7 +5,7 @@ import pytest
 from support.sides import FakeSide, steady
 
 from hotloop.lab.progress import silent
-from hotloop.lab.turns import AGAIN, BLOCK, TURN_NS, A, B, Found, Plan, orders, take_turns, warm_up
+from hotloop.lab.turns import AGAIN, BLOCK, TURN_NS, A, B, Found, Plan, is_over, orders, take_turns, warm_up
 
 
 def sides_of(**paces: float) -> dict[str, FakeSide]:
@@ -45,6 +45,14 @@ def test_turns_end_when_the_time_is_over_but_not_before_there_is_an_interval():
     found = Found(sides, 10_000)
     take_turns(sides, Plan(budget_ns=0, fewest=60), found, silent)
     assert found.count == BLOCK
+
+
+@pytest.mark.parametrize(("rounds", "over"), [(5, False), (6, True), (7, False), (11, False), (12, True)])
+def test_turns_end_only_where_every_order_came_as_often(rounds, over):
+    found = Found(sides_of(a=100.0, b=100.0, again=100.0), 1)
+    for taken in found.ns.values():
+        taken.extend([100.0] * rounds)
+    assert is_over(found, Plan(budget_ns=0), spent_ns=1) is over
 
 
 def test_the_work_of_the_warm_up_is_not_counted_but_its_length_is():

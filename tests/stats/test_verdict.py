@@ -29,6 +29,7 @@ def test_a_verdict_needs_the_whole_interval_on_one_side_of_the_band(low, high, e
 def test_the_band_is_as_wide_downwards_as_upwards():
     assert outcome(of(1.021, 1.03), 0.02) == "faster"
     assert outcome(of(1 / 1.03, 1 / 1.021), 0.02) == "slower"
+    assert outcome(of(0.97, 0.9802), 0.02) == "slower"  # 1 / 1.02 is a little more than 0.98
 
 
 @pytest.mark.parametrize(
