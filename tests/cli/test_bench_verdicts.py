@@ -26,6 +26,7 @@ needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="th
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("hotloop.lab.play.now_ns", CLOCK.now)
     monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 0.1, 0.1))
+    monkeypatch.setattr("hotloop.core.machine.steal_share", lambda root: 0.0)
     yield
     CLOCK.ns = 0
 

@@ -67,6 +67,14 @@ def test_a_busy_machine_is_only_believed_what_its_load_cannot_explain() -> None:
     assert versus(BASE, at(0.2, machine=busy)).outcome == "slower"
 
 
+@pytest.mark.parametrize(("times", "expected"), [(0.7, "cannot tell"), (1.4, "cannot tell"), (0.5, "slower")])
+def test_a_shared_machine_is_only_believed_what_its_neighbours_cannot_explain(times, expected) -> None:
+    shared = MACHINE | {"steal_share": 0.03}
+    assert versus(BASE, at(times, machine=shared)).outcome == expected
+    assert versus(replace(BASE, machine=shared), at(times)).outcome == expected
+    assert versus(BASE, at(times)).outcome != "cannot tell"
+
+
 def test_fewer_than_seven_rounds_cannot_tell() -> None:
     compared = versus(BASE, bench_with([8.0e6] * 6))
     assert (compared.outcome, compared.ratio) == ("cannot tell", None)

@@ -5,12 +5,15 @@ from math import inf
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Comparison, Outcome, Ratio, Record, Side
-from hotloop.lab.judge import HEADLINE, busy_load
+from hotloop.lab.judge import HEADLINE, STEAL_SHARE, busy_load
 from hotloop.lab.likeness import check_whole, differences, different_work, setting_of, unlike_error
 from hotloop.stats.unpaired import FEWEST, apart
 
 BAND = 0.02
 """Changes smaller than this are called the same."""
+
+NEIGHBOURS = 1.5
+"""What steady runs of the same code were seen to differ by on a shared machine, minutes apart."""
 
 IN_TURNS = "hotloop compare measures both in turns"
 """What to do where two runs, one after the other, could not tell."""
@@ -65,9 +68,16 @@ def side_of(record: Record, other: Record) -> Side:
 def ratio_of(a: Record, b: Record) -> Ratio | None:
     """tA/tB with an interval that knows the two were not measured in turns; None where rounds are too few.
 
-    A busy machine widens it: beside n others a run may have had a core to itself, or 1/(n + 1) of one.
+    A busy machine widens it: beside n others a run may have had a core to itself, or 1/(n + 1) of one. So
+    does a shared one, whose speed is decided by neighbours that nobody here can see.
     """
-    return apart(round_times(a), round_times(b), doubt=1 + load_beside(a, b))
+    doubt = (1 + load_beside(a, b)) * (NEIGHBOURS if is_shared(a) or is_shared(b) else 1)
+    return apart(round_times(a), round_times(b), doubt=doubt)
+
+
+def is_shared(record: Record) -> bool:
+    """Whether a hypervisor gives some of the machine's time to others."""
+    return (record.machine.get("steal_share") or 0.0) > STEAL_SHARE
 
 
 def load_beside(a: Record, b: Record) -> float:
