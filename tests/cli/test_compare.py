@@ -65,6 +65,7 @@ def test_the_faster_one_that_answers_differently_is_exit_2(capsys, tmp_path):
     shown = capsys.readouterr().out
     assert "step 1, rewards[0, 0]: 0.0 against 1.0" in shown
     assert "faster" not in shown
+    assert "nothing was timed" in shown
 
 
 def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsys, tmp_path):

@@ -86,6 +86,8 @@ def method_line(record: Record) -> str:
     method = record.method
     if record.comparisons[0].a.run_id:
         return "two records, not measured in turns: hotloop compare of the targets can tell more"
+    if not method.rounds:
+        return f"nothing was timed; {method.policy} play"
     return (
         f"{method.rounds} rounds of {method.iterations:,} env-steps a side "
         f"after {method.warmup:,} of warm-up, {method.policy} play; {method.order}"
