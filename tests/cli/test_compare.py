@@ -79,6 +79,9 @@ def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsy
     ("words", "message"),
     [
         (("", "grid/toy"), "a side is empty"),
+        (("grid/toy 'x", "grid/toy"), "a side cannot be read: No closing quotation"),
+        (("grid/toy", "--a-ref", "HEAD", "--b-ref", "HEAD", "--profile"), "no --profile"),
+        (("grid/toy", "--a-ref", "HEAD", "--b-ref", "HEAD", "--instructions"), "no --instructions"),
         (("grid/toy", "grid/ty"), "unknown target 'grid/ty': did you mean grid/toy?"),
         (("grid/toy", "grid/toy agnts=3"), "agnts"),
         (("grid/toy", "grid/toy", "--band", "0"), "--band 0 does not fit"),

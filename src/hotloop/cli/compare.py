@@ -107,9 +107,10 @@ def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | No
 
 def of_commits(words: str, refs: tuple[str, str], build: str | None, asked: "Asked") -> "Record":
     """Compare a target at two commits of the project in the current folder."""
-    from hotloop.lab.commits import CommitContender
+    from hotloop.lab.commits import CommitContender, check_asked
     from hotloop.lab.refs import check_out
 
+    check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
     side = contender(words)
     with check_out(Path.cwd(), *refs, side.target, side.given, build=build, say=remark) as checkouts:
         a, b = (CommitContender(checkout) for checkout in checkouts)
@@ -134,7 +135,10 @@ def contender(words: str) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.contenders import TargetContender
 
-    target, *pairs = shlex.split(words) or [""]
+    try:
+        target, *pairs = shlex.split(words) or [""]
+    except ValueError as error:
+        raise InputError(f"a side cannot be read: {error} in {words!r}") from None
     if not target:
         raise InputError("a side is empty: name a target, such as grid/toy, or a record")
     return TargetContender(target, given_by(pairs))

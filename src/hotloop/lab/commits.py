@@ -34,6 +34,16 @@ class CommitSpec:
     decided_by: Mapping[str, str] = field(default_factory=dict)
 
 
+WHOLE = "commits are compared whole, under random play: give no --policy, no --profile, no --instructions"
+"""Because a commit may be older than the instrument, and than its players."""
+
+
+def check_asked(policy: str, *, beyond_speed: bool) -> None:
+    """Refuse what a commit cannot be asked."""
+    if policy != RANDOM or beyond_speed:
+        raise InputError(WHOLE)
+
+
 class CommitContender:
     """A target at a commit; who compares two of them says that the code differs, so nothing else may."""
 
@@ -69,8 +79,7 @@ class CommitContender:
         }
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
-        if policy != RANDOM or profile:
-            raise InputError("commits are compared whole and under random play: no --policy, no --profile")
+        check_asked(policy, beyond_speed=profile)
         return self.checkout.open()
 
     def agreement(self, other: Contender) -> Agreement:
@@ -83,7 +92,7 @@ class CommitContender:
         return Agreement(steps=STEPS, envs=spec.num_envs, comparisons=compared, difference=difference)
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
-        raise InputError("the instructions of commits cannot be counted yet: count them in each by bench")
+        raise InputError(WHOLE)
 
     def _target(self) -> Target:
         """As the commit's own Hotloop describes it; what it cannot say is what was asked for."""
