@@ -144,6 +144,11 @@ class Code(StrEnum):
         "{cut} of {episodes} episodes were cut off after {steps} steps",
         "give steps=N for another length, or let the world end them",
     )
+    NOT_COMPARED = (
+        "not-compared",
+        "{fields} was not compared",
+        "have both sides show it, and compare to the byte without --ignore",
+    )
     PARTIAL = (
         "partial",
         "the run was interrupted after {done} rounds",

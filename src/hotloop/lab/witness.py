@@ -1,6 +1,7 @@
 """Witness: all that a subject shows at one moment, and whether two can be held against each other."""
 
 import hashlib
+import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -57,10 +58,15 @@ def hashed(generator: Any) -> int:
     if isinstance(generator, np.random.Generator):
         state: object = generator.bit_generator.state
     elif isinstance(generator, np.random.RandomState):
-        state = [part.tolist() if isinstance(part, np.ndarray) else part for part in generator.get_state()]
+        state = generator.get_state(legacy=False)
     else:
         state = generator.getstate()
-    return int.from_bytes(hashlib.blake2b(repr(state).encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(spelled(state).encode(), digest_size=8).digest(), "big")
+
+
+def spelled(state: object) -> str:
+    """All of a state as text; an array's own would leave out its middle."""
+    return json.dumps(state, default=lambda array: array.tolist())
 
 
 def row_hashes(moment: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
