@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Record
-from hotloop.core.validation import Validation
+from hotloop.core.validation import Difference, Validation
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.bundle import Bundle
 from hotloop.lab.courses import ADVERSARIAL, Course, courses_for, more_threads
 from hotloop.lab.judge import VERDICTS
-from hotloop.lab.lockstep import Found, Limits, Way, other_ways, play_course, play_otherwise
+from hotloop.lab.lockstep import Found, Limits, Way, found_in, other_ways, play_course, play_otherwise
 from hotloop.lab.pairs import ORIGINAL, Pair, opened
 from hotloop.lab.play import RANDOM
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, describe_method
+from hotloop.lab.replay import from_last_good, play
 from hotloop.lab.shrink import shrink
 
 SMOKE, SOAK = "smoke", "soak"
@@ -174,6 +175,23 @@ def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: 
     mismatch = [ExitCode.MISMATCH] if found.failed else []
     code = worst([*mismatch, *([ExitCode.INTERRUPTED] if found.partial else [])])
     return replace(made, exit_code=int(code), verdict=VERDICTS.get(code, "cannot tell"))
+
+
+def again(bundle: Bundle) -> tuple[Record, Difference | None]:
+    """Play a bundle again: the record of it, and what one step from the last good state shows."""
+    with closing(play(bundle)) as shadowing:
+        spec = shadowing.candidate.spec
+        found = found_in(shadowing, bundle.facts.tape, [])
+        reference = bundle.facts.reference.words
+        checked = replace(shadowing.validation(), against=reference, parts=(found.part,))
+    made = Recorder("validate", spec).record(
+        method=describe_method(spec, rounds=1, iterations=found.part.steps, policy=bundle.facts.tape),
+        counters=found.counters,
+        values={},
+        validation=checked,
+    )
+    code = ExitCode.MISMATCH if found.difference else ExitCode.FINE
+    return replace(made, exit_code=int(code), verdict=VERDICTS[code]), from_last_good(bundle)
 
 
 def added(plays: list[Found]) -> dict[str, int]:
