@@ -112,9 +112,9 @@ def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:
     amounts = [word for word in words or () if "=" not in word]
     if len(amounts) > 1:
         raise InputError(
-            f"{' and '.join(amounts)} both say how much: give one of smoke, soak or a number of steps"
+            f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number"
         )
-    return (amounts or [None])[0], given_by([word for word in words or () if "=" in word])
+    return amounts[0] if amounts else None, given_by([word for word in words or () if "=" in word])
 
 
 def named(target: str | None) -> str:
@@ -134,7 +134,7 @@ def check_single(target: str, output: Path) -> None:
     presets = len(targets_of(target))
     if presets > 1 and names_file(output):
         raise InputError(
-            f"--output {output} is for one record and {target} has {presets} presets: name one of them"
+            f"--output {output} is for one record, {target} has {presets} presets: name one of them"
         )
 
 
@@ -200,7 +200,7 @@ def show_rollout(
 
     if names_file(output):
         raise InputError(
-            f"--rollout reads a folder of records, and --output {output} is a file: name its folder"
+            f"--rollout reads a folder of records and {output} is a file: name its folder"
         )
     targets = targets_of(target)
     with stdout_kept_clean():
