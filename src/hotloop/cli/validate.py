@@ -111,9 +111,7 @@ def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:
     """How much is to be compared, and the parameters."""
     amounts = [word for word in words or () if "=" not in word]
     if len(amounts) > 1:
-        raise InputError(
-            f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number"
-        )
+        raise InputError(f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number")
     return amounts[0] if amounts else None, given_by([word for word in words or () if "=" in word])
 
 
@@ -199,9 +197,7 @@ def show_rollout(
     from hotloop.report.validation import draw_rollout
 
     if names_file(output):
-        raise InputError(
-            f"--rollout reads a folder of records and {output} is a file: name its folder"
-        )
+        raise InputError(f"--rollout reads a folder of records and {output} is a file: name its folder")
     targets = targets_of(target)
     with stdout_kept_clean():
         pair = pairs_of(targets[:1], given, against)[targets[0]]

@@ -8,6 +8,7 @@ import numpy as np
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
+from hotloop.core.registry import names_callable
 from hotloop.lab.bundle import Bundle, Recipe
 from hotloop.lab.pairs import takes
 from hotloop.lab.replay import play, with_last_good
@@ -36,12 +37,12 @@ class Search:
         return True
 
 
-def shrink(bundle: Bundle, budget_ns: int = BUDGET_NS) -> Bundle:
+def shrink(bundle: Bundle, budget_ns: int | None = None) -> Bundle:
     """The smallest bundle that is found in the time: fewest envs and agents first, then steps.
 
     A difference that does not come again by itself is kept as it is.
     """
-    search = Search(best=bundle, end_ns=now_ns() + budget_ns)
+    search = Search(best=bundle, end_ns=now_ns() + (BUDGET_NS if budget_ns is None else budget_ns))
     if bundle.start is not None or not search.attempt(bundle):
         return bundle
     for reduce in (fewer_envs, fewer_agents, fewer_steps, fewer_resets):
@@ -55,13 +56,19 @@ def differing(bundle: Bundle) -> Bundle | None:
     try:
         with closing(play(bundle)) as shadowing:
             found, played = shadowing.difference, len(shadowing.played.actions)
-    except InputError:  # such as fewer agents than teams
+    except refusals(bundle):
         return None
     if found is None:
         return None
     resets = tuple(each for each in bundle.facts.resets if each[0] <= played)
     facts = replace(bundle.facts, difference=found, resets=resets)
     return replace(bundle, facts=facts, actions=bundle.actions[:played], last_good=None)
+
+
+def refusals(bundle: Bundle) -> tuple[type[Exception], ...]:
+    """What sides raise that cannot be made so small: ours say so, somebody else's code may fail anyhow."""
+    sides = (bundle.facts.reference, bundle.facts.candidate)
+    return (Exception,) if any(names_callable(side.target) for side in sides) else (InputError,)
 
 
 def fewer_envs(search: Search) -> None:

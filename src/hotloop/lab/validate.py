@@ -13,7 +13,9 @@ from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Record
 from hotloop.core.validation import Difference, Validation
+from hotloop.envs.batch import Spec
 from hotloop.envs.subject import SubjectSpec
+from hotloop.lab.account import COVERAGE
 from hotloop.lab.bundle import Bundle
 from hotloop.lab.courses import ADVERSARIAL, Course, courses_for, more_threads
 from hotloop.lab.judge import VERDICTS
@@ -31,7 +33,8 @@ SMOKE_NS = 45_000_000_000
 SOAK_COMPARISONS = 100_000
 SOAK_ENCODERS = 1_000_000
 """Beside the original encoder, which is native code too."""
-ITSELF = Limits(calls=300, box_ns=1_500_000_000)
+ITSELF_CALLS = 300
+ITSELF = Limits(calls=ITSELF_CALLS, box_ns=1_500_000_000)
 """How far the reference is played against itself, a course."""
 AGAIN_CALLS = 2_000
 """Of a smoke test are played in other ways."""
@@ -82,12 +85,14 @@ def validate(pair: Pair, asked: Asked, progress: Progress = silent) -> tuple[Rec
     with closing(opened(pair.candidate)) as subject:
         spec, courses = subject.spec, courses_for(subject, pair.candidate)
     recorder = Recorder("validate", spec)
-    check_itself(pair, courses, asked.way)
+    calls = planned(asked, spec)
+    check_itself(pair, courses, asked.way, calls)
     found = Findings()
     try:
-        play_all(pair, courses, asked, found, Meter(progress, found, planned(asked, spec)))
+        play_all(pair, courses, asked, found, Meter(progress, found, calls))
         failed = found.failed
         if failed and failed.bundle:
+            found.bundle = failed.bundle
             found.bundle = shrink(failed.bundle)
         found.partial = False
     except KeyboardInterrupt:
@@ -95,11 +100,12 @@ def validate(pair: Pair, asked: Asked, progress: Progress = silent) -> tuple[Rec
     return record(pair, asked, found, recorder, spec), found.bundle
 
 
-def check_itself(pair: Pair, courses: list[Course], way: Way) -> None:
+def check_itself(pair: Pair, courses: list[Course], way: Way, calls: int | None) -> None:
     """Refuse a reference that answers the same calls differently the second time."""
     alone = replace(pair, candidate=pair.reference)
+    limits = replace(ITSELF, calls=min(ITSELF_CALLS, calls or ITSELF_CALLS))
     for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
-        found = play_course(alone, course, way, ITSELF, moved=lambda _: None, bundled=False)
+        found = play_course(alone, course, way, limits, moved=lambda _: None, bundled=False)
         if found.difference:
             raise InputError(
                 f"the reference {pair.reference.words} differs from itself ({found.difference}): "
@@ -168,7 +174,7 @@ def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: 
         ),
         counters=added(first),
         values={},
-        notices=notices(found, first),
+        notices=notices(found, first, silent_mechanics(spec, added(first))),
         partial=found.partial,
         validation=validation(pair, asked, found, first),
     )
@@ -220,9 +226,19 @@ def validation(pair: Pair, asked: Asked, found: Findings, first: list[Found]) ->
     )
 
 
-def notices(found: Findings, first: list[Found]) -> list[Notice]:
-    """What a reader must know: what was not compared, and how far it came."""
+def silent_mechanics(spec: SubjectSpec, counters: Mapping[str, int]) -> list[str]:
+    """What a preset exists for and no tape made happen: nothing was found out about it."""
+    if not isinstance(spec, Spec):
+        return []
+    wanted = spec.world.mechanics.get(spec.preset, ())
+    return [name for name in wanted if not counters.get(f"{COVERAGE}{name}")]
+
+
+def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list[Notice]:
+    """What a reader must know: what was not compared or never happened, and how far it came."""
     said = []
+    if silent_ones and not found.failed:
+        said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
     left_out = first[0].seen["left_out"] if first else ()
     if left_out:
         said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))

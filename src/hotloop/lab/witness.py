@@ -19,13 +19,17 @@ Shown = dict[str, NDArray[Any]]
 STATE = "digest"
 RANDOM = "random"
 """What the fields of the whole state, and of random numbers, are called or begin with."""
+CAUSES = ("terminals", "truncations", "rewards")
+"""Looked at first: a flag that is wrong spoils all the rest, since an episode begins too late or too soon."""
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 def shown(subject: Subject) -> Shown:
     """Everything that can be seen of a subject now; the arrays may be its own."""
     read = getattr(subject, "everything", subject.answers)
-    return {**read(), **random_states(subject)}
+    answers = {**read(), **random_states(subject)}
+    causes = [name for cause in CAUSES for name in answers if name.partition(".")[0] == cause]
+    return {name: answers[name] for name in (*causes, *(each for each in answers if each not in causes))}
 
 
 def snapshot(subject: Subject, left_out: Sequence[str], envs: int) -> Shown:
