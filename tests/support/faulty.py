@@ -207,3 +207,26 @@ def same_step() -> Any:
 
 def next_step() -> Any:
     return vector("NextStep")
+
+
+def wrong_when_old(num_envs: int = 2) -> Batch:
+    """Wrong from the thirtieth step of an episode on, whenever it was made."""
+
+    def spoil(batch: Faulty) -> None:
+        batch.rewards[batch.infos["episode_length"] >= 30, 1] = 3.0
+
+    return toy(spoil, num_envs)
+
+
+def wrong_after(num_envs: int = 8, agents: int = 6) -> Batch:
+    """Once an agent has done action 3, its env's rewards are wrong until it is begun anew."""
+
+    class Touchy(Faulty):
+        def step(self, actions: NDArray[np.int32]) -> None:
+            super().step(actions)
+            self.kept = np.zeros(num_envs, bool) if self.kept is None else self.kept
+            self.kept |= (actions == 3).any(axis=1)
+            self.rewards[self.kept, 0] = 1.0
+
+    made = hotloop.make("grid/toy", num_envs=num_envs, agents=agents, impl="native")
+    return Touchy(made, lambda batch: None)
