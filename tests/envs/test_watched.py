@@ -3,15 +3,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.grids import spoil_walls
 
 import hotloop
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
 from hotloop.envs.watched import milestone_after, timing_ratio
-from hotloop.worlds.grid.features import KINDS, Feature
 
 pytestmark = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
-WALL = KINDS.index("wall")
 
 
 @pytest.fixture(autouse=True)
@@ -23,14 +22,6 @@ def toy(**keys: object) -> Batch:
     batch = hotloop.make("grid/toy", **{"num_envs": 2, "agents": 4, "shadow": True, "impl": "native"} | keys)
     batch.reset()
     return batch
-
-
-def damage(batch: Batch, env: int) -> None:
-    """Spoil what the optimized encoder keeps ready for walls; the original one does not look at it."""
-    saved = bytearray(batch.save(env))
-    ready = saved.index(bytes([0, Feature.TAG, WALL, 0xFF, 0xFF]))
-    saved[ready + 2] ^= 64
-    batch.load(env, bytes(saved))
 
 
 def stand_still(batch: Batch, steps: int = 1) -> None:
@@ -62,7 +53,7 @@ def test_mismatches_are_logged_by_place_and_the_log_is_named(
     encoder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     batch = toy(encoder=encoder)
-    damage(batch, 1)
+    spoil_walls(batch, 1)
     capsys.readouterr()
     stand_still(batch)
     (log,) = Path("artifacts/validation").glob("*.log")
@@ -79,9 +70,9 @@ def test_mismatches_are_logged_by_place_and_the_log_is_named(
 
 def test_the_log_goes_on_and_holds_an_env_s_first_mismatches_once() -> None:
     batch = toy(agents=3)
-    damage(batch, 0)
+    spoil_walls(batch, 0)
     stand_still(batch)
-    damage(batch, 1)
+    spoil_walls(batch, 1)
     stand_still(batch, 3)
     (log,) = Path("artifacts/validation").glob("*.log")
     envs = re.findall(r"tick (\d+), env (\d)", log.read_text())
