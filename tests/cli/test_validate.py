@@ -187,6 +187,15 @@ def test_another_seed_is_a_difference_at_the_reset(hotloop: Command) -> None:
     assert hotloop("validate", "--replay", said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
 
 
+def test_vector_envs_that_differ_are_kept_and_shown_again(hotloop: Command) -> None:
+    words = ("gym:CartPole-v1", "60", "num_envs=2", "--against", "gym:CartPole-v1 num_envs=2 seed=1")
+    said = hotloop("validate", *words, "--ignore", "observations", "--ignore", "random", "--json")
+    found = said.json["validation"]["difference"]
+    assert found["step"] > 0
+    assert hotloop("validate", "--replay", said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
+    assert hotloop("validate", *words).code == ExitCode.MISMATCH
+
+
 def test_a_field_may_be_left_out_and_that_is_said(hotloop: Command) -> None:
     words = ("--against", f"{FILE}:echo wrong_at=0", "--ignore", "rewards", "--json")
     said = hotloop("validate", f"{FILE}:echo", "150", "wrong_at=37", *words)
@@ -309,3 +318,20 @@ def test_rollout_of_what_differs_is_a_mismatch_with_the_way_to_see_it(hotloop: C
     said = hotloop(*words, "--rollout", "--budget", "0.1")
     assert said.code == ExitCode.MISMATCH
     assert "hotloop validate --replay" in said.out
+
+
+@needs_native
+def test_ctrl_c_leaves_a_partial_record(hotloop: Command) -> None:
+    said = hotloop("validate", f"{FILE}:interrupted", "400", "--against", TOY, "--json")
+    assert said.code == ExitCode.INTERRUPTED
+    assert (said.json["partial"], said.json["verdict"]) == (True, "cannot tell")
+    assert said.json["validation"]["comparisons"] == 10 * 8 * 4
+    assert records()[0].partial
+
+
+@needs_native
+def test_validations_are_no_rows_in_a_table_of_speeds(hotloop: Command) -> None:
+    assert hotloop("validate", "grid/toy", "16", "agents=2", "num_envs=2").code == ExitCode.FINE
+    said = hotloop("bench", "--report", "artifacts/throughput")
+    assert (said.code, said.out) == (ExitCode.FINE, "")
+    assert "left out 1 validations: hotloop validate TARGET --rollout reads them" in said.err

@@ -230,3 +230,13 @@ def wrong_after(num_envs: int = 8, agents: int = 6) -> Batch:
 
     made = hotloop.make("grid/toy", num_envs=num_envs, agents=agents, impl="native")
     return Touchy(made, lambda batch: None)
+
+
+def interrupted(num_envs: int = 2) -> Batch:
+    """Somebody presses Ctrl-C in the tenth step."""
+
+    def spoil(batch: Faulty) -> None:
+        if batch.calls == 10:
+            raise KeyboardInterrupt
+
+    return toy(spoil, num_envs)

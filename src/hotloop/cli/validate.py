@@ -170,8 +170,8 @@ def play_again(path: Path, *, as_json: bool) -> int:
     from hotloop.report.validation import draw_replay
 
     bundle = bundles.read(path)
-    with stdout_kept_clean():
-        record, from_state = again(bundle)
+    with bar(path.name) as progress, stdout_kept_clean():
+        record, from_state = again(bundle, progress)
     if as_json:
         emit(record.to_json())
     else:

@@ -59,6 +59,7 @@ class Found:
     part: Part
     difference: Difference | None = None
     bundle: Bundle | None = None
+    interrupted: bool = False
     timing: tuple[int, int] = (0, 0)
     """ns in the steps of the reference and of the candidate."""
     hashes: list[NDArray[np.uint64]] = field(default_factory=list)
@@ -83,10 +84,26 @@ def play_course(
     shadowing = Shadowing(reference, candidate, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
     hashes: list[NDArray[np.uint64]] = []
     with closing(shadowing):
+        interrupted = not lead(shadowing, course, limits, hashes, moved)
+        found = found_in(shadowing, course.tape, hashes)
+        found.interrupted = interrupted
+        if found.difference and bundled:
+            reference_recipe, candidate_recipe = (with_keys(each, course) for each in sides_of(pair))
+            found.bundle = of(
+                shadowing, tape=course.tape, reference=reference_recipe, candidate=candidate_recipe
+            )
+        return found
+
+
+def lead(
+    shadowing: Shadowing, course: Course, limits: Limits, hashes: list[NDArray[np.uint64]], moved: Moved
+) -> bool:
+    """Lead both sides through a course; False where Ctrl-C ended it."""
+    try:
         shadowing.reset()
         begin = now_ns()
         hashes.append(row_hashes(shadowing.answered))
-        for calls, (envs, actions) in enumerate(moves(course.tape, candidate)):
+        for calls, (envs, actions) in enumerate(moves(course.tape, shadowing.candidate)):
             if shadowing.difference or limits.are_reached(calls, begin):
                 break
             if envs:
@@ -97,13 +114,9 @@ def play_course(
             shadowing.step(actions)
             hashes.append(row_hashes(shadowing.answered))
             moved(1)
-        found = found_in(shadowing, course.tape, hashes)
-        if found.difference and bundled:
-            reference_recipe, candidate_recipe = (with_keys(each, course) for each in sides_of(pair))
-            found.bundle = of(
-                shadowing, tape=course.tape, reference=reference_recipe, candidate=candidate_recipe
-            )
-        return found
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 def moves(tape: str, candidate: Subject) -> Iterator[tuple[list[int], Any]]:

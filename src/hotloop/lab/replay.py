@@ -17,6 +17,7 @@ from hotloop.envs.subject import Subject
 from hotloop.envs.targets import open_target
 from hotloop.lab.bundle import Bundle, Facts, Recipe
 from hotloop.lab.closeness import closeness_of
+from hotloop.lab.progress import Progress, silent
 from hotloop.lab.shadowing import Played, Saved, Shadowing, load_both, saved_of
 from hotloop.lab.taping import flat, unfold
 
@@ -56,19 +57,19 @@ def recipe_of(subject: Subject) -> Recipe:
 def as_array(subject: Subject, actions: Sequence[Any]) -> NDArray[Any]:
     """Actions as [steps, num_envs, ...]; InputError where they do not make an array of numbers."""
     spec = subject.spec
+    if not actions:
+        return np.zeros((0, spec.num_envs), np.int32)
     try:
         rows = np.array([flat(each) for each in actions])
     except ValueError:
         rows = np.array(None)
     if rows.dtype.kind not in "iufb":
-        if not actions:
-            return np.zeros((0, spec.num_envs), np.int32)
         raise InputError(f"the actions of {spec.name} do not make one array of numbers: they cannot be kept")
     vector = spec.num_envs > 1 or isinstance(subject, Batch) or "vector" in getattr(spec, "kind", "")
     return rows if vector else rows[:, None]
 
 
-def play(bundle: Bundle, steps: int | None = None) -> Shadowing:
+def play(bundle: Bundle, steps: int | None = None, progress: Progress = silent) -> Shadowing:
     """Play a bundle's tape on two new sides, or its first steps; the caller closes them."""
     facts = bundle.facts
     shadowing = open_both(facts)
@@ -79,7 +80,7 @@ def play(bundle: Bundle, steps: int | None = None) -> Shadowing:
         shadowing.begin()
     else:
         shadowing.reset()
-    follow(shadowing, bundle.actions, facts.resets, steps)
+    follow(shadowing, bundle.actions, facts.resets, steps, progress)
     return shadowing
 
 
@@ -88,6 +89,7 @@ def follow(
     actions: NDArray[Any],
     resets: Sequence[tuple[int, int]],
     steps: int | None = None,
+    progress: Progress = silent,
 ) -> None:
     """Step both sides through a tape until they differ."""
     begun: dict[int, list[int]] = {}
@@ -100,6 +102,7 @@ def follow(
         if shadowing.difference or number == last:
             return
         shadowing.step(unfold(shadowing.candidate, actions[number]))
+        progress(number, last)
 
 
 def open_both(facts: Facts) -> Shadowing:

@@ -11,6 +11,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.registry import names_callable
 from hotloop.lab.bundle import Bundle, Recipe
 from hotloop.lab.pairs import takes
+from hotloop.lab.progress import Progress, silent
 from hotloop.lab.replay import play, with_last_good
 
 BUDGET_NS = 15_000_000_000
@@ -23,10 +24,14 @@ class Search:
 
     best: Bundle
     end_ns: int
+    budget_ns: int
+    progress: Progress
 
     @property
     def has_time(self) -> bool:
-        return now_ns() < self.end_ns
+        left = max(self.end_ns - now_ns(), 0)
+        self.progress(self.budget_ns - left, self.budget_ns)
+        return left > 0
 
     def attempt(self, smaller: Bundle) -> bool:
         """Keep a bundle if its sides still differ, cut off where they do."""
@@ -37,12 +42,13 @@ class Search:
         return True
 
 
-def shrink(bundle: Bundle, budget_ns: int | None = None) -> Bundle:
+def shrink(bundle: Bundle, budget_ns: int | None = None, progress: Progress = silent) -> Bundle:
     """The smallest bundle that is found in the time: fewest envs and agents first, then steps.
 
     A difference that does not come again by itself is kept as it is.
     """
-    search = Search(best=bundle, end_ns=now_ns() + (BUDGET_NS if budget_ns is None else budget_ns))
+    budget_ns = BUDGET_NS if budget_ns is None else budget_ns
+    search = Search(best=bundle, end_ns=now_ns() + budget_ns, budget_ns=budget_ns, progress=progress)
     if bundle.start is not None or not search.attempt(bundle):
         return bundle
     for reduce in (fewer_envs, fewer_agents, fewer_steps, fewer_resets):

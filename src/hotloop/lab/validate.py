@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Record
@@ -38,6 +39,8 @@ ITSELF = Limits(calls=ITSELF_CALLS, box_ns=1_500_000_000)
 """How far the reference is played against itself, a course."""
 AGAIN_CALLS = 2_000
 """Of a smoke test are played in other ways."""
+AGAIN_SHARE = 4 / 3
+"""What all of a smoke test takes about, beside what the first plays take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +62,6 @@ class Findings:
     plays: list[Found] = field(default_factory=list)
     bundle: Bundle | None = None
     partial: bool = True
-    done: int = 0
-    """Calls made."""
 
     @property
     def failed(self) -> Found | None:
@@ -86,26 +87,29 @@ def validate(pair: Pair, asked: Asked, progress: Progress = silent) -> tuple[Rec
         spec, courses = subject.spec, courses_for(subject, pair.candidate)
     recorder = Recorder("validate", spec)
     calls = planned(asked, spec)
-    check_itself(pair, courses, asked.way, calls)
+    meter = Meter(progress, asked, calls)
+    check_itself(pair, courses, asked.way, calls, meter)
     found = Findings()
     try:
-        play_all(pair, courses, asked, found, Meter(progress, found, calls))
+        play_all(pair, courses, asked, found, meter)
         failed = found.failed
         if failed and failed.bundle:
             found.bundle = failed.bundle
-            found.bundle = shrink(failed.bundle)
+            found.bundle = shrink(failed.bundle, progress=progress)
         found.partial = False
     except KeyboardInterrupt:
         found.partial = True
     return record(pair, asked, found, recorder, spec), found.bundle
 
 
-def check_itself(pair: Pair, courses: list[Course], way: Way, calls: int | None) -> None:
+def check_itself(pair: Pair, courses: list[Course], way: Way, calls: int | None, meter: "Meter") -> None:
     """Refuse a reference that answers the same calls differently the second time."""
     alone = replace(pair, candidate=pair.reference)
     limits = replace(ITSELF, calls=min(ITSELF_CALLS, calls or ITSELF_CALLS))
     for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
-        found = play_course(alone, course, way, limits, moved=lambda _: None, bundled=False)
+        found = play_course(alone, course, way, limits, moved=meter.wait, bundled=False)
+        if found.interrupted:
+            raise KeyboardInterrupt
         if found.difference:
             raise InputError(
                 f"the reference {pair.reference.words} differs from itself ({found.difference}): "
@@ -123,16 +127,24 @@ def planned(asked: Asked, spec: SubjectSpec) -> int | None:
 
 
 class Meter:
-    """Turns calls into progress; the plays in other ways count as much as the first."""
+    """Turns calls, or the time where that decides, into progress; the other ways count as the first does."""
 
-    def __init__(self, progress: Progress, found: Findings, calls: int | None) -> None:
-        self._progress, self._found, self._calls = progress, found, calls
+    def __init__(self, progress: Progress, asked: Asked, calls: int | None) -> None:
+        self._progress, self._calls = progress, calls
+        self._box_ns = round((asked.box_ns or 0) * AGAIN_SHARE)
+        self._begin, self._done = now_ns(), 0
         self.ways = 0
 
+    def wait(self, calls: int) -> None:
+        """Something goes on that was not planned by calls."""
+        self._progress(0, 1)
+
     def __call__(self, calls: int) -> None:
-        self._found.done += calls
-        total = self._found.done * 2 if self._calls is None else self._calls * (1 + self.ways)
-        self._progress(min(self._found.done, total), total)
+        self._done += calls
+        done, total = self._done, (self._calls or 0) * (1 + self.ways)
+        if self._calls is None:
+            done, total = now_ns() - self._begin, self._box_ns
+        self._progress(min(done, total), total)
 
 
 def play_all(pair: Pair, courses: list[Course], asked: Asked, found: Findings, meter: Meter) -> None:
@@ -145,6 +157,8 @@ def play_all(pair: Pair, courses: list[Course], asked: Asked, found: Findings, m
         limits = limits_of(course, total, asked.box_ns)
         first = play_course(pair, course, asked.way, limits, meter)
         found.plays.append(first)
+        if first.interrupted:
+            raise KeyboardInterrupt
         for keys in ways:
             if found.failed:
                 return
@@ -183,9 +197,9 @@ def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: 
     return replace(made, exit_code=int(code), verdict=VERDICTS.get(code, "cannot tell"))
 
 
-def again(bundle: Bundle) -> tuple[Record, Difference | None]:
+def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, Difference | None]:
     """Play a bundle again: the record of it, and what one step from the last good state shows."""
-    with closing(play(bundle)) as shadowing:
+    with closing(play(bundle, progress=progress)) as shadowing:
         spec = shadowing.candidate.spec
         found = found_in(shadowing, bundle.facts.tape, [])
         reference = bundle.facts.reference.words
