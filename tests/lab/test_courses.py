@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import hotloop
+from hotloop.core.validation import Recipe
 from hotloop.envs.targets import open_target
-from hotloop.lab.bundle import Recipe
 from hotloop.lab.courses import ADVERSARIAL, RESET_ALL, RESET_ONE, Adversarial, courses_for, resets_before
 
 

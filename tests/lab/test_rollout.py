@@ -5,8 +5,7 @@ import pytest
 from support.records import BENCH
 
 from hotloop.core.record import Comparison, PathRan, PhaseRatio, Ratio, Record, Side, Work
-from hotloop.core.validation import Difference, Validation
-from hotloop.lab.bundle import Recipe
+from hotloop.core.validation import Difference, Recipe, Validation
 from hotloop.lab.pairs import Pair, pair_of
 from hotloop.lab.rollout import stand
 

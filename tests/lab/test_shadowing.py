@@ -7,10 +7,10 @@ from support import faulty
 
 import hotloop
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.validation import Recipe
 from hotloop.envs.batch import Batch
 from hotloop.envs.targets import open_target
 from hotloop.lab import bundle, replay
-from hotloop.lab.bundle import Recipe
 from hotloop.lab.closeness import closeness_of
 from hotloop.lab.shadowing import Shadowing
 

@@ -6,10 +6,10 @@ import pytest
 from support import faulty
 
 from hotloop.core.errors import InputError
-from hotloop.core.validation import Difference
+from hotloop.core.validation import Difference, Facts, Recipe
 from hotloop.envs import native
 from hotloop.lab import bundle, replay
-from hotloop.lab.bundle import Bundle, Recipe
+from hotloop.lab.bundle import Bundle
 from hotloop.lab.shrink import shrink
 
 pytestmark = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
@@ -30,8 +30,8 @@ def found(reference: Recipe, candidate: Recipe, steps: int, resets: Resets = ())
     return replay.of(shadowing, tape="random", reference=reference, candidate=candidate)
 
 
-def facts(reference: Recipe, candidate: Recipe) -> bundle.Facts:
-    return bundle.Facts(
+def facts(reference: Recipe, candidate: Recipe) -> Facts:
+    return Facts(
         version="",
         reference=reference,
         candidate=candidate,

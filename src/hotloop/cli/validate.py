@@ -175,8 +175,7 @@ def play_again(path: Path, *, as_json: bool) -> int:
     if as_json:
         emit(record.to_json())
     else:
-        assert record.validation is not None
-        show(draw_replay(bundle, record.validation.difference, from_state))
+        show(draw_replay(bundle.facts, record, from_state))
     return record.exit_code
 
 

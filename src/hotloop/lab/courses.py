@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from hotloop.core import registry
 from hotloop.core.machine import usable_cores
 from hotloop.core.settings import describe
+from hotloop.core.validation import Recipe
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
-from hotloop.lab.bundle import Recipe
 from hotloop.lab.play import RANDOM, Play, play_of
 
 ADVERSARIAL = "adversarial"

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.validation import Difference, Part
+from hotloop.core.validation import Difference, Part, Recipe
 from hotloop.envs.subject import Subject
-from hotloop.lab.bundle import Bundle, Recipe
+from hotloop.lab.bundle import Bundle
 from hotloop.lab.closeness import Closeness
 from hotloop.lab.courses import Course, play_for, resets_before
 from hotloop.lab.pairs import Pair, opened, takes

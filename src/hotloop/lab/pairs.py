@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from hotloop.core import registry
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.settings import describe, parse_pairs
+from hotloop.core.validation import Recipe
 from hotloop.envs import callables
 from hotloop.envs.foreign.opening import parameters_of
 from hotloop.envs.subject import Subject
 from hotloop.envs.targets import open_target
-from hotloop.lab.bundle import Recipe
 
 TWIN, ORIGINAL, CUDA = "reference", "original", "cuda"
 KNOWN = f"{TWIN}, {ORIGINAL}, {CUDA}, path.py:callable, or a quoted target with its keys"

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
-from hotloop.core.validation import Difference
+from hotloop.core.validation import Difference, Facts, Recipe
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 from hotloop.envs.targets import open_target
-from hotloop.lab.bundle import Bundle, Facts, Recipe
+from hotloop.lab.bundle import Bundle
 from hotloop.lab.closeness import closeness_of
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.shadowing import Played, Saved, Shadowing, load_both, saved_of

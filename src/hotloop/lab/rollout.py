@@ -1,68 +1,17 @@
 """Rollout: where a candidate stands on its way to becoming the default, from records and a comparison."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hotloop.core import registry
-from hotloop.core.record import Comparison, Outcome, Ratio, Record
+from hotloop.core.record import Comparison, Ratio, Record
+from hotloop.core.rollout import Configuration, Rollout
 from hotloop.core.settings import describe
-from hotloop.core.validation import Difference
+from hotloop.core.validation import Recipe
 from hotloop.envs.options import BatchSettings
-from hotloop.lab.bundle import Recipe
 from hotloop.lab.pairs import ORIGINAL, Pair
 from hotloop.lab.validate import SOAK_COMPARISONS, SOAK_ENCODERS
 
-STEPS = ("validate at scale", "measure the impact", "make it the default", "remove the old path")
 ENCODER_PHASE = "observations"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
-    """All that was compared of one workload."""
-
-    target: str
-    keys: dict[str, object]
-    """The workload's own values."""
-    comparisons: int
-    mismatches: int
-    runs: int
-    difference: Difference | None
-    """Of the newest run; a mismatch is open until a later run of the same workload finds none."""
-    bundle: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
-    """Where a candidate stands."""
-
-    candidate: str
-    reference: str
-    configurations: tuple[Configuration, ...]
-    wanted: int
-    """Comparisons of each target that count as a validation at scale."""
-    missing: tuple[str, ...]
-    """Targets that have fewer."""
-    outcome: Outcome | None
-    """Of the candidate against the reference; None where they were not timed."""
-    alone: Ratio | None
-    """What was replaced, by itself: how many times as long the reference takes."""
-    whole: Ratio | None
-    """A whole env-step."""
-    part: str
-    """What was replaced, in words."""
-    is_default: bool
-    step: int
-    """Which of the four is next, from 1; 5 where all are done."""
-    why: str
-    command: str
-
-    @property
-    def comparisons(self) -> int:
-        return sum(each.comparisons for each in self.configurations)
-
-    @property
-    def mismatches(self) -> int:
-        return sum(each.mismatches for each in self.configurations)
 
 
 def stand(

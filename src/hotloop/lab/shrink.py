@@ -9,7 +9,8 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.registry import names_callable
-from hotloop.lab.bundle import Bundle, Recipe
+from hotloop.core.validation import Recipe
+from hotloop.lab.bundle import Bundle
 from hotloop.lab.pairs import takes
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.replay import play, with_last_good

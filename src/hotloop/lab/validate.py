@@ -13,7 +13,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Record
-from hotloop.core.validation import Difference, Validation
+from hotloop.core.validation import Validation
 from hotloop.envs.batch import Spec
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.account import COVERAGE
@@ -197,8 +197,8 @@ def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: 
     return replace(made, exit_code=int(code), verdict=VERDICTS.get(code, "cannot tell"))
 
 
-def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, Difference | None]:
-    """Play a bundle again: the record of it, and what one step from the last good state shows."""
+def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | None]:
+    """Play a bundle again: the record of it, and whether one step from the last good state differs too."""
     with closing(play(bundle, progress=progress)) as shadowing:
         spec = shadowing.candidate.spec
         found = found_in(shadowing, bundle.facts.tape, [])
@@ -211,7 +211,8 @@ def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, Differen
         validation=checked,
     )
     code = ExitCode.MISMATCH if found.difference else ExitCode.FINE
-    return replace(made, exit_code=int(code), verdict=VERDICTS[code]), from_last_good(bundle)
+    stepped_once = None if bundle.last_good is None else from_last_good(bundle) is not None
+    return replace(made, exit_code=int(code), verdict=VERDICTS[code]), stepped_once
 
 
 def added(plays: list[Found]) -> dict[str, int]:

@@ -7,9 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hotloop.core.record import Record
-from hotloop.core.validation import Difference, Part, Validation
-from hotloop.lab.bundle import Bundle
-from hotloop.lab.rollout import STEPS, Rollout
+from hotloop.core.rollout import STEPS, Rollout
+from hotloop.core.validation import Difference, Facts, Part, Validation
 from hotloop.report.comparisons import ratio_words
 from hotloop.report.facts import code_line, machine_line
 from hotloop.report.terminal import fact_table, plain_table
@@ -95,20 +94,21 @@ def facts(records: Sequence[Record]) -> RenderableType:
     return table
 
 
-def draw_replay(bundle: Bundle, seen: Difference | None, from_state: Difference | None) -> RenderableType:
-    """Whether a bundle's difference came again, and from where."""
-    said, kept = bundle.facts, bundle.facts.difference
+def draw_replay(facts: Facts, record: Record, from_state: bool | None) -> RenderableType:
+    """Whether a bundle's difference came again; `from_state` says whether it did from the last good state."""
+    checked, kept = validation_of(record), facts.difference
+    seen = checked.difference
     if seen is None:
         return Text.assemble(("does not differ any more", "bold green"), f": it was {kept}")
     where = "in the same place" if str(seen) == str(kept) else f"in another place; it was {kept}"
     head = Text.assemble(("differs again", "bold red"), f", {where}")
     table = difference_table(seen)
-    table.add_row("reference is", said.reference.words)
-    table.add_row("candidate is", said.candidate.words)
-    table.add_row("tape", f"{said.tape}, {count(len(bundle.actions), 'step')}")
-    if said.story:
-        table.add_row("shrunk from", "; ".join(said.story))
-    if bundle.last_good:
+    table.add_row("reference is", facts.reference.words)
+    table.add_row("candidate is", facts.candidate.words)
+    table.add_row("tape", f"{facts.tape}, {count(checked.parts[0].steps, 'step')}")
+    if facts.story:
+        table.add_row("shrunk from", "; ".join(facts.story))
+    if from_state is not None:
         seen_there = "differs too" if from_state else "does not differ"
         table.add_row("last good state", f"one step from it {seen_there}")
     return Group(head, table)
