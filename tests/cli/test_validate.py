@@ -196,6 +196,15 @@ def test_vector_envs_that_differ_are_kept_and_shown_again(hotloop: Command) -> N
     assert hotloop("validate", *words).code == ExitCode.MISMATCH
 
 
+def test_a_difference_is_one_even_where_its_actions_cannot_be_kept(hotloop: Command) -> None:
+    other = "pettingzoo:classic.connect_four_v3"
+    said = hotloop("validate", f"{FILE}:odd_turns", "40", "--against", other, "--json")
+    assert said.code == ExitCode.MISMATCH
+    assert said.json["validation"]["bundle"] is None
+    assert said.json["validation"]["difference"]["step"] == 5
+    assert "no bundle was kept" in said.err
+
+
 def test_a_field_may_be_left_out_and_that_is_said(hotloop: Command) -> None:
     words = ("--against", f"{FILE}:echo wrong_at=0", "--ignore", "rewards", "--json")
     said = hotloop("validate", f"{FILE}:echo", "150", "wrong_at=37", *words)

@@ -240,3 +240,22 @@ def interrupted(num_envs: int = 2) -> Batch:
             raise KeyboardInterrupt
 
     return toy(spoil, num_envs)
+
+
+def odd_turns() -> Any:
+    """A game of turns whose fifth is rewarded too well."""
+    from pettingzoo.classic import connect_four_v3
+
+    class Odd(connect_four_v3.raw_env):
+        turns = 0
+
+        def step(self, action: Any) -> None:
+            super().step(action)
+            self.turns += 1
+            self._cumulative_rewards[self.agent_selection] += self.turns == 5
+
+        def reset(self, seed: int | None = None, options: Any = None) -> None:
+            super().reset(seed, options)
+            self.turns = 0
+
+    return Odd()

@@ -149,6 +149,11 @@ class Code(StrEnum):
         "{fields} was not compared",
         "have both sides show it, and compare to the byte without --ignore",
     )
+    NO_BUNDLE = (
+        "no-bundle",
+        "no bundle was kept: {why}",
+        "validate again with the same seed to see the difference again",
+    )
     PARTIAL = (
         "partial",
         "the run was interrupted after {done} rounds",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
 from hotloop.core.validation import Difference, Part, Recipe
 from hotloop.envs.subject import Subject
 from hotloop.lab.bundle import Bundle
@@ -59,6 +60,8 @@ class Found:
     part: Part
     difference: Difference | None = None
     bundle: Bundle | None = None
+    unkept: str = ""
+    """Why there is no bundle of the difference."""
     interrupted: bool = False
     timing: tuple[int, int] = (0, 0)
     """ns in the steps of the reference and of the candidate."""
@@ -69,6 +72,15 @@ class Found:
     """`fields` that were compared, and those `left_out`."""
     counters: dict[str, int] = field(default_factory=dict)
     """The candidate's own account."""
+
+    def keep(self, shadowing: Shadowing, reference: Recipe, candidate: Recipe) -> None:
+        """Make the bundle of a difference, if there is one; that it cannot be made does not unmake it."""
+        if shadowing.difference is None:
+            return
+        try:
+            self.bundle = of(shadowing, tape=self.part.tape, reference=reference, candidate=candidate)
+        except InputError as error:
+            self.unkept = str(error)
 
     def up_to(self, calls: int) -> "Found":
         """The same play, as far as so many calls; the hashes beyond are never asked for."""
@@ -87,11 +99,8 @@ def play_course(
         interrupted = not lead(shadowing, course, limits, hashes, moved)
         found = found_in(shadowing, course.tape, hashes)
         found.interrupted = interrupted
-        if found.difference and bundled:
-            reference_recipe, candidate_recipe = (with_keys(each, course) for each in sides_of(pair))
-            found.bundle = of(
-                shadowing, tape=course.tape, reference=reference_recipe, candidate=candidate_recipe
-            )
+        if bundled:
+            found.keep(shadowing, with_keys(pair.reference, course), with_keys(pair.candidate, course))
         return found
 
 
@@ -145,10 +154,6 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
         seen={"fields": shadowing.fields, "left_out": shadowing.left_out},
         counters=dict(shadowing.candidate.counters),
     )
-
-
-def sides_of(pair: Pair) -> tuple[Recipe, Recipe]:
-    return pair.reference, pair.candidate
 
 
 def with_keys(recipe: Recipe, course: Course, **more: object) -> Recipe:
@@ -260,7 +265,7 @@ def name(
         follow(shadowing, rows, resets)
         if shadowing.difference:
             found.difference = shadowing.difference
-            found.bundle = of(shadowing, tape=course.tape, reference=reference, candidate=candidate)
+            found.keep(shadowing, reference, candidate)
             return
     step, env = at
     found.difference = Difference(

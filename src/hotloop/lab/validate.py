@@ -257,6 +257,8 @@ def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list
     left_out = first[0].seen["left_out"] if first else ()
     if left_out:
         said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))
+    if found.failed and found.failed.unkept:
+        said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
     if found.partial:
         said.append(notice(Code.PARTIAL, done=len(found.plays)))
     return said
