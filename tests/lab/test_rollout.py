@@ -71,7 +71,7 @@ def test_another_reference_proves_nothing_here() -> None:
 def test_a_difference_comes_first_until_a_later_run_finds_none() -> None:
     wrong = validated("grid/toy", 50, WRONG, created="2026-01-01T00:00:00+00:00")
     found = stand(PAIR, TARGETS, [*ENOUGH[:2], wrong], compared())
-    assert (found.step, found.mismatches) == (1, 1)
+    assert (found.step, found.mismatches, found.comparisons) == (1, 1, 2_000_000)
     assert found.command == "hotloop validate --replay a.bundle"
     mended = validated("grid/toy", 1_000_000, created="2026-01-02T00:00:00+00:00")
     assert stand(PAIR, TARGETS, [*ENOUGH[:2], mended, wrong], compared()).step == 4

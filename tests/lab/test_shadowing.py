@@ -173,3 +173,11 @@ def test_a_looser_mode_leaves_the_state_out_and_says_so() -> None:
 def test_sides_that_cannot_play_one_tape_are_refused(other: dict[str, object], line: str) -> None:
     with pytest.raises(InputError, match=line):
         begun(toy(), toy(**other))
+
+
+def test_the_timing_ratio_is_of_as_many_envs() -> None:
+    for envs, ratio in ((2, 3.0), (6, 9.0)):
+        shadowing = begun(toy(), toy(num_envs=envs))
+        assert shadowing.timing_ratio is None
+        shadowing.reference_ns, shadowing.candidate_ns = 300, 100
+        assert shadowing.timing_ratio == ratio

@@ -99,3 +99,21 @@ def test_a_damaged_bundle_is_refused(tmp_path: Path, cut: int) -> None:
         np.savez(file, x=np.zeros(3))
     with pytest.raises(InputError, match="is not a bundle of Hotloop"):
         bundle.read(other)
+
+
+def test_what_comes_after_the_difference_is_cut_off() -> None:
+    before = found(PLAIN, TOUCHY, 6)
+    longer = replace(before, actions=np.concatenate([before.actions, before.actions]))
+    after = shrink(longer, budget_ns=0)
+    assert after.actions.tobytes() == before.actions.tobytes()
+    assert after.facts.difference.step == 6
+
+
+def test_a_reset_that_is_needed_moves_with_the_tape_and_stays() -> None:
+    plain = Recipe(target="grid/toy", given={"num_envs": 8, "agents": 4, "impl": "native"})
+    forgetful = Recipe(target=f"{FILE}:kept_across_reset", given={"num_envs": 8})
+    before = found(plain, forgetful, 30, resets=((7, 3), (20, 5)))
+    assert before.facts.difference.step == 7
+    after = shrink(before)
+    assert (len(after.actions), after.facts.resets) == (1, ((1, 0),))
+    assert after.facts.difference.after_reset
