@@ -110,7 +110,7 @@ def test_a_tail_that_nobody_cleared_is_named(hotloop: Command) -> None:
 @needs_native
 def test_state_kept_across_a_reset_is_named(hotloop: Command) -> None:
     found = caught(hotloop, "kept_across_reset", TOY, steps=1_600)
-    assert (found["step"], found["field"], found["after_reset"]) == (37, "infos.success", True)
+    assert (found["step"], found["field"], found["after_reset"]) == (64, "infos.success", True)
     assert (found["a"], found["b"]) == ("False", "True")
 
 

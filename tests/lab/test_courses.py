@@ -4,7 +4,15 @@ import pytest
 import hotloop
 from hotloop.core.validation import Recipe
 from hotloop.envs.targets import open_target
-from hotloop.lab.courses import ADVERSARIAL, RESET_ALL, RESET_ONE, Adversarial, courses_for, resets_before
+from hotloop.lab.courses import (
+    ADVERSARIAL,
+    RESET_ALL,
+    RESET_ONE,
+    Adversarial,
+    actions_of,
+    courses_for,
+    resets_before,
+)
 
 
 def adversarial(calls: int, **keys: object) -> np.ndarray:
@@ -38,12 +46,33 @@ def test_an_env_of_somebody_else_s_gets_every_action_there_is_and_no_other() -> 
     assert drawn == [0, 1, 0, 1, 0]
 
 
-def test_only_adversarial_tapes_begin_envs_anew_one_at_a_time_and_all_at_once() -> None:
+def test_an_adversarial_tape_begins_envs_anew_one_at_a_time_and_all_at_once() -> None:
     begun = {step: resets_before(ADVERSARIAL, step, 4) for step in range(300)}
     assert [step for step, envs in begun.items() if len(envs) == 1] == list(range(RESET_ONE, 300, RESET_ONE))
     assert [step for step, envs in begun.items() if len(envs) == 4] == [RESET_ALL, 2 * RESET_ALL]
     assert {envs[0] for envs in begun.values() if len(envs) == 1} == {0, 1, 2, 3}
-    assert not any(resets_before("random", step, 4) for step in range(300))
+
+
+@pytest.mark.parametrize("tape", ["random", "teacher"])
+def test_the_other_tapes_begin_anew_after_longer_and_longer_episodes(tape: str) -> None:
+    begun = {step: resets_before(tape, step, 3) for step in range(600)}
+    assert [step for step, envs in begun.items() if envs] == [64, 128, 256, 512]
+    assert begun[64] == begun[512] == [0, 1, 2]
+
+
+def test_a_player_plays_on_where_an_env_was_begun_anew() -> None:
+    batch, other = (hotloop.make("grid/guard", num_envs=2, seed=3) for _ in range(2))
+    for each in (batch, other):
+        each.reset()
+    actions = actions_of("teacher", batch)
+    for step in range(30):
+        if step == 20:
+            batch.reset_many([1])
+            other.reset_many([1])
+        chosen = next(actions)
+        assert chosen.tolist() == other.choose("teacher").tolist()
+        batch.step(chosen)
+        other.step(chosen)
 
 
 @pytest.mark.parametrize(

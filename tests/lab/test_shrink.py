@@ -117,3 +117,4 @@ def test_a_reset_that_is_needed_moves_with_the_tape_and_stays() -> None:
     after = shrink(before)
     assert (len(after.actions), after.facts.resets) == (1, ((1, 0),))
     assert after.facts.difference.after_reset
+    assert replay.from_last_good(after) == after.facts.difference

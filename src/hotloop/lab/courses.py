@@ -1,6 +1,6 @@
 """Courses: the tapes a validation plays, from the usual to the nasty."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,17 @@ from hotloop.core.settings import describe
 from hotloop.core.validation import Recipe
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
-from hotloop.lab.play import RANDOM, Play, play_of
+from hotloop.lab.play import RANDOM, RandomPlay
 
 ADVERSARIAL = "adversarial"
 SHORT = {"max_steps": 50, "time_max": 150}
 """What a world may call the length of its episodes, and how short they are where truncation is to be seen."""
 RESET_ONE, RESET_ALL = 37, 101
 """Every so many steps an adversarial tape begins one env anew, and all of them."""
+FIRST_RESET = 64
+"""The other tapes begin all envs anew before this step, and before twice as many, and so on."""
+CHUNK = 64
+"""Calls whose actions are drawn at a time."""
 WILD = 5
 """How far beyond the actions there are an adversarial tape goes."""
 EXTREMES = (np.iinfo(np.int32).min, np.iinfo(np.int32).max, -1)
@@ -52,15 +56,26 @@ def short_episodes(recipe: Recipe) -> dict[str, object]:
     return {key: length for key, length in SHORT.items() if key in names and key not in recipe.given}
 
 
-def play_for(tape: str, subject: Subject) -> Play:
-    """Where the actions of a tape come from."""
-    return Adversarial(subject) if tape == ADVERSARIAL else play_of(tape, subject)
+def actions_of(tape: str, subject: Subject) -> Iterator[Any]:
+    """The actions of a tape, one call after another; a player looks at the subject when it is asked."""
+    while isinstance(subject, Batch) and tape not in (RANDOM, ADVERSARIAL):
+        yield subject.choose(tape)
+    play = Adversarial(subject) if tape == ADVERSARIAL else RandomPlay(subject)
+    while True:
+        yield from play.draw(CHUNK)[:CHUNK]
 
 
 def resets_before(tape: str, step: int, num_envs: int) -> list[int]:
-    """The envs that a tape begins anew before a step."""
-    if tape != ADVERSARIAL or step == 0:
+    """The envs that a tape begins anew before a step.
+
+    Every tape does, because what an episode leaves behind shows in the next one: after longer and longer
+    stretches, so that episodes grow old first.
+    """
+    if step == 0:
         return []
+    if tape != ADVERSARIAL:
+        is_power_of_two = step & (step - 1) == 0
+        return list(range(num_envs)) if step >= FIRST_RESET and is_power_of_two else []
     if step % RESET_ALL == 0:
         return list(range(num_envs))
     return [step // RESET_ONE % num_envs] if step % RESET_ONE == 0 else []
@@ -68,8 +83,6 @@ def resets_before(tape: str, step: int, num_envs: int) -> list[int]:
 
 class Adversarial:
     """Every action in turn by every agent, then actions that do not exist among those that do."""
-
-    policy = ADVERSARIAL
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -94,12 +107,6 @@ class Adversarial:
         row = self._random.integers(-WILD, actions + WILD, size=shape, dtype=np.int32)
         row.reshape(-1)[call % row.size] = EXTREMES[call % len(EXTREMES)]
         return row
-
-    def put_back(self, actions: Sequence[Any]) -> None:
-        """Forget them."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def every_action(subject: Subject) -> tuple[int, int] | None:

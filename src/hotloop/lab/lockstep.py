@@ -1,6 +1,6 @@
 """Lockstep: a course played by both sides at once, and then by the candidate in other ways by its hashes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -15,14 +15,12 @@ from hotloop.core.validation import Difference, Part, Recipe
 from hotloop.envs.subject import Subject
 from hotloop.lab.bundle import Bundle
 from hotloop.lab.closeness import Closeness
-from hotloop.lab.courses import Course, play_for, resets_before
+from hotloop.lab.courses import Course, actions_of, resets_before
 from hotloop.lab.pairs import Pair, opened, takes
 from hotloop.lab.replay import follow, of
 from hotloop.lab.shadowing import Played, Shadowing, reset_some
 from hotloop.lab.witness import row_hashes, snapshot
 
-CHUNK = 64
-"""Calls whose actions are drawn at a time."""
 SIZES = (1, 3, 64)
 """Of the batches that the candidate plays a tape again in."""
 EVERYTHING = "everything"
@@ -112,29 +110,22 @@ def lead(
         shadowing.reset()
         begin = now_ns()
         hashes.append(row_hashes(shadowing.answered))
-        for calls, (envs, actions) in enumerate(moves(course.tape, shadowing.candidate)):
+        candidate = shadowing.candidate
+        actions = actions_of(course.tape, candidate)
+        for calls in count():
             if shadowing.difference or limits.are_reached(calls, begin):
                 break
-            if envs:
+            if envs := resets_before(course.tape, calls, candidate.spec.num_envs):
                 shadowing.reset_many(envs)
                 hashes.append(row_hashes(shadowing.answered))
             if shadowing.difference:
                 break
-            shadowing.step(actions)
+            shadowing.step(next(actions))
             hashes.append(row_hashes(shadowing.answered))
             moved(1)
     except KeyboardInterrupt:
         return False
     return True
-
-
-def moves(tape: str, candidate: Subject) -> Iterator[tuple[list[int], Any]]:
-    """For every call, the envs begun anew before it and the actions."""
-    with closing(play_for(tape, candidate)) as play:
-        calls = count()
-        while True:
-            for actions in play.draw(CHUNK)[:CHUNK]:
-                yield resets_before(tape, next(calls), candidate.spec.num_envs), actions
 
 
 def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> Found:

@@ -112,22 +112,26 @@ def open_both(facts: Facts) -> Shadowing:
 
 
 def with_last_good(bundle: Bundle) -> Bundle:
-    """Add both sides' states of the tick before, where they can be saved and still agree there."""
-    before = max(len(bundle.actions) - 1, 0)
+    """Add both sides' states before the last step or reset, where they can be saved and still agree there."""
+    after_reset = bundle.facts.difference.after_reset
+    before = max(len(bundle.actions) - (0 if after_reset else 1), 0)
     with closing(play(bundle, before)) as shadowing:
         saved = None if shadowing.difference else saved_of(shadowing.reference, shadowing.candidate)
     return replace(bundle, last_good=saved)
 
 
 def from_last_good(bundle: Bundle) -> Difference | None:
-    """What one step from the last good state shows; None where the sides agree or were not saved."""
+    """What one step or reset from the last good state shows; None where both agree or were not saved."""
     saved: Saved | None = bundle.last_good
-    if saved is None or not len(bundle.actions):
+    found, last = bundle.facts.difference, len(bundle.actions)
+    if saved is None or not last:
         return None
     with closing(open_both(bundle.facts)) as shadowing:
         load_both(shadowing.reference, shadowing.candidate, saved)
-        shadowing.steps = bundle.facts.difference.step - 1
+        shadowing.steps = found.step - (0 if found.after_reset else 1)
         shadowing.begin()
-        if shadowing.difference is None:
+        if shadowing.difference is None and found.after_reset:
+            shadowing.reset_many([env for before, env in bundle.facts.resets if before == last])
+        elif shadowing.difference is None:
             shadowing.step(unfold(shadowing.candidate, bundle.actions[-1]))
         return shadowing.difference
