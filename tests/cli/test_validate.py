@@ -101,6 +101,20 @@ def test_an_order_of_agents_that_depends_on_threads_is_found_by_digest_and_named
 
 
 @needs_native
+def test_what_depends_on_the_size_of_the_batch_is_named_where_the_reference_can_be_as_small(
+    hotloop: Command,
+) -> None:
+    found = caught(hotloop, "wrong_when_alone", TOY)
+    assert place(found) == (5, 0, "3", "rewards", (0, 3))
+    words = ("--against", f"{FILE}:only_four", "--json")
+    said = hotloop("validate", f"{FILE}:wrong_when_alone", "400", *words)
+    assert said.code == ExitCode.MISMATCH
+    only = said.json["validation"]["difference"]
+    assert (only["step"], only["index"], only["field"]) == (5, [0], "everything")
+    assert said.json["validation"]["bundle"] is None
+
+
+@needs_native
 def test_a_tail_that_nobody_cleared_is_named(hotloop: Command) -> None:
     found = caught(hotloop, "dirty_tail", TOY)
     assert place(found) == (5, 1, "2", "observations", (1, 2, 199, 1))

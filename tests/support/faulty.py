@@ -259,3 +259,18 @@ def odd_turns() -> Any:
             self.turns = 0
 
     return Odd()
+
+
+def wrong_when_alone(num_envs: int = 4) -> Batch:
+    """Wrong in a batch of one."""
+
+    def spoil(batch: Faulty) -> None:
+        if batch.calls == AT and batch.spec.num_envs == 1:
+            batch.rewards[0, 3] = 2.0
+
+    return toy(spoil, num_envs)
+
+
+def only_four() -> Batch:
+    """A reference that comes in one size."""
+    return toy(lambda batch: None, num_envs=4)

@@ -238,27 +238,35 @@ def name(
     way: Way,
     at: tuple[int, int],
 ) -> None:
-    """Let the reference play beside the candidate made in this way, to say where they differ."""
+    """Let the reference play beside the candidate made in this way, to say where they differ.
+
+    A reference that cannot be made as small, or a difference that does not come again, leaves the hashes.
+    """
+    step, env = at
+    found.difference = Difference(
+        step=step, field=EVERYTHING, index=(env,), a="one hash", b="another, which was not seen again"
+    )
+    wide, narrow = found.part.num_envs, found.part.num_envs < first.part.num_envs
+    if narrow and not takes(pair.reference, "num_envs"):
+        return
     candidate = with_keys(pair.candidate, course, **keys)
-    small = {"num_envs": found.part.num_envs} if found.part.num_envs < first.part.num_envs else {}
-    reference = with_keys(pair.reference, course, **small)
-    wide = found.part.num_envs
-    with closing(
-        Shadowing(opened(reference), opened(candidate), closeness=way.closeness, ignore=way.ignore)
-    ) as shadowing:
+    reference = with_keys(pair.reference, course, **({"num_envs": wide} if narrow else {}))
+    shadowing = Shadowing(
+        opened(reference), opened(candidate), closeness=way.closeness, ignore=way.ignore, kept_calls=None
+    )
+    with closing(shadowing):
         shadowing.reset()
         rows = np.array([fitted(each, wide) for each in first.played.actions])
-        resets = [
-            (before, env)
-            for before, envs in resets_by_step(first.played).items()
-            for env in widened(envs, wide, first.part.num_envs)
-        ]
-        follow(shadowing, rows, resets)
+        follow(shadowing, rows, spread_resets(first, wide))
         if shadowing.difference:
             found.difference = shadowing.difference
             found.keep(shadowing, reference, candidate)
-            return
-    step, env = at
-    found.difference = Difference(
-        step=step, field=EVERYTHING, index=(env,), a="one hash", b="another, which did not come again"
-    )
+
+
+def spread_resets(first: Found, num_envs: int) -> list[tuple[int, int]]:
+    """What a play began anew, for another number of envs."""
+    return [
+        (before, env)
+        for before, envs in resets_by_step(first.played).items()
+        for env in widened(envs, num_envs, first.part.num_envs)
+    ]

@@ -51,9 +51,9 @@ def compared_of(target: str, configurations: Sequence[Configuration]) -> int:
 def concerns(record: Record, pair: Pair, targets: Sequence[str]) -> bool:
     """Whether a record is a validation of this candidate against this reference, in whatever workload."""
     checked = record.validation
-    if record.kind != "validate" or checked is None or record.target.name not in targets:
+    if record.kind != "validate" or checked is None or not checked.against:
         return False
-    return alike(checked.against or "", pair.reference)
+    return record.target.name in targets and alike(checked.against, pair.reference)
 
 
 def alike(words: str, reference: Recipe) -> bool:
