@@ -142,6 +142,8 @@ def ladder(rollout: Rollout) -> RenderableType:
         mark, style = ("done", "green") if number < rollout.step else ("    ", "")
         if number == rollout.step:
             mark, style = "next", "bold"
+        elif number == len(STEPS) < rollout.step:
+            mark, style = "kept", ""
         lines.append(f"  {mark}  {number}. {name}\n", style)
     lines.append(f"{rollout.why}\n")
     lines.append(f"run  {rollout.command}", "bold")
