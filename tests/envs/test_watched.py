@@ -102,3 +102,12 @@ def test_what_is_wrong_with_actions_is_said_as_without_a_shadow() -> None:
     batch = toy()
     batch.step(np.zeros((2, 4), np.int64))
     assert batch.counters["actions_converted"] == 1
+
+
+def test_a_log_that_cannot_be_written_does_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("artifacts").write_text("in the way")
+    batch = toy()
+    spoil_walls(batch, 1)
+    stand_still(batch)
+    assert "MISMATCH, and no log of it: " in capsys.readouterr().err
+    assert batch.counters["shadow.mismatches"] == 4
