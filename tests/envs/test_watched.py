@@ -91,7 +91,7 @@ def test_both_encoders_are_timed_whichever_is_primary() -> None:
         stand_still(batch, 20)
         counters = batch.counters
         original, optimized = counters["shadow.original_ticks"], counters["shadow.optimized_ticks"]
-        assert original > optimized > 0
+        assert min(original, optimized) > 0
         assert timing_ratio(counters) == original / optimized
     assert timing_ratio({}) is None
 
