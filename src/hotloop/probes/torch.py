@@ -53,9 +53,10 @@ class Window:
         self.table: tuple[tuple[Any, ...], ...] = ()
         """Operators, the longest first, once the window is over; see COLUMNS."""
         self._is_open = True
+        activities: Any = torch.profiler.supported_activities()  # type: ignore[no-untyped-call]
         schedule = torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=1)
         self._profiler = torch.profiler.profile(
-            activities=sorted(torch.profiler.supported_activities(), key=str),
+            activities=sorted(activities, key=str),
             schedule=schedule,
             on_trace_ready=self._keep,
             record_shapes=record_shapes,
