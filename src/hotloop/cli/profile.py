@@ -90,7 +90,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     threads, torch, instructions. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), the probes'
     files and a page beside them, and never overwrites. Compares with the previous profile of the target.
     """
-    from hotloop.lab.probing import choose
+    from hotloop.lab import probing
 
     if commit:
         check_repository()
@@ -105,10 +105,11 @@ def profile(  # noqa: PLR0913 - one argument a flag
         policy=policy,
         time=tuple(time or ()),
         tape=new_file(record, targets),
-        probes=choose(probe or (), time or ()),
+        probes=probing.choose(probe or (), time or ()),
         commit=commit,
     )
     check(targets, looked.given, policy)
+    probing.check(looked.probes, targets, looked.time)
     make_room(FOLDER)
     return run(target, looked, as_json=json)
 

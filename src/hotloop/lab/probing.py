@@ -65,6 +65,17 @@ def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
     return tuple(probe for name, probe in known.items() if name in wanted)
 
 
+def check(probes: Sequence[Probe], targets: Sequence[str], time: Sequence[str]) -> None:
+    """Refuse functions without lines before anything is measured; the targets were opened once by then."""
+    if has_line(probes):
+        for target in targets:
+            functions(target, time)
+
+
+def has_line(probes: Sequence[Probe]) -> bool:
+    return any(probe.name == LINE for probe in probes)
+
+
 def with_probes(record: Record, asked: Asked, progress: Progress = silent) -> Record:
     """Let each probe look, one after another; one that cannot is a notice, and Ctrl-C marks the record."""
     if record.partial:
@@ -127,7 +138,7 @@ def scene(asked: Asked) -> Iterator[Scene]:
             clean_ns=max(1, round(calls * ns_per_call)),
             env_steps=subject.spec.num_envs,
             folder=asked.folder,
-            functions=functions(asked),
+            functions=functions(asked.target, asked.time) if has_line(asked.probes) else (),
             program=("-P", "-m", "hotloop.lab.played", json.dumps(words | {"seconds": SECONDS})),
             marker="played",
             count=lambda: count(asked.target, asked.given, policy=asked.policy),
@@ -167,7 +178,11 @@ def warm(subject: Subject, script: Play) -> float:
         calls *= 2
 
 
-def functions(asked: Asked) -> tuple[tuple[str, Any], ...]:
-    """The functions that were named, as their owners hold them."""
-    found = ((name, find(name, home_of(asked.target)).kept) for name in asked.time)
-    return tuple((name, unwrap(kept.__func__ if isinstance(kept, KEPT) else kept)) for name, kept in found)
+def functions(target: str, time: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    """The functions that were named, as their owners hold them; InputError where one has no lines."""
+    found = ((name, find(name, home_of(target)).kept) for name in time)
+    named = tuple((name, unwrap(kept.__func__ if isinstance(kept, KEPT) else kept)) for name, kept in found)
+    for name, function in named:
+        if not hasattr(function, "__code__"):
+            raise InputError(f"--time {name} has no lines to look at: it is not written in Python")
+    return named

@@ -3,7 +3,6 @@
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
 from hotloop.core.finding import Finding, Table
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, package_missing
 
@@ -19,9 +18,7 @@ def look(scene: Scene) -> Finding:
     from line_profiler import LineProfiler
 
     profiler: Any = LineProfiler()
-    for name, function in scene.functions:
-        if not hasattr(function, "__code__"):
-            raise InputError(f"--time {name} has no lines to look at: it is not written in Python")
+    for _, function in scene.functions:
         profiler.add_function(function)
     play = scene.draw(scene.calls)
     begin = now_ns()

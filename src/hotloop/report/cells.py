@@ -6,6 +6,8 @@ from hotloop.report.units import percent, three_digits
 
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+CODE = ("code", "function", "operator", "site")
+"""Columns whose cells are names or lines of a program."""
 LARGE = 1_000
 """A number from there on is drawn without a fraction."""
 SHOWN = {"ns": "", "bytes": "", "share": "%"}

@@ -79,7 +79,8 @@ def draw(seconds: Mapping[Stack, float], title: str) -> str:
     body = "".join(draw_box(box) for box in found)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="flames" viewBox="0 0 {WIDTH} {height}" '
-        f'width="100%" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="11">'
+        'width="100%" preserveAspectRatio="xMinYMin" '
+        'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="11">'
         f"<title>{escape(title)}</title>"
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
         f'<text x="4" y="17" font-size="13" fill="#24292f">{escape(title)}</text>{body}'

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hotloop.core.finding import Finding
 from hotloop.core.record import Comparison, Record, Resources
 from hotloop.report.breakdown import break_down
-from hotloop.report.cells import SIZES, cell, facts_of, heading, scaled
+from hotloop.report.cells import CODE, SIZES, cell, facts_of, heading, scaled
 from hotloop.report.comparisons import outcome_words, ratio_words
 from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
 from hotloop.report.tree import branches, is_tree
@@ -14,6 +14,7 @@ from hotloop.stats.summary import label
 
 PLAYERS = ("hero", "villain")
 """Parameters of worlds in which two play against each other."""
+PREVIOUS = "Previous Profile"
 MOST_ROWS = 10
 ELSEWHERE = ("resources",)
 """Findings that have a section of their own form."""
@@ -40,7 +41,7 @@ def sections(record: Record) -> dict[str, Section]:
         **(timed if record.method.rounds else {}),
         **({"Resources": bullets(resources(record.resources, record))} if record.resources else {}),
         **{found.probe: probed(found) for found in record.findings if found.probe not in ELSEWHERE},
-        **({"Previous Profile": previous(record.comparisons)} if record.comparisons else {}),
+        **({PREVIOUS: bullets(previous(record.comparisons[-1]))} if record.comparisons else {}),
         "Notes": [f"- {note}" for note in notes(record)],
     }
 
@@ -82,8 +83,8 @@ def results(record: Record) -> Iterator[tuple[str, str]]:
         else metric_line(record, "env_steps_per_s", "steps/sec"),
     )
     yield "Avg steps/game", plain(steps / games) if games else "no game ended"
-    yield "Steps/sec", metric_line(record, "env_steps_per_s", "steps/sec")
-    yield "Agent-steps/sec", metric_line(record, "agent_steps_per_s", "agent-steps/sec")
+    for name, metric in (("Steps/sec", "env_steps_per_s"), ("Agent-steps/sec", "agent_steps_per_s")):
+        yield name, speed(record.metrics[metric].median) if metric in record.metrics else ""
     yield "Total games", f"{games:,}"
     clean_ns = sum(record.values.get("clean_wall_ns", ()))
     yield "Wall time", f"{clean_ns / 1e9:.2f} s clean" if clean_ns else ""
@@ -155,23 +156,26 @@ def probed(found: Finding) -> Iterator[str]:
     for each in found.tables:
         is_code = "code" in each.columns
         rows = each.rows if is_code else each.rows[:MOST_ROWS]
-        cells = ([cell(*pair) for pair in zip(each.columns, row, strict=True)] for row in rows)
-        shown = ([f"`{last}`" if is_code and last else last for last in row] for row in cells)
+        cells = ([quoted(*pair) for pair in zip(each.columns, row, strict=True)] for row in rows)
         yield from ("", f"### {each.title}", "")
-        yield from table([heading(column) for column in each.columns], shown) if rows else ["None."]
+        yield from table([heading(column) for column in each.columns], cells) if rows else ["None."]
 
 
-def previous(comparisons: Sequence[Comparison]) -> Iterator[str]:
+def quoted(column: str, value: object) -> str:
+    """A cell; what is part of a program as Markdown shows such, since `<built-in ...>` would be lost."""
+    text = cell(column, value)
+    return f"`{text}`" if text.strip() and column in CODE else text
+
+
+def previous(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """How this run stands to the one before it, which was not measured in turns with it."""
-    for comparison in comparisons:
-        yield from bullets(
-            [
-                ("Compared with", f"{comparison.a.run_id}"),
-                ("Times as fast", ratio_words(comparison.ratio)),
-                ("Outcome", f"{outcome_words(comparison)}: {comparison.why}"),
-                ("Unlike", "; ".join(comparison.unlike)),
-            ]
-        )
+    yield "Compared with", str(comparison.a.run_id)
+    ratio = comparison.ratio
+    yield "Times as fast", ratio_words(ratio)
+    if ratio is not None:
+        yield "Difference", "within noise" if ratio.low <= 1 <= ratio.high else "beyond noise"
+    yield "Outcome", f"{outcome_words(comparison)}: {comparison.why}"
+    yield "Unlike", "; ".join(comparison.unlike)
 
 
 def notes(record: Record) -> Iterator[str]:

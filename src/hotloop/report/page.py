@@ -7,8 +7,8 @@ from hotloop.core.finding import Finding, Table
 from hotloop.core.record import Record
 from hotloop.probes.stacks import Stack
 from hotloop.report import flames
-from hotloop.report.cells import cell, facts_of, heading, is_number
-from hotloop.report.markdown import configuration, notes, resources, results, time_rows
+from hotloop.report.cells import CODE, cell, facts_of, heading, is_number
+from hotloop.report.markdown import PREVIOUS, configuration, notes, previous, resources, results, time_rows
 
 Pictures = Mapping[str, Mapping[Stack, float]]
 """Probe to the stacks it saw."""
@@ -59,12 +59,14 @@ def draw_page(record: Record, pictures: Pictures) -> str:
 
 def overview(record: Record) -> Iterator[str]:
     yield '<div class="two"><section><h2>Configuration</h2>'
-    yield definitions(dict(configuration(record)))
+    yield definitions({name: value.replace("`", "") for name, value in configuration(record)})
     yield "</section><section>"
     if record.method.rounds:
         yield f"<h2>Results</h2>{definitions(dict(results(record)))}"
     if record.resources:
         yield f"<h2>Resources</h2>{definitions(dict(resources(record.resources, record)))}"
+    if record.comparisons:
+        yield f"<h2>{PREVIOUS}</h2>{definitions(dict(previous(record.comparisons[-1])))}"
     yield "</section></div>"
     rows = list(time_rows(record))
     if rows:
@@ -121,6 +123,6 @@ def draw_table(table: Table) -> str:
 
 
 def style(column: str, table: Table, index: int) -> str:
-    if column in ("code", "function", "site"):
+    if column in CODE:
         return "code"
     return "number" if is_number(column, table.rows, index) else ""
