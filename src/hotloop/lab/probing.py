@@ -117,6 +117,9 @@ def added(record: Record, found: Finding) -> Record:
     if found.probe == ALWAYS:
         named = {field.name: found.facts[field.name] for field in fields(Resources)}
         return replace(record, resources=Resources(**named))
+    if found.probe == LINE:  # it has seen calls that a span around the function cannot
+        denied = {notice(Code.NEVER_CALLED, function=name) for name in found.facts["ran"]}
+        return replace(record, notices=tuple(said for said in record.notices if said not in denied))
     if found.probe == INSTRUCTIONS:
         runs = tuple((env_steps, counted) for env_steps, counted in found.facts["runs"])
         return replace(record, instructions=Instructions(**found.facts | {"runs": runs}))

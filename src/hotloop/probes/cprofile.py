@@ -11,6 +11,7 @@ from hotloop.core.probe import Probe, Scene
 from hotloop.probes import stacks
 from hotloop.probes.stacks import Frame, Stack
 
+COLUMNS = ("function", "calls", "own_ns", "total_ns", "own_share")
 MOST_ROWS = 25
 SMALLEST = 0.0005
 """Of the whole; a part of the tree below it is counted with its caller."""
@@ -54,9 +55,6 @@ def measured(profiler: cProfile.Profile) -> Stats:
     found: Any = pstats.Stats(profiler)
     stats: Stats = found.stats
     return {function: told for function, told in stats.items() if function[2] != OFF}
-
-
-COLUMNS = ("function", "calls", "own_ns", "total_ns", "own_share")
 
 
 def rows(stats: Stats) -> tuple[tuple[Any, ...], ...]:

@@ -32,12 +32,14 @@ def look(scene: Scene) -> Finding:
     tables = tuple(
         table(name, function, stats.timings, unit_ns=stats.unit * 1e9) for name, function in scene.functions
     )
-    if not any(each.rows for each in tables):
+    ran = [name for (name, _), each in zip(scene.functions, tables, strict=True) if each.rows]
+    if not ran:
         names = ", ".join(name for name, _ in scene.functions)
         raise ProbeError(f"no line of {names} ran", "name functions that the loop calls in this process")
     return Finding(
         probe="line",
         facts={
+            "ran": ran,
             "env_steps": scene.calls * scene.env_steps,
             "wall_ns": wall_ns,
             "slowdown": wall_ns / scene.clean_ns,

@@ -27,6 +27,9 @@ PARTS = 64
 """Of a pass, one is the shorter window: all windows together are a third of a pass, since memray is slow."""
 MOST_ROWS = 12
 FILE = "memory.bin"
+GROWTH = ("site", "bytes_per_env_step", "bytes_low", "bytes_high")
+COUNTS = ("site", "allocations_per_env_step", "bytes_per_env_step")
+PEAK = ("site", "bytes", "share")
 
 Sites = Mapping[str, float]
 """Bytes, or allocations, by the line that allocated."""
@@ -67,11 +70,6 @@ def look(scene: Scene) -> Finding:
         ),
         files=(FILE,),
     )
-
-
-GROWTH = ("site", "bytes_per_env_step", "bytes_low", "bytes_high")
-COUNTS = ("site", "allocations_per_env_step", "bytes_per_env_step")
-PEAK = ("site", "bytes", "share")
 
 
 def tracked(path: Path, play: Callable[[], None], *, every: bool = False) -> None:

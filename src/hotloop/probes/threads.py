@@ -11,6 +11,9 @@ from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
 MOST_FUNCTIONS = 8
 """Of each thread."""
 TASKS = Path("/proc/self/task")
+BUSY_SHARE = 0.05
+"""Of the wall time, from which on a thread is called busy."""
+FUNCTION_COLUMNS = ("thread", "function", "calls", "own_ns", "total_ns")
 
 
 def why_not() -> Obstacle | None:
@@ -41,10 +44,6 @@ def look(scene: Scene) -> Finding:
         },
         tables=(table, functions),
     )
-
-
-BUSY_SHARE = 0.05
-FUNCTION_COLUMNS = ("thread", "function", "calls", "own_ns", "total_ns")
 
 
 def cpu_ns() -> dict[int, int]:
@@ -84,7 +83,8 @@ def by_function(scene: Scene) -> tuple[tuple[Any, ...], ...]:
 
 def functions_of(yappi: Any, thread: Any) -> list[tuple[Any, ...]]:
     """The functions of one thread with most time of their own."""
-    stats = sorted(yappi.get_func_stats(ctx_id=thread.id), key=lambda each: -each.tsub)
+    own = yappi.get_func_stats(filter={"ctx_id": thread.id})  # its ctx_id=0 would mean any thread
+    stats = sorted(own, key=lambda each: -each.tsub)
     return [
         (
             f"{thread.name.lstrip('_')} {thread.id}",

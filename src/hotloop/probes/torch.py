@@ -20,6 +20,7 @@ WAIT, WARMUP, ACTIVE = 2, 2, 20
 MOST_BYTES = 50_000_000
 """Of a trace: what the viewers still open quickly."""
 MOST_ROWS = 20
+COLUMNS = ("operator", "calls", "self_cpu_ns", "total_cpu_ns", "self_device_ns")
 QUIET = "99"
 """A level that nothing reaches of a log which would have a line on stderr for each start and stop."""
 STEP = "ProfilerStep"
@@ -109,9 +110,6 @@ class Window:
         finally:
             temporary.unlink(missing_ok=True)
         self.table = rows
-
-
-COLUMNS = ("operator", "calls", "self_cpu_ns", "total_cpu_ns", "self_device_ns")
 
 
 def check(path: Path, **turns: int) -> None:
