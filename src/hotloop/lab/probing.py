@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core import registry
-from hotloop.core.errors import ExitCode, InputError, SetupError, unknown, worst
+from hotloop.core.errors import ExitCode, HotloopError, InputError, unknown, worst
 from hotloop.core.finding import Finding
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
@@ -102,7 +102,7 @@ def looked(probe: Probe, asked: Asked) -> Finding | Obstacle:
             return probe.look(staged)
     except ProbeError as error:
         return error.obstacle
-    except SetupError as error:
+    except HotloopError as error:
         return Obstacle(why=str(error), remedy="leave the probe out, or mend that")
 
 
