@@ -148,13 +148,13 @@ def test_lines_that_ran_take_back_that_the_function_was_never_called(tmp_path: P
     assert record.notices == said[1:]
 
 
-@pytest.mark.parametrize("target", ["grid/toy", "gym:CartPole-v1"])
-@pytest.mark.parametrize("policy", ["random", "support.theirs:zero"])
+@pytest.mark.parametrize(
+    ("target", "policy"),
+    [("grid/toy", "random"), ("gym:CartPole-v1", "random"), ("gym:CartPole-v1", "support.theirs:zero")],
+)
 def test_a_scene_plays_as_many_steps_as_it_is_asked_for(
     tmp_path: Path, target: str, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if target == "grid/toy" and policy != "random":
-        pytest.skip("its actions are an array")
     monkeypatch.setattr(theirs, "zero", lambda _: 0, raising=False)
     seen: list[int] = []
     real = probing.play
@@ -171,8 +171,7 @@ def test_a_scene_plays_as_many_steps_as_it_is_asked_for(
         seen.clear()
         staged.draw(5)()
         assert seen == [5 * staged.env_steps]
-        assert staged.calls <= 7
-        assert staged.calls == -(-7 // staged.env_steps) or staged.calls >= 1
+        assert 1 <= staged.calls <= -(-7 // staged.env_steps)
         assert staged.clean_ns > 0
 
 

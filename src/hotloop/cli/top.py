@@ -21,7 +21,12 @@ def top(
     """
     from hotloop.lab.attaching import watch
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not is_terminal():
         raise InputError("top needs a terminal: hotloop profile --pid PID writes files instead")
     watch(pid)
     return ExitCode.FINE
+
+
+def is_terminal() -> bool:
+    """Whether there is somebody to look."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
