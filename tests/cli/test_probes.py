@@ -267,6 +267,14 @@ def test_top_needs_a_terminal_and_a_pid(hotloop: Command) -> None:
     assert "needs a terminal" in said.err
 
 
+@pytest.mark.usefixtures("looked_at")
+def test_top_prints_one_second_as_json_without_a_terminal(hotloop: Command) -> None:
+    said = hotloop("top", "--pid", str(os.getpid()), "--json")
+    assert (said.code, said.err) == (ExitCode.FINE, "")
+    assert said.json["findings"][0]["facts"]["samples"] == pyspy.RATE
+    assert not Path(".design").exists()
+
+
 def test_top_shows_the_process_until_it_is_left(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     watched: list[int] = []
     monkeypatch.setattr("hotloop.cli.top.is_terminal", lambda: True)
