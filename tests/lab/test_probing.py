@@ -113,6 +113,7 @@ def test_ctrl_c_keeps_what_was_found_and_marks_the_record(tmp_path: Path) -> Non
     record = with_probes(PROFILE, asked(tmp_path, a_probe("mine", found), a_probe("x", interrupted), never))
     assert [each.probe for each in record.findings] == ["mine"]
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
+    assert record.notices[-1].code == Code.PARTIAL
 
 
 def test_an_interrupted_profile_is_not_looked_at_any_further(tmp_path: Path) -> None:

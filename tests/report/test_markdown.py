@@ -133,13 +133,13 @@ def test_a_probe_has_its_facts_files_and_the_first_rows_of_its_tables() -> None:
 
 
 def test_all_lines_of_a_function_are_shown() -> None:
-    rows = tuple((number, None, f"    line {number}") for number in range(30))
+    rows = tuple((number, None, f"  line {number}") for number in range(30))
     lines = Finding(
         probe="line", tables=(Table(title="Lines of f", columns=("line", "hits", "code"), rows=rows),)
     )
     body = draw_profile(replace(PROFILE, findings=(lines,))).partition("### Lines of f\n\n")[2]
-    assert body.splitlines()[2] == "| 0 |  | `    line 0` |"
-    assert "| 29 |  | `    line 29` |" in body
+    assert body.splitlines()[2] == "| 0 |  | `\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}line 0` |"
+    assert "line 29` |" in body
 
 
 def test_a_table_without_rows_says_none() -> None:

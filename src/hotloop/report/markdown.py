@@ -16,6 +16,7 @@ PLAYERS = ("hero", "villain")
 """Parameters of worlds in which two play against each other."""
 PREVIOUS = "Previous Profile"
 MOST_ROWS = 10
+NARROW = "\N{NO-BREAK SPACE}"
 ELSEWHERE = ("resources",)
 """Findings that have a section of their own form."""
 
@@ -164,7 +165,8 @@ def probed(found: Finding) -> Iterator[str]:
 def quoted(column: str, value: object) -> str:
     """A cell; what is part of a program as Markdown shows such, since `<built-in ...>` would be lost."""
     text = cell(column, value)
-    return f"`{text}`" if text.strip() and column in CODE else text
+    indent = NARROW * (len(text) - len(text.lstrip()))  # plain spaces at the beginning would be dropped
+    return f"`{indent}{text.lstrip()}`" if text.strip() and column in CODE else text
 
 
 def previous(comparison: Comparison) -> Iterator[tuple[str, str]]:
