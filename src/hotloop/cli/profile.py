@@ -1,21 +1,31 @@
 """hotloop profile: where the time of a step goes."""
 
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotloop.cli.arguments import Json, Policy, TargetName, Words, given_by, names_world, targets_of
+from hotloop.cli.arguments import Json, Policy, Words, given_by, names_world, targets_of
+from hotloop.cli.committing import check_repository
+from hotloop.cli.committing import commit as commit_files
+from hotloop.cli.findings import Commit, Pid, Probes, Seconds, beside, folder_of, pictured
+from hotloop.cli.flags import TargetOrNone
 from hotloop.cli.measuring import check, measure, tell
+from hotloop.cli.output import remark
 from hotloop.cli.place import make_room, save
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
+    from hotloop.core.probe import Probe
     from hotloop.core.record import Record
     from hotloop.lab.progress import Progress
 
 FOLDER = Path(".design")
+SECONDS = 5
+"""That a running process is looked at."""
 
 EXAMPLES = (
     "hotloop profile grid/toy",
@@ -25,11 +35,27 @@ EXAMPLES = (
     "hotloop profile gym:CartPole-v1",
     "hotloop profile gym:CartPole-v1 num_envs=4 vector=async",
     "hotloop profile my_env.py:make --time my_env.Env._get_obs",
+    "hotloop profile my_env.py:make --probe cprofile,memory",
+    "hotloop profile my_env.py:make --probe line --time my_env.Env._get_obs",
+    "hotloop profile --pid 12345 --seconds 10",
 )
 
 
-def profile(
-    target: TargetName,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """How the targets are looked at, whichever they are."""
+
+    given: dict[str, object]
+    steps: int | None
+    policy: str
+    time: tuple[str, ...]
+    tape: Path | None
+    probes: "tuple[Probe, ...]"
+    commit: bool
+
+
+def profile(  # noqa: PLR0913 - one argument a flag
+    target: TargetOrNone = None,
     words: Words = None,
     *,
     steps: Annotated[
@@ -41,6 +67,7 @@ def profile(
         ),
     ] = None,
     policy: Policy = "random",
+    probe: Probes = None,
     time: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A function to look at, as module.Class.method; may be repeated."),
@@ -48,6 +75,9 @@ def profile(
     record: Annotated[
         Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
     ] = None,
+    pid: Pid = None,
+    seconds: Seconds = None,
+    commit: Commit = False,
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
@@ -56,14 +86,40 @@ def profile(
     one clean. Throughput comes from the clean one only, and what the instrument cost is said with its
     interval. One of our worlds is taken apart by phase; somebody else's environment, or a loop with a
     policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own.
-    Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and never overwrites.
+    Each --probe then looks at a pass of its own: every function, samples from outside, lines, memory,
+    threads, torch, instructions. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), the probes'
+    files and a page beside them, and never overwrites. Compares with the previous profile of the target.
     """
+    from hotloop.lab import probing
+
+    if commit:
+        check_repository()
+    if target is None:
+        check_alone(probe=probe not in (None, ["pyspy"]), steps=steps, time=time, record=record)
+        return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
+    if pid is not None or seconds is not None:
+        raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
     targets = targets_of(target)
-    given = given_by(words)
-    check(targets, given, policy)
+    looked = Looked(
+        given=given_by(words),
+        steps=steps,
+        policy=policy,
+        time=tuple(time or ()),
+        tape=new_file(record, targets),
+        probes=probing.choose(probe or (), time or ()),
+        commit=commit,
+    )
+    check(targets, looked.given, policy)
+    probing.check(looked.probes, targets, looked.time)
     make_room(FOLDER)
-    looked_at = {"policy": policy, "time": tuple(time or ()), "tape": new_file(record, targets)}
-    return run(target, given, steps, looked_at, as_json=json)
+    return run(target, looked, as_json=json)
+
+
+def check_alone(**flags: object) -> None:
+    """Refuse what a process that runs already cannot be asked."""
+    given = [name for name, value in flags.items() if value]
+    if given:
+        raise InputError(f"--{given[0]} is for a target: name one, or look at a process with --pid alone")
 
 
 def new_file(path: Path | None, targets: "list[str]") -> Path | None:
@@ -75,22 +131,84 @@ def new_file(path: Path | None, targets: "list[str]") -> Path | None:
     return path
 
 
-def run(
-    target: str, given: dict[str, object], steps: int | None, looked_at: dict[str, Any], *, as_json: bool
-) -> int:
+def run(target: str, looked: Looked, *, as_json: bool) -> int:
+    """Profile the targets, keep what was found and show it."""
     from rich.console import Group
 
+    from hotloop.lab import previous, probing
     from hotloop.lab import profile as lab
-    from hotloop.report import markdown, terminal
     from hotloop.report.shifts import shifts
 
-    def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.profile(name, given, steps, progress, **looked_at)
+    with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
+        room = Path(made)
+
+        def experiment(name: str, progress: "Progress") -> "Record":
+            found = lab.profile(
+                name,
+                looked.given,
+                looked.steps,
+                progress,
+                policy=looked.policy,
+                time=looked.time,
+                tape=looked.tape,
+            )
+            asked = probing.Asked(
+                target=name,
+                given=looked.given,
+                policy=looked.policy,
+                steps=looked.steps,
+                probes=looked.probes,
+                time=looked.time,
+                folder=folder_of(room, name),
+            )
+            compared = previous.with_previous(found, previous.find(FOLDER, found.target.name))
+            probed = probing.with_probes(compared, asked, progress)
+            return pictured(probed, asked.folder)
+
+        records = measure(targets_of(target), experiment, keeper(room, commit=looked.commit))
+    view = Group(*map(draw, records), shifts(records))
+    return tell(records, view, as_json=as_json, as_list=names_world(target))
+
+
+def keeper(room: Path, *, commit: bool) -> Any:
+    """What keeps a record, its page and the files of its probes under one name."""
+    from hotloop.report import markdown
 
     def keep(record: "Record") -> Path:
         path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"
-        return save(path, markdown.draw_profile(record), (".json", record.to_json()))
+        kept = save(path, markdown.draw_profile(record), *beside(record, folder_of(room, record.target.name)))
+        if commit:
+            commit_files([kept, kept.with_suffix(".json")], f"profile: {record.target.name}")
+        return kept
 
-    records = measure(targets_of(target), experiment, keep)
-    view = Group(*map(terminal.draw_profile, records), shifts(records))
-    return tell(records, view, as_json=as_json, as_list=names_world(target))
+    return keep
+
+
+def draw(record: "Record") -> Any:
+    """A profile for the terminal: the phases, what probes found, and how it stands to the previous one."""
+    from rich.console import Group
+
+    from hotloop.report import terminal
+    from hotloop.report.comparisons import draw_comparisons
+    from hotloop.report.findings import draw_findings
+
+    compared = [draw_comparisons(record.comparisons)] if record.comparisons else []
+    timed = [terminal.draw_profile(record)] if record.method.rounds else []
+    return Group(*timed, draw_findings(record.findings), *compared)
+
+
+def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int:
+    """Look at a process that runs already."""
+    from hotloop.lab import attaching
+
+    if pid is None:
+        raise InputError("profile needs a TARGET, or --pid PID: hotloop profile --help says how")
+    attaching.check(pid)
+    make_room(FOLDER)
+    with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
+        folder = folder_of(Path(made), f"pid:{pid}")
+        folder.mkdir()
+        remark(f"looking at process {pid} for {seconds} s")
+        record = pictured(attaching.attach(pid, folder, seconds), folder)
+        remark(f"saved {keeper(Path(made), commit=commit)(record)}")
+    return tell([record], draw(record), as_json=as_json, as_list=False)
