@@ -11,6 +11,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
+from hotloop.core.slow import Again, Slow
 
 __all__ = ["OUTCOME", "SCHEMA", "Comparison", "Goal", "Instructions", "Interval", "Method", "Metric"]
 __all__ += ["Outcome", "Overhead", "PathRan", "Phase", "PhaseRatio", "Ratio", "Record", "Resources"]
@@ -108,6 +109,7 @@ class Phase:
     p50_ns: float | None = None
     p95_ns: float | None = None
     p99_ns: float | None = None
+    max_ns: float | None = None
     share: float
     """Of the wall time."""
 
@@ -265,6 +267,8 @@ class Record:
     goal: Goal | None = None
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
+    slow: Slow | None = None
+    again: Again | None = None
     notices: tuple[Notice, ...] = ()
     verdict: str | None = None
     exit_code: int = 0
