@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.finding import Finding
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
 from hotloop.core.slow import Again, Slow
@@ -269,6 +270,8 @@ class Record:
     comparisons: tuple[Comparison, ...] = ()
     slow: Slow | None = None
     again: Again | None = None
+    findings: tuple[Finding, ...] = ()
+    """What probes found, each in a pass of its own."""
     notices: tuple[Notice, ...] = ()
     verdict: str | None = None
     exit_code: int = 0
