@@ -34,7 +34,7 @@ class SlowStep:
     seed: int
     wall_ns: int
     phases: dict[str, int]
-    """Path to ns of this call; empty in the warm-up."""
+    """Path to ns of this call; in the warm-up only the whole."""
     resets: int
     """Episodes that began in it."""
     gc_ns: int

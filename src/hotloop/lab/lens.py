@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from hotloop.core import spans
@@ -34,8 +33,6 @@ from hotloop.lab.tree import LOOP, Tree
 from hotloop.lab.watch import Watch
 
 WAITING_SHARE = 0.05
-NO_RESETS = SimpleNamespace(resets=0)
-"""What stands in for a subject whose own log says which envs were reset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +141,12 @@ def measure(sides: Cast, asked: Asked, found: Findings, progress: Progress) -> N
 def observe(sides: Cast, actions: Sequence[Actions], calls: int, asked: Asked, tree: Tree) -> tuple[int, int]:
     """Run the watched side with spans on; returns the ns of the loop, and those of collecting garbage."""
     ns = paused_ns = 0
-    counted = asked.watched if hasattr(asked.watched, "resets") else NO_RESETS
     for part in sides.watch.stretches(actions, calls):
         native = asked.watched.phase_totals()
         with watching(asked.functions), sides.watch.look():
             begin = now_ns()
             with span(LOOP):
-                ns += play_in_laps(sides.watched, part, counted)
+                ns += play_in_laps(sides.watched, part, sides.watch.counted)
             wall_ns = now_ns() - begin
         tree.add(spans.tree(), wall_ns, len(part), native)
         paused_ns += sides.watch.note(len(part))

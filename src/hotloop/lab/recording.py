@@ -30,6 +30,11 @@ class Recorder:
         build = spec.build
         self._code = ran or code(asdict(build) if build else None)
 
+    @property
+    def code(self) -> dict[str, Any]:
+        """The code that runs."""
+        return self._code
+
     def setting(self, policy: str) -> Setting:
         """What a run of this subject has to share with whatever it is compared with."""
         return Setting(machine=self._machine, target=self._spec.described, kind=self._kind, policy=policy)

@@ -76,12 +76,13 @@ class Keeper:
             for sample in calls.samples:
                 kind.count(sample, which)
             chosen = slowest_of(calls.wall_ns, which)
-            kind.admit([self._describe(calls, call, before, check) for call in chosen])
+            kind.admit([self.describe(calls, call, before, check) for call in chosen])
             steps = {step.step for step in kind.slowest}
             kept += [call for call in chosen if before + call + 1 in steps]
         return kept
 
-    def _describe(self, calls: Calls, call: int, before: int, check: Check) -> SlowStep:
+    def describe(self, calls: Calls, call: int, before: int, check: Check) -> SlowStep:
+        """Everything that is known of one call of a stretch."""
         pauses = calls.gc.ns[calls.gc.call == call]
         env = int(calls.env[call])
         return SlowStep(
@@ -108,7 +109,7 @@ class Keeper:
                     env=0 if self._num_envs == 1 else None,
                     seed=self._seed,
                     wall_ns=wall_ns,
-                    phases={},
+                    phases={WALL: wall_ns},
                     resets=0,
                     gc_ns=0,
                     collections=0,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import heappush, heappushpop
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,8 @@ from hotloop.lab.slow import KEPT, Keeper
 from hotloop.lab.tracing import Tracer
 from hotloop.stats.histogram import RELATIVE_ERROR
 
+NO_RESETS = SimpleNamespace(resets=0)
+"""What stands in for a subject whose own log says which envs were reset."""
 EVENTS = 1 << 18
 """Spans and marks of a stretch: 8 MiB."""
 STEPS_BYTES = 8 << 20
@@ -50,8 +53,10 @@ class Watch:
         self._room = FIRST_CALLS
         spec = subject.spec
         self.keeper = Keeper(seed=spec.seed, num_envs=spec.num_envs)
-        self.steps = 0
-        """Calls since the reset."""
+        self.counted: Any = subject if hasattr(subject, "resets") else NO_RESETS
+        """What a lap is given the resets of."""
+        self.steps = self._end_ns = 0
+        """Calls since the reset; when the last stretch ended."""
         self._resets = resets_of(subject)
 
     def __enter__(self) -> Self:
@@ -98,12 +103,12 @@ class Watch:
             try:
                 yield
             finally:
+                self._end_ns = spans.moment()[1]
                 spans.disable()
 
     def note(self, calls: int) -> int:
         """Take in the stretch that was just played; returns the ns that garbage was collected in it."""
         self._timeline.read_clock()
-        end_ns = spans.moment()[1]
         events, laps = read_spans(self._timeline)
         steps = read_steps(self._batch, self._timeline) if self._batch is not None else None
         if self._by_laps:
@@ -111,9 +116,11 @@ class Watch:
             seen = table.of_loop(laps, events, steps, resets)
         else:
             assert steps is not None, "a batch that is profiled logs its steps"
-            seen = table.of_batch(steps, events, end_ns)
+            seen = table.of_batch(steps, events, self._end_ns)
         before, self.steps = self.steps, self.steps + calls
-        kept = self.keeper.add(seen, before, (self.steps, fingerprint(self._subject)))
+        check = (self.steps, fingerprint(self._subject))
+        kept = self.keeper.add(seen, before, check)
+        self.last_step = self.keeper.describe(seen, len(seen) - 1, before, check)
         self.keeper.missed += events.missed
         if self._tracer is not None:
             self._tracer.add(seen, events, steps, before, kept)

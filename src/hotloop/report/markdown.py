@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from hotloop.core.record import Record
+from hotloop.report import slow
 from hotloop.report.breakdown import break_down
 from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
 from hotloop.report.tree import branches, is_tree
@@ -16,6 +17,7 @@ def draw_profile(record: Record) -> str:
         "Configuration": table(("Setting", "Value"), configuration(record)),
         "Results": table(("Metric", "Value"), results(record)),
         "Time Breakdown": breakdown(record),
+        **slow.sections(record),
         "Notes": [f"- {note}" for note in notes(record)],
     }
     lines = [f"# Profile of {record.target.name}, {record.created[:16].replace('T', ' ')} UTC"]
