@@ -17,7 +17,6 @@ Command = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.profile.WARMUP", 8)
-    monkeypatch.setattr("hotloop.lab.profile.SAMPLES", 10)
     monkeypatch.setattr("hotloop.lab.judge.label", lambda cv: "excellent")
     monkeypatch.setattr(module, "utc_now", lambda: datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC))
 

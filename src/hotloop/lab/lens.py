@@ -19,7 +19,7 @@ from hotloop.core.spans import span
 from hotloop.envs.foreign.functions import Function, watching
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.subject import Subject
-from hotloop.lab import taping
+from hotloop.lab import taping, torching
 from hotloop.lab.account import Tally
 from hotloop.lab.acting import Actor, Watched, is_live, load, name_of
 from hotloop.lab.journal import Journal
@@ -92,6 +92,7 @@ def look(asked: Asked, rounds: Rounds, progress: Progress = silent) -> Record:
         found = Findings(rounds=rounds, work=Tally(lambda: sides.clean.counters), tree=Tree(asked.watched))
         try:
             measure(sides, asked, found, progress)
+            trace_torch(sides, asked)
         except KeyboardInterrupt:
             found.partial = True
         if asked.tape:
@@ -151,6 +152,18 @@ def observe(sides: Cast, actions: Sequence[Actions], calls: int, asked: Asked, t
         tree.add(spans.tree(), wall_ns, len(part), native)
         paused_ns += sides.watch.note(len(part))
     return ns, paused_ns
+
+
+def trace_torch(sides: Cast, asked: Asked) -> None:
+    """Play some more calls for a trace alone, where a policy in the loop uses torch."""
+
+    def play_one() -> None:
+        with sides.watch.look(), span(LOOP):
+            play_in_laps(sides.watched, [None], sides.watch.counted)
+        sides.watch.note(1, only_traced=True)
+
+    if asked.tracer and is_live(asked.policy) and torching.has_torch():
+        torching.watch_torch(play_one, asked.tracer)
 
 
 def write_up(sides: Cast, asked: Asked, recorder: Recorder, planned: Rounds, found: Findings) -> Record:

@@ -14,7 +14,7 @@ from hotloop.core.record import Record
 from hotloop.core.slow import Again, Repeated, Slow, SlowStep
 from hotloop.core.spans import span
 from hotloop.envs.batch import Batch
-from hotloop.envs.subject import Subject
+from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.lab.acting import Actor, Watched, is_live, load
 from hotloop.lab.journal import play_again
 from hotloop.lab.opening import open_subject
@@ -49,6 +49,10 @@ class Attempt:
     counters: dict[str, int] = field(default_factory=dict)
     partial: bool = True
 
+    @property
+    def is_over(self) -> bool:
+        return len(self.wall_ns) >= (LOADED_TIMES if self.how == SAVED else FRESH_TIMES)
+
     def saw(self, watch: Watch) -> None:
         """Take in the step that the watch looked at last."""
         step = watch.last_step
@@ -76,19 +80,19 @@ def replay(record: Record, rank: int = 1, progress: Progress = silent) -> Record
     slow, step = find(record, rank)
     attempt = Attempt()
     with ExitStack() as stack, no_collection() as collects:
-        subject = stack.enter_context(closing(open_subject(slow.target, slow.given, profile=True)))
-        refuse_other_workload(record, subject)
-        recorder = Recorder("replay", subject.spec)
+        clean = stack.enter_context(closing(open_subject(slow.target, slow.given, profile=False)))
+        refuse_other_workload(record, clean.spec)
+        recorder = Recorder("replay", clean.spec)
         try:
-            run_all(Run(slow=slow, step=step, collects=collects), subject, attempt, progress)
+            run_all(Run(slow=slow, step=step, collects=collects), attempt, progress)
         except KeyboardInterrupt:
             attempt.partial = True
-        return write_up(recorder, subject, record, step, attempt)
+        return write_up(recorder, clean.spec, record, step, attempt)
 
 
-def refuse_other_workload(record: Record, subject: Subject) -> None:
+def refuse_other_workload(record: Record, spec: SubjectSpec) -> None:
     """Refuse settings that have changed since, such as an environment variable's."""
-    then, now = record.target, subject.spec.described
+    then, now = record.target, spec.described
     if then.workload_hash != now.workload_hash:
         changed = [f"{key}={value}" for key, value in then.params.items() if now.params.get(key) != value]
         raise InputError(
@@ -105,19 +109,11 @@ class Run:
     collects: bool
 
 
-def run_all(run: Run, subject: Subject, attempt: Attempt, progress: Progress) -> None:
+def run_all(run: Run, attempt: Attempt, progress: Progress) -> None:
     """Run the step as often as there is time for: from its saved state, or each time anew."""
     begin = now_ns()
-    times = LOADED_TIMES if can_load(subject, run.slow) else FRESH_TIMES
-    if times == LOADED_TIMES:
-        attempt.how = SAVED
-        run_once(run, subject, attempt, progress, times=times)
-    else:
-        run_once(run, subject, attempt, progress, times=1)
-        while len(attempt.wall_ns) < times and now_ns() - begin < BUDGET_NS:
-            again = open_subject(run.slow.target, run.slow.given, profile=True)
-            with closing(again):
-                run_once(run, again, attempt, progress, times=1)
+    while not attempt.is_over and now_ns() - begin < BUDGET_NS:
+        run_once(run, attempt, progress)
     attempt.partial = False
 
 
@@ -126,10 +122,13 @@ def can_load(subject: Subject, slow: Slow) -> bool:
     return isinstance(subject, Batch) and not is_live(slow.policy)
 
 
-def run_once(run: Run, subject: Subject, attempt: Attempt, progress: Progress, *, times: int) -> None:
+def run_once(run: Run, attempt: Attempt, progress: Progress) -> None:
     """Play up to the step, time it, and see whether the run came to the same."""
     with ExitStack() as stack:
+        subject = stack.enter_context(closing(open_subject(run.slow.target, run.slow.given, profile=True)))
         by_laps = not isinstance(subject, Batch) or is_live(run.slow.policy)
+        times = LOADED_TIMES if can_load(subject, run.slow) else 1
+        attempt.how = SAVED if times > 1 else FRESH
         watch = stack.enter_context(Watch(subject, by_laps=by_laps, collects=run.collects))
         player: Subject = Watched(subject, keep=False) if by_laps else subject
         script = actions_of(run, subject, stack)
@@ -193,7 +192,7 @@ def compare_check(
     attempt.same_way = came_to_the_same and attempt.same_way is not False
 
 
-def write_up(recorder: Recorder, subject: Subject, of: Record, step: SlowStep, attempt: Attempt) -> Record:
+def write_up(recorder: Recorder, spec: SubjectSpec, of: Record, step: SlowStep, attempt: Attempt) -> Record:
     slow = of.slow
     assert slow is not None, "`find` found the step in it"
     typical_then = (slow.typical_reset_ns if step.resets else None) or slow.typical_ns or 0.0
@@ -218,11 +217,11 @@ def write_up(recorder: Recorder, subject: Subject, of: Record, step: SlowStep, a
         code = ExitCode.CANNOT_TELL
     return recorder.record(
         method=describe_method(
-            subject.spec,
+            spec,
             rounds=len(attempt.wall_ns),
-            iterations=subject.spec.num_envs,
+            iterations=spec.num_envs,
             policy=of.method.policy,
-            warmup=(step.step - 1) * subject.spec.num_envs,
+            warmup=(step.step - 1) * spec.num_envs,
         ),
         counters=attempt.counters,
         values={"slow_step_ns": attempt.wall_ns},

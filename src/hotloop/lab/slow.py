@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from hotloop.core.slow import Pauses, SlowStep, Spread
 from hotloop.lab.calls import Calls, Sample
+from hotloop.lab.histogram import Histogram
 from hotloop.lab.logs import Numbers
 from hotloop.lab.phases import WALL
-from hotloop.stats.histogram import Histogram
 
 KEPT = 10
 """Slowest calls without a reset, and as many with one."""

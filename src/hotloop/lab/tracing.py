@@ -25,6 +25,14 @@ FIRST_WORKER = 1_000
 """Tracks from here on are native workers; worker 0 is the thread that calls."""
 
 
+ABOUT = {
+    "sampling": "the first calls of every stretch of a pass, and the slowest calls of all",
+    "native_phases": "a step's phases are drawn one after another, each as long as it took in all: "
+    "envs go through the phases in tiles, so that phases alternate within a step",
+}
+"""What a reader of a trace must know."""
+
+
 class Slice(NamedTuple):
     """A stretch of time of one track."""
 
@@ -91,7 +99,7 @@ class Tracer:
             tracks=names_of({each.track for each in nested}) | self._tracks,
             slices=nested,
             slow={step.rank: begins[step.step] for step in listed if step.step in begins},
-            about={**about, **self._about, "sampled_steps": len(self._sampled)},
+            about={**about, **ABOUT, **self._about, "sampled_steps": len(self._sampled)},
         )
 
 

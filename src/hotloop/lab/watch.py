@@ -18,12 +18,12 @@ from hotloop.envs.subject import Subject
 from hotloop.lab import calls as table
 from hotloop.lab.acting import Proxy
 from hotloop.lab.collecting import collecting
+from hotloop.lab.histogram import RELATIVE_ERROR
 from hotloop.lab.journal import Journal
 from hotloop.lab.logs import Events, Steps, Timeline, read_spans, read_steps
 from hotloop.lab.play import Actions, repeat
 from hotloop.lab.slow import KEPT, Keeper
 from hotloop.lab.tracing import Tracer
-from hotloop.stats.histogram import RELATIVE_ERROR
 
 NO_RESETS = SimpleNamespace(resets=0)
 """What stands in for a subject whose own log says which envs were reset."""
@@ -106,8 +106,11 @@ class Watch:
                 self._end_ns = spans.moment()[1]
                 spans.disable()
 
-    def note(self, calls: int) -> int:
-        """Take in the stretch that was just played; returns the ns that garbage was collected in it."""
+    def note(self, calls: int, *, only_traced: bool = False) -> int:
+        """Take in the stretch that was just played; returns the ns that garbage was collected in it.
+
+        What was slowed down by another profiler is only traced.
+        """
         self._timeline.read_clock()
         events, laps = read_spans(self._timeline)
         steps = read_steps(self._batch, self._timeline) if self._batch is not None else None
@@ -119,7 +122,7 @@ class Watch:
             seen = table.of_batch(steps, events, self._end_ns)
         before, self.steps = self.steps, self.steps + calls
         check = (self.steps, fingerprint(self._subject))
-        kept = self.keeper.add(seen, before, check)
+        kept = [] if only_traced else self.keeper.add(seen, before, check)
         self.last_step = self.keeper.describe(seen, len(seen) - 1, before, check)
         self.keeper.missed += events.missed
         if self._tracer is not None:

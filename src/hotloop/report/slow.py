@@ -110,13 +110,18 @@ def slow_row(step: SlowStep, usual_ns: float | None) -> Row:
 
 
 def blamed(phases: dict[str, int], wall_ns: int) -> str:
-    """The innermost phase that has half of a step or more, else the largest; with its share."""
+    """The innermost phase that has half of a step or more, else the largest; with its share.
+
+    One that holds others which have less is itself to blame: what it does beside them, or waits for.
+    """
     inner = {path: ns for path, ns in phases.items() if path != WALL}
     if not inner:
         return "-"
     heavy = [path for path, ns in inner.items() if ns >= wall_ns / 2]
     path = max(heavy, key=lambda each: each.count("/")) if heavy else max(inner, key=inner.__getitem__)
-    return f"{name_of(path)} {percent(inner[path] / wall_ns)}"
+    below = sum(ns for each, ns in inner.items() if each.rpartition("/")[0] == path)
+    itself = " itself" if below and below < inner[path] / 2 else ""
+    return f"{name_of(path)}{itself} {percent((inner[path] - below * bool(itself)) / wall_ns)}"
 
 
 def name_of(path: str) -> str:
