@@ -44,9 +44,11 @@ def children(trace: Trace, parent: Slice) -> list[Slice]:
     """What lies directly inside a slice of the main thread."""
     found: list[Slice] = []
     for each in trace.slices:
-        if each is not parent and each.track == parent.track and parent.begin_ns <= each.begin_ns:
-            if each.end_ns <= parent.end_ns and (not found or each.begin_ns >= found[-1].end_ns):
-                found.append(each)
+        inside = (
+            each.track == parent.track and parent.begin_ns <= each.begin_ns <= each.end_ns <= parent.end_ns
+        )
+        if inside and each is not parent and (not found or each.begin_ns >= found[-1].end_ns):
+            found.append(each)
     return found
 
 

@@ -35,7 +35,7 @@ def drawn(trace: Trace) -> dict[str, Any]:
 
 
 def assert_valid(file: dict[str, Any]) -> None:
-    """What speedscope's own importer insists on: known frames, time that never goes back, a stack that fits."""
+    """What speedscope insists on: known frames, time that never goes back, a stack that fits."""
     assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     frames = file["shared"]["frames"]
     assert all(set(frame) == {"name"} and frame["name"] for frame in frames)
