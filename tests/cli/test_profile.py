@@ -18,6 +18,9 @@ Command = Callable[..., Any]
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.profile.WARMUP", 8)
     monkeypatch.setattr("hotloop.lab.judge.label", lambda cv: "excellent")
+    monkeypatch.setattr("hotloop.lab.probing.WARM_NS", 1_000_000)
+    monkeypatch.setattr("hotloop.lab.probing.PASS_NS", 5_000_000)
+    monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
     monkeypatch.setattr(module, "utc_now", lambda: datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC))
 
 

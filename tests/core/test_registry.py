@@ -96,3 +96,24 @@ def test_a_preset_that_is_empty_is_no_default():
 @pytest.mark.usefixtures("folders")
 def test_a_command_is_a_file_with_a_function_of_its_name():
     assert [(name, function.__name__) for name, function in commands().items()] == [("bench", "bench")]
+
+
+def test_a_probe_is_a_file_that_declares_one(folders, monkeypatch):
+    declared = "from hotloop.core.probe import Probe\n"
+    declared += "probe = Probe(name='mine', purpose='', why_not=lambda: None, look=None)\n"
+    for name, text in {"__init__": "", "mine": declared, "shared": "probe = 3", "_draft": "raise"}.items():
+        (folders / "eyes").mkdir(exist_ok=True)
+        (folders / "eyes" / f"{name}.py").write_text(text)
+    monkeypatch.setattr(registry, "PROBES", "eyes")
+    assert [*registry.probes()] == ["mine"]
+
+
+def test_every_probe_says_what_it_is_for_and_is_named_like_its_file():
+    found = registry.probes()
+    assert {"cprofile", "instructions", "line", "memory", "pyspy", "resources", "threads", "torch"} <= {
+        *found
+    }
+    for name, probe in found.items():
+        assert probe.name == name
+        assert probe.purpose
+        assert "\n" not in probe.purpose

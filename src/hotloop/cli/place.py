@@ -55,8 +55,8 @@ def keep_new(path: Path, content: bytes) -> None:
         raise SetupError(f"cannot write {path}: {error.strerror}") from error
 
 
-def save(path: Path, text: str, *beside: tuple[str, str]) -> Path:
-    """Write a file under the first free name; `beside` are (suffix, text) of files that share its stem."""
+def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
+    """Write a file under the first free name; `beside` are (suffix, content) of files that share its stem."""
     free = free_path(path, beside=tuple(suffix for suffix, _ in beside))
     try:
         write_new(free, text)

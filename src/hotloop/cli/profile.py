@@ -1,23 +1,34 @@
 """hotloop profile: where the time of a step goes."""
 
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hotloop.cli.arguments import Json, Policy, Words, given_by, names_world, targets_of
+from hotloop.cli.committing import check_repository
+from hotloop.cli.committing import commit as commit_files
+from hotloop.cli.findings import Commit, Pid, Probes, Seconds, beside, folder_of, pictured
 from hotloop.cli.flags import TargetOrNone
 from hotloop.cli.measuring import check, measure, tell
+from hotloop.cli.output import remark
 from hotloop.cli.place import make_room, save
 from hotloop.cli.slowness import ReplaySlow, TraceFiles, run_again, trace_files
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
+    from hotloop.core.probe import Probe
     from hotloop.core.record import Record
     from hotloop.lab.progress import Progress
+    from hotloop.lab.tracing import Tracer
 
 FOLDER = Path(".design")
+SECONDS = 5
+"""That a running process is looked at."""
 
 EXAMPLES = (
     "hotloop profile grid/toy",
@@ -27,9 +38,26 @@ EXAMPLES = (
     "hotloop profile gym:CartPole-v1",
     "hotloop profile gym:CartPole-v1 num_envs=4 vector=async",
     "hotloop profile my_env.py:make --time my_env.Env._get_obs",
+    "hotloop profile my_env.py:make --probe cprofile,memory",
+    "hotloop profile my_env.py:make --probe line --time my_env.Env._get_obs",
+    "hotloop profile --pid 12345 --seconds 10",
     "hotloop profile grid/toy --trace",
     "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """How the targets are looked at, whichever they are."""
+
+    given: dict[str, object]
+    steps: int | None
+    policy: str
+    time: tuple[str, ...]
+    tape: Path | None
+    probes: "tuple[Probe, ...]"
+    commit: bool
+    trace: bool
 
 
 def profile(  # noqa: PLR0913 - one argument a flag
@@ -45,6 +73,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         ),
     ] = None,
     policy: Policy = "random",
+    probe: Probes = None,
     time: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A function to look at, as module.Class.method; may be repeated."),
@@ -52,6 +81,9 @@ def profile(  # noqa: PLR0913 - one argument a flag
     record: Annotated[
         Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
     ] = None,
+    pid: Pid = None,
+    seconds: Seconds = None,
+    commit: Commit = False,
     trace: TraceFiles = False,
     replay_slow: ReplaySlow = None,
     json: Json = False,
@@ -62,19 +94,36 @@ def profile(  # noqa: PLR0913 - one argument a flag
     one clean. Throughput comes from the clean one only, and what the instrument cost is said with its
     interval. One of our worlds is taken apart by phase; somebody else's environment, or a loop with a
     policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own.
-    The slowest step calls are kept with what came before them: --replay-slow runs one of them again.
-    Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and never overwrites.
+    Each --probe then looks at a pass of its own: every function, samples from outside, lines, memory,
+    threads, torch, instructions. The slowest step calls are kept with the way to them: --replay-slow runs
+    one again. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), the probes'
+    files and a page beside them, and never overwrites. Compares with the previous profile of the target.
     """
+    from hotloop.lab import probing
+
     if replay_slow is not None:
         return run_again(replay_slow, target, FOLDER, as_json=json)
+    if commit:
+        check_repository()
     if target is None:
-        raise InputError("profile needs a TARGET: hotloop profile --help says how")
+        return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
+    if pid is not None or seconds is not None:
+        raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
     targets = targets_of(target)
-    given = given_by(words)
-    check(targets, given, policy)
+    looked = Looked(
+        given=given_by(words),
+        steps=steps,
+        policy=policy,
+        time=tuple(time or ()),
+        tape=new_file(record, targets),
+        probes=probing.choose(probe or (), time or ()),
+        commit=commit,
+        trace=trace,
+    )
+    check(targets, looked.given, policy)
+    probing.check(looked.probes, targets, looked.time)
     make_room(FOLDER)
-    looked_at = {"policy": policy, "time": tuple(time or ()), "tape": new_file(record, targets)}
-    return run(target, given, steps, looked_at, as_json=json, traced=trace)
+    return run(target, looked, as_json=json)
 
 
 def new_file(path: Path | None, targets: "list[str]") -> Path | None:
@@ -86,37 +135,92 @@ def new_file(path: Path | None, targets: "list[str]") -> Path | None:
     return path
 
 
-def run(
-    target: str,
-    given: dict[str, object],
-    steps: int | None,
-    looked_at: dict[str, Any],
-    *,
-    as_json: bool,
-    traced: bool,
-) -> int:
+def run(target: str, looked: Looked, *, as_json: bool) -> int:
+    """Profile the targets, keep what was found and show it."""
     from rich.console import Group
 
+    from hotloop.lab import previous, probing
     from hotloop.lab import profile as lab
     from hotloop.lab.tracing import Tracer
-    from hotloop.report import markdown, terminal
     from hotloop.report.shifts import shifts
-    from hotloop.report.slow import draw_slow
 
     tracers: dict[str, Tracer] = {}
+    with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
+        room = Path(made)
 
-    def experiment(name: str, progress: "Progress") -> "Record":
-        if traced:
-            tracers[name] = Tracer()
-        return lab.profile(name, given, steps, progress, tracer=tracers.get(name), **looked_at)
+        def experiment(name: str, progress: "Progress") -> "Record":
+            if looked.trace:
+                tracers[name] = Tracer()
+            found = lab.profile(
+                name,
+                looked.given,
+                looked.steps,
+                progress,
+                policy=looked.policy,
+                time=looked.time,
+                tape=looked.tape,
+                tracer=tracers.get(name),
+            )
+            asked = probing.Asked(
+                target=name,
+                given=looked.given,
+                policy=looked.policy,
+                steps=looked.steps,
+                probes=looked.probes,
+                time=looked.time,
+                folder=folder_of(room, name),
+            )
+            compared = previous.with_previous(found, previous.find(FOLDER, found.target.name))
+            probed = probing.with_probes(compared, asked, progress)
+            return pictured(probed, asked.folder)
+
+        records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
+    view = Group(*map(draw, records), shifts(records))
+    return tell(records, view, as_json=as_json, as_list=names_world(target))
+
+
+def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:
+    """What keeps a record, its page, its trace and the files of its probes under one name."""
+    from hotloop.report import markdown
 
     def keep(record: "Record") -> Path:
         path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"
-        tracer = tracers.get(record.target.name)
-        traces = trace_files(tracer, record) if tracer else []
-        return save(path, markdown.draw_profile(record), (".json", record.to_json()), *traces)
+        name = record.target.name
+        more = [*beside(record, folder_of(room, name)), *trace_files(tracers.get(name), record)]
+        kept = save(path, markdown.draw_profile(record), *more)
+        if commit:
+            commit_files([kept, kept.with_suffix(".json")], f"profile: {name}")
+        return kept
 
-    records = measure(targets_of(target), experiment, keep)
-    views = (view for record in records for view in (terminal.draw_profile(record), draw_slow(record)))
-    view = Group(*views, shifts(records))
-    return tell(records, view, as_json=as_json, as_list=names_world(target))
+    return keep
+
+
+def draw(record: "Record") -> Any:
+    """A profile for the terminal: the phases, what probes found, and how it stands to the previous one."""
+    from rich.console import Group
+
+    from hotloop.report import terminal
+    from hotloop.report.comparisons import draw_comparisons
+    from hotloop.report.findings import draw_findings
+    from hotloop.report.slow import draw_slow
+
+    compared = [draw_comparisons(record.comparisons)] if record.comparisons else []
+    timed = [terminal.draw_profile(record), draw_slow(record)] if record.method.rounds else []
+    return Group(*timed, draw_findings(record.findings), *compared)
+
+
+def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int:
+    """Look at a process that runs already."""
+    from hotloop.lab import attaching
+
+    if pid is None:
+        raise InputError("profile needs a TARGET, or --pid PID: hotloop profile --help says how")
+    make_room(FOLDER)
+    attaching.check(pid)
+    with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
+        folder = folder_of(Path(made), f"pid:{pid}")
+        folder.mkdir()
+        remark(f"looking at process {pid} for {seconds} s")
+        record = pictured(attaching.attach(pid, folder, seconds), folder)
+        remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
+    return tell([record], draw(record), as_json=as_json, as_list=False)

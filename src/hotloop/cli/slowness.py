@@ -65,8 +65,10 @@ def rank_of(word: str | None) -> int:
     return int(word)
 
 
-def trace_files(tracer: "Tracer", record: "Record") -> list[tuple[str, str]]:
-    """The suffixes and contents of the files of a trace."""
+def trace_files(tracer: "Tracer | None", record: "Record") -> list[tuple[str, str]]:
+    """The suffixes and contents of the files of a trace; none where there was no tracer."""
+    if tracer is None:
+        return []
     from hotloop.report.facts import code_line, machine_line
     from hotloop.report.speedscope import draw_speedscope
     from hotloop.report.trace import draw_trace

@@ -129,6 +129,11 @@ class Code(StrEnum):
         "{function} was never called in this process",
         "name it as the code that calls it finds it; what runs in workers is not seen here",
     )
+    NO_PROBE = (
+        "no-probe",
+        "the probe {probe} did not look: {why}",
+        "{remedy}",
+    )
     BELOW_TARGET = (
         "below-target",
         "the speed is {short:.1%} below the target of {target:,.0f} env-steps/s",

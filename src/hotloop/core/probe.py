@@ -33,6 +33,8 @@ class Scene:
     """Draws the actions of a number of calls, and gives what plays them once."""
     calls: int
     """Of one pass, as many as take about a second where no probe looks."""
+    clean_ns: int
+    """What such a pass takes where no probe looks, as far as the warm-up showed."""
     env_steps: int
     """Of one call."""
     folder: Path
@@ -41,6 +43,8 @@ class Scene:
     """Name and function of what was asked to be looked at line by line."""
     program: tuple[str, ...] = ()
     """The words of a Python program that plays the same for a few seconds."""
+    marker: str = ""
+    """The function of that program below which it plays."""
     count: Callable[[], Instructions] | None = None
     """Counts the instructions of an env-step."""
 

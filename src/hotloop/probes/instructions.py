@@ -19,6 +19,8 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.finding import Finding
+from hotloop.core.probe import Obstacle, Probe, Scene
 
 COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)
 FIXED = {
@@ -161,3 +163,28 @@ def _run(stretch: Stretch) -> NoReturn:
         if status:
             sys.excepthook(*sys.exc_info())
         os._exit(status)
+
+
+def why_not() -> Obstacle | None:
+    if shutil.which("valgrind"):
+        return None
+    return Obstacle(why="valgrind is not installed", remedy="apt install valgrind")
+
+
+def look(scene: Scene) -> Finding:
+    """Count in a program of its own, on one thread."""
+    assert scene.count is not None, "whoever sets the scene knows how to count"
+    counted = scene.count()
+    runs = [list(run) for run in counted.runs]
+    return Finding(
+        probe="instructions",
+        facts={"per_env_step": counted.per_env_step, "isa": counted.isa, "runs": runs},
+    )
+
+
+probe = Probe(
+    name="instructions",
+    purpose="instructions of an env-step, counted by valgrind; a busy machine cannot move them",
+    why_not=why_not,
+    look=look,
+)

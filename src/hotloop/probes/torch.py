@@ -20,6 +20,7 @@ WAIT, WARMUP, ACTIVE = 2, 2, 20
 MOST_BYTES = 50_000_000
 """Of a trace: what the viewers still open quickly."""
 MOST_ROWS = 20
+COLUMNS = ("operator", "calls", "self_cpu_ns", "total_cpu_ns", "self_device_ns")
 QUIET = "99"
 """A level that nothing reaches of a log which would have a line on stderr for each start and stop."""
 STEP = "ProfilerStep"
@@ -53,9 +54,10 @@ class Window:
         self.table: tuple[tuple[Any, ...], ...] = ()
         """Operators, the longest first, once the window is over; see COLUMNS."""
         self._is_open = True
+        activities: Any = torch.profiler.supported_activities()  # type: ignore[no-untyped-call]
         schedule = torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=1)
         self._profiler = torch.profiler.profile(
-            activities=sorted(torch.profiler.supported_activities(), key=str),
+            activities=sorted(activities, key=str),
             schedule=schedule,
             on_trace_ready=self._keep,
             record_shapes=record_shapes,
@@ -108,9 +110,6 @@ class Window:
         finally:
             temporary.unlink(missing_ok=True)
         self.table = rows
-
-
-COLUMNS = ("operator", "calls", "self_cpu_ns", "total_cpu_ns", "self_device_ns")
 
 
 def check(path: Path, **turns: int) -> None:

@@ -1,0 +1,78 @@
+"""line_profiler: the lines of named functions, how often each ran and how long."""
+
+from typing import Any
+
+from hotloop.core.clock import now_ns
+from hotloop.core.finding import Finding, Table
+from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, package_missing
+
+COLUMNS = ("line", "hits", "total_ns", "share", "code")
+
+
+def why_not() -> Obstacle | None:
+    return package_missing("line_profiler")
+
+
+def look(scene: Scene) -> Finding:
+    """Play once with a trace on the lines of the functions that were named."""
+    from line_profiler import LineProfiler
+
+    profiler: Any = LineProfiler()
+    for _, function in scene.functions:
+        profiler.add_function(function)
+    play = scene.draw(scene.calls)
+    begin = now_ns()
+    profiler.enable()
+    try:
+        play()
+    finally:
+        profiler.disable()
+    wall_ns = now_ns() - begin
+    stats = profiler.get_stats()
+    tables = tuple(
+        table(name, function, stats.timings, unit_ns=stats.unit * 1e9) for name, function in scene.functions
+    )
+    ran = [name for (name, _), each in zip(scene.functions, tables, strict=True) if each.rows]
+    if not ran:
+        names = ", ".join(name for name, _ in scene.functions)
+        raise ProbeError(f"no line of {names} ran", "name functions that the loop calls in this process")
+    return Finding(
+        probe="line",
+        facts={
+            "ran": ran,
+            "env_steps": scene.calls * scene.env_steps,
+            "wall_ns": wall_ns,
+            "slowdown": wall_ns / scene.clean_ns,
+        },
+        tables=tables,
+    )
+
+
+def table(name: str, function: Any, timings: Any, *, unit_ns: float) -> Table:
+    """A function from its first line to its last; what never ran has no numbers."""
+    from inspect import getsourcelines
+
+    lines, first = getsourcelines(function)
+    file = function.__code__.co_filename
+    ran = {
+        line: (hits, round(time * unit_ns))
+        for (where, start, _), told in timings.items()
+        if where == file and first <= start < first + len(lines)
+        for line, hits, time in told
+    }
+    whole = sum(ns for _, ns in ran.values())
+    rows = tuple(
+        (number, *ran[number], ran[number][1] / whole if whole else 0.0, text.rstrip())
+        if number in ran
+        else (number, None, None, None, text.rstrip())
+        for number, text in enumerate(lines, first)
+    )
+    return Table(title=f"Lines of {name}", columns=COLUMNS, rows=rows if ran else ())
+
+
+probe = Probe(
+    name="line",
+    purpose="the lines of the functions that --time names",
+    why_not=why_not,
+    look=look,
+)

@@ -1,0 +1,185 @@
+"""Memory, followed by memray: the peak, what allocates how often, and what grows with every step.
+
+Growth is told apart from what a program merely holds by windows of two lengths. Each window ends with what
+was allocated in it and is still held; the longer one's, less the shorter one's, is what the further steps
+left behind, and what every window holds anyway cancels.
+"""
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from hotloop.core.finding import Finding, Table
+from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
+from hotloop.probes.stacks import place
+from hotloop.stats.sign import FEWEST, sign_interval
+
+PAIRS = FEWEST
+"""Of windows: as many as an exact interval needs."""
+LONGER = 3
+"""How many times the calls of the shorter window the longer one has."""
+SHORTEST = 16
+"""Calls of the shorter window at least."""
+PARTS = 64
+"""Of a pass, one is the shorter window: all windows together are a third of a pass, since memray is slow."""
+MOST_ROWS = 12
+FILE = "memory.bin"
+GROWTH = ("site", "bytes_per_env_step", "bytes_low", "bytes_high")
+COUNTS = ("site", "allocations_per_env_step", "bytes_per_env_step")
+PEAK = ("site", "bytes", "share")
+
+Sites = Mapping[str, float]
+"""Bytes, or allocations, by the line that allocated."""
+
+
+def why_not() -> Obstacle | None:
+    return package_missing("memray")
+
+
+def look(scene: Scene) -> Finding:
+    """Play window after window, each under a tracker of its own."""
+    few = max(SHORTEST, scene.calls // PARTS)
+    counted, allocated = count(scene, few)
+    held: dict[int, list[Sites]] = {few: [], LONGER * few: []}
+    for _ in range(PAIRS):
+        for calls, sites in held.items():
+            sites.append(held_after(scene, calls))
+    extra = (LONGER - 1) * few * scene.env_steps
+    growth = grown(held[few], held[LONGER * few], extra)
+    peak_bytes, peak = at_peak(scene.folder / FILE)
+    low, middle, high = whole(held[few], held[LONGER * few], extra)
+    steps = few * scene.env_steps
+    return Finding(
+        probe="memory",
+        facts={
+            "play_peak_bytes": peak_bytes,
+            "growth_bytes_per_env_step": middle,
+            "growth_bytes_low": low,
+            "growth_bytes_high": high,
+            "allocations_per_env_step": sum(counted.values()) / steps,
+            "allocated_bytes_per_env_step": sum(allocated.values()) / steps,
+            "env_steps": (1 + PAIRS * (1 + LONGER)) * steps,
+        },
+        tables=(
+            Table(title="What grows with every step, by site", columns=GROWTH, rows=growth),
+            Table(title="Allocations by site", columns=COUNTS, rows=frequent(counted, allocated, steps)),
+            Table(title="Held at the peak, by site", columns=PEAK, rows=largest(peak, peak_bytes)),
+        ),
+        files=(FILE,),
+    )
+
+
+def tracked(path: Path, play: Callable[[], None], *, every: bool = False) -> None:
+    """Play under a tracker, and collect garbage before it ends: what is left is held by somebody."""
+    import memray
+
+    gc.collect()
+    path.unlink(missing_ok=True)
+    kinds = memray.FileFormat
+    with memray.Tracker(
+        destination=memray.FileDestination(path, overwrite=True, compress_on_exit=False),
+        trace_python_allocators=True,
+        file_format=kinds.ALL_ALLOCATIONS if every else kinds.AGGREGATED_ALLOCATIONS,
+    ):
+        play()
+        gc.collect()
+
+
+def count(scene: Scene, calls: int) -> tuple[Sites, Sites]:
+    """How often each site allocated and how many bytes, whether or not they were freed."""
+    import memray
+
+    path = scene.folder / "every.bin"
+    tracked(path, scene.draw(calls), every=True)
+    counted: Counter[str] = Counter()
+    allocated: Counter[str] = Counter()
+    freeing = {memray.AllocatorType.FREE, memray.AllocatorType.MUNMAP, memray.AllocatorType.PYMALLOC_FREE}
+    with memray.FileReader(path) as reader:
+        for record in reader.get_allocation_records():
+            if record.allocator not in freeing:
+                where = site(record)
+                counted[where] += record.n_allocations
+                allocated[where] += record.size
+    path.unlink()
+    return counted, allocated
+
+
+def held_after(scene: Scene, calls: int) -> Sites:
+    """Bytes by site that were allocated in a window and are held when it ends."""
+    import memray
+
+    path = scene.folder / FILE
+    tracked(path, scene.draw(calls))
+    with memray.FileReader(path) as reader:
+        records = list(reader.get_leaked_allocation_records(merge_threads=True))
+    return by_site(records)
+
+
+def at_peak(path: Path) -> tuple[int, Sites]:
+    """The most that was held at once in the last window, and by whom."""
+    import memray
+
+    with memray.FileReader(path) as reader:
+        records = list(reader.get_high_watermark_allocation_records(merge_threads=True))
+        peak_bytes = int(reader.metadata.peak_memory)
+    return peak_bytes, by_site(records)
+
+
+def by_site(records: Iterable[Any]) -> Sites:
+    held: Counter[str] = Counter()
+    for record in records:
+        held[site(record)] += record.size
+    return held
+
+
+def site(record: Any) -> str:
+    """The line of Python that allocated; native code is counted where Python called it."""
+    frames = record.stack_trace(max_stacks=1)
+    return place(frames[0]) if frames else "native code outside Python"
+
+
+def differences(shorter: Sequence[Sites], longer: Sequence[Sites], where: str, extra: int) -> list[float]:
+    """Bytes an env-step that the further steps of each longer window left at a site."""
+    pairs = zip(shorter, longer, strict=True)
+    return [(long.get(where, 0) - short.get(where, 0)) / extra for short, long in pairs]
+
+
+def grown(shorter: Sequence[Sites], longer: Sequence[Sites], extra: int) -> tuple[tuple[Any, ...], ...]:
+    """The sites that grew in every pair of windows, the fastest first."""
+    rows = []
+    for where in {name for sites in longer for name in sites}:
+        slopes = differences(shorter, longer, where, extra)
+        interval = sign_interval(slopes)
+        if interval and interval[0] > 0:
+            rows.append((where, median(slopes), *interval))
+    return tuple(sorted(rows, key=lambda row: -row[1])[:MOST_ROWS])
+
+
+def whole(shorter: Sequence[Sites], longer: Sequence[Sites], extra: int) -> tuple[float, float, float]:
+    """Low, median and high of the growth of all sites together."""
+    pairs = zip(shorter, longer, strict=True)
+    slopes = [(sum(long.values()) - sum(short.values())) / extra for short, long in pairs]
+    interval = sign_interval(slopes)
+    assert interval is not None, "there are pairs enough"
+    return interval[0], median(slopes), interval[1]
+
+
+def frequent(counted: Sites, allocated: Sites, steps: int) -> tuple[tuple[Any, ...], ...]:
+    often = sorted(counted, key=lambda where: -counted[where])[:MOST_ROWS]
+    return tuple((where, counted[where] / steps, allocated[where] / steps) for where in often)
+
+
+def largest(held: Sites, peak_bytes: int) -> tuple[tuple[Any, ...], ...]:
+    large = sorted(held, key=lambda where: -held[where])[:MOST_ROWS]
+    return tuple((where, held[where], held[where] / max(peak_bytes, 1)) for where in large)
+
+
+probe = Probe(
+    name="memory",
+    purpose="peak, allocations and growth of memory by the line that allocates",
+    why_not=why_not,
+    look=look,
+)

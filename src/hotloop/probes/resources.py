@@ -1,0 +1,162 @@
+"""Resources: CPU, memory, I/O, threads and GPU of the process and its children, seen from a side thread."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from types import TracebackType
+from typing import Any, Self
+
+from hotloop.core.clock import now_ns
+from hotloop.core.finding import Finding, Table
+from hotloop.core.probe import Probe, Scene
+from hotloop.probes import nvml
+
+EVERY_S = 0.05
+"""Between two samples."""
+SHORTEST_NS = 1_000_000_000
+"""Of a pass; a play that is over sooner is played again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What was in use at one moment; times and I/O are counted from the process's beginning."""
+
+    at_ns: int
+    cpu_ns: int
+    rss_bytes: int
+    read_bytes: int
+    written_bytes: int
+    threads: int
+    processes: int
+    cores: tuple[float, ...]
+    """Share of each core that was busy since the last sample, with whatever ran on it."""
+    gpus: tuple[tuple[float, int], ...]
+    """Busy share and memory in use of each GPU."""
+
+
+class Sampler:
+    """Takes samples from a thread of its own for as long as it is entered."""
+
+    def __init__(self, read: Callable[[], Sample]) -> None:
+        self.samples: list[Sample] = []
+        self._read = read
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hotloop-resources", daemon=True)
+
+    def __enter__(self) -> Self:
+        self.samples.append(self._read())
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self.samples.append(self._read())
+
+    def _run(self) -> None:
+        while not self._over.wait(EVERY_S):
+            self.samples.append(self._read())
+
+
+def reader() -> Callable[[], Sample]:
+    """A function that takes one sample of this process, its children and the machine."""
+    import psutil
+
+    here = psutil.Process()
+    psutil.cpu_percent(percpu=True)  # the first answer is about nothing
+    gpus = nvml.reader()
+
+    def read() -> Sample:
+        family = [here, *here.children(recursive=True)]
+        told = [each for each in map(figures, family) if each]
+        cpu, rss, read_bytes, written, threads = (sum(column) for column in zip(*told, strict=True))
+        return Sample(
+            at_ns=now_ns(),
+            cpu_ns=round(cpu * 1e9),
+            rss_bytes=int(rss),
+            read_bytes=int(read_bytes),
+            written_bytes=int(written),
+            threads=int(threads),
+            processes=len(told),
+            cores=tuple(percent / 100 for percent in psutil.cpu_percent(percpu=True)),
+            gpus=gpus(),
+        )
+
+    return read
+
+
+def figures(process: Any) -> tuple[float, float, float, float, float] | None:
+    """CPU seconds, resident bytes, bytes read and written, threads; None where the process has gone."""
+    import psutil
+
+    try:
+        with process.oneshot():
+            times, rss, threads = process.cpu_times(), process.memory_info().rss, process.num_threads()
+            io = process.io_counters() if hasattr(process, "io_counters") else None
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+    moved = (io.read_bytes, io.write_bytes) if io else (0, 0)
+    return times.user + times.system, rss, *moved, threads
+
+
+def look(scene: Scene) -> Finding:
+    """Play for at least a second while a side thread takes samples."""
+    plays = 0
+    with Sampler(reader()) as sampler:
+        while not plays or now_ns() - sampler.samples[0].at_ns < SHORTEST_NS:
+            scene.draw(scene.calls)()
+            plays += 1
+    return describe(sampler.samples, plays * scene.calls * scene.env_steps)
+
+
+def describe(samples: Sequence[Sample], env_steps: int) -> Finding:
+    """What the samples come to; the facts that a record's resources name among them."""
+    first, last = samples[0], samples[-1]
+    wall_ns = last.at_ns - first.at_ns
+    facts: dict[str, Any] = {
+        "rss_peak_bytes": max(sample.rss_bytes for sample in samples),
+        "rss_slope": slope([(sample.at_ns / 1e9, sample.rss_bytes) for sample in samples]),
+        "cpu_share": (last.cpu_ns - first.cpu_ns) / wall_ns,
+        "gpu": gpu_facts(samples),
+        "read_bytes": last.read_bytes - first.read_bytes,
+        "written_bytes": last.written_bytes - first.written_bytes,
+        "threads": max(sample.threads for sample in samples),
+        "processes": max(sample.processes for sample in samples),
+        "samples": len(samples),
+        "env_steps": env_steps,
+        "wall_ns": wall_ns,
+    }
+    cores = zip(*(sample.cores for sample in samples[1:]), strict=True)
+    rows = tuple((number, fmean(busy), max(busy)) for number, busy in enumerate(cores))
+    title = "Cores, with whatever else ran on them"
+    table = Table(title=title, columns=("core", "mean_share", "most_share"), rows=rows)
+    return Finding(probe="resources", facts=facts, tables=(table,))
+
+
+def gpu_facts(samples: Sequence[Sample]) -> dict[str, Any] | None:
+    """Mean busy share and most memory of each GPU; None where there is none."""
+    if not samples[0].gpus:
+        return None
+    each = zip(*(sample.gpus for sample in samples), strict=True)
+    devices = [
+        {"busy_share": fmean(b for b, _ in told), "peak_bytes": max(m for _, m in told)} for told in each
+    ]
+    return {"devices": devices}
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """Rise a second of the line through the points, by least squares; None where they have no width."""
+    mean_x, mean_y = (fmean(values) for values in zip(*points, strict=True))
+    width = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / width if width else None
+
+
+probe = Probe(
+    name="resources",
+    purpose="CPU by core, memory, I/O, threads and GPU, sampled from a side thread",
+    why_not=lambda: None,
+    look=look,
+)

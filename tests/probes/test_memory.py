@@ -1,0 +1,66 @@
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.scenes import KEPT, hold, leak, scene, tangle
+
+from hotloop.core.finding import Finding
+from hotloop.probes.memory import LONGER, PAIRS, SHORTEST, differences, grown, look, whole
+
+pytest.importorskip("memray")
+
+
+@pytest.fixture(autouse=True)
+def _kept_nothing() -> None:
+    KEPT.clear()
+
+
+def looked(folder: Path, step: Callable[[], None]) -> Finding:
+    return look(scene(folder, step, calls=1))
+
+
+@pytest.mark.slow
+def test_a_leak_of_a_kilobyte_a_step_is_found_with_its_site_and_slope(tmp_path: Path) -> None:
+    found = looked(tmp_path, leak)
+    growth, counts, peak = found.tables
+    where, slope, low, high = growth.rows[0]
+    assert where == f"leak (support/scenes.py:{leak.__code__.co_firstlineno + 2})"
+    assert 1024 <= low <= slope <= high < 1200
+    assert 1024 <= found.facts["growth_bytes_per_env_step"] < 1400
+    assert peak.rows[0][0] == where
+    assert found.facts["play_peak_bytes"] >= 1024 * LONGER * SHORTEST
+    assert any(row[0] == where and row[1] >= 1 for row in counts.rows)
+    assert found.facts["env_steps"] == SHORTEST * (1 + PAIRS * (1 + LONGER))
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.bin"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [hold, tangle])
+def test_what_is_held_or_can_be_collected_does_not_grow(tmp_path: Path, step: Callable[[], None]) -> None:
+    gc.disable()  # as it is while something is measured
+    try:
+        found = looked(tmp_path, step)
+    finally:
+        gc.enable()
+    assert not [row for row in found.tables[0].rows if "scenes.py" in row[0]]
+    assert found.facts["growth_bytes_low"] <= 0 or found.facts["growth_bytes_per_env_step"] < 100
+    assert found.facts["allocations_per_env_step"] >= 1
+
+
+def test_growth_is_what_the_further_steps_left_and_what_is_held_cancels() -> None:
+    short, long = {"a": 100 + 10 * 8, "b": 50}, {"a": 100 + 30 * 8, "b": 50}
+    assert differences([short], [long], "a", 20) == [8.0]
+    assert grown([short] * PAIRS, [long] * PAIRS, 20) == (("a", 8.0, 8.0, 8.0),)
+    assert whole([short] * PAIRS, [long] * PAIRS, 20) == (8.0, 8.0, 8.0)
+
+
+def test_a_site_that_did_not_grow_every_time_is_not_called_growing() -> None:
+    shorter = [{"a": 10}] * PAIRS
+    longer = [{"a": 30}] * (PAIRS - 1) + [{"a": 10}]
+    assert grown(shorter, longer, 10) == ()
+
+
+def test_the_fastest_growth_comes_first() -> None:
+    longer = [{"a": 20, "b": 900, "c": 30}] * PAIRS
+    assert [row[0] for row in grown([{}] * PAIRS, longer, 10)] == ["b", "c", "a"]
