@@ -233,9 +233,9 @@ PyObject* moment(PyObject*, PyObject*) {
 PyObject* places_of(const std::vector<Place>& places) {
   PyObject* list = PyList_New(static_cast<Py_ssize_t>(places.size()));
   for (size_t i = 0; list != nullptr && i < places.size(); ++i) {
-    PyObject* item = Py_BuildValue("(LLO)", static_cast<long long>(places[i].thread),
-                                   static_cast<long long>(places[i].parent),
-                                   const_cast<void*>(places[i].node->name));
+    PyObject* item =
+        Py_BuildValue("(LLO)", static_cast<long long>(places[i].thread),
+                      static_cast<long long>(places[i].parent), const_cast<void*>(places[i].node->name));
     if (item == nullptr)
       Py_CLEAR(list);
     else

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from support.logged import events_of, laps_of, steps_of
 
 from hotloop.core.slow import Slow
+from hotloop.core.trace import MAIN, Slice, Trace
 from hotloop.lab import tracing as module
 from hotloop.lab.calls import of_batch, of_loop
 from hotloop.lab.profile import PAIRS, profile
 from hotloop.lab.slow import Keeper
-from hotloop.lab.tracing import FIRST_WORKER, MAIN, Slice, Trace, Tracer, nest
+from hotloop.lab.tracing import FIRST_WORKER, Tracer, nest
 
 STEPS = PAIRS * 40
 

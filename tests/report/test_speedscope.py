@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from hotloop.core.trace import Slice, Trace
 from hotloop.lab.profile import profile
-from hotloop.lab.tracing import Slice, Trace, Tracer
+from hotloop.lab.tracing import Tracer
 from hotloop.report.speedscope import draw_speedscope
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from hotloop.core.trace import Slice, Trace
 from hotloop.lab.profile import profile
-from hotloop.lab.tracing import Slice, Trace, Tracer
+from hotloop.lab.tracing import Tracer
 from hotloop.report import trace as module
 from hotloop.report.trace import draw_trace
 

@@ -12,7 +12,7 @@ from hotloop.cli.arguments import Json, Policy, Words, given_by, names_world, ta
 from hotloop.cli.committing import check_repository
 from hotloop.cli.committing import commit as commit_files
 from hotloop.cli.findings import Commit, Pid, Probes, Seconds, beside, folder_of, pictured
-from hotloop.cli.flags import TargetOrNone
+from hotloop.cli.flags import ProfileSteps, TargetOrNone
 from hotloop.cli.measuring import check, measure, tell
 from hotloop.cli.output import remark
 from hotloop.cli.place import make_room, save
@@ -64,14 +64,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     target: TargetOrNone = None,
     words: Words = None,
     *,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Env-steps with and without the instrument, each.  [default: 200000; a slow target fewer]",
-        ),
-    ] = None,
+    steps: ProfileSteps = None,
     policy: Policy = "random",
     probe: Probes = None,
     time: Annotated[

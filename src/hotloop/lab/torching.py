@@ -9,7 +9,8 @@ from typing import Any
 
 from hotloop.core.clock import now_ns, utc_now
 from hotloop.core.errors import SetupError
-from hotloop.lab.tracing import Slice, Tracer
+from hotloop.core.trace import Slice
+from hotloop.lab.tracing import Tracer
 
 CATEGORY = "torch"
 FIRST_TRACK = 2_000

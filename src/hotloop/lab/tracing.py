@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hotloop.core.slow import Slow
+from hotloop.core.trace import MAIN, Slice, Trace
 from hotloop.lab.calls import Calls, call_of
 from hotloop.lab.collecting import GC
 from hotloop.lab.logs import Events, Steps
@@ -19,8 +20,6 @@ MOST_SLICES = 160_000
 """Of a trace, the slowest steps not counted; a slice takes about 150 bytes of a file."""
 STEP, SPAN, PHASE, PAUSE = "step", "span", "native phase", "gc"
 """Categories."""
-MAIN = 0
-"""The track of the thread that plays."""
 FIRST_WORKER = 1_000
 """Tracks from here on are native workers; worker 0 is the thread that calls."""
 
@@ -31,29 +30,6 @@ ABOUT = {
     "envs go through the phases in tiles, so that phases alternate within a step",
 }
 """What a reader of a trace must know."""
-
-
-class Slice(NamedTuple):
-    """A stretch of time of one track."""
-
-    name: str
-    begin_ns: int
-    end_ns: int
-    track: int
-    category: str
-    facts: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
-    """Sampled steps, on the clock of `now_ns`."""
-
-    tracks: Mapping[int, str]
-    slices: tuple[Slice, ...]
-    """By track and time, parents before what is inside them."""
-    slow: Mapping[int, int]
-    """The rank of a slow step to when it began."""
-    about: Mapping[str, Any]
 
 
 @dataclass(slots=True)
