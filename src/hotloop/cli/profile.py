@@ -95,9 +95,13 @@ def profile(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab import probing
 
     if replay_slow is not None:
-        return run_again(replay_slow, target, FOLDER, as_json=json)
+        return run_again(
+            replay_slow, [word for word in (target, *(words or ())) if word], FOLDER, as_json=json
+        )
     if commit:
         check_repository()
+    if target is None and trace:
+        raise InputError("--trace needs a TARGET to play: a process that runs already has no steps of ours")
     if target is None:
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:

@@ -11,6 +11,8 @@ from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hotloop.core.record import Record
     from hotloop.lab.progress import Progress
     from hotloop.lab.tracing import Tracer
@@ -21,8 +23,8 @@ TRACE, SPEEDSCOPE = ".trace.json", ".speedscope.json"
 ReplaySlow = Annotated[
     Path | None,
     typer.Option(
-        metavar="RECORD",
-        help="Measure nothing else: run slow step K of that record again.  [K: 1, after RECORD]",
+        metavar="RECORD [K]",
+        help="Profile nothing: run a slow step of that record again, the first or the one numbered K.",
     ),
 ]
 TraceFiles = Annotated[
@@ -33,13 +35,13 @@ TraceFiles = Annotated[
 ]
 
 
-def run_again(path: Path, word: str | None, folder: Path, *, as_json: bool) -> int:
-    """Run one slow step of a record again and say what came of it."""
+def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool) -> int:
+    """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
     from hotloop.lab import replay
     from hotloop.report.slow import draw_again
 
-    record, rank = read(path), rank_of(word)
+    record, rank = read(path), rank_of(words)
     replay.find(record, rank)
     make_room(folder)
 
@@ -53,16 +55,16 @@ def run_again(path: Path, word: str | None, folder: Path, *, as_json: bool) -> i
     return tell(records, draw_again(records[0]), as_json=as_json, as_list=False)
 
 
-def rank_of(word: str | None) -> int:
+def rank_of(words: "Sequence[str]") -> int:
     """Which of the slow steps is meant; the first, unless a number follows the record."""
-    if word is None:
+    if not words:
         return 1
-    if not word.isdecimal() or int(word) < 1:
+    if len(words) > 1 or not words[0].isdecimal() or int(words[0]) < 1:
         raise InputError(
-            f"--replay-slow RECORD {word}: expected the number of a slow step, such as 1; "
-            "the target is the record's"
+            f"--replay-slow RECORD {' '.join(words)}: expected the number of one slow step, such as 1; "
+            "the target and its settings are the record's"
         )
-    return int(word)
+    return int(words[0])
 
 
 def trace_files(tracer: "Tracer | None", record: "Record") -> list[tuple[str, str]]:

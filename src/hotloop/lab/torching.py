@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.clock import now_ns, utc_now
+from hotloop.core.clock import epoch_ns
 from hotloop.core.errors import SetupError
 from hotloop.core.trace import Slice
 from hotloop.lab.tracing import Tracer
@@ -31,7 +31,7 @@ def watch_torch(play: Callable[[], None], tracer: Tracer) -> None:
     """
     from hotloop.probes.torch import ACTIVE, WAIT, WARMUP, Window
 
-    epoch_ns = round(utc_now().timestamp() * 1e9) - now_ns()
+    zero_ns = epoch_ns()
     with tempfile.TemporaryDirectory(prefix="hotloop-") as folder:
         path = Path(folder) / "torch.json"
         window = Window(path, most_bytes=MOST_BYTES)
@@ -42,15 +42,15 @@ def watch_torch(play: Callable[[], None], tracer: Tracer) -> None:
         except SetupError as error:
             tracer.merge([], {}, torch=str(error))
             return
-        merge(json.loads(path.read_text(encoding="utf-8")), epoch_ns, tracer)
+        merge(json.loads(path.read_text(encoding="utf-8")), zero_ns, tracer)
 
 
-def merge(trace: Mapping[str, Any], epoch_ns: int, tracer: Tracer) -> None:
-    """Put torch's events onto tracks of their own; `epoch_ns` is when our clock was zero."""
+def merge(trace: Mapping[str, Any], zero_ns: int, tracer: Tracer) -> None:
+    """Put torch's events onto tracks of their own; `zero_ns` is when our clock was zero."""
     threads = {(event["pid"], event["tid"]) for event in drawn(trace)}
     tracks = {place: FIRST_TRACK + number for number, place in enumerate(sorted(threads, key=str))}
-    zero_ns = int(trace.get("baseTimeNanoseconds", 0)) - epoch_ns
-    slices = [slice_of(event, zero_ns, tracks[event["pid"], event["tid"]]) for event in drawn(trace)]
+    base_ns = int(trace.get("baseTimeNanoseconds", 0)) - zero_ns
+    slices = [slice_of(event, base_ns, tracks[event["pid"], event["tid"]]) for event in drawn(trace)]
     said = f"{len(slices)} events of torch.profiler, in steps that it slowed down; aligned to about 2 µs"
     tracer.merge(slices, {track: f"torch {tid}" for (_, tid), track in tracks.items()}, torch=said)
 
@@ -59,6 +59,6 @@ def drawn(trace: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (event for event in trace["traceEvents"] if event.get("ph") == "X" and event.get("cat") in DRAWN)
 
 
-def slice_of(event: Mapping[str, Any], zero_ns: int, track: int) -> Slice:
-    begin_ns = zero_ns + round(event["ts"] * 1e3)
+def slice_of(event: Mapping[str, Any], base_ns: int, track: int) -> Slice:
+    begin_ns = base_ns + round(event["ts"] * 1e3)
     return Slice(event["name"], begin_ns, begin_ns + round(event["dur"] * 1e3), track, CATEGORY, {})
