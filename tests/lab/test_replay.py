@@ -11,7 +11,7 @@ from hotloop.lab.profile import PAIRS, profile
 from hotloop.lab.replay import FRESH, LOADED_TIMES, SAVED, judge, replay
 
 STEPS = PAIRS * 100
-PAUSE = {"at": 1_030, "seconds": 0.2}
+PAUSE = {"at": 1_014, "seconds": 0.2}
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,6 @@ from hotloop.lab.profile import PAIRS, profile
 
 WARMUP = 100
 STEPS = PAIRS * 100
-TRIED = 16
-"""Steps of an env's life before its profile: it is tried out when it is opened."""
 
 
 @pytest.fixture(autouse=True)
@@ -23,18 +21,18 @@ def slow_of(record: Record) -> Slow:
     return record.slow
 
 
-def test_a_pause_is_named_with_its_step_and_place() -> None:
-    slow = slow_of(profile("support.stalling:make", {"at": 1_016, "seconds": 0.2}, STEPS))
-    assert slow.calls == STEPS
-    (found,) = [step for step in (*slow.steps, *slow.resets) if step.step == 1_016 - TRIED]
+def test_a_pause_in_one_step_of_ten_thousand_is_named_with_its_step_and_place() -> None:
+    slow = slow_of(profile("support.stalling:make", {"at": 8_050, "seconds": 0.2}, 10_000))
+    assert slow.calls == 10_000
+    (found,) = [step for step in (*slow.steps, *slow.resets) if step.step == 8_050]
     assert found.wall_ns >= 200_000_000
     assert found.phases["wall/env.step"] >= 0.99 * found.wall_ns
     assert (found.env, found.seed, found.gc_ns, found.resets) == (0, 42, 0, 1)
 
 
 def test_a_pause_in_the_warmup_is_named_too() -> None:
-    slow = slow_of(profile("support.stalling:make", {"at": 57, "seconds": 0.2}, STEPS))
-    assert slow.warmup[0].step == 57 - TRIED
+    slow = slow_of(profile("support.stalling:make", {"at": 41, "seconds": 0.2}, STEPS))
+    assert slow.warmup[0].step == 41
     assert slow.warmup[0].phases == {"wall": slow.warmup[0].wall_ns}
     assert slow.warmup[0].check_step == WARMUP
 
@@ -63,7 +61,7 @@ def test_garbage_that_is_collected_by_itself_is_marked_and_costs_the_instrument_
 
 def test_garbage_that_the_target_collects_itself_is_marked_in_its_step() -> None:
     slow = slow_of(profile("support.stalling:litter", {"at": 1_030}, STEPS))
-    (found,) = [step for step in slow.steps if step.step == 1_030 - TRIED]
+    (found,) = [step for step in slow.steps if step.step == 1_030]
     assert found.collections >= 1
     assert found.gc_ns > found.wall_ns / 2
 
@@ -115,7 +113,7 @@ def test_passes_that_are_longer_than_the_log_are_cut_and_miss_nothing(
     monkeypatch.setattr(module, "FIRST_CALLS", 5)
     slow = slow_of(profile("support.stalling:make", {"at": 1_020, "seconds": 0.1}, STEPS))
     assert (slow.calls, slow.missed) == (STEPS, 0)
-    assert 1_020 - TRIED in [step.step for step in slow.steps]
+    assert 1_020 in [step.step for step in slow.steps]
     monkeypatch.setattr(module, "STEPS_BYTES", 1_000)
     batch = slow_of(profile("grid/toy", {"num_envs": 2, "agents": 3}, 2 * STEPS))
     assert batch.calls == STEPS

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Stalling:
-    """Pauses in one step of its life; an episode has 50 steps."""
+    """Pauses in one step after it was seeded; an episode has 50 steps."""
 
     num_actions = 3
 
@@ -19,6 +19,7 @@ class Stalling:
 
     def reset(self, seed: int | None = None) -> int:
         self.age = 0
+        self.steps = self.steps if seed is None else 0
         return 0
 
     def step(self, action: int) -> tuple[int, float, bool, dict[str, int]]:

@@ -56,6 +56,7 @@ class Attempt:
     def saw(self, watch: Watch) -> None:
         """Take in the step that the watch looked at last."""
         step = watch.last_step
+        assert step is not None, "the watch has looked at it"
         self.wall_ns.append(step.wall_ns)
         self.gc_ns.append(step.gc_ns)
         self.phases.append(step.phases)
@@ -188,8 +189,7 @@ def compare_check(
     """Play on to where the profile looked at the state, and compare; one run that differs is enough."""
     for chosen in script:
         player.step(chosen)
-    came_to_the_same = fingerprint(subject) == step.check
-    attempt.same_way = came_to_the_same and attempt.same_way is not False
+    attempt.same_way = fingerprint(subject) == step.check and attempt.same_way is not False
 
 
 def write_up(recorder: Recorder, spec: SubjectSpec, of: Record, step: SlowStep, attempt: Attempt) -> Record:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
-from hotloop.core.slow import Slow, Spread
+from hotloop.core.slow import Slow, SlowStep, Spread
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 from hotloop.lab import calls as table
@@ -50,13 +50,16 @@ class Watch:
         self._tracer = tracer
         self._batch = batch_in(subject)
         self._timeline = Timeline()
-        self._room = FIRST_CALLS
+        self._room = self._log_rows = FIRST_CALLS
         spec = subject.spec
         self.keeper = Keeper(seed=spec.seed, num_envs=spec.num_envs)
         self.counted: Any = subject if hasattr(subject, "resets") else NO_RESETS
         """What a lap is given the resets of."""
         self.steps = self._end_ns = 0
         """Calls since the reset; when the last stretch ended."""
+        self._warming = Warming(subject)
+        self.last_step: SlowStep | None = None
+        """The last call that was looked at."""
         self._resets = resets_of(subject)
 
     def __enter__(self) -> Self:
