@@ -63,6 +63,7 @@ def hash_of_innocent() -> str:
     return profile("support.stalling:make", {}, PAIRS).target.workload_hash
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "given", "policy", "how"),
     [
