@@ -172,7 +172,10 @@ def module_profile() -> Any:
         (["grid/toy", "--seconds", "1"], "leave out the target"),
         (["--pid", "4194305"], "there is no process 4194305"),
         (["--pid", "0"], "--pid"),
+        (["--pid", "1", "--probe", "cprofile"], "--probe is for a target"),
+        (["--pid", "1", "--steps", "5"], "--steps is for a target"),
         (["grid/toy", "--commit"], "git repository"),
+        (["--probe", "pyspy"], "needs a TARGET, or --pid PID"),
         ([], "needs a TARGET, or --pid PID"),
     ],
 )
@@ -181,7 +184,7 @@ def test_wrong_input_is_one_line_and_writes_nothing(hotloop: Command, words: lis
     assert (said.code, said.out) == (ExitCode.USAGE, "")
     assert said.err.count("\n") == 1
     assert why in said.err
-    assert not list(Path().rglob("profile-*"))
+    assert not Path(".design").exists()
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused(
@@ -265,6 +268,14 @@ def test_top_needs_a_terminal_and_a_pid(hotloop: Command) -> None:
     said = hotloop("top", "--pid", str(os.getpid()))
     assert (said.code, said.err.count("\n")) == (ExitCode.USAGE, 1)
     assert "needs a terminal" in said.err
+
+
+@pytest.mark.usefixtures("looked_at")
+def test_top_prints_one_second_as_json_without_a_terminal(hotloop: Command) -> None:
+    said = hotloop("top", "--pid", str(os.getpid()), "--json")
+    assert (said.code, said.err) == (ExitCode.FINE, "")
+    assert said.json["findings"][0]["facts"]["samples"] == pyspy.RATE
+    assert not Path(".design").exists()
 
 
 def test_top_shows_the_process_until_it_is_left(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ UNTESTED = {
     "./hotloop bench orchard": "builds a world first; tests/cli/test_new.py does, and tests it",
     "./hotloop bench grid/toy --instructions": "needs valgrind; tests/lab/test_instructions.py counts",
     "./hotloop compare grid/toy --a-ref": "builds this repository twice; tests/cli has its own project",
+    "./hotloop profile --pid": "needs a process to look at; tests/probes/test_pyspy.py starts one",
+    "./hotloop top --pid": "needs a process and a terminal; tests/cli/test_probes.py says what it does",
     "./check": "runs this test",
     "./.venv/bin/python benchmarks/": "takes minutes, and a quiet machine",
     "./.venv/bin/python tools/figures.py": "changes the docs; test_figures.py runs it elsewhere",

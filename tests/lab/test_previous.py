@@ -15,10 +15,10 @@ def test_the_latest_whole_profile_of_the_target_is_found(tmp_path: Path) -> None
     records = {
         "profile-1": PROFILE,
         "profile-2": LATER,
-        "profile-3": replace(LATER, partial=True, created="2026"),
+        "profile-3": replace(LATER, run_id="partial", partial=True, created="2026"),
         "profile-4": replace(OTHER, created="2026"),
-        "profile-5": replace(LATER, kind="bench", created="2026"),
-        "other": replace(LATER, created="2026"),
+        "profile-5": replace(LATER, run_id="bench", kind="bench", created="2026"),
+        "other": replace(LATER, run_id="other", created="2026"),
     }
     for name, record in records.items():
         write(tmp_path / f"{name}.json", record)

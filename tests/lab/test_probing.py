@@ -113,6 +113,7 @@ def test_ctrl_c_keeps_what_was_found_and_marks_the_record(tmp_path: Path) -> Non
     record = with_probes(PROFILE, asked(tmp_path, a_probe("mine", found), a_probe("x", interrupted), never))
     assert [each.probe for each in record.findings] == ["mine"]
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
+    assert record.notices[-1].code == Code.PARTIAL
 
 
 def test_an_interrupted_profile_is_not_looked_at_any_further(tmp_path: Path) -> None:
@@ -155,7 +156,8 @@ def test_lines_that_ran_take_back_that_the_function_was_never_called(tmp_path: P
 def test_a_scene_plays_as_many_steps_as_it_is_asked_for(
     tmp_path: Path, target: str, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(theirs, "zero", lambda _: 0, raising=False)
+    chosen: list[int] = []
+    monkeypatch.setattr(theirs, "zero", lambda _: chosen.append(0) or 0, raising=False)
     seen: list[int] = []
     real = probing.play
 
@@ -169,7 +171,9 @@ def test_a_scene_plays_as_many_steps_as_it_is_asked_for(
     given = SMALL if target == "grid/toy" else {}
     with scene(asked(tmp_path, target=target, given=given, policy=policy, steps=7)) as staged:
         seen.clear()
+        chosen.clear()
         staged.draw(5)()
+        assert len(chosen) == (0 if policy == "random" else 5)
         assert seen == [5 * staged.env_steps]
         assert 1 <= staged.calls <= -(-7 // staged.env_steps)
         assert staged.clean_ns > 0

@@ -57,6 +57,12 @@ def test_the_tree_gives_each_caller_its_share_and_adds_up() -> None:
     assert seconds == pytest.approx({"a b c": 4.0, "a b": 2.0, "a c": 3.0, "a": 1.0})
 
 
+def test_a_function_of_two_callers_is_split_below_as_it_is_above() -> None:
+    stats: Stats = {A: told(0.0, 2.0), B: told(0.0, 4.0), C: told(0.0, 6.0, a=2.0, b=4.0)}  # type: ignore[dict-item]
+    stats[("f.py", 4, "d")] = (1, 1, 6.0, 6.0, {C: (1, 1, 6.0, 6.0)})
+    assert {names(stack): own for stack, own in tree(stats)} == pytest.approx({"a c d": 2.0, "b c d": 4.0})
+
+
 def test_a_function_that_calls_itself_is_followed_once() -> None:
     stats: Stats = {A: told(1.0, 4.0), B: told(3.0, 3.0, a=3.0, b=2.0)}  # type: ignore[dict-item]
     seconds = {names(stack): own for stack, own in tree(stats)}

@@ -6,9 +6,13 @@ import pytest
 from support.scenes import KEPT, hold, leak, scene, tangle
 
 from hotloop.core.finding import Finding
-from hotloop.probes.memory import LONGER, PAIRS, SHORTEST, differences, grown, look, whole
+from hotloop.probes.memory import LONGER, PAIRS, PARTS, differences, grown, look, whole
 
 pytest.importorskip("memray")
+
+
+FEW = 20
+"""Calls of a shorter window here."""
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +21,7 @@ def _kept_nothing() -> None:
 
 
 def looked(folder: Path, step: Callable[[], None]) -> Finding:
-    return look(scene(folder, step, calls=1))
+    return look(scene(folder, step, calls=PARTS * FEW))
 
 
 @pytest.mark.slow
@@ -26,18 +30,22 @@ def test_a_leak_of_a_kilobyte_a_step_is_found_with_its_site_and_slope(tmp_path: 
     growth, counts, peak = found.tables
     where, slope, low, high = growth.rows[0]
     assert where == f"leak (support/scenes.py:{leak.__code__.co_firstlineno + 2})"
-    assert 1024 <= low <= slope <= high < 1200
-    assert 1024 <= found.facts["growth_bytes_per_env_step"] < 1400
+    assert low <= slope <= high
+    assert 1000 < slope < 1200  # the list itself grows now and then, in the shorter window or in the longer
+    assert 800 < found.facts["growth_bytes_per_env_step"] < 1400
     assert peak.rows[0][0] == where
-    assert found.facts["play_peak_bytes"] >= 1024 * LONGER * SHORTEST
+    assert found.facts["play_peak_bytes"] >= 1024 * LONGER * FEW
     assert any(row[0] == where and row[1] >= 1 for row in counts.rows)
-    assert found.facts["env_steps"] == SHORTEST * (1 + PAIRS * (1 + LONGER))
+    assert found.facts["env_steps"] == FEW * (1 + PAIRS * (1 + LONGER))
     assert [path.name for path in tmp_path.iterdir()] == ["memory.bin"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [hold, tangle])
-def test_what_is_held_or_can_be_collected_does_not_grow(tmp_path: Path, step: Callable[[], None]) -> None:
+def test_what_is_held_or_can_be_collected_does_not_grow(tmp_path: Path) -> None:
+    def step() -> None:
+        hold()
+        tangle()
+
     gc.disable()  # as it is while something is measured
     try:
         found = looked(tmp_path, step)

@@ -49,6 +49,7 @@ def test_functions_are_counted_whatever_their_line_and_recursion_once() -> None:
         ),
         ("Error: Operation not permitted (os error 1)", "may not read", "ptrace_scope"),
         ("Error: Failed to get process executable name. Check that the process is running", "ended", "pid"),
+        ("Error: Failed to find python version from target process", "no Python", "a shell around it"),
         ("Error: unsupported version", "unsupported version", "by hand"),
         ("", "it said: nothing", "by hand"),
     ],

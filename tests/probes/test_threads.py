@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from support.scenes import scene, slow, turn
 
-from hotloop.probes.threads import by_function, look, thread_names
+import hotloop
+from hotloop.probes.threads import by_function, cpu_ns, look, read, thread_names
 
 yappi = pytest.importorskip("yappi")
 
@@ -40,6 +41,26 @@ def test_yappi_is_off_and_empty_afterwards_even_if_the_play_breaks(tmp_path: Pat
         by_function(scene(tmp_path, breaks))
     assert not yappi.is_running()
     yappi.clear_stats()
+
+
+def test_native_threads_are_counted_too() -> None:
+    np = pytest.importorskip("numpy")
+    batch = hotloop.make("grid/toy", num_envs=64, agents=3, threads=2)
+    if batch.spec.impl != "native":
+        pytest.skip("the native module is not built")
+    batch.reset()
+    before = cpu_ns()
+    for _ in range(300):
+        batch.step(np.zeros((64, 3), np.int32))
+    used = {thread: ns - before.get(thread, 0) for thread, ns in cpu_ns().items()}
+    batch.close()
+    busy = [thread for thread, ns in used.items() if ns > 0]
+    assert threading.get_native_id() in busy
+    assert len(busy) >= 2
+
+
+def test_a_thread_that_has_ended_says_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path / "gone") == ""
 
 
 def test_a_thread_that_python_does_not_know_has_the_kernels_name() -> None:

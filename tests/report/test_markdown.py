@@ -20,6 +20,11 @@ FOUND = Finding(
     tables=(FUNCTIONS,),
     files=("cprofile.pstats", "cprofile.svg"),
 )
+SAMPLED = Finding(
+    probe="resources",
+    facts={"read_bytes": 0, "written_bytes": 2048, "threads": 3, "processes": 2, "gpu": {"devices": []}},
+    tables=(Table(title="Cores", columns=("core", "mean_share"), rows=((0, 0.5), (1, 0.1))),),
+)
 FULL = replace(
     with_previous(replace(PROFILE, values=STEADY), replace(PROFILE, values=STEADY)),
     findings=(Finding(probe="resources"), FOUND),
@@ -112,8 +117,17 @@ def test_resources_are_memory_cpu_and_gpu() -> None:
         "- **CPU**: 150.0% of one core, of 4",
         "- **GPU**: 50.0% busy, 2.00 GiB",
     ]
-    bare = replace(FULL, resources=Resources(rss_peak_bytes=1 << 30, cpu_share=1.0))
+    bare = replace(FULL, findings=(), resources=Resources(rss_peak_bytes=1 << 30, cpu_share=1.0))
     assert section(draw_profile(bare), "Resources")[-1] == "- **GPU**: none"
+
+
+def test_samples_tell_of_cores_files_and_threads_too() -> None:
+    page = draw_profile(replace(FULL, findings=(SAMPLED,)))
+    assert section(page, "Resources")[-3:] == [
+        "- **Cores**: 50.0%, 10.0% busy, with whatever else ran on them",
+        "- **I/O**: 0 B read, 2.00 KiB written",
+        "- **Threads**: 3 in 2 processes",
+    ]
 
 
 def test_a_probe_has_its_facts_files_and_the_first_rows_of_its_tables() -> None:
@@ -133,13 +147,13 @@ def test_a_probe_has_its_facts_files_and_the_first_rows_of_its_tables() -> None:
 
 
 def test_all_lines_of_a_function_are_shown() -> None:
-    rows = tuple((number, None, f"    line {number}") for number in range(30))
+    rows = tuple((number, None, f"  line {number}") for number in range(30))
     lines = Finding(
         probe="line", tables=(Table(title="Lines of f", columns=("line", "hits", "code"), rows=rows),)
     )
     body = draw_profile(replace(PROFILE, findings=(lines,))).partition("### Lines of f\n\n")[2]
-    assert body.splitlines()[2] == "| 0 |  | `    line 0` |"
-    assert "| 29 |  | `    line 29` |" in body
+    assert body.splitlines()[2] == "| 0 |  | `\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}line 0` |"
+    assert "line 29` |" in body
 
 
 def test_a_table_without_rows_says_none() -> None:

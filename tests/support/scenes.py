@@ -1,6 +1,5 @@
 """Plays for probes to look at: small programs with something wrong in them."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ KEPT: list[object] = []
 def slow() -> float:
     total = 0.0
     for number in range(400):
-        total += math.sqrt(number)
+        total += number * 0.5
     return total
 
 

@@ -103,6 +103,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     if target is None and trace:
         raise InputError("--trace needs a TARGET to play: a process that runs already has no steps of ours")
     if target is None:
+        check_alone(probe=probe not in (None, ["pyspy"]), steps=steps, time=time, record=record)
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
@@ -121,6 +122,13 @@ def profile(  # noqa: PLR0913 - one argument a flag
     probing.check(looked.probes, targets, looked.time)
     make_room(FOLDER)
     return run(target, looked, as_json=json)
+
+
+def check_alone(**flags: object) -> None:
+    """Refuse what a process that runs already cannot be asked."""
+    given = [name for name, value in flags.items() if value]
+    if given:
+        raise InputError(f"--{given[0]} is for a target: name one, or look at a process with --pid alone")
 
 
 def new_file(path: Path | None, targets: "list[str]") -> Path | None:
@@ -212,8 +220,8 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
 
     if pid is None:
         raise InputError("profile needs a TARGET, or --pid PID: hotloop profile --help says how")
-    make_room(FOLDER)
     attaching.check(pid)
+    make_room(FOLDER)
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         folder = folder_of(Path(made), f"pid:{pid}")
         folder.mkdir()

@@ -85,10 +85,16 @@ def with_probes(record: Record, asked: Asked, progress: Progress = silent) -> Re
         try:
             found = looked(probe, asked)
         except KeyboardInterrupt:
-            code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
-            return replace(record, partial=True, verdict="cannot tell", exit_code=int(code))
+            return interrupted(record)
         record = added(record, found) if isinstance(found, Finding) else noticed(record, probe, found)
     return record
+
+
+def interrupted(record: Record) -> Record:
+    """What there is of a record whose last probes did not look."""
+    code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
+    said = (*record.notices, notice(Code.PARTIAL, done="all"))
+    return replace(record, partial=True, notices=said, verdict="cannot tell", exit_code=int(code))
 
 
 def looked(probe: Probe, asked: Asked) -> Finding | Obstacle:

@@ -21,7 +21,7 @@ PAIRS = FEWEST
 """Of windows: as many as an exact interval needs."""
 LONGER = 3
 """How many times the calls of the shorter window the longer one has."""
-SHORTEST = 16
+SHORTEST = 8
 """Calls of the shorter window at least."""
 PARTS = 64
 """Of a pass, one is the shorter window: all windows together are a third of a pass, since memray is slow."""

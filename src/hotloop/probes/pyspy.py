@@ -21,6 +21,7 @@ MOST_ROWS = 25
 FILE = "pyspy.speedscope.json"
 DENIED = ("permission denied", "operation not permitted", "os error 1)", "os error 13)")
 GONE = ("no such process", "failed to get process executable name", "no such file or directory")
+NO_PYTHON = "failed to find python version"
 REMEDY = (
     "run as root, allow it with `sysctl kernel.yama.ptrace_scope=0`, or give the container "
     "`--cap-add SYS_PTRACE`"
@@ -110,6 +111,10 @@ def failure(said: str) -> ProbeError:
         return ProbeError("py-spy may not read the memory of another process here", REMEDY)
     if any(word in words for word in GONE):
         return ProbeError("the process ended before py-spy could look at it", "give the pid of one that runs")
+    if NO_PYTHON in words:
+        return ProbeError(
+            "the process runs no Python", "give the pid of Python itself, not of a shell around it"
+        )
     reason = " ".join(said.split())[-200:] or "nothing"
     return ProbeError(f"py-spy failed; it said: {reason}", "run it by hand to see more")
 

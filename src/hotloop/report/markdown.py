@@ -10,13 +10,14 @@ from hotloop.report.cells import CODE, SIZES, cell, facts_of, heading, scaled
 from hotloop.report.comparisons import outcome_words, ratio_words
 from hotloop.report.facts import code_line, machine_line, method_line, path_line, size_line
 from hotloop.report.tree import branches, is_tree
-from hotloop.report.units import percent, plain, ratio_interval, speed, speed_interval
+from hotloop.report.units import count, percent, plain, ratio_interval, speed, speed_interval
 from hotloop.stats.summary import label
 
 PLAYERS = ("hero", "villain")
 """Parameters of worlds in which two play against each other."""
 PREVIOUS = "Previous Profile"
 MOST_ROWS = 10
+NARROW = "\N{NO-BREAK SPACE}"
 ELSEWHERE = ("resources",)
 """Findings that have a section of their own form."""
 
@@ -149,6 +150,19 @@ def resources(used: Resources, record: Record) -> Iterator[tuple[str, str]]:
     devices = (used.gpu or {}).get("devices", ())
     told = (f"{percent(each['busy_share'])} busy, {scaled(each['peak_bytes'], SIZES)}" for each in devices)
     yield "GPU", "; ".join(told) or "none"
+    for found in record.findings:
+        if found.probe in ELSEWHERE and found.facts:
+            yield from sampled(found)
+
+
+def sampled(found: Finding) -> Iterator[tuple[str, str]]:
+    """What the samples of resources have beyond the record's own fields."""
+    facts = {name: cell(name, value) for name, value in found.facts.items() if not isinstance(value, dict)}
+    for table in found.tables:
+        busy = ", ".join(percent(row[1]) for row in table.rows)
+        yield "Cores", f"{busy} busy, with whatever else ran on them"
+    yield "I/O", f"{facts['read_bytes']} read, {facts['written_bytes']} written"
+    yield "Threads", f"{facts['threads']} in {count(found.facts['processes'], 'process')}"
 
 
 def probed(found: Finding) -> Iterator[str]:
@@ -166,7 +180,8 @@ def probed(found: Finding) -> Iterator[str]:
 def quoted(column: str, value: object) -> str:
     """A cell; what is part of a program as Markdown shows such, since `<built-in ...>` would be lost."""
     text = cell(column, value)
-    return f"`{text}`" if text.strip() and column in CODE else text
+    indent = NARROW * (len(text) - len(text.lstrip()))  # plain spaces at the beginning would be dropped
+    return f"`{indent}{text.lstrip()}`" if text.strip() and column in CODE else text
 
 
 def previous(comparison: Comparison) -> Iterator[tuple[str, str]]:

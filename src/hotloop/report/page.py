@@ -8,7 +8,16 @@ from hotloop.core.record import Record
 from hotloop.probes.stacks import Stack
 from hotloop.report import flames
 from hotloop.report.cells import CODE, cell, facts_of, heading, is_number
-from hotloop.report.markdown import PREVIOUS, configuration, notes, previous, resources, results, time_rows
+from hotloop.report.markdown import (
+    ELSEWHERE,
+    PREVIOUS,
+    configuration,
+    notes,
+    previous,
+    resources,
+    results,
+    time_rows,
+)
 
 Pictures = Mapping[str, Mapping[Stack, float]]
 """Probe to the stacks it saw."""
@@ -45,7 +54,7 @@ def draw_page(record: Record, pictures: Pictures) -> str:
             f"<h1>Profile of {name}</h1>",
             f'<p class="when">{escape(record.created[:16].replace("T", " "))} UTC</p>',
             *overview(record),
-            *(part for found in record.findings for part in draw_finding(found, pictures)),
+            *(part for found in probed_of(record) for part in draw_finding(found, pictures)),
             "<h2>Notes</h2><ul>",
             *(f"<li>{escape(note)}</li>" for note in notes(record)),
             "</ul>",
@@ -55,6 +64,11 @@ def draw_page(record: Record, pictures: Pictures) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Profile of {name}</title>'
         f"<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
+
+
+def probed_of(record: Record) -> list[Finding]:
+    """What has no section of its own form above."""
+    return [found for found in record.findings if found.probe not in ELSEWHERE]
 
 
 def overview(record: Record) -> Iterator[str]:

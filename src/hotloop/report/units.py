@@ -29,7 +29,7 @@ def percent(share: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
 def plain(value: float) -> str:
