@@ -4,15 +4,13 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from hotloop.cli.arguments import Json, Policy, Words, given_by, names_world, targets_of
 from hotloop.cli.committing import check_repository
 from hotloop.cli.committing import commit as commit_files
 from hotloop.cli.findings import Commit, Pid, Probes, Seconds, beside, folder_of, pictured
-from hotloop.cli.flags import ProfileSteps, TargetOrNone
+from hotloop.cli.flags import Functions, ProfileSteps, TapeFile, TargetOrNone
 from hotloop.cli.measuring import check, measure, tell
 from hotloop.cli.output import remark
 from hotloop.cli.place import make_room, save
@@ -67,13 +65,8 @@ def profile(  # noqa: PLR0913 - one argument a flag
     steps: ProfileSteps = None,
     policy: Policy = "random",
     probe: Probes = None,
-    time: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A function to look at, as module.Class.method; may be repeated."),
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
-    ] = None,
+    time: Functions = None,
+    record: TapeFile = None,
     pid: Pid = None,
     seconds: Seconds = None,
     commit: Commit = False,
