@@ -89,7 +89,8 @@ def test_a_number_after_the_record_chooses_the_step_and_json_prints_the_record(h
         (["--replay-slow", f".design/{STEM}.json", "0"], "expected the number of one slow step"),
         (["--replay-slow", f".design/{STEM}.json", "1", "agents=4"], "settings are the record's"),
         ([], "TARGET"),
-        (["--trace", "--pid", "1"], "--trace needs a TARGET"),
+        (["--trace", "--pid", "1"], "--trace is for a target"),
+        (["--replay-slow", f".design/{STEM}.json", "--steps", "9"], "--steps does not go with --replay-slow"),
     ],
 )
 def test_wrong_input_is_one_line(hotloop: Command, words: list[str], reason: str) -> None:

@@ -14,7 +14,7 @@ from hotloop.cli.flags import Functions, ProfileSteps, TapeFile, TargetOrNone
 from hotloop.cli.measuring import check, measure, tell
 from hotloop.cli.output import remark
 from hotloop.cli.place import make_room, save
-from hotloop.cli.slowness import ReplaySlow, TraceFiles, run_again, trace_files
+from hotloop.cli.slowness import ReplaySlow, TraceFiles, check_again, run_again, trace_files
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 
@@ -88,15 +88,13 @@ def profile(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab import probing
 
     if replay_slow is not None:
-        return run_again(
-            replay_slow, [word for word in (target, *(words or ())) if word], FOLDER, as_json=json
-        )
+        check_again(steps=steps, probe=probe, time=time, record=record, pid=pid, commit=commit, trace=trace)
+        return run_again(replay_slow, [*filter(None, (target, *(words or ())))], FOLDER, as_json=json)
     if commit:
         check_repository()
-    if target is None and trace:
-        raise InputError("--trace needs a TARGET to play: a process that runs already has no steps of ours")
     if target is None:
-        check_alone(probe=probe not in (None, ["pyspy"]), steps=steps, time=time, record=record)
+        is_other = probe not in (None, ["pyspy"])
+        check_alone(probe=is_other, steps=steps, time=time, record=record, trace=trace)
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")

@@ -35,6 +35,15 @@ TraceFiles = Annotated[
 ]
 
 
+def check_again(**flags: object) -> None:
+    """Refuse what running a slow step again cannot be asked."""
+    given = [name for name, value in flags.items() if value]
+    if given:
+        raise InputError(
+            f"--{given[0]} does not go with --replay-slow, which runs a step as its record says: leave it out"
+        )
+
+
 def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool) -> int:
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
