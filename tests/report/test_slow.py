@@ -8,7 +8,7 @@ from support.records import PROFILE
 from hotloop.core.record import Record
 from hotloop.core.slow import Again, Pauses, Slow, SlowStep, Spread
 from hotloop.report.markdown import draw_profile
-from hotloop.report.slow import SHOWN, blamed, draw_again, draw_slow, sections, took
+from hotloop.report.slow import SHOWN, blamed, draw_again, draw_slow, page_parts, sections, took
 
 STEP = SlowStep(
     rank=1,
@@ -82,7 +82,7 @@ def test_percentiles_are_of_calls_and_absent_where_there_is_none() -> None:
 
 def test_slow_steps_say_step_env_times_garbage_and_blame() -> None:
     drawn = rows(draw_slow(RECORD))
-    assert "1 7,000 - 200.0 ms 200000.0 0 150.0 ms in 2 step 99.5%" in drawn
+    assert "1 7,000 - 200.0 ms 200,000 0 150.0 ms in 2 step 99.5%" in drawn
     assert "11 7,000 3 2.00 µs 2.0 1 step 75.0%" in drawn
     assert "21 7,000 - 3.00 µs 3.0 - -" in drawn
 
@@ -92,6 +92,10 @@ def test_a_terminal_shows_the_first_few_and_a_page_all() -> None:
     assert len(shown) == SHOWN + 2
     page = "\n".join(sections(RECORD)["Slowest Steps"])
     assert page.count("| 7,000 |") == 12
+
+
+def test_the_seed_is_told() -> None:
+    assert "seed 42, of all of them" in rows(draw_slow(RECORD))
 
 
 def test_garbage_is_summed_up_and_missed_events_are_said() -> None:
@@ -109,6 +113,13 @@ def test_the_page_has_both_sections_and_an_older_record_neither() -> None:
     for older in (PROFILE, replace(PROFILE, slow=replace(SLOW, calls=0))):
         assert sections(older) == {}
         assert text(draw_slow(older)).strip() == ""
+
+
+def test_the_web_page_has_the_same_tables() -> None:
+    page = "".join(page_parts(RECORD))
+    assert "<h2>Single Calls</h2>" in page
+    assert page.count('<td class="number">7,000</td>') == 12
+    assert list(page_parts(PROFILE)) == []
 
 
 def test_what_came_of_a_replay_is_told() -> None:

@@ -1,6 +1,7 @@
 """How single step calls varied, and the slowest of them: tables for the terminal and for a page."""
 
 from collections.abc import Iterator, Sequence
+from html import escape
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -19,8 +20,8 @@ SHOWN, SHOWN_APART = 5, 3
 """Slow steps at a terminal, and of those that are kept apart; a page has all."""
 SPREAD_HEADINGS = ("phase", "p50", "p95", "p99", "max")
 SLOW_HEADINGS = ("#", "step", "env", "took", "times usual", "resets", "garbage", "most of it in")
-OUTSIDE = ("wall", "wall/python", "wall/everything else")
-"""Rows that are the whole, or what no phase has."""
+LEFT = ("phase", "#", "where", "most of it in")
+"""Headings of columns that are flush left."""
 
 Row = tuple[str, ...]
 
@@ -56,6 +57,18 @@ def sections(record: Record) -> dict[str, list[str]]:
             lines += [f"**{title}**", "", *markdown_table(SLOW_HEADINGS, rows), ""]
     lines += [f"- {name}: {line}" for name, line in facts(slow)]
     return {"Single Calls": calls, "Slowest Steps": lines}
+
+
+def page_parts(record: Record) -> Iterator[str]:
+    """The same as parts of an HTML page."""
+    slow = record.slow
+    if slow is None or not slow.calls:
+        return
+    yield f"<h2>Single Calls</h2>{html_table(SPREAD_HEADINGS, spread_rows(record))}"
+    yield f"<p>{escape(spread_title(record))}.</p><h2>Slowest Steps</h2>"
+    for title, steps, usual in kinds(slow):
+        if steps:
+            yield f"<h3>{title}</h3>{html_table(SLOW_HEADINGS, [slow_row(step, usual) for step in steps])}"
 
 
 def spread_title(record: Record) -> str:
@@ -102,7 +115,7 @@ def slow_row(step: SlowStep, usual_ns: float | None) -> Row:
         f"{step.step:,}",
         "-" if step.env is None else str(step.env),
         took(step.wall_ns),
-        f"{step.wall_ns / usual_ns:.1f}" if usual_ns else "-",
+        times(step.wall_ns / usual_ns) if usual_ns else "-",
         str(step.resets) if len(step.phases) > 1 else "-",
         f"{took(step.gc_ns)} in {step.collections}" if step.collections else "",
         blamed(step.phases, step.wall_ns),
@@ -136,6 +149,8 @@ def facts(slow: Slow) -> Iterator[tuple[str, str]]:
         yield "garbage", f"collected {count(pauses.collections, 'time')} in the instrumented passes: {share}"
     if slow.missed:
         yield "log", f"had no room for {slow.missed:,} spans and marks, which are in no percentile"
+    for step in slow.steps[:1]:
+        yield "seed", f"{step.seed}, of all of them"
     yield "again", "hotloop profile --replay-slow RECORD.json # runs one of them again"
 
 
@@ -188,6 +203,10 @@ def again_facts(record: Record, again: Again) -> Iterator[tuple[str, str]]:
     yield "commit", code_line(record.code)
 
 
+def times(ratio: float) -> str:
+    return f"{ratio:,.{0 if ratio >= 100 else 1}f}"
+
+
 def took(ns: float) -> str:
     """A duration as people read it."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
@@ -210,12 +229,25 @@ def heading(title: str) -> Text:
 
 def filled(headings: Sequence[str], rows: Sequence[Row]) -> Table:
     table = plain_table()
-    for index, name in enumerate(headings):
-        last_or_first = index == 0 or name == "most of it in"
-        table.add_column(name, justify="left" if last_or_first else "right", no_wrap=True)
+    for name in headings:
+        table.add_column(name, justify="left" if name in LEFT else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Row]) -> str:
+    """A table whose numbers are flush right."""
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        numbers = [name not in LEFT for name in headings]
+        return "".join(
+            f'<{tag} class="{"number" if number else ""}">{escape(cell)}</{tag}>'
+            for number, cell in zip(numbers, row, strict=True)
+        )
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f'<div class="wide"><table><tr>{cells("th", headings)}</tr>{body}</table></div>'
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Row]) -> list[str]:
