@@ -126,7 +126,8 @@ class Watch:
         before, self.steps = self.steps, self.steps + calls
         check = (self.steps, fingerprint(self._subject))
         kept = [] if only_traced else self.keeper.add(seen, before, check)
-        self.last_step = self.keeper.describe(seen, len(seen) - 1, before, check)
+        if len(seen):
+            self.last_step = self.keeper.describe(seen, len(seen) - 1, before, check)
         self.keeper.missed += events.missed
         if self._tracer is not None:
             self._tracer.add(seen, events, steps, before, kept)
@@ -138,7 +139,7 @@ class Watch:
         if isinstance(self._subject, Batch) and steps is not None:
             return steps.ended[: len(counted)]
         resets = np.diff(counted, prepend=self._resets)
-        self._resets = int(counted[-1]) if len(counted) else self._resets
+        self._resets = resets_of(self._subject)
         return resets
 
     def _plan(self, calls: int, events: Events) -> None:
