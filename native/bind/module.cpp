@@ -9,6 +9,7 @@
 
 #include "bind/worlds.h"
 #include "engine/clock.h"
+#include "engine/phases.h"
 
 namespace nb = nanobind;
 
@@ -127,6 +128,27 @@ nb::list mismatches(const AnyBatch& batch, size_t env) {
   return found;
 }
 
+// The rows since the last time, copied, [steps, width]; see step_log.h.
+nb::object take_log(AnyBatch& batch) {
+  StepLog& log = batch.log();
+  const size_t rows = log.rows(), width = log.width();
+  auto* copy = new std::vector<int64_t>(log.data(), log.data() + rows * width);
+  log.clear();
+  nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, int64_t>(copy->data(), {rows, width}, owner));
+}
+
+// What one mark of a phase takes.
+double mark_ns() {
+  constexpr int turns = 20'000;
+  PhaseTicks<2> phases;
+  const uint64_t begin = Clock::ticks();
+  phases.start();
+  for (int turn = 0; turn < turns; ++turn) phases.mark(static_cast<size_t>(turn & 1));
+  const auto ticks = static_cast<double>(Clock::ticks() - begin);
+  return phases.last == 0 ? 0.0 : ticks * Clock::ns_per_tick() / turns;
+}
+
 const char* isa() {
 #if defined(__x86_64__)
   return "x86-64";
@@ -151,6 +173,7 @@ NB_MODULE(_native, m) {
   for (const Entry& entry : worlds) names.append(entry.name);
   m.attr("WORLDS") = nb::tuple(names);
   m.def("clock_name", [] { return Clock::name(); });
+  m.def("mark_ns", mark_ns);
 
   m.def("make", make);
   nb::class_<AnyBatch>(m, "Batch")
@@ -180,5 +203,7 @@ NB_MODULE(_native, m) {
       .def("mismatches", mismatches)
       .def("phase_names", &AnyBatch::phase_names)
       .def("phase_ns", &AnyBatch::phase_ns)
-      .def("step_ns", &AnyBatch::step_ns);
+      .def("step_ns", &AnyBatch::step_ns)
+      .def("keep_log", &AnyBatch::keep_log)
+      .def("take_log", take_log);
 }

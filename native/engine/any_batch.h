@@ -11,6 +11,7 @@
 
 #include "engine/fields.h"
 #include "engine/memory.h"
+#include "engine/step_log.h"
 
 namespace hl {
 
@@ -91,6 +92,10 @@ class AnyBatch {
   virtual std::vector<std::string> phase_names() const = 0;
   virtual std::vector<double> phase_ns(bool last_step_only) const = 0;
   virtual double step_ns(bool last_step_only) const = 0;
+
+  // Keeps a row of each profiled step, up to so many until they are cleared; see step_log.h.
+  virtual void keep_log(size_t rows) = 0;
+  virtual StepLog& log() = 0;
 };
 
 using MakeBatch = std::unique_ptr<AnyBatch> (*)(const Fields&, const BatchOptions&);

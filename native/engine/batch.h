@@ -212,6 +212,12 @@ class Batch final : public AnyBatch {
     return static_cast<double>(last_step_only ? last_step_ticks_ : step_ticks_) * Clock::ns_per_tick();
   }
 
+  void keep_log(size_t rows) override {
+    log_.keep(rows, StepLog::head + crew_.size() * phase_names().size());
+  }
+
+  StepLog& log() override { return log_; }
+
  private:
   using Slot = typename World::Slot;
   static constexpr size_t world_phases = std::size(World::phases);
@@ -222,6 +228,7 @@ class Batch final : public AnyBatch {
     PhaseTicks<phase_count> phases;
     std::array<uint64_t, phase_count> before{};  // the ticks as the last step found them
     int64_t resets = 0;
+    int64_t first_ended = -1;  // of the last step; only where it is profiled
     std::unique_ptr<Memory> scratch;
   };
 
@@ -269,6 +276,7 @@ class Batch final : public AnyBatch {
       Worker& worker = crew_[static_cast<size_t>(index)];
       if constexpr (Profiled) {
         worker.before = worker.phases.ticks;
+        worker.first_ended = -1;
         worker.phases.start();
       }
       int64_t here = 0;
@@ -276,7 +284,25 @@ class Batch final : public AnyBatch {
       if (here > 0) ended += here;
     });
     if (!options_.autoreset) waiting_ += ended;
-    if constexpr (Profiled) step_ticks_ += last_step_ticks_ = Clock::ticks() - start;
+    if constexpr (Profiled) {
+      const uint64_t end = Clock::ticks();
+      step_ticks_ += last_step_ticks_ = end - start;
+      if (int64_t* row = log_.next()) write_row(row, start, end, ended);
+    }
+  }
+
+  void write_row(int64_t* row, uint64_t begin, uint64_t end, int64_t ended) {
+    row[0] = static_cast<int64_t>(begin);
+    row[1] = static_cast<int64_t>(end);
+    row[2] = ended;
+    row[3] = -1;
+    int64_t* cell = row + StepLog::head;
+    const size_t phases = (log_.width() - StepLog::head) / crew_.size();
+    for (const Worker& worker : crew_) {
+      if (worker.first_ended >= 0 && (row[3] < 0 || worker.first_ended < row[3])) row[3] = worker.first_ended;
+      for (size_t k = 0; k < phases; ++k)
+        *cell++ = static_cast<int64_t>(worker.phases.ticks[k] - worker.before[k]);
+    }
   }
 
   // Returns how many envs ended their episode.
@@ -288,11 +314,17 @@ class Batch final : public AnyBatch {
     for (size_t env = first; env < last; ++env) {
       if (!finished(env)) continue;
       ++ended;
+      if constexpr (Profiled) note_end(crew_[static_cast<size_t>(worker)], env);
       if (options_.autoreset) begin_next(worker, env);
     }
     if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(autoreset_phase);
     if (options_.drag > 0) drag<Profiled>(worker, last - first);
     return ended;
+  }
+
+  static void note_end(Worker& worker, size_t env) {
+    const auto ended = static_cast<int64_t>(env);
+    if (worker.first_ended < 0 || ended < worker.first_ended) worker.first_ended = ended;
   }
 
   // Wastes a known amount of time, so that whatever watches for slow-downs can be seen to find one.
@@ -358,6 +390,7 @@ class Batch final : public AnyBatch {
   uint64_t batch_calls_ = 0;
   uint64_t step_ticks_ = 0;
   uint64_t last_step_ticks_ = 0;
+  StepLog log_;
   Pool pool_;  // last: its threads go home before anything they use is gone
 };
 

@@ -8,6 +8,7 @@
 #include <Python.h>
 
 #include <new>
+#include <unordered_map>
 
 #include "spans/tree.h"
 
@@ -204,6 +205,63 @@ PyObject* tuple_of(const std::vector<Row>& rows) {
 
 PyObject* read(PyObject*, PyObject*) { return tuple_of(forest.rows()); }
 
+PyObject* keep(PyObject*, PyObject* given) {
+  const Py_ssize_t events = PyLong_AsSsize_t(given);
+  if (events == -1 && PyErr_Occurred()) return nullptr;
+  if (events < 0) return PyErr_Format(PyExc_ValueError, "a log of %zd events", events);
+  forest.log().keep(static_cast<size_t>(events));
+  Py_RETURN_NONE;
+}
+
+PyObject* lap(PyObject*, PyObject* given) {
+  const int64_t now = read_clock();
+  const long long number = PyLong_AsLongLong(given);
+  if (number == -1 && PyErr_Occurred()) return nullptr;
+  if (forest.running()) forest.log().lap(now, number);
+  Py_RETURN_NONE;
+}
+
+// Ticks and nanoseconds of one moment: two of them make a time line.
+PyObject* moment(PyObject*, PyObject*) {
+  const int64_t before = read_clock();
+  const uint64_t ns = hl::Clock::steady_ns();
+  const int64_t after = read_clock();
+  return Py_BuildValue("(LK)", static_cast<long long>(before + (after - before) / 2),
+                       static_cast<unsigned long long>(ns));
+}
+
+PyObject* places_of(const std::vector<Place>& places) {
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(places.size()));
+  for (size_t i = 0; list != nullptr && i < places.size(); ++i) {
+    PyObject* item =
+        Py_BuildValue("(LLO)", static_cast<long long>(places[i].thread),
+                      static_cast<long long>(places[i].parent), const_cast<void*>(places[i].node->name));
+    if (item == nullptr)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), item);
+  }
+  return list;
+}
+
+// ([(thread, parent, name)], int64 rows of (place, begin, end, own) as bytes, missed); copied before Python
+// is called, which may collect garbage, which may be in a span.
+PyObject* take(PyObject*, PyObject*) {
+  const std::vector<Place> places = list_places(forest);
+  std::unordered_map<const Node*, int64_t> number;
+  for (size_t i = 0; i < places.size(); ++i) number[places[i].node] = static_cast<int64_t>(i);
+  std::vector<int64_t> rows;
+  for (const Event& event : forest.log().events()) {
+    const int64_t place = event.node == nullptr ? -1 : number[event.node];
+    rows.insert(rows.end(), {place, event.begin, event.end, event.own});
+  }
+  const auto missed = static_cast<long long>(forest.log().missed());
+  forest.log().clear();
+  const auto bytes = static_cast<Py_ssize_t>(rows.size() * sizeof(int64_t));
+  return Py_BuildValue("(NNL)", places_of(places),
+                       PyBytes_FromStringAndSize(reinterpret_cast<const char*>(rows.data()), bytes), missed);
+}
+
 PyCFunction as_function(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
@@ -247,6 +305,10 @@ PyMethodDef functions[] = {
     {"enable", enable, METH_NOARGS, "Begin with an empty tree; spans that are open now are left out."},
     {"disable", disable, METH_NOARGS, "Stop the clock; the tree stays to be read."},
     {"enabled", enabled, METH_NOARGS, "Whether spans are being timed."},
+    {"keep", keep, METH_O, "Make a log with room for so many spans and marks; 0 is none."},
+    {"lap", lap, METH_O, "Log the time since the last lap, with a number."},
+    {"take", take, METH_NOARGS, "What was logged: places, rows, how many there was no room for."},
+    {"moment", moment, METH_NOARGS, "Ticks and nanoseconds of now."},
     {"read", read, METH_NOARGS, "The outermost rows of every thread, those still open up to now."},
     {nullptr, nullptr, 0, nullptr}};
 

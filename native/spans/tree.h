@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/clock.h"
+#include "spans/log.h"
 
 namespace hl::spans {
 
@@ -68,6 +69,9 @@ struct Row {
 };
 
 struct Tree {
+  explicit Tree(Log* shared) : log(shared) {}
+
+  Log* log;
   Node root;
   std::vector<Frame> stack{Frame{&root, 0, 0, 0, 0, 0}};  // the first frame is the thread itself
   uint64_t opened = 0;
@@ -90,6 +94,7 @@ struct Tree {
       child->calls += 1;
       child->total += own;
       frame.covered += own;
+      log->add(child, frame.marked, now, own);
     }
     frame.marked = now;
     frame.covered_at_mark = frame.covered;
@@ -104,6 +109,7 @@ struct Tree {
       stack.pop_back();
       frame.node->total += now - frame.start;
       stack.back().covered += now - frame.start;
+      log->add(frame.node, frame.start, now, now - frame.start);
     }
   }
 
@@ -135,8 +141,12 @@ class Forest {
   void enable() {
     epoch_ += 1;
     trees_.clear();
+    log_.clear();
     running_ = true;
   }
+
+  Log& log() { return log_; }
+  const std::vector<std::unique_ptr<Tree>>& trees() const { return trees_; }
 
   void disable() {
     stopped_ = time();
@@ -146,7 +156,7 @@ class Forest {
   // The tree of the calling thread, which may not have one yet.
   Tree* tree() {
     if (here_.epoch != epoch_) {
-      trees_.push_back(std::make_unique<Tree>());
+      trees_.push_back(std::make_unique<Tree>(&log_));
       here_ = {epoch_, trees_.back().get()};
     }
     return here_.tree;
@@ -171,11 +181,33 @@ class Forest {
   };
   static inline thread_local Here here_{0, nullptr};
 
+  Log log_;
   std::vector<std::unique_ptr<Tree>> trees_;
   uint64_t epoch_ = 1;
   bool running_ = false;
   int64_t stopped_ = 0;
 };
+
+// The nodes of all trees, parents before their children, numbered from 0.
+struct Place {
+  const Node* node;
+  int64_t thread;
+  int64_t parent;  // -1 for the outermost
+};
+
+inline void list_below(const Node& node, int64_t thread, int64_t parent, std::vector<Place>& places) {
+  for (const auto& child : node.children) {
+    places.push_back({child.get(), thread, parent});
+    list_below(*child, thread, static_cast<int64_t>(places.size()) - 1, places);
+  }
+}
+
+inline std::vector<Place> list_places(const Forest& forest) {
+  std::vector<Place> places;
+  for (size_t thread = 0; thread < forest.trees().size(); ++thread)
+    list_below(forest.trees()[thread]->root, static_cast<int64_t>(thread), -1, places);
+  return places;
+}
 
 // Where the marks of one thread stand.
 struct Chain {
@@ -211,6 +243,7 @@ struct Chain {
     nodes[slot]->total += own;
     frame->covered += own;
     covered = frame->covered;
+    tree->log->add(nodes[slot], last, now, own);
     last = now;
   }
 };

@@ -26,7 +26,6 @@ def _steady(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.judge.label", lambda cv: "excellent")
     monkeypatch.setattr("hotloop.lab.profile.WARMUP", 64)
     monkeypatch.setattr("hotloop.lab.profile.STEPS", 20 * 64)
-    monkeypatch.setattr("hotloop.lab.profile.SAMPLES", 8)
 
 
 def keep(name: str, **changes: Any) -> str:

@@ -17,7 +17,6 @@ Command = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.profile.WARMUP", 8)
-    monkeypatch.setattr("hotloop.lab.profile.SAMPLES", 10)
     monkeypatch.setattr("hotloop.lab.judge.label", lambda cv: "excellent")
     monkeypatch.setattr("hotloop.lab.probing.WARM_NS", 1_000_000)
     monkeypatch.setattr("hotloop.lab.probing.PASS_NS", 5_000_000)

@@ -112,8 +112,8 @@ BARE = dataclasses.replace(
 
 FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
-    "unaccounted_ns overhead validation resources goal instructions comparisons findings notices verdict "
-    "exit_code",
+    "unaccounted_ns overhead validation resources goal instructions comparisons slow again findings notices "
+    "verdict exit_code",
     "target": "name world impl device params workload_hash variant",
     "method": "rounds iterations warmup threads order clock policy version",
     "work": "env_steps agent_steps resets decisions updates tokens rows coverage",
@@ -145,7 +145,7 @@ def test_the_schema_has_exactly_these_fields(part):
 def test_the_rows_of_a_record_have_exactly_these_fields():
     plain = json.loads(FULL.to_json())
     assert list(plain["metrics"]["env_steps_per_s"]) == ["median", "mean", "cv", "ci95", "min", "max"]
-    assert " ".join(plain["phases"][0]) == "path calls total_ns mean_ns p50_ns p95_ns p99_ns share"
+    assert " ".join(plain["phases"][0]) == "path calls total_ns mean_ns p50_ns p95_ns p99_ns max_ns share"
     assert list(plain["notices"][0]) == ["code", "text", "remedy"]
 
 

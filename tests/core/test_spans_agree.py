@@ -1,3 +1,5 @@
+from array import array
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,3 +57,28 @@ def test_native_and_python_spans_agree_on_any_use(copies, played):
     for player in players:
         player.spans.start_anew()
         player.spans.disable()
+
+
+def logged(spans) -> list[str]:
+    """The names of what was logged, in its order."""
+    places, raw, _ = spans.take()
+    return [places[place][2] for place in array("q", raw)[::4]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(moves, max_size=40))
+def test_native_and_python_spans_log_the_same(copies, played):
+    if not copies["native"].NATIVE:
+        pytest.skip("the native module is not built")
+    seen = []
+    for copy in copies.values():
+        copy.keep(1_000)
+        copy.enable()
+        player = Player(copy)
+        for move in played:
+            player.play(move)
+        seen.append(logged(copy))
+        copy.keep(0)
+        copy.start_anew()
+        copy.disable()
+    assert seen[0] == seen[1]

@@ -28,8 +28,8 @@ MEASURED = re.compile(
     r"|\d ?% (fast|slow)|[kMGT]i?B\b"
 )
 """What looks like a figure somebody measured."""
-SETTINGS = {"20 µs": "native/engine/pool.cpp"}
-"""Durations that are chosen, not measured, and where."""
+SETTINGS = {"20 µs": "native/engine/pool.cpp", "50 MB": "src/hotloop/report/trace.py"}
+"""Figures that are chosen, not measured, and where."""
 
 
 def flags_of(command: str) -> set[str]:

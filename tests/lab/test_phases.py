@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 from support.records import TIMES, TIMING
 
+from hotloop.core.slow import Spread
 from hotloop.lab.phases import PYTHON, STEP, WALL, Timing
 
 
@@ -32,14 +33,12 @@ def test_means_are_of_one_env_step_and_shares_of_the_wall() -> None:
     assert (row.calls, row.mean_ns, row.share) == (10, 160.0, 0.64)
 
 
-def test_percentiles_are_of_one_env_step_in_single_calls() -> None:
-    samples = [{name: ns * call for name, ns in TIMES.items()} for call in range(1, 1002)]
-    row = next(row for row in replace(TIMING, samples=samples).rows() if row.path == STEP)
-    assert row.p50_ns == 501 * 2_000 / 5
-    assert row.p95_ns == pytest.approx(951 * 2_000 / 5)
-    assert row.p99_ns == pytest.approx(991 * 2_000 / 5)
+def test_percentiles_are_of_one_env_step() -> None:
+    spread = Spread(path=STEP, calls=1_000, p50_ns=500.0, p95_ns=950.0, p99_ns=990.0, max_ns=1_000.0)
+    row = next(row for row in replace(TIMING, spreads={STEP: spread}).rows() if row.path == STEP)
+    assert (row.p50_ns, row.p95_ns, row.p99_ns, row.max_ns) == (100.0, 190.0, 198.0, 200.0)
 
 
-def test_few_samples_give_no_far_percentiles() -> None:
-    row = next(row for row in replace(TIMING, samples=[TIMES] * 20).rows() if row.path == STEP)
-    assert (row.p50_ns, row.p95_ns, row.p99_ns) == (400.0, None, None)
+def test_a_phase_without_a_spread_has_no_percentiles() -> None:
+    row = next(row for row in TIMING.rows() if row.path == STEP)
+    assert (row.p50_ns, row.p95_ns, row.p99_ns, row.max_ns) == (None, None, None, None)

@@ -1,7 +1,7 @@
 import pytest
 
 import hotloop
-from hotloop.lab.recording import Recorder, decided_elsewhere, in_rounds, throughput
+from hotloop.lab.recording import Recorder, decided_elsewhere, in_rounds, overhead, throughput
 from hotloop.lab.rounds import Rounds
 
 COUNTERS = {"env_steps": 4, "native_steps": 4, "agent_steps": 8}
@@ -37,3 +37,13 @@ def test_what_an_environment_variable_decided_is_said(monkeypatch: pytest.Monkey
 def test_what_a_key_decided_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOTLOOP_OBS_USE_OPTIMIZED", "0")
     assert decided_elsewhere(hotloop.make("grid/toy", num_envs=1, encoder="optimized").spec) == []
+
+
+def test_what_the_instrument_cost_is_said_without_the_garbage_that_was_collected_meanwhile() -> None:
+    cost = overhead([(1_000, 1_600)] * 8, [500] * 8, 13.0)
+    assert cost is not None
+    assert (cost.ratio, cost.mark_ns) == (pytest.approx(1.1), 13.0)
+
+
+def test_pairs_that_are_too_few_say_nothing_of_the_instrument() -> None:
+    assert overhead([(1_000, 1_100)] * 5, [0] * 5, None) is None

@@ -1,12 +1,11 @@
 import statistics
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
-from hotloop.stats.summary import label, percentile, summarise
+from hotloop.stats.summary import label, summarise
 
 rounds = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=50)
 
@@ -69,14 +68,3 @@ def test_the_order_of_the_values_does_not_matter(values, dice):
 )
 def test_a_spread_has_a_word(cv, word):
     assert label(cv) == word
-
-
-@pytest.mark.parametrize(("share", "fewest"), [(0.5, 10), (0.95, 100), (0.99, 500), (0.05, 100)])
-def test_a_percentile_needs_values_beyond_it(share, fewest):
-    assert percentile([1.0] * (fewest - 1), share) is None
-    assert percentile([1.0] * fewest, share) == 1.0
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=100, max_size=200), st.sampled_from([0.05, 0.5, 0.9, 0.95]))
-def test_a_percentile_is_the_one_numpy_gives(values, share):
-    assert percentile(values, share) == pytest.approx(float(np.quantile(values, share)), abs=1e-6)

@@ -21,7 +21,7 @@ MACHINE: dict[str, Any] = {
 TIMES = {"reset": 40, "actions": 200, "observations": 1_600, "rewards": 10, "autoreset": 50, "step": 2_000}
 """Of 10 env-steps with 2 agents each; 100 ns of the step are in no phase."""
 
-TIMING = Timing(wall_ns=2_500, times=TIMES, env_steps=10, threads=1, samples=[], num_envs=5)
+TIMING = Timing(wall_ns=2_500, times=TIMES, env_steps=10, threads=1, spreads={}, num_envs=5)
 
 PROFILE = with_metrics(
     Record(

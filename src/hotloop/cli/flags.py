@@ -1,4 +1,4 @@
-"""The flags of bench, each declared once."""
+"""The flags of bench and profile, each declared once."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,21 @@ TargetOrNone = Annotated[
     ),
 ]
 
+ProfileSteps = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Env-steps with and without the instrument, each.  [default: 200000; a slow target fewer]",
+    ),
+]
+Functions = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A function to look at, as module.Class.method; may be repeated."),
+]
+TapeFile = Annotated[
+    Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
+]
 RoundCount = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Measured rounds; from 6 on with an interval.  [default: 20]"),

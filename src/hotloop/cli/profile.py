@@ -1,20 +1,20 @@
 """hotloop profile: where the time of a step goes."""
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from hotloop.cli.arguments import Json, Policy, Words, given_by, names_world, targets_of
 from hotloop.cli.committing import check_repository
 from hotloop.cli.committing import commit as commit_files
 from hotloop.cli.findings import Commit, Pid, Probes, Seconds, beside, folder_of, pictured
-from hotloop.cli.flags import TargetOrNone
+from hotloop.cli.flags import Functions, ProfileSteps, TapeFile, TargetOrNone
 from hotloop.cli.measuring import check, measure, tell
 from hotloop.cli.output import remark
 from hotloop.cli.place import make_room, save
+from hotloop.cli.slowness import ReplaySlow, TraceFiles, check_again, run_again, trace_files
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hotloop.core.probe import Probe
     from hotloop.core.record import Record
     from hotloop.lab.progress import Progress
+    from hotloop.lab.tracing import Tracer
 
 FOLDER = Path(".design")
 SECONDS = 5
@@ -38,6 +39,8 @@ EXAMPLES = (
     "hotloop profile my_env.py:make --probe cprofile,memory",
     "hotloop profile my_env.py:make --probe line --time my_env.Env._get_obs",
     "hotloop profile --pid 12345 --seconds 10",
+    "hotloop profile grid/toy --trace",
+    "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
 )
 
 
@@ -52,32 +55,23 @@ class Looked:
     tape: Path | None
     probes: "tuple[Probe, ...]"
     commit: bool
+    trace: bool
 
 
 def profile(  # noqa: PLR0913 - one argument a flag
     target: TargetOrNone = None,
     words: Words = None,
     *,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Env-steps with and without the instrument, each.  [default: 200000; a slow target fewer]",
-        ),
-    ] = None,
+    steps: ProfileSteps = None,
     policy: Policy = "random",
     probe: Probes = None,
-    time: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A function to look at, as module.Class.method; may be repeated."),
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
-    ] = None,
+    time: Functions = None,
+    record: TapeFile = None,
     pid: Pid = None,
     seconds: Seconds = None,
     commit: Commit = False,
+    trace: TraceFiles = False,
+    replay_slow: ReplaySlow = None,
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
@@ -87,15 +81,20 @@ def profile(  # noqa: PLR0913 - one argument a flag
     interval. One of our worlds is taken apart by phase; somebody else's environment, or a loop with a
     policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own.
     Each --probe then looks at a pass of its own: every function, samples from outside, lines, memory,
-    threads, torch, instructions. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), the probes'
+    threads, torch, instructions. The slowest step calls are kept with the way to them: --replay-slow runs
+    one again. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), the probes'
     files and a page beside them, and never overwrites. Compares with the previous profile of the target.
     """
     from hotloop.lab import probing
 
+    if replay_slow is not None:
+        check_again(steps=steps, probe=probe, time=time, record=record, pid=pid, commit=commit, trace=trace)
+        return run_again(replay_slow, [*filter(None, (target, *(words or ())))], FOLDER, as_json=json)
     if commit:
         check_repository()
     if target is None:
-        check_alone(probe=probe not in (None, ["pyspy"]), steps=steps, time=time, record=record)
+        is_other = probe not in (None, ["pyspy"])
+        check_alone(probe=is_other, steps=steps, time=time, record=record, trace=trace)
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
@@ -108,6 +107,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         tape=new_file(record, targets),
         probes=probing.choose(probe or (), time or ()),
         commit=commit,
+        trace=trace,
     )
     check(targets, looked.given, policy)
     probing.check(looked.probes, targets, looked.time)
@@ -137,12 +137,16 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
 
     from hotloop.lab import previous, probing
     from hotloop.lab import profile as lab
+    from hotloop.lab.tracing import Tracer
     from hotloop.report.shifts import shifts
 
+    tracers: dict[str, Tracer] = {}
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         room = Path(made)
 
         def experiment(name: str, progress: "Progress") -> "Record":
+            if looked.trace:
+                tracers[name] = Tracer()
             found = lab.profile(
                 name,
                 looked.given,
@@ -151,6 +155,7 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
                 policy=looked.policy,
                 time=looked.time,
                 tape=looked.tape,
+                tracer=tracers.get(name),
             )
             asked = probing.Asked(
                 target=name,
@@ -165,20 +170,22 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
             probed = probing.with_probes(compared, asked, progress)
             return pictured(probed, asked.folder)
 
-        records = measure(targets_of(target), experiment, keeper(room, commit=looked.commit))
+        records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
     view = Group(*map(draw, records), shifts(records))
     return tell(records, view, as_json=as_json, as_list=names_world(target))
 
 
-def keeper(room: Path, *, commit: bool) -> Any:
-    """What keeps a record, its page and the files of its probes under one name."""
+def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:
+    """What keeps a record, its page, its trace and the files of its probes under one name."""
     from hotloop.report import markdown
 
     def keep(record: "Record") -> Path:
         path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"
-        kept = save(path, markdown.draw_profile(record), *beside(record, folder_of(room, record.target.name)))
+        name = record.target.name
+        more = [*beside(record, folder_of(room, name)), *trace_files(tracers.get(name), record)]
+        kept = save(path, markdown.draw_profile(record), *more)
         if commit:
-            commit_files([kept, kept.with_suffix(".json")], f"profile: {record.target.name}")
+            commit_files([kept, kept.with_suffix(".json")], f"profile: {name}")
         return kept
 
     return keep
@@ -191,9 +198,10 @@ def draw(record: "Record") -> Any:
     from hotloop.report import terminal
     from hotloop.report.comparisons import draw_comparisons
     from hotloop.report.findings import draw_findings
+    from hotloop.report.slow import draw_slow
 
     compared = [draw_comparisons(record.comparisons)] if record.comparisons else []
-    timed = [terminal.draw_profile(record)] if record.method.rounds else []
+    timed = [terminal.draw_profile(record), draw_slow(record)] if record.method.rounds else []
     return Group(*timed, draw_findings(record.findings), *compared)
 
 
@@ -210,5 +218,5 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
         folder.mkdir()
         remark(f"looking at process {pid} for {seconds} s")
         record = pictured(attaching.attach(pid, folder, seconds), folder)
-        remark(f"saved {keeper(Path(made), commit=commit)(record)}")
+        remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
     return tell([record], draw(record), as_json=as_json, as_list=False)

@@ -12,6 +12,7 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.finding import Finding
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
+from hotloop.core.slow import Again, Slow
 from hotloop.core.validation import Validation
 
 __all__ = ["OUTCOME", "SCHEMA", "Comparison", "Goal", "Instructions", "Interval", "Method", "Metric"]
@@ -110,6 +111,7 @@ class Phase:
     p50_ns: float | None = None
     p95_ns: float | None = None
     p99_ns: float | None = None
+    max_ns: float | None = None
     share: float
     """Of the wall time."""
 
@@ -258,6 +260,8 @@ class Record:
     goal: Goal | None = None
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
+    slow: Slow | None = None
+    again: Again | None = None
     findings: tuple[Finding, ...] = ()
     """What probes found, each in a pass of its own."""
     notices: tuple[Notice, ...] = ()

@@ -33,6 +33,7 @@ else:
     except ModuleNotFoundError:
         from hotloop.core import spans_python as engine
 
+from hotloop.core.clock import now_ns
 from hotloop.core.spans_python import Raw
 
 span = engine.span
@@ -52,6 +53,25 @@ disable = engine.disable
 
 enabled = engine.enabled
 """Whether spans are being timed."""
+
+keep = engine.keep
+"""Make a log with room for so many spans and marks, which enabling empties; 0 is none."""
+
+lap = engine.lap
+"""Log one turn of a loop: the time since the last lap, with a number of the caller's."""
+
+take = engine.take
+"""What was logged: ([(thread, parent, name)], int64 rows of (place, begin, end, own), how many were missed).
+
+A place of -1 is a lap. `own` is the time of a span, of a mark what it was charged, of a lap its number.
+Begin and end are in ticks.
+"""
+
+moment = engine.moment
+"""Ticks and nanoseconds of one moment; two of them make a time line of ticks."""
+
+MARKS = 2_000
+"""Made in a row to see what one costs."""
 
 NATIVE = engine.__name__.endswith("_spans")
 """Whether the compiled spans are in use; the Python ones cost a few times as much."""
@@ -119,6 +139,19 @@ def combine(path: str, group: list[Raw]) -> Span:
         self_ns=total_ns - sum(child.total_ns for child in children),
         children=children,
     )
+
+
+def mark_cost_ns() -> float:
+    """What a mark takes here and now; empties the tree."""
+    enable()
+    try:
+        with span("cost"):
+            begin = now_ns()
+            for _ in range(MARKS):
+                mark("mark")
+            return (now_ns() - begin) / MARKS
+    finally:
+        disable()
 
 
 def start_anew() -> None:

@@ -1,6 +1,7 @@
 """Spans in plain Python, for installations without the native module; agrees with native/spans/tree.h."""
 
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, final
 
@@ -12,6 +13,35 @@ R = TypeVar("R")
 
 Raw = tuple[str, int, int, tuple[Any, ...]]
 """Name, calls, total_ns and the rows below, of one thread."""
+
+Place = tuple[int, int, str]
+"""Thread, number of the parent (-1 for the outermost) and name, of one path of a tree."""
+
+
+class Log:
+    """Every span and mark that ended, one by one, up to as many as there is room for."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.clear()
+
+    def clear(self) -> None:
+        self.events: list[tuple[Node | None, int, int, int]] = []
+        self.missed = self.lapped_ns = 0
+
+    def add(self, node: "Node | None", begin_ns: int, end_ns: int, own: int) -> None:
+        if len(self.events) < self.room:
+            self.events.append((node, begin_ns, end_ns, own))
+        else:
+            self.missed += self.room > 0
+
+    def lap(self, time_ns: int, given: int) -> None:
+        if self.lapped_ns:
+            self.add(None, self.lapped_ns, time_ns, given)
+        self.lapped_ns = time_ns
+
+
+LOG = Log()
 
 
 class Node:
@@ -67,6 +97,7 @@ class Tree:
             frame = self.stack.pop()
             frame.node.total_ns += time_ns - frame.start_ns
             self.stack[-1].covered_ns += time_ns - frame.start_ns
+            LOG.add(frame.node, frame.start_ns, time_ns, time_ns - frame.start_ns)
 
     def mark(self, name: str) -> None:
         """Charge the time since the last mark by name, less what spans and other marks took meanwhile."""
@@ -78,6 +109,7 @@ class Tree:
             node.calls += 1
             node.total_ns += own_ns
             frame.covered_ns += own_ns
+            LOG.add(node, frame.marked_ns, time_ns, own_ns)
         frame.marked_ns = time_ns
         frame.covered_at_mark_ns = frame.covered_ns
 
@@ -201,6 +233,7 @@ class Chain:
         node.total_ns += own_ns
         self.frame.covered_ns += own_ns
         self.covered_ns = self.frame.covered_ns
+        LOG.add(node, self.last_ns, time_ns, own_ns)
         self.last_ns = time_ns
 
 
@@ -242,6 +275,7 @@ class Marks:
 def enable() -> None:
     """Begin with an empty tree; spans that are open now are left out."""
     FOREST.plant()
+    LOG.clear()
     FOREST.running = True
 
 
@@ -262,3 +296,46 @@ def read() -> list[Raw]:
     with FOREST.lock:
         time_ns = FOREST.time_ns()
         return [row for tree in FOREST.trees for row in tree.read(time_ns)]
+
+
+def keep(events: int, /) -> None:
+    """Make a log with room for so many spans and marks; 0 is none."""
+    if events < 0:
+        raise ValueError(f"a log of {events} events")
+    LOG.clear()
+    LOG.room = events
+
+
+def lap(given: int, /) -> None:
+    """Log the time since the last lap, with a number."""
+    if FOREST.running:
+        LOG.lap(now_ns(), given)
+
+
+def moment() -> tuple[int, int]:
+    """Ticks and nanoseconds of now, which are the same here."""
+    time_ns = now_ns()
+    return time_ns, time_ns
+
+
+def take() -> tuple[list[Place], bytes, int]:
+    """What was logged: places, int64 rows of (place, begin, end, own), how many there was no room for."""
+    with FOREST.lock:
+        places: list[Place] = []
+        numbers: dict[int, int] = {}
+        for thread, tree in enumerate(FOREST.trees):
+            list_below(tree.stack[0].node, thread, -1, places, numbers)
+        rows = array("q")
+        for node, *times in LOG.events:
+            rows.extend((-1 if node is None else numbers[id(node)], *times))
+        missed = LOG.missed
+        LOG.clear()
+    return places, rows.tobytes(), missed
+
+
+def list_below(node: Node, thread: int, parent: int, places: list[Place], numbers: dict[int, int]) -> None:
+    """The nodes of a tree, parents before their children, numbered from 0."""
+    for child in node.children.values():
+        numbers[id(child)] = here = len(places)
+        places.append((thread, parent, child.name))
+        list_below(child, thread, here, places, numbers)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.clock import clock_cost_ns
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.record import Target
 from hotloop.core.settings import Role, by_role, workload_hash
 from hotloop.core.world import Drawer, World
-from hotloop.envs.native import Build
+from hotloop.envs.native import Build, mark_cost_ns
 from hotloop.envs.options import MAX_SEED, BatchSettings
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
@@ -225,6 +226,26 @@ class Batch:
     def phase_totals(self) -> dict[str, int]:
         """Nanoseconds in each phase, and in `step` as a whole, since the batch was made."""
         return self._phases(last_step_only=False)
+
+    @property
+    def mark_ns(self) -> float | None:
+        """What one mark of a phase costs here and now; None where profiling is off."""
+        if not self.spec.settings.profile:
+            return None
+        return mark_cost_ns() if self.spec.impl == "native" else clock_cost_ns()
+
+    def keep_log(self, steps: int) -> None:
+        """Keep a row of each step from now on, up to so many until they are taken; needs `profile`."""
+        self._engine_or_closed().keep_log(steps if self.spec.settings.profile else 0)
+
+    def take_log(self) -> NDArray[np.int64]:
+        """The rows since the last time.
+
+        Each is begin, end, episodes that ended, the first env whose did or -1, then each worker's phases.
+        Times are ticks as `spans.moment` counts them where steps are native, else nanoseconds.
+        """
+        taken: NDArray[np.int64] = self._engine_or_closed().take_log()
+        return taken
 
     def close(self) -> None:
         """Free the envs; the arrays handed out stay readable."""

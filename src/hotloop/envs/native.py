@@ -62,3 +62,11 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> Any:
         options.drag,
         options.seed_step,
     )
+
+
+def mark_cost_ns() -> float:
+    """What one mark of a phase takes in native code, here and now."""
+    module = _load()
+    assert not isinstance(module, ImportError)
+    cost: float = module.mark_ns()
+    return cost

@@ -41,6 +41,8 @@ class ReferenceEngine:
         self.total_ns = dict.fromkeys(self.phase_names(), 0)
         self.before_ns = dict(self.total_ns)
         self.step_total_ns = self.step_last_ns = 0
+        self.log: list[list[int]] = []
+        self.log_rows = 0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {**self.rows, "final_observations": self.final_observations}
@@ -74,6 +76,15 @@ class ReferenceEngine:
         self.step_last_ns = now_ns() - start
         self.step_total_ns += self.step_last_ns
         self.batch_calls += 1
+        if len(self.log) < self.log_rows:
+            self._write_row(start)
+
+    def _write_row(self, start: int) -> None:
+        """As the native engine does, in nanoseconds; the one worker is worker 0."""
+        ended = np.flatnonzero(self._finished())
+        phases = (ns - self.before_ns[name] for name, ns in self.total_ns.items())
+        first = int(ended[0]) if len(ended) else -1
+        self.log.append([start, start + self.step_last_ns, len(ended), first, *phases])
 
     def _check(self, actions: NDArray[np.int32]) -> None:
         """Take what the native binding takes; the batch explains what it refuses."""
@@ -179,6 +190,13 @@ class ReferenceEngine:
 
     def step_ns(self, last_step_only: bool) -> float:
         return float(self.step_last_ns if last_step_only else self.step_total_ns)
+
+    def keep_log(self, rows: int) -> None:
+        self.log, self.log_rows = [], rows
+
+    def take_log(self) -> NDArray[np.int64]:
+        taken, self.log = self.log, []
+        return np.array(taken, np.int64).reshape(len(taken), 4 + len(self.total_ns))
 
 
 def _zeros(array: Array, num_envs: int) -> NDArray[Any]:

@@ -1,10 +1,10 @@
 """Phases as rows that add up: wall = Python and binding + step, step = its phases + unaccounted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotloop.core.record import Phase
-from hotloop.stats.summary import percentile
+from hotloop.core.slow import Spread
 
 WALL = "wall"
 """From call to return, as the caller sees it."""
@@ -26,8 +26,8 @@ class Timing:
     env_steps: int
     threads: int
     """Threads work on a step side by side, so a phase's time is its mean over them."""
-    samples: Sequence[Times]
-    """Single batch calls, for the percentiles."""
+    spreads: Mapping[str, Spread]
+    """Path to how single batch calls varied."""
     num_envs: int
     """Env-steps of one such call."""
 
@@ -44,24 +44,27 @@ class Timing:
     def rows(self) -> tuple[Phase, ...]:
         """Draw up the account, the whole first."""
         step_ns = self.times["step"]
-        inside = (self._row(f"{STEP}/{name}", ns, name) for name, ns in self.phases.items())
+        inside = (self._row(f"{STEP}/{name}", ns) for name, ns in self.phases.items())
         return (
             self._row(WALL, self.wall_ns),
             self._row(PYTHON, self.wall_ns - step_ns),
-            self._row(STEP, step_ns, "step"),
+            self._row(STEP, step_ns),
             *inside,
         )
 
-    def _row(self, path: str, total_ns: int, sampled: str | None = None) -> Phase:
-        shared_by = self.num_envs * (1 if path == STEP else self.threads)
-        seen = [sample[sampled] / shared_by for sample in self.samples] if sampled else []
+    def _row(self, path: str, total_ns: int) -> Phase:
+        spread = self.spreads.get(path, Spread(path=path, calls=0))
         return Phase(
             path=path,
             calls=self.env_steps,
             total_ns=total_ns,
             mean_ns=total_ns / self.env_steps,
-            p50_ns=percentile(seen, 0.50),
-            p95_ns=percentile(seen, 0.95),
-            p99_ns=percentile(seen, 0.99),
+            p50_ns=self._of_env_step(spread.p50_ns),
+            p95_ns=self._of_env_step(spread.p95_ns),
+            p99_ns=self._of_env_step(spread.p99_ns),
+            max_ns=self._of_env_step(spread.max_ns),
             share=total_ns / self.wall_ns,
         )
+
+    def _of_env_step(self, call_ns: float | None) -> float | None:
+        return None if call_ns is None else call_ns / self.num_envs

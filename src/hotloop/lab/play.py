@@ -13,6 +13,7 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
+from hotloop.core.spans import lap
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.subject import Subject
 from hotloop.envs.targets import make, open_target
@@ -159,14 +160,25 @@ def play(subject: Subject, actions: Sequence[Actions], calls: int) -> int:
     return now_ns() - begin
 
 
+def play_in_laps(subject: Subject, actions: Sequence[Actions], counted: Any) -> int:
+    """Step a subject and log each turn with the resets so far; returns the wall time in ns."""
+    step = subject.step
+    begin = now_ns()
+    lap(counted.resets)
+    for chosen in repeat(actions, len(actions)):  # as the clean side does
+        step(chosen)
+        lap(counted.resets)
+    return now_ns() - begin
+
+
 @contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep the garbage collector out of what is measured."""
+def no_collection() -> Iterator[bool]:
+    """Keep the garbage collector out of what is measured; says whether it was on."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
-        yield
+        yield was_on
     finally:
         if was_on:
             gc.enable()

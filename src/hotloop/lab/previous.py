@@ -11,7 +11,8 @@ from hotloop.stats.metrics import with_metrics
 
 def find(folder: Path, target: str) -> Record | None:
     """The latest whole profile of a target among a folder's records; None where there is none."""
-    found = [record for path in folder.glob("profile-*.json") if (record := read_profile(path, target))]
+    paths = (path for path in folder.glob("profile-*.json") if path.suffixes == [".json"])
+    found = [record for path in paths if (record := read_profile(path, target))]
     return max(found, key=lambda record: record.created, default=None)
 
 

@@ -10,31 +10,32 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.core.registry import names_callable
+from hotloop.core.slow import Slow
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.functions import find
+from hotloop.envs.subject import Subject
 from hotloop.lab import lens
 from hotloop.lab.account import Tally, both_validations, describe_validation
 from hotloop.lab.acting import is_live
+from hotloop.lab.journal import Journal
 from hotloop.lab.judge import judge
 from hotloop.lab.opening import Given, open_batch, open_subject
-from hotloop.lab.phases import Times, Timing
-from hotloop.lab.play import RANDOM, Actions, Play, no_collection, play, play_of, repeat
+from hotloop.lab.phases import Timing
+from hotloop.lab.play import RANDOM, Actions, Play, no_collection, play, play_of
 from hotloop.lab.progress import Progress, silent
 from hotloop.lab.recording import Recorder, in_rounds, overhead, throughput
 from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up
+from hotloop.lab.tracing import Tracer
+from hotloop.lab.watch import Watch
 
 WALLS = ("clean_wall_ns", "instrumented_wall_ns")
 """The times of each pair, as a record's values name them."""
 PAIRS = 20
 STEPS = 200_000
 WARMUP = 50_000
-SAMPLES = 1_000
-"""Single calls looked at for the percentiles, as far as they fit into the time below."""
-SAMPLES_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +44,34 @@ class Sides:
 
     clean: Batch
     instrumented: Batch
+    watch: Watch
 
     def reset(self) -> None:
         self.clean.reset()
         self.instrumented.reset()
 
-    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[int, int]:
-        """Time both sides once, close together; returns the ns of the clean and of the instrumented one."""
+    @property
+    def to_warm(self) -> tuple[Subject, Subject]:
+        return self.clean, self.watch.warming(self.instrumented)
+
+    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[int, int, int]:
+        """Time both sides once, close together; returns the ns of the clean and of the instrumented one.
+
+        The third is what the instrumented one spent on collecting garbage.
+        """
         if flipped:
-            instrumented_ns = play(self.instrumented, actions, calls)
-            return play(self.clean, actions, calls), instrumented_ns
-        return play(self.clean, actions, calls), play(self.instrumented, actions, calls)
+            watched = self.look(actions, calls)
+            return play(self.clean, actions, calls), *watched
+        return play(self.clean, actions, calls), *self.look(actions, calls)
+
+    def look(self, actions: Sequence[Actions], calls: int) -> tuple[int, int]:
+        """Play the instrumented side call by call under the watch."""
+        wall_ns = paused_ns = 0
+        for part in self.watch.stretches(actions, calls):
+            with self.watch.look():
+                wall_ns += play(self.instrumented, part, len(part))
+            paused_ns += self.watch.note(len(part))
+        return wall_ns, paused_ns
 
     def work(self) -> dict[str, int]:
         """The counters of either side; they differ only if the instrument changed what was done."""
@@ -74,7 +92,8 @@ class Findings:
     work: Tally
     times: Tally
     pairs: list[tuple[int, int]] = field(default_factory=list)
-    samples: list[Times] = field(default_factory=list)
+    paused_ns: list[int] = field(default_factory=list)
+    """Collecting garbage, in the instrumented pass of each pair."""
     partial: bool = True
 
     @property
@@ -95,14 +114,18 @@ def profile(
     policy: object = RANDOM,
     time: Sequence[str] = (),
     tape: Path | None = None,
+    tracer: Tracer | None = None,
 ) -> Record:
     """Profile a target under a policy's play; Ctrl-C leaves a record of the pairs there were.
 
-    `time` names functions to look at; `tape` is a file for the actions that were played.
+    `time` names functions to look at; `tape` is a file for the actions that were played; `tracer` is given
+    sampled steps.
     """
+    asked = plan(steps)
     if names_callable(target) or is_live(policy) or time or tape:
-        return profile_loop(target, given, plan(steps), progress, policy=policy, time=time, tape=tape)
-    return profile_batch(target, given, plan(steps), progress, policy=str(policy))
+        looked_at: dict[str, Any] = {"policy": policy, "time": time, "tape": tape, "tracer": tracer}
+        return profile_loop(target, given, asked, progress, **looked_at)
+    return profile_batch(target, given, asked, progress, policy=str(policy), tracer=tracer)
 
 
 def profile_loop(
@@ -114,12 +137,21 @@ def profile_loop(
     policy: object,
     time: Sequence[str],
     tape: Path | None,
+    tracer: Tracer | None,
 ) -> Record:
     """Look at the loop around somebody's environment, or one of ours."""
     clean = open_subject(target, given, profile=False)
     watched = open_subject(target, given, profile=True)
     functions = [find(name, home_of(target)) for name in time]
-    sides = lens.Asked(clean=clean, watched=watched, policy=policy, functions=functions, tape=tape)
+    sides = lens.Asked(
+        clean=clean,
+        watched=watched,
+        given=given,
+        policy=policy,
+        functions=functions,
+        tape=tape,
+        tracer=tracer,
+    )
     return lens.look(sides, asked, progress)
 
 
@@ -129,15 +161,18 @@ def home_of(target: str) -> str | None:
     return Path(place).stem if place.endswith(".py") else place or None
 
 
-def profile_batch(target: str, given: Given, asked: Rounds, progress: Progress, *, policy: str) -> Record:
+def profile_batch(
+    target: str, given: Given, asked: Rounds, progress: Progress, *, policy: str, tracer: Tracer | None
+) -> Record:
     """Look into the steps of one of our worlds, phase by phase."""
     with (
         closing(open_batch(target, given, profile=False)) as clean,
         closing(open_batch(target, given, profile=True)) as instrumented,
-        closing(play_of(policy, clean)) as script,
-        no_collection(),
+        closing(Journal(play_of(policy, clean))) as script,
+        no_collection() as collects,
+        Watch(instrumented, by_laps=False, collects=collects, tracer=tracer) as watch,
     ):
-        sides = Sides(clean=clean, instrumented=instrumented)
+        sides = Sides(clean=clean, instrumented=instrumented, watch=watch)
         recorder = Recorder("profile", clean.spec)
         sides.reset()
         found = Findings(rounds=asked, work=Tally(sides.work), times=Tally(instrumented.phase_totals))
@@ -145,7 +180,8 @@ def profile_batch(target: str, given: Given, asked: Rounds, progress: Progress, 
             measure(sides, script, found, progress)
         except KeyboardInterrupt:
             found.partial = True
-        return judge(record(sides, recorder, asked, found, script.policy))
+        slow = watch.slow(target=target, given=given, policy=policy, journal=script)
+        return judge(record(sides, recorder, asked, found, script.policy, slow))
 
 
 def with_phases(
@@ -176,34 +212,26 @@ def plan(steps: int | None) -> Rounds:
 
 
 def measure(sides: Sides, script: Play, found: Findings, progress: Progress) -> None:
-    """Warm both sides up, time them pair by pair, then look at single calls."""
-    rounds = found.rounds = warm_up([sides.clean, sides.instrumented], script, found.rounds, progress)
+    """Warm both sides up, then time them pair by pair."""
+    rounds = found.rounds = warm_up(sides.to_warm, script, found.rounds, progress)
     calls = calls_for(rounds.iterations, sides.clean)
+    sides.watch.begin()
     found.work.begin()
     found.times.begin()
     while len(found.pairs) < rounds.count:
         flipped = len(found.pairs) % 2 == 1
-        found.pairs.append(sides.pair(script.draw(calls), calls, flipped=flipped))
+        clean_ns, instrumented_ns, paused_ns = sides.pair(script.draw(calls), calls, flipped=flipped)
+        found.pairs.append((clean_ns, instrumented_ns))
+        found.paused_ns.append(paused_ns)
         found.work.note()
         found.times.note()
         progress(rounds.warmup + len(found.pairs) * rounds.iterations, rounds.env_steps)
-    found.samples = sample(sides.instrumented, script)
     found.partial = False
 
 
-def sample(batch: Batch, script: Play) -> list[Times]:
-    """Time single calls, one by one."""
-    samples = list[Times]()
-    begin = now_ns()
-    for actions in repeat(script.draw(SAMPLES), SAMPLES):
-        batch.step(actions)
-        samples.append(batch.step_timing)
-        if now_ns() - begin > SAMPLES_NS:
-            break
-    return samples
-
-
-def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
+def record(
+    sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, policy: str, slow: Slow
+) -> Record:
     return recorder.record(
         method=in_rounds(sides.clean.spec, found.rounds, policy, order="ABBA"),
         counters=found.work.gained,
@@ -213,7 +241,8 @@ def record(sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, pol
         },
         notices=shortened(asked, found.rounds),
         partial=found.partial,
-        overhead=overhead(found.pairs),
+        overhead=overhead(found.pairs, found.paused_ns, sides.instrumented.mark_ns),
+        slow=slow,
         validation=describe_validation(sides.clean.counters),
         **phases(sides, found),
     )
@@ -229,7 +258,7 @@ def phases(sides: Sides, found: Findings) -> dict[str, Any]:
         times=found.times.gained,
         env_steps=found.work.gained["env_steps"],
         threads=settings.threads,
-        samples=found.samples,
+        spreads=sides.watch.spreads(),
         num_envs=settings.num_envs,
     )
     return {"phases": timing.rows(), "unaccounted_ns": timing.unaccounted_ns}

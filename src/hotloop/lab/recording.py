@@ -30,6 +30,11 @@ class Recorder:
         build = spec.build
         self._code = ran or code(asdict(build) if build else None)
 
+    @property
+    def code(self) -> dict[str, Any]:
+        """The code that runs."""
+        return self._code
+
     def setting(self, policy: str) -> Setting:
         """What a run of this subject has to share with whatever it is compared with."""
         return Setting(machine=self._machine, target=self._spec.described, kind=self._kind, policy=policy)
@@ -103,10 +108,16 @@ def throughput(spec: SubjectSpec, env_steps: int, wall_ns: Sequence[int]) -> dic
     }
 
 
-def overhead(pairs: Sequence[tuple[int, int]]) -> Overhead | None:
-    """What the instrument cost, from pairs of clean and watched ns; None where they are too few."""
+def overhead(
+    pairs: Sequence[tuple[int, int]], paused_ns: Sequence[int], mark_ns: float | None
+) -> Overhead | None:
+    """What the instrument cost, from pairs of clean and watched ns; None where they are too few.
+
+    `paused_ns` is what each watched one spent on collecting garbage, which the clean ones leave to later.
+    """
     if len(pairs) < FEWEST:
         return None
-    clean_ns, watched_ns = zip(*pairs, strict=True)
+    clean_ns = [clean for clean, _ in pairs]
+    watched_ns = [max(1, watched - paused) for (_, watched), paused in zip(pairs, paused_ns, strict=True)]
     cost = ratio(watched_ns, clean_ns)
-    return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=None)
+    return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=mark_ns)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from hotloop.core.record import Phase
+from hotloop.core.slow import Spread
 from hotloop.core.spans import Span
 from hotloop.envs.foreign.spec import STEP
 from hotloop.envs.subject import Subject
@@ -13,6 +14,13 @@ LOOP = "loop"
 ELSE = f"{WALL}/everything else"
 """What the loop does beside the env and the policy: Python, and the counting of work."""
 NATIVE = "native step"
+
+
+def native_place(paths: Iterable[str]) -> str:
+    """Where native steps stand among the paths of a loop: below our own env's step, if it has a row."""
+    within = f"{WALL}/{STEP}"
+    inner = [path for path in paths if path.startswith(f"{within}/Hotloop") and path.count("/") == 2]
+    return f"{inner[0] if inner else within}/{NATIVE}"
 
 
 class Tree:
@@ -40,11 +48,7 @@ class Tree:
         gained = {name: ns - before.get(name, 0) for name, ns in self._subject.phase_totals().items()}
         if "step" not in gained:
             return
-        within = f"{WALL}/{STEP}"
-        inner = [
-            path for path in self._totals if path.startswith(f"{within}/Hotloop") and path.count("/") == 2
-        ]
-        place = f"{inner[0] if inner else within}/{NATIVE}"
+        place = native_place(self._totals)
         self._count(place, calls, gained.pop("step"))
         for name, ns in gained.items():
             self._count(f"{place}/{name}", calls, ns // self._subject.spec.threads)
@@ -67,11 +71,23 @@ class Tree:
     def has(self, name: str) -> bool:
         return any(path.rpartition("/")[2] == name for path in self._totals)
 
-    def rows(self) -> tuple[Phase, ...]:
+    def rows(self, spreads: Mapping[str, Spread]) -> tuple[Phase, ...]:
         """The whole first, then parents before their children."""
         totals = {WALL: [self.calls, self.wall_ns], **self._totals, ELSE: [self.calls, self.else_ns]}
-        return tuple(self._row(path, calls, ns) for path, (calls, ns) in totals.items())
+        return tuple(
+            self._row(path, calls, ns, spreads.get(path, Spread(path=path, calls=0)))
+            for path, (calls, ns) in totals.items()
+        )
 
-    def _row(self, path: str, calls: int, ns: int) -> Phase:
-        mean_ns = ns / calls if calls else 0.0
-        return Phase(path=path, calls=calls, total_ns=ns, mean_ns=mean_ns, share=ns / self.wall_ns)
+    def _row(self, path: str, calls: int, ns: int, spread: Spread) -> Phase:
+        return Phase(
+            path=path,
+            calls=calls,
+            total_ns=ns,
+            mean_ns=ns / calls if calls else 0.0,
+            p50_ns=spread.p50_ns,
+            p95_ns=spread.p95_ns,
+            p99_ns=spread.p99_ns,
+            max_ns=spread.max_ns,
+            share=ns / self.wall_ns,
+        )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hotloop.core.finding import Finding
 from hotloop.core.record import Comparison, Record, Resources
+from hotloop.report import slow
 from hotloop.report.breakdown import break_down
 from hotloop.report.cells import CODE, SIZES, cell, facts_of, heading, scaled
 from hotloop.report.comparisons import outcome_words, ratio_words
@@ -40,6 +41,7 @@ def sections(record: Record) -> dict[str, Section]:
     return {
         "Configuration": bullets(configuration(record)),
         **(timed if record.method.rounds else {}),
+        **slow.sections(record),
         **({"Resources": bullets(resources(record.resources, record))} if record.resources else {}),
         **{found.probe: probed(found) for found in record.findings if found.probe not in ELSEWHERE},
         **({PREVIOUS: bullets(previous(record.comparisons[-1]))} if record.comparisons else {}),

@@ -6,7 +6,7 @@ from html import escape
 from hotloop.core.finding import Finding, Table
 from hotloop.core.record import Record
 from hotloop.probes.stacks import Stack
-from hotloop.report import flames
+from hotloop.report import flames, slow
 from hotloop.report.cells import CODE, cell, facts_of, heading, is_number
 from hotloop.report.markdown import (
     ELSEWHERE,
@@ -54,6 +54,7 @@ def draw_page(record: Record, pictures: Pictures) -> str:
             f"<h1>Profile of {name}</h1>",
             f'<p class="when">{escape(record.created[:16].replace("T", " "))} UTC</p>',
             *overview(record),
+            *slow.page_parts(record),
             *(part for found in probed_of(record) for part in draw_finding(found, pictures)),
             "<h2>Notes</h2><ul>",
             *(f"<li>{escape(note)}</li>" for note in notes(record)),

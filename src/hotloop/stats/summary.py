@@ -11,9 +11,6 @@ from hotloop.stats.sign import sign_interval
 
 Label = Literal["excellent", "good", "fair", "unstable", "unknown"]
 
-BEYOND = 5
-"""Values that should lie beyond a percentile before it is worth naming: 100 values for p95, 500 for p99."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -67,14 +64,3 @@ def label(cv: float | None) -> Label:
     if cv < 0.10:
         return "good"
     return "fair" if cv < 0.20 else "unstable"
-
-
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """The value that `share` of the values lie below, interpolated; None where too few lie beyond it."""
-    if round(len(values) * min(share, 1 - share), 9) < BEYOND:
-        return None
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = math.ceil(place)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)

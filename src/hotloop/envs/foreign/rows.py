@@ -18,7 +18,7 @@ class RowsSubject:
             time_inside(env)
         self._step = in_span(STEP, env.step, timed=timed)
         self._reset = in_span(RESET, env.reset, timed=timed)
-        self._calls = self._resets = 0
+        self._calls = self.resets = 0
         self._given: tuple[Any, ...] = ()
         self.observation: Any = None
 
@@ -27,7 +27,7 @@ class RowsSubject:
             self.observation, _ = self._reset(self.spec.seed)
         except Exception as error:
             raise raised(self.spec.name, error) from error
-        self._resets += self.spec.num_envs
+        self.resets += self.spec.num_envs
         nothing = np.zeros(self.env.num_agents, np.float32)
         self._given = (self.observation, nothing, nothing != 0, nothing != 0)
 
@@ -39,7 +39,7 @@ class RowsSubject:
         self.observation = given[0]
         self._calls += 1
         ended = np.count_nonzero(np.logical_or(given[2], given[3]))
-        self._resets += int(ended) // self.spec.agents
+        self.resets += int(ended) // self.spec.agents
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         space, rows = self.env.single_action_space, self.env.num_agents
@@ -54,7 +54,7 @@ class RowsSubject:
             "foreign_steps": steps,
             "env_steps": steps,
             "agent_steps": steps * self.spec.agents,
-            "resets": self._resets,
+            "resets": self.resets,
         }
 
     def answers(self) -> Mapping[str, NDArray[Any]]:

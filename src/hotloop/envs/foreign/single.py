@@ -37,7 +37,7 @@ class SingleSubject:
         self._step = in_span(STEP, env.step, timed=timed)
         self._reset = in_span(RESET, env.reset, timed=timed)
         self._sample: Sample | None = None
-        self._steps = self._resets = 0
+        self._steps = self.resets = 0
         self._answers = Answers()
         self._given: Given = (None, 0.0, False, False, {})
         self.observation: Any = None
@@ -49,7 +49,7 @@ class SingleSubject:
         except Exception as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
-        self._resets += 1
+        self.resets += 1
         self._given = (self.observation, 0.0, False, False, second_of(given))
         self._answers.begin(self._parts())
 
@@ -59,7 +59,7 @@ class SingleSubject:
             self._steps += 1
             if given[2] or given[3]:
                 self.observation = first_of(self._reset())
-                self._resets += 1
+                self.resets += 1
             else:
                 self.observation = given[0]
         except Exception as error:
@@ -76,7 +76,7 @@ class SingleSubject:
             "foreign_steps": self._steps,
             "env_steps": self._steps,
             "agent_steps": self._steps,
-            "resets": self._resets,
+            "resets": self.resets,
         }
 
     def answers(self) -> Mapping[str, NDArray[Any]]:

@@ -41,7 +41,7 @@ class VectorSubject:
         self._step = in_span(STEP, env.step, timed=timed)
         self._reset = in_span(RESET, env.reset, timed=timed)
         self._mode = getattr(env.metadata.get("autoreset_mode"), "value", "NextStep")
-        self._steps = self._resets = self._reset_steps = 0
+        self._steps = self.resets = self._reset_steps = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
@@ -54,7 +54,7 @@ class VectorSubject:
             self.observation, infos = self._reset(seed=self.spec.seed)
         except Exception as error:
             raise raised(self.spec.name, error) from error
-        self._resets += self.spec.num_envs
+        self.resets += self.spec.num_envs
         self._finished = 0
         nothing = np.zeros(self.spec.num_envs)
         self._given = (self.observation, nothing, nothing != 0, nothing != 0, infos)
@@ -70,7 +70,7 @@ class VectorSubject:
             self._reset_steps += self._finished
         over = np.logical_or(given[2], given[3])
         self._finished = finished = int(np.count_nonzero(over))
-        self._resets += finished
+        self.resets += finished
         self._steps += self.spec.num_envs
         if finished and self._mode == "Disabled":
             self.observation, _ = self._reset(options={"reset_mask": over})
@@ -85,7 +85,7 @@ class VectorSubject:
             "foreign_steps": steps,
             "env_steps": steps,
             "agent_steps": steps * self.spec.agents,
-            "resets": self._resets,
+            "resets": self.resets,
             "reset_steps": self._reset_steps,
         }
 

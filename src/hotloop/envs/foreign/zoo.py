@@ -34,7 +34,7 @@ class ParallelSubject:
         self._samples: dict[str, Sample] = {
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
-        self._steps = self._agent_steps = self._resets = 0
+        self._steps = self._agent_steps = self.resets = 0
         self._answers = Answers()
         self._given: tuple[Any, ...] = ()
         self.observation: Any = None
@@ -45,7 +45,7 @@ class ParallelSubject:
         except Exception as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
-        self._resets += 1
+        self.resets += 1
         nothing = dict.fromkeys(self.env.agents, 0.0)
         not_yet = dict.fromkeys(self.env.agents, False)
         self._given = (self.observation, nothing, not_yet, not_yet, second_of(given))
@@ -62,7 +62,7 @@ class ParallelSubject:
             self.observation = given[0]
             if not self.env.agents:
                 self.observation = first_of(self._reset())
-                self._resets += 1
+                self.resets += 1
         except Exception as error:
             raise raised(self.spec.name, error) from error
 
@@ -77,7 +77,7 @@ class ParallelSubject:
             "foreign_steps": self._steps,
             "env_steps": self._steps,
             "agent_steps": self._agent_steps,
-            "resets": self._resets,
+            "resets": self.resets,
         }
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
@@ -116,7 +116,7 @@ class TurnSubject:
         self._samples: dict[str, Sample] = {
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
-        self._turns = self._resets = 0
+        self._turns = self.resets = 0
         self._answers = Answers()
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
         self.observation: Any = None
@@ -166,7 +166,7 @@ class TurnSubject:
             self._reset()
         else:
             seeded(self._reset, seed)
-        self._resets += 1
+        self.resets += 1
         self._look()
 
     def _look(self) -> None:
@@ -179,7 +179,7 @@ class TurnSubject:
             "foreign_steps": self._turns,
             "env_steps": self._turns,
             "agent_steps": self._turns,
-            "resets": self._resets,
+            "resets": self.resets,
         }
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
