@@ -1,4 +1,4 @@
-"""PPO in one file, in the manner of CleanRL: a Gymnasium vector env, tensors by step, GAE by a loop over time.
+"""PPO in one file, in CleanRL's manner: a Gymnasium vector env, tensors by step, GAE by a loop over time.
 
 Written for this comparison. It does what such scripts do and no more: no normalisation, no masks, no logging
 but the returns of finished episodes.
