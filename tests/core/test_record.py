@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
+from hotloop.core.finding import Finding, Table
 from hotloop.core.notices import Code, notice
 from hotloop.core.record import (
     Comparison,
@@ -61,6 +62,14 @@ FULL = Record(
     resources=Resources(rss_peak_bytes=1 << 30, rss_slope=0.5, cpu_share=1.0, gpu={"name": "x"}),
     goal=Goal(env_steps_per_s=1e5, floor=9e4, enforced=True, met=False),
     instructions=Instructions(per_env_step=12.5, runs=((100, 5000), (200, 6250)), isa="x86-64-v3"),
+    findings=(
+        Finding(
+            probe="cprofile",
+            facts={"calls": 10},
+            tables=(Table(title="Functions", columns=("function", "total_ns"), rows=(("f", 5), ("g", 2))),),
+            files=("cprofile.pstats",),
+        ),
+    ),
     notices=(notice(Code.DIRTY),),
     verdict="same",
     exit_code=4,
@@ -91,7 +100,8 @@ BARE = dataclasses.replace(
 
 FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
-    "unaccounted_ns overhead validation resources goal instructions comparisons notices verdict exit_code",
+    "unaccounted_ns overhead validation resources goal instructions comparisons findings notices verdict "
+    "exit_code",
     "target": "name world impl device params workload_hash variant",
     "method": "rounds iterations warmup threads order clock policy version",
     "work": "env_steps agent_steps resets decisions updates tokens rows coverage",

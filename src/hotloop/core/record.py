@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.finding import Finding
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
 
@@ -265,6 +266,8 @@ class Record:
     goal: Goal | None = None
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What probes found, each in a pass of its own."""
     notices: tuple[Notice, ...] = ()
     verdict: str | None = None
     exit_code: int = 0
