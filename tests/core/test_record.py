@@ -30,6 +30,7 @@ from hotloop.core.record import (
     run_id,
     write,
 )
+from hotloop.core.validation import Difference, Part
 
 FULL = Record(
     run_id="20250102-030405-abc-grid-toy",
@@ -58,7 +59,18 @@ FULL = Record(
     phases=(Phase(path="step/actions", calls=2, total_ns=10, mean_ns=5.0, p50_ns=5.0, share=0.5),),
     unaccounted_ns=3,
     overhead=Overhead(ratio=1.01, ci95=(1.0, 1.02), mark_ns=18.0),
-    validation=Validation(comparisons=4000, mismatches=0, timing_ratio=2.0),
+    validation=Validation(
+        comparisons=4000,
+        mismatches=1,
+        timing_ratio=2.0,
+        mode="ulp:2",
+        against="grid/toy impl=reference",
+        parts=(Part(tape="random", num_envs=3, threads=1, steps=9, comparisons=540),),
+        difference=Difference(
+            step=3, field="rewards", index=(0, 1), a="1.0", b="0.0", agent="1", before="0.0"
+        ),
+        bundle="a.bundle",
+    ),
     resources=Resources(rss_peak_bytes=1 << 30, rss_slope=0.5, cpu_share=1.0, gpu={"name": "x"}),
     goal=Goal(env_steps_per_s=1e5, floor=9e4, enforced=True, met=False),
     instructions=Instructions(per_env_step=12.5, runs=((100, 5000), (200, 6250)), isa="x86-64-v3"),
@@ -107,7 +119,7 @@ FIELDS = {
     "work": "env_steps agent_steps resets decisions updates tokens rows coverage",
     "path": "requested ran counters",
     "overhead": "ratio ci95 mark_ns",
-    "validation": "comparisons mismatches timing_ratio",
+    "validation": "comparisons mismatches timing_ratio mode against fields left_out parts difference bundle",
     "goal": "env_steps_per_s floor enforced met",
     "instructions": "per_env_step runs isa",
     "resources": "rss_peak_bytes rss_slope cpu_share gpu",

@@ -12,6 +12,7 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.finding import Finding
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
+from hotloop.core.validation import Validation
 
 __all__ = ["OUTCOME", "SCHEMA", "Comparison", "Goal", "Instructions", "Interval", "Method", "Metric"]
 __all__ += ["Outcome", "Overhead", "PathRan", "Phase", "PhaseRatio", "Ratio", "Record", "Resources"]
@@ -120,15 +121,6 @@ class Overhead:
     ratio: float
     ci95: Interval | None
     mark_ns: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """How much was compared; one comparison is one agent's full output at one step."""
-
-    comparisons: int
-    mismatches: int
-    timing_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
