@@ -1,0 +1,81 @@
+"""What a person sees of a training run: a panel that is drawn anew, or a line an epoch."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hotloop.cli.output import remark
+from hotloop.core.clock import now_ns
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hotloop.lab.epochs import Epoch
+    from hotloop.lab.training import Asked, Watch
+
+REDRAW_NS = 200_000_000
+
+
+class Panel:
+    """Redrawn between updates, never inside one: no thread of its own takes time from the run."""
+
+    def __init__(self, live: Any, title: str) -> None:
+        self._live = live
+        self._title = title
+        self._epochs: list[Epoch] = []
+        self._said = ""
+        self._due_ns = 0
+
+    def update(self, steps: int, total: int) -> None:
+        if now_ns() >= self._due_ns:
+            self._live.update(self._view(steps, total), refresh=True)
+            self._due_ns = now_ns() + REDRAW_NS
+
+    def epoch(self, epoch: "Epoch") -> None:
+        self._epochs.append(epoch)
+        self._live.update(self._view(epoch.steps, epoch.total), refresh=True)
+
+    def say(self, text: str) -> None:
+        self._said = text
+
+    def _view(self, steps: int, total: int) -> "RenderableType":
+        from hotloop.report.panel import draw_panel
+
+        return draw_panel(self._title, steps, total, self._epochs, self._said)
+
+
+class Lines:
+    """A line an epoch, for a log or a pipe."""
+
+    def update(self, steps: int, total: int) -> None:
+        """Nothing between epochs."""
+
+    def epoch(self, epoch: "Epoch") -> None:
+        from hotloop.report.panel import epoch_words
+
+        remark(epoch_words(epoch))
+
+    def say(self, text: str) -> None:
+        remark(text)
+
+
+@contextmanager
+def open_panel(asked: "Asked") -> "Iterator[Watch]":
+    """A panel at a terminal; lines elsewhere. Both are on stderr."""
+    from hotloop.lab.training import Watch
+
+    title = f"{asked.regimen.target}  run={asked.run.name}"
+    if not sys.stderr.isatty():
+        lines = Lines()
+        remark(f"{title}  {asked.run.folder}/logs/script.log")
+        yield Watch(update=lines.update, epoch=lines.epoch, say=lines.say)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        panel = Panel(live, title)
+        panel.update(0, asked.regimen.train.total_timesteps)
+        yield Watch(update=panel.update, epoch=panel.epoch, say=panel.say)
