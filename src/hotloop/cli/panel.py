@@ -46,7 +46,10 @@ class Panel:
 
 
 class Lines:
-    """A line an epoch, for a log or a pipe."""
+    """A line an epoch, for a log or a pipe, under a title that comes with the first."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
 
     def update(self, steps: int, total: int) -> None:
         """Nothing between epochs."""
@@ -54,6 +57,9 @@ class Lines:
     def epoch(self, epoch: "Epoch") -> None:
         from hotloop.report.panel import epoch_words
 
+        if self._title:
+            remark(self._title)
+            self._title = ""
         remark(epoch_words(epoch))
 
     def say(self, text: str) -> None:
@@ -67,8 +73,7 @@ def open_panel(asked: "Asked") -> "Iterator[Watch]":
 
     title = f"{asked.regimen.target}  run={asked.run.name}"
     if not sys.stderr.isatty():
-        lines = Lines()
-        remark(f"{title}  {asked.run.folder}/logs/script.log")
+        lines = Lines(f"{title}  {asked.run.folder}/logs/script.log")
         yield Watch(update=lines.update, epoch=lines.epoch, say=lines.say)
         return
     from rich.console import Console

@@ -102,8 +102,9 @@ def asked_for(target: str | None, words: dict[str, object], root: Path, *, resum
         raise InputError("train needs a TARGET, such as prospector: hotloop train --help says how")
     made = regimen.read(target, words)
     check_trace(made.profiler, regimen.updates_of(made))
-    run = found if resume else runs.begin(root, name, target, regimen.full_names(target, words))
-    return Asked(regimen=made, run=run, resume=checkpoint, validate=validate)
+    run = found if resume else runs.begin(root, name, target)
+    told = regimen.full_names(target, words)
+    return Asked(regimen=made, run=run, words=told, resume=checkpoint, validate=validate)
 
 
 def resumed_words(

@@ -67,6 +67,14 @@ class Run:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} cannot be read: {error}; begin a new run") from None
 
+    def claim(self, target: str, words: Words) -> None:
+        """Make the folder of a new run, and keep what it was told."""
+        text = json.dumps({"target": target, "words": dict(words)}, indent=1, default=str) + "\n"
+        try:
+            write_new(self.folder / SETTINGS, text)
+        except OSError as error:
+            raise SetupError(f"cannot write to {self.folder}: {error.strerror}") from error
+
     def lock(self) -> Any:
         """Keep others from training into the folder for as long as the file that this gives is open."""
         file = (self.folder / ".lock").open("w")
@@ -80,20 +88,15 @@ class Run:
         return file
 
 
-def begin(root: Path, name: str | None, target: str, words: Words) -> Run:
-    """Make the folder of a new run; refuses a name that is taken."""
+def begin(root: Path, name: str | None, target: str) -> Run:
+    """The folder of a new run, which is not made yet; refuses a name that is taken."""
     chosen = name or f"{target.replace('/', '-')}-{utc_now():%Y%m%d-%H%M%S}"
     folder = folder_of(root, chosen) if name else free_path(folder_of(root, chosen))
-    if (folder / SETTINGS).exists():
+    if folder.exists():
         raise InputError(
             f"run {chosen} exists in {root} and is never overwritten: --resume goes on with it, "
             "or give another run="
         )
-    try:
-        text = json.dumps({"target": target, "words": dict(words)}, indent=1, default=str) + "\n"
-        write_new(folder / SETTINGS, text)
-    except OSError as error:
-        raise SetupError(f"cannot write to {folder}: {error.strerror}") from error
     return Run(folder=folder)
 
 
@@ -125,7 +128,8 @@ def folder_of(root: Path, name: str) -> Path:
 def keep_windows(checkpoint: Path, state: Mapping[str, NDArray[Any]]) -> None:
     """Keep the episodes under way beside a checkpoint, and drop those of checkpoints that are gone."""
     buffer = io.BytesIO()
-    np.savez(buffer, **dict(state))
+    arrays: dict[str, Any] = dict(state)
+    np.savez(buffer, **arrays)
     write_new(windows_path(checkpoint), buffer.getvalue())
     for path in checkpoint.parent.glob(f"*{WINDOWS}"):
         if not path.with_name(path.name.removesuffix(WINDOWS) + ".pt").exists():

@@ -4,14 +4,15 @@ The clock never stops: a window ends where the next begins, so the writing of on
 next one's time, and the windows add up to the run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from hotloop.core.clock import cpu_ns, now_ns
+from hotloop.core.errors import InputError
 from hotloop.core.monitor import resident_bytes
 from hotloop.core.record import Record
 from hotloop.envs.batch import Batch
@@ -42,6 +43,8 @@ class Asked:
 
     regimen: Regimen
     run: runs.Run
+    words: Mapping[str, object] = field(default_factory=dict)
+    """What the regimen was read from, for the run's folder."""
     resume: Path | None = None
     """A checkpoint to go on from."""
     validate: str | None = None
@@ -64,11 +67,11 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
     """Train to the end; Ctrl-C leaves a checkpoint and a record of the windows there were."""
     looking = watch or Watch()
     with ExitStack() as stack:
-        stack.enter_context(asked.run.lock())
         opened = stack.enter_context(closing(asked.regimen.open()))
         batch, shadowed = shadow(opened, asked.validate)
         recorder = Recorder("train", opened.spec)
-        session = Session(asked, batch, shadowed, looking, stack)
+        session = Session(asked, batch, shadowed, looking)
+        session.open_folder(stack)
         try:
             with Stop(looking.say) as stop:
                 session.run(stop)
@@ -81,9 +84,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
 class Session:
     """A trainer and everything around it."""
 
-    def __init__(
-        self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch, stack: ExitStack
-    ) -> None:
+    def __init__(self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch) -> None:
         from hotloop.train.trainer import Trainer
 
         self.asked, self.regimen, self.watch = asked, asked.regimen, watch
@@ -98,14 +99,29 @@ class Session:
         )
         if asked.resume is not None:
             self.windows.restore(runs.read_windows(asked.resume))
-        resumed_at = self.trainer.steps if asked.resume else None
-        self.logs = stack.enter_context(
-            Logs(asked.run.folder, resumed_at=resumed_at, tensorboard=self.regimen.around.tensorboard)
-        )
+            self.check_unfinished()
         self.clock = self.make_clock()
-        self.trace: Trace | None = open_trace(self.regimen.profiler, asked.run)
         self.found = Findings(work=Tally(lambda: batch.counters), first_steps=self.trainer.steps)
         self.saved_at: int | None = self.trainer.steps if asked.resume else None
+
+    def check_unfinished(self) -> None:
+        made, total = self.trainer.steps, self.regimen.train.total_timesteps
+        if self.trainer.finished:
+            raise InputError(
+                f"run {self.asked.run.name} has made its {made:,} steps of {total:,}: "
+                "give a larger total_timesteps to go on"
+            )
+
+    def open_folder(self, stack: ExitStack) -> None:
+        """Make the run's folder, now that nothing is left to refuse, and open its logs."""
+        run, resumed = self.asked.run, self.asked.resume is not None
+        if not resumed:
+            run.claim(self.regimen.target, self.asked.words)
+        stack.enter_context(run.lock())
+        resumed_at = self.trainer.steps if resumed else None
+        board = self.regimen.around.tensorboard
+        self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
+        self.trace: Trace | None = open_trace(self.regimen.profiler, run)
 
     def make_clock(self) -> Clock | None:
         if not self.regimen.timed:
