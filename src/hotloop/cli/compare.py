@@ -25,6 +25,7 @@ EXAMPLES = (
     "hotloop compare grid/toy env.py:faster_toy --profile",
     "hotloop compare before.json after.json",
     "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
+    'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
 )
 
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
@@ -61,6 +62,10 @@ def compare(  # noqa: PLR0913 - one argument a flag
         bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
     ] = False,
     instructions: flags.Instructions = False,
+    return_after: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Of two trainings: also the return after N env-steps each."),
+    ] = None,
     policy: Policy = "random",
     output: Output = FOLDER,
     json: Json = False,
@@ -70,6 +75,8 @@ def compare(  # noqa: PLR0913 - one argument a flag
     First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
     second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
     exact 95% interval, beside that of A against itself. Slower is said only after a second run agrees.
+    Sides with train. keys are trainings, which may differ in one of them: a turn is one update, and
+    nothing is replayed.
     Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare import Asked
@@ -89,6 +96,10 @@ def compare(  # noqa: PLR0913 - one argument a flag
     )
     if refs:
         return tell(of_commits(a, refs, build, asked), output, as_json=json)
+    if names_training(a) or names_training(str(b)):
+        return tell(of_trainings(a, str(b), asked, return_after), output, as_json=json)
+    if return_after is not None:
+        raise InputError("--return-after is for trainings: give a side a train. key")
     return tell(live(contender(a), contender(str(b)), asked), output, as_json=json)
 
 
@@ -131,17 +142,46 @@ def of_records(a: str, b: str, band: float, *, unlike: bool) -> "Record":
     return compare_records(read(Path(a)), read(Path(b)), band=band, unlike=unlike)
 
 
+def names_training(side: str) -> bool:
+    """Whether a side has a key of the trainer's."""
+    return any(word.startswith("train.") for word in side.split())
+
+
+def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+    """Compare two trainings: their speed and, where asked, what they have learnt after as many steps."""
+    from dataclasses import replace
+
+    from hotloop.lab.learning import with_returns
+    from hotloop.lab.trainers import LEARNING, SPEED_ONLY, TrainContender, check_one_variable
+
+    if asked.profile or asked.instructions or asked.policy != "random":
+        raise InputError(SPEED_ONLY)
+    sides = [TrainContender(*parted(words)) for words in (a, b)]
+    if not asked.unlike:
+        check_one_variable(*sides)
+    record = live(*sides, replace(asked, unlike=True, policy=LEARNING))
+    if return_after is None or record.partial:
+        return record
+    with bar(f"training {return_after:,} env-steps a side") as progress, stdout_kept_clean():
+        return with_returns(record, *sides, return_after, progress)
+
+
 def contender(words: str) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.contenders import TargetContender
 
+    return TargetContender(*parted(words))
+
+
+def parted(words: str) -> tuple[str, dict[str, object]]:
+    """The target and the keys of a quoted argument."""
     try:
         target, *pairs = shlex.split(words) or [""]
     except ValueError as error:
         raise InputError(f"a side cannot be read: {error} in {words!r}") from None
     if not target:
         raise InputError("a side is empty: name a target, such as grid/toy, or a record")
-    return TargetContender(target, given_by(pairs))
+    return target, given_by(pairs)
 
 
 def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":

@@ -146,8 +146,7 @@ class Code(StrEnum):
     )
     SHRUNK = (
         "shrunk",
-        "total_timesteps={total} is below one rollout of {asked} env-steps: it shrinks to {envs} envs of "
-        "{steps} steps, in minibatches of {minibatch}",
+        "total_timesteps={total} is below one rollout, which shrinks to {envs} envs x {steps} steps",
         "ask for more total_timesteps to train as configured",
     )
     HOST_TIMER = (

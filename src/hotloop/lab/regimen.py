@@ -138,17 +138,19 @@ def fit(regimen: Regimen) -> Regimen:
     given = {**regimen.given, "num_envs": envs}
     samples = envs * steps * agents_of(regimen.target, given)
     size = largest_divisor(samples, train.minibatch_size, steps if train.lstm else 1)
-    said = notice(
-        Code.SHRUNK, total=train.total_timesteps, asked=asked, envs=envs, steps=steps, minibatch=size
-    )
+    said = notice(Code.SHRUNK, total=train.total_timesteps, envs=envs, steps=steps)
     smaller = replace(train, num_steps=steps, minibatch_size=size)
     return replace(regimen, given=given, train=smaller, notices=(*regimen.notices, said))
 
 
+def per_update(regimen: Regimen) -> int:
+    """Env-steps of one rollout."""
+    return int(str(regimen.given["num_envs"])) * regimen.train.num_steps
+
+
 def updates_of(regimen: Regimen) -> int:
     """Updates that the whole run takes."""
-    per_update = int(str(regimen.given["num_envs"])) * regimen.train.num_steps
-    return -(-regimen.train.total_timesteps // per_update)
+    return -(-regimen.train.total_timesteps // per_update(regimen))
 
 
 def agents_of(target: str, given: Given) -> int:

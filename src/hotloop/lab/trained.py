@@ -18,12 +18,12 @@ from hotloop.lab.phases import WALL
 from hotloop.lab.recording import Recorder, describe_method
 from hotloop.lab.regimen import Regimen
 from hotloop.lab.shadowed import Shadowed
+from hotloop.lab.trainers import LEARNING
 from hotloop.train.times import Times, add
 
 if TYPE_CHECKING:
     from hotloop.train.evaluation import Evaluation
 
-POLICY = "PPO in training"
 CLOCK = "perf_counter_ns; regions "
 """What a method says of its clock, before how the regions were timed."""
 
@@ -97,7 +97,7 @@ def method(regimen: Regimen, batch: Batch, found: Findings) -> Method:
     steps = batch.spec.num_envs * regimen.train.num_steps * regimen.train.log_every
     times = found.times
     clock = {"clock": f"{CLOCK}{times.how}"} if times else {}
-    return describe_method(batch.spec, rounds=len(found.epochs), iterations=steps, policy=POLICY, **clock)
+    return describe_method(batch.spec, rounds=len(found.epochs), iterations=steps, policy=LEARNING, **clock)
 
 
 def values(batch: Batch, found: Findings) -> dict[str, Sequence[float]]:

@@ -157,7 +157,8 @@ class Session:
         asked, trainer = self.regimen, self.trainer
         self.updates.append(trainer.update())
         if self.trace:
-            self.trace.step()
+            with span("profiler"):
+                self.trace.step()
         if due(asked.eval.every, trainer.updates):
             with span("eval"):
                 self.evaluate()
