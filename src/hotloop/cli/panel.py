@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hotloop.lab.training import Asked, Watch
 
 REDRAW_NS = 200_000_000
+MOST_SHARE = 0.02
+"""Of the time, that drawing may take: what takes long is drawn less often."""
 
 
 class Panel:
@@ -28,13 +30,15 @@ class Panel:
         self._due_ns = 0
 
     def update(self, steps: int, total: int) -> None:
-        if now_ns() >= self._due_ns:
+        begin = now_ns()
+        if begin >= self._due_ns:
             self._live.update(self._view(steps, total), refresh=True)
-            self._due_ns = now_ns() + REDRAW_NS
+            end = now_ns()
+            self._due_ns = end + max(REDRAW_NS, round((end - begin) / MOST_SHARE))
 
     def epoch(self, epoch: "Epoch") -> None:
         self._epochs.append(epoch)
-        self._live.update(self._view(epoch.steps, epoch.total), refresh=True)
+        self.update(epoch.steps, epoch.total)
 
     def say(self, text: str) -> None:
         self._said = text
@@ -58,9 +62,9 @@ class Lines:
         from hotloop.report.panel import epoch_words
 
         if self._title:
-            remark(self._title)
+            sys.stderr.write(f"{self._title}\n")
             self._title = ""
-        remark(epoch_words(epoch))
+        sys.stderr.write(f"{epoch_words(epoch)}\n")
 
     def say(self, text: str) -> None:
         remark(text)

@@ -165,7 +165,8 @@ class Session:
         if due(asked.train.checkpoint_every, trainer.updates) and not trainer.finished:
             with span("checkpoint"):
                 self.save()
-        self.watch.update(trainer.steps, asked.train.total_timesteps)
+        with span("logging"):
+            self.watch.update(trainer.steps, asked.train.total_timesteps)
         if len(self.updates) >= asked.train.log_every and not trainer.finished and not stop.asked:
             self.end_window()
 
