@@ -6,7 +6,7 @@ from support.records import BENCH
 
 from hotloop.core.record import Phase
 from hotloop.core.validation import Difference, Validation
-from hotloop.report.panel import duration
+from hotloop.cli.dashboard import duration
 from hotloop.report.training import draw_training, draw_tree, sparkline, times_of
 from hotloop.train.times import Region, Times
 from hotloop.train.tree import CALL, LARGEST, REST, tree_lines, tree_text

@@ -1,6 +1,6 @@
 """hotloop bench: how fast a target steps, with its spread."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
+    from hotloop.lab.bench import Extras
     from hotloop.lab.progress import Progress
 
 EXAMPLES = (
@@ -58,9 +59,8 @@ def bench(  # noqa: PLR0913 - one argument a flag
 
     Random play, every probe off, garbage collection off, actions drawn before the clock starts; another
     policy plays ahead of the clock, and its actions are replayed. Steps are env-steps: one batch call
-    makes num_envs of them. A record is saved and never overwrites another.
-    --mode climbs the ladder: envs alone, rollouts of a policy, all of training, training with evaluation;
-    several modes take turns on one configuration, whose keys are those of hotloop train.
+    makes num_envs of them. A record is saved and never overwrites another. With --mode the ladder from envs
+    to rollouts, training and evaluation is measured in turns; its keys are those of hotloop train.
     Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
     """
     if report is not None:
@@ -68,8 +68,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
 
-    modes = check_modes(mode)
-    keys, baselines = part_words(words, baseline)
+    modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
     one = check_single(target, output, baselines, save_baseline)
     given = given_by(keys, seed=seed, threads=threads)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
@@ -82,14 +81,11 @@ def bench(  # noqa: PLR0913 - one argument a flag
         band=band(thorough=thorough),
     )
     if modes != (ENV_ONLY,):
-        check_ladder(
-            modes, baselines, {"--profile": profile, "--instructions": instructions}, policy, save_baseline
-        )
+        check_ladder(modes, extras, policy, save_baseline)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, given, modes, climb, extras, output, as_json=json)
     check(targets_of(one), given, policy, phases=profile, instructions=instructions)
-    check_baseline(save_baseline)
-    make_room(output)
+    make_room_for_all(output, save_baseline)
 
     def experiment(name: str, progress: "Progress") -> "Record":
         return lab.bench(name, given, planned, progress, policy=policy, extras=extras)
@@ -97,15 +93,24 @@ def bench(  # noqa: PLR0913 - one argument a flag
     return run(one, experiment, keeper(output, save_baseline), as_json=json)
 
 
-def check_ladder(
-    modes: Sequence[str], baselines: list[str], flags: Mapping[str, bool], policy: str, save_as: str | None
-) -> None:
+def make_room_for_all(output: Path, baseline: str | None) -> None:
+    """Refuse, before anything is measured, places that cannot be written to."""
+    check_baseline(baseline)
+    make_room(output)
+
+
+def check_ladder(modes: Sequence[str], extras: "Extras", policy: str, save_as: str | None) -> None:
     """Refuse what is only for the envs by themselves, and baselines of several rungs."""
-    beyond = flags | {"--policy": policy != "random", "--save-baseline": save_as is not None}
+    beyond = {
+        "--profile": extras.phases,
+        "--instructions": extras.instructions,
+        "--policy": policy != "random",
+        "--save-baseline": save_as is not None,
+    }
     asked = [flag for flag, is_asked in beyond.items() if is_asked]
     if asked:
         raise InputError(f"{asked[0]} is for --mode env_only: leave it out; hotloop train shows the tree")
-    if baselines and len(modes) > 1:
+    if extras.baselines and len(modes) > 1:
         raise InputError(f"--baseline is for one mode and {len(modes)} are asked for: name one of them")
 
 

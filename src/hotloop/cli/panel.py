@@ -44,7 +44,7 @@ class Panel:
         self._said = text
 
     def _view(self, steps: int, total: int) -> "RenderableType":
-        from hotloop.report.panel import draw_panel
+        from hotloop.cli.dashboard import draw_panel
 
         return draw_panel(self._title, steps, total, self._epochs, self._said)
 
@@ -59,7 +59,7 @@ class Lines:
         """Nothing between epochs."""
 
     def epoch(self, epoch: "Epoch") -> None:
-        from hotloop.report.panel import epoch_words
+        from hotloop.cli.dashboard import epoch_words
 
         if self._title:
             sys.stderr.write(f"{self._title}\n")
