@@ -1,23 +1,30 @@
 """The panel of a training run: how far, how fast, what it learns, where the time goes."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.panel import Panel
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from hotloop.report.units import percent, plain, sparkline, speed
 
-from hotloop.lab.epochs import Epoch
-from hotloop.report.training import draw_tree, sparkline
-from hotloop.report.units import percent, plain, speed
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hotloop.lab.epochs import Epoch
 
 MIB = 1 << 20
 SHARES = ("rollout", "learn", "eval", "logging", "checkpoint")
 
 
-def draw_panel(title: str, steps: int, total: int, epochs: Sequence[Epoch], said: str = "") -> RenderableType:
+def draw_panel(
+    title: str, steps: int, total: int, epochs: "Sequence[Epoch]", said: str = ""
+) -> "RenderableType":
     """All there is to see between two updates."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    from hotloop.report.training import draw_tree
+
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
@@ -35,13 +42,16 @@ def draw_panel(title: str, steps: int, total: int, epochs: Sequence[Epoch], said
     return Panel(Group(*parts), title=Text(title, "bold"), title_align="left")
 
 
-def progress(steps: int, total: int) -> RenderableType:
+def progress(steps: int, total: int) -> "RenderableType":
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
     bar = Table.grid(padding=(0, 1))
     bar.add_row(ProgressBar(total=total, completed=min(steps, total), width=30), f"{steps:,} of {total:,}")
     return bar
 
 
-def rows(epochs: Sequence[Epoch]) -> list[tuple[str, str]]:
+def rows(epochs: "Sequence[Epoch]") -> list[tuple[str, str]]:
     """The facts of the last epoch, and the curves of all."""
     last = epochs[-1]
     returns = [each for epoch in epochs if (each := epoch.window.mean_return) is not None]
@@ -64,7 +74,7 @@ def rows(epochs: Sequence[Epoch]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in known if value]
 
 
-def shares(epoch: Epoch) -> str:
+def shares(epoch: "Epoch") -> str:
     times = epoch.times
     if times is None:
         return ""
@@ -73,14 +83,14 @@ def shares(epoch: Epoch) -> str:
     return ", ".join([*words, f"unaccounted {percent(times.unaccounted_ns / max(times.wall_ns, 1))}"])
 
 
-def learning(epoch: Epoch) -> str:
+def learning(epoch: "Epoch") -> str:
     words = [epoch.update.phase, f"learning rate {epoch.update.learning_rate:.2g}"]
     if epoch.agreement is not None:
         words.append(f"agrees with the teacher in {percent(epoch.agreement)}")
     return ", ".join([*words, *(f"{name} {value:.3g}" for name, value in epoch.losses.items())])
 
 
-def validated(epoch: Epoch) -> str:
+def validated(epoch: "Epoch") -> str:
     checked = epoch.validation
     if checked is None:
         return ""
@@ -89,7 +99,7 @@ def validated(epoch: Epoch) -> str:
     return f"{checked.comparisons:,} outputs equal to the twin's, to the byte"
 
 
-def epoch_words(epoch: Epoch) -> str:
+def epoch_words(epoch: "Epoch") -> str:
     """One line about one epoch."""
     words = [
         f"epoch {epoch.number:,}",

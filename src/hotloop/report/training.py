@@ -10,12 +10,11 @@ from hotloop.core.validation import Validation
 from hotloop.lab.phases import WALL
 from hotloop.report.facts import code_line, machine_line, path_line, size_line
 from hotloop.report.terminal import bar, fact_table, plain_table, ran_as
-from hotloop.report.units import count, percent, plain, speed
+from hotloop.report.units import count, percent, plain, sparkline, speed
 from hotloop.train.times import How, Region, Times
 from hotloop.train.tree import LARGEST, caption, tree_lines
 
 HOWS: tuple[How, ...] = ("sync", "events", "async")
-SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def draw_tree(times: Times, title: str = "where the time went") -> RenderableType:
@@ -39,16 +38,6 @@ def draw_tree(times: Times, title: str = "where the time went") -> RenderableTyp
             style="bold" if line.depth == 0 else "",
         )
     return Group(table, Text(caption(times), "dim"))
-
-
-def sparkline(values: Sequence[float], width: int = 40) -> str:
-    """The last values as a line of blocks, lowest to highest."""
-    shown = values[-width:]
-    if not shown:
-        return ""
-    low, high = min(shown), max(shown)
-    scale = (len(SPARKS) - 1) / (high - low) if high > low else 0.0
-    return "".join(SPARKS[round((value - low) * scale)] for value in shown)
 
 
 def draw_training(record: Record) -> RenderableType:
