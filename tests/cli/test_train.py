@@ -232,15 +232,22 @@ def test_the_panel_shows_how_far_how_fast_what_is_learnt_and_where_the_time_goes
 
 
 def test_a_panel_that_takes_long_is_drawn_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([1_000_000_000, 1_050_000_000, 1_100_000_000, 3_000_000_000, 3_600_000_000, 3_650_000_000])
-    monkeypatch.setattr(cli_panel, "now_ns", lambda: next(clock))
-    live = FakeLive()
+    now_ms = [0]
+
+    class Slow(FakeLive):
+        def update(self, view: Any, *, refresh: bool) -> None:
+            now_ms[0] += 50
+            super().update(view, refresh=refresh)
+
+    monkeypatch.setattr(cli_panel, "now_ns", lambda: now_ms[0] * 1_000_000)
+    live = Slow()
     panel = cli_panel.Panel(live, "a")
-    panel.update(0, 10)  # 50 ms, so not again for 2.5 s
-    panel.update(1, 10)
-    panel.update(2, 10)
-    panel.update(3, 10)
-    assert len(live.drawn) == 2
+    drawn = []
+    for at_ms in (1_000, 1_300, 3_000, 3_600, 3_700):  # 50 ms, so not again for 2.5 s
+        now_ms[0] = at_ms
+        panel.update(0, 10)
+        drawn.append(len(live.drawn))
+    assert drawn == [1, 1, 1, 2, 2]
 
 
 def test_plain_lines_have_a_title_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

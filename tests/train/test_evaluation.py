@@ -5,7 +5,7 @@ from support.trainings import small
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.train.evaluation import Actor, evaluate
+from hotloop.train.evaluation import Actor, evaluate, own_batch
 from hotloop.train.options import EvalSettings
 from hotloop.train.trainer import Trainer
 
@@ -41,6 +41,13 @@ def test_an_evaluation_has_seeds_of_its_own() -> None:
     assert evaluate(mine, mine.batch.spec, other) != evaluate(mine, mine.batch.spec, FEW)
     with pytest.raises(InputError, match=r"train\.eval\.seed=42"):
         evaluate(mine, mine.batch.spec, EvalSettings(seed=42))
+
+
+def test_the_envs_of_an_evaluation_are_made_from_its_seed() -> None:
+    mine = trainer(threads=2, time_max=77)
+    own = own_batch(mine.batch.spec, EvalSettings(seed=5), 3)
+    assert (own.spec.seed, own.spec.num_envs, own.spec.threads) == (5, 3, 2)
+    assert own.spec.parameters == mine.batch.spec.parameters
 
 
 def test_every_env_plays_its_share_and_what_lasts_too_long_is_cut_off() -> None:

@@ -145,6 +145,14 @@ def test_the_events_make_the_same_tree_as_the_hosts_clock(device: Device) -> Non
     assert seen[0] == seen[1]
 
 
+def test_a_region_that_is_still_open_counts_up_to_now(device: Device) -> None:
+    stream = Stream(device.event, device.wait)
+    regions.watch(stream)
+    with span("rollout"):
+        device.think(4)
+        assert stream.read()[0].total_ns == 4_000_000
+
+
 def test_waiting_at_every_boundary_is_told_to_the_device(device: Device) -> None:
     regions.watch(Blocking(device.wait))
     with span("learn"):
