@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
+from hotloop.core.finding import Finding, Table
 from hotloop.core.notices import Code, notice
 from hotloop.core.record import (
     Comparison,
@@ -29,6 +30,7 @@ from hotloop.core.record import (
     run_id,
     write,
 )
+from hotloop.core.validation import Difference, Part
 
 FULL = Record(
     run_id="20250102-030405-abc-grid-toy",
@@ -57,10 +59,29 @@ FULL = Record(
     phases=(Phase(path="step/actions", calls=2, total_ns=10, mean_ns=5.0, p50_ns=5.0, share=0.5),),
     unaccounted_ns=3,
     overhead=Overhead(ratio=1.01, ci95=(1.0, 1.02), mark_ns=18.0),
-    validation=Validation(comparisons=4000, mismatches=0, timing_ratio=2.0),
+    validation=Validation(
+        comparisons=4000,
+        mismatches=1,
+        timing_ratio=2.0,
+        mode="ulp:2",
+        against="grid/toy impl=reference",
+        parts=(Part(tape="random", num_envs=3, threads=1, steps=9, comparisons=540),),
+        difference=Difference(
+            step=3, field="rewards", index=(0, 1), a="1.0", b="0.0", agent="1", before="0.0"
+        ),
+        bundle="a.bundle",
+    ),
     resources=Resources(rss_peak_bytes=1 << 30, rss_slope=0.5, cpu_share=1.0, gpu={"name": "x"}),
     goal=Goal(env_steps_per_s=1e5, floor=9e4, enforced=True, met=False),
     instructions=Instructions(per_env_step=12.5, runs=((100, 5000), (200, 6250)), isa="x86-64-v3"),
+    findings=(
+        Finding(
+            probe="cprofile",
+            facts={"calls": 10},
+            tables=(Table(title="Functions", columns=("function", "total_ns"), rows=(("f", 5), ("g", 2))),),
+            files=("cprofile.pstats",),
+        ),
+    ),
     notices=(notice(Code.DIRTY),),
     verdict="same",
     exit_code=4,
@@ -91,13 +112,14 @@ BARE = dataclasses.replace(
 
 FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
-    "unaccounted_ns overhead validation resources goal instructions comparisons notices verdict exit_code",
+    "unaccounted_ns overhead validation resources goal instructions comparisons findings notices verdict "
+    "exit_code",
     "target": "name world impl device params workload_hash variant",
     "method": "rounds iterations warmup threads order clock policy version",
     "work": "env_steps agent_steps resets decisions updates tokens rows coverage",
     "path": "requested ran counters",
     "overhead": "ratio ci95 mark_ns",
-    "validation": "comparisons mismatches timing_ratio",
+    "validation": "comparisons mismatches timing_ratio mode against fields left_out parts difference bundle",
     "goal": "env_steps_per_s floor enforced met",
     "instructions": "per_env_step runs isa",
     "resources": "rss_peak_bytes rss_slope cpu_share gpu",

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hotloop
+from hotloop.core.validation import Difference
 from hotloop.envs.subject import SubjectSpec
-from hotloop.lab.equality import Agreement, Difference
+from hotloop.lab.equality import Agreement
 from hotloop.lab.sides import Turn
 
 Pace = Callable[[int], float]

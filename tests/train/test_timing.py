@@ -171,3 +171,14 @@ def test_nothing_is_timed_once_the_clock_has_ended(batch: Batch) -> None:
 )
 def test_how_time_is_taken_depends_on_the_device(asked: str, device: str, how: str) -> None:
     assert choose_how(asked, device) == how
+
+
+def test_phases_that_threads_share_are_means_over_them() -> None:
+    batch = hotloop.make("grid/guard", num_envs=64, profile=True, threads=2)
+    batch.reset()
+    clock = Clock(batch)
+    clock.begin()
+    play(batch)
+    found, totals = clock.end(), batch.phase_totals()
+    for region in found.below(ENVIRONMENT):
+        assert region.total_ns == totals[region.name] // 2

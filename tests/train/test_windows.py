@@ -175,3 +175,15 @@ def test_what_one_env_gave_stays_when_the_batch_goes_on() -> None:
     ticks = [float(step.info["time_remaining"]) for step in seen if step.env == 0]
     assert len(set(ticks)) > 1
     assert not any(np.shares_memory(step.rewards, batch.rewards) for step in seen)
+
+
+def test_a_window_of_more_episodes_than_there_was_room_for_loses_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hotloop.train.windows.FIRST_ROOM", 2)
+    batch = hotloop.make("grid/guard", num_envs=5, max_steps=2)
+    batch.reset()
+    windows, loop = Windows(batch), Loop(batch)
+    for calls in (9, 4):
+        play(batch, [windows, loop], calls)
+        assert as_dict(windows.close()) == loop.close()

@@ -9,8 +9,10 @@ from typing import Any, Literal, Self
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.finding import Finding
 from hotloop.core.notices import Notice
 from hotloop.core.plain import ForeignError, from_plain
+from hotloop.core.validation import Validation
 
 __all__ = ["OUTCOME", "SCHEMA", "Comparison", "Goal", "Instructions", "Interval", "Method", "Metric"]
 __all__ += ["Outcome", "Overhead", "PathRan", "Phase", "PhaseRatio", "Ratio", "Record", "Resources"]
@@ -119,15 +121,6 @@ class Overhead:
     ratio: float
     ci95: Interval | None
     mark_ns: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """How much was compared; one comparison is one agent's full output at one step."""
-
-    comparisons: int
-    mismatches: int
-    timing_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +258,8 @@ class Record:
     goal: Goal | None = None
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What probes found, each in a pass of its own."""
     notices: tuple[Notice, ...] = ()
     verdict: str | None = None
     exit_code: int = 0

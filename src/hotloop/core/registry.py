@@ -1,4 +1,4 @@
-"""What there is, found by folder and file: worlds, their presets, and the commands of the CLI."""
+"""What there is, found by folder and file: worlds, their presets, probes, and the commands of the CLI."""
 
 import pkgutil
 from collections.abc import Callable, Iterator
@@ -7,9 +7,11 @@ from importlib import import_module
 from typing import Any
 
 from hotloop.core.errors import unknown
+from hotloop.core.probe import Probe
 from hotloop.core.world import World
 
 WORLDS = "hotloop.worlds"
+PROBES = "hotloop.probes"
 COMMANDS = "hotloop.cli"
 DOOR = "main"
 """The module of the CLI that runs the commands and is none itself."""
@@ -62,6 +64,14 @@ def commands() -> dict[str, Callable[..., Any]]:
     names = (name for name in modules(COMMANDS, packages=False) if name != DOOR)
     functions = ((name, getattr(import_module(f"{COMMANDS}.{name}"), name, None)) for name in names)
     return {name: function for name, function in functions if callable(function)}
+
+
+def probes() -> dict[str, Probe]:
+    """Every file of `hotloop.probes` that declares a `probe`, by its name."""
+    declared = (
+        getattr(import_module(f"{PROBES}.{name}"), "probe", None) for name in modules(PROBES, packages=False)
+    )
+    return {probe.name: probe for probe in declared if isinstance(probe, Probe)}
 
 
 def load(name: str) -> World | None:

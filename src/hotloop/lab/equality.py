@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.validation import Difference
 from hotloop.envs.subject import Subject
+from hotloop.lab.closeness import EXACT, Closeness
 
 STEPS = 500
 LEAST_STEPS = 16
@@ -20,22 +22,6 @@ NEEDED = ("observations", "rewards", "terminals", "truncations")
 """What every subject answers, in one field or several (`observations.left`); others where both have them."""
 
 Answers = Mapping[str, NDArray[Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """The first place where two sides answered differently."""
-
-    step: int
-    """0 is the reset."""
-    field: str
-    index: tuple[int, ...]
-    """Into the field; the env first, then the agent where there is one."""
-    a: str
-    b: str
-
-    def __str__(self) -> str:
-        return f"step {self.step}, {self.field}{list(self.index)}: {self.a} against {self.b}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,21 +92,14 @@ def cut(actions: Any, num_envs: int) -> Any:
     return np.ascontiguousarray(actions[:num_envs])
 
 
-def first_of(step: int, a: Answers, b: Answers) -> Difference | None:
-    """The first byte that differs, field by field."""
+def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) -> Difference | None:
+    """The first byte that differs, or number that is too far off, field by field."""
     for name, ours in a.items():
         theirs = b[name]
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             one, other = (f"{array.dtype} {list(array.shape)}" for array in (ours, theirs))
             return Difference(step=step, field=name, index=(), a=one, b=other)
-        if ours.tobytes() != theirs.tobytes():
-            at = first_place(ours, theirs)
+        at = closeness.first_place(ours, theirs)
+        if at is not None:
             return Difference(step=step, field=name, index=at, a=str(ours[at]), b=str(theirs[at]))
     return None
-
-
-def first_place(a: NDArray[Any], b: NDArray[Any]) -> tuple[int, ...]:
-    """Where the bytes of two arrays first differ; values alone would not tell 0.0 from -0.0."""
-    one, other = (np.frombuffer(array.tobytes(), np.uint8) for array in (a, b))
-    at = int(np.argmax(one != other)) // a.dtype.itemsize
-    return tuple(int(i) for i in np.unravel_index(at, a.shape))

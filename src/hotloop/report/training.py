@@ -1,63 +1,20 @@
 """A training run drawn for people: the tree of its time, and its curves."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hotloop.report.terminal import bar, plain_table
-from hotloop.report.units import percent
-from hotloop.train.times import ENVIRONMENT, Region, Times
+from hotloop.core.record import Record
+from hotloop.core.validation import Validation
+from hotloop.lab.phases import WALL
+from hotloop.report.facts import code_line, machine_line, path_line, size_line
+from hotloop.report.terminal import bar, fact_table, plain_table, ran_as
+from hotloop.report.units import count, percent, plain, sparkline, speed
+from hotloop.train.times import How, Region, Times
+from hotloop.train.tree import LARGEST, caption, tree_lines
 
-REST = "unaccounted"
-CALL = "call and waiting"
-"""What the environment's step has beyond its phases: the call into it, and its threads' waiting."""
-LARGEST = "◀ largest"
-SPARKS = "▁▂▃▄▅▆▇█"
-HOW = {
-    "sync": "host clock, read when the work is done",
-    "events": "events on the GPU's stream, read after the window",
-    "async": "host clock around work that the GPU may still have to do: GPU work is charged to who waits",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One line of the tree."""
-
-    name: str
-    depth: int
-    ns: int
-    share: float
-    """Of the wall."""
-    calls: int | None = None
-    largest: bool = False
-
-    @property
-    def ms(self) -> float:
-        return self.ns / 1e6
-
-
-def tree_lines(times: Times) -> tuple[Line, ...]:
-    """The wall, then every row above its parts; the lines of one depth add up to the line they are below."""
-    whole = max(times.wall_ns, 1)
-    largest = times.largest
-
-    def line(name: str, depth: int, ns: int, region: Region | None = None) -> Line:
-        marked = region is not None and region is largest
-        calls = region.calls if region else None
-        return Line(name=name, depth=depth, ns=ns, share=ns / whole, calls=calls, largest=marked)
-
-    def below(path: str, depth: int) -> Iterator[Line]:
-        for region in times.below(path):
-            yield line(region.name, depth, region.total_ns, region)
-            yield from below(region.path, depth + 1)
-        if times.below(path):
-            yield line(CALL if path == ENVIRONMENT else REST, depth, times.rest_ns(path))
-
-    return (line("window", 0, times.wall_ns), *below("", 1))
+HOWS: tuple[How, ...] = ("sync", "events", "async")
 
 
 def draw_tree(times: Times, title: str = "where the time went") -> RenderableType:
@@ -80,38 +37,64 @@ def draw_tree(times: Times, title: str = "where the time went") -> RenderableTyp
             note,
             style="bold" if line.depth == 0 else "",
         )
-    table.caption = caption(times)
-    table.caption_justify = "left"
-    return table
+    return Group(table, Text(caption(times), "dim"))
 
 
-def caption(times: Times) -> str:
-    share = times.unaccounted_ns / max(times.wall_ns, 1)
-    return f"{percent(share)} unaccounted in all; timed by {times.how}: {HOW[times.how]}"
+def draw_training(record: Record) -> RenderableType:
+    """What a run came to, and where its time went."""
+    title = Text.assemble((record.target.name, "bold"), "  ", ran_as(record), "  ", size_line(record))
+    about = fact_table()
+    about.add_row("trained", trained_line(record))
+    about.add_row("speed", Text(speed_line(record), "bold"))
+    for name, shown in (("return", "return_per_agent"), ("eval", "eval_return"), ("agreement", "agreement")):
+        if curve := record.values.get(shown):
+            about.add_row(name, curve_line(curve))
+    if record.validation:
+        about.add_row("validated", validation_line(record.validation))
+    about.add_row("machine", machine_line(record.machine))
+    about.add_row("commit", code_line(record.code))
+    about.add_row("path", path_line(record))
+    times = times_of(record)
+    return Group(title, about, *([draw_tree(times, "all windows")] if times else []))
 
 
-def tree_text(times: Times) -> str:
-    """The tree in plain lines, for a log."""
-    rows = [
-        f"{'  ' * line.depth + line.name:<32} {line.ms:>12,.2f} ms {line.share:>7.1%}"
-        + (f"  {LARGEST}" if line.largest else "")
-        for line in tree_lines(times)
-    ]
-    return "\n".join([*rows, caption(times)])
+def trained_line(record: Record) -> str:
+    work, windows = record.work, count(record.method.rounds, "window")
+    updates = count(work.updates, "update")
+    return f"{work.env_steps:,} env-steps, {work.agent_steps:,} agent-steps in {updates}, {windows}"
 
 
-def sparkline(values: Sequence[float], width: int = 40) -> str:
-    """The last values as a line of blocks, lowest to highest."""
-    shown = values[-width:]
-    if not shown:
-        return ""
-    low, high = min(shown), max(shown)
-    scale = (len(SPARKS) - 1) / (high - low) if high > low else 0.0
-    return "".join(SPARKS[round((value - low) * scale)] for value in shown)
+def speed_line(record: Record) -> str:
+    """Counted steps over wall, of the whole run and of its windows."""
+    wall_ns, steps = (sum(record.values.get(name, ())) for name in ("wall_ns", "env_steps"))
+    if not wall_ns:
+        return "no window was finished"
+    windows = record.values["env_steps_per_s"]
+    spread = f"windows from {speed(min(windows))} to {speed(max(windows))}"
+    return f"{steps * 1e9 / wall_ns:,.0f} env-steps/s ({steps:,.0f} in {wall_ns / 1e9:.2f} s); {spread}"
 
 
-def grid_of_facts() -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    return table
+def curve_line(values: Sequence[float]) -> str:
+    return f"{plain(values[-1])} at the end, {plain(values[0])} at the beginning  {sparkline(values)}"
+
+
+def validation_line(checked: Validation) -> str:
+    if checked.difference:
+        kept = f"; hotloop validate --replay {checked.bundle} shows it again" if checked.bundle else ""
+        return f"DIFFERS from {checked.against}: {checked.difference}{kept}"
+    seen = f"{checked.comparisons:,} outputs of agents"
+    return f"{seen} equal to the twin's, to the byte, with the policy in the loop"
+
+
+def times_of(record: Record) -> Times | None:
+    """The tree that a record keeps; None where nothing was timed."""
+    rows = {phase.path: phase for phase in record.phases}
+    if WALL not in rows:
+        return None
+    regions = (
+        Region(path=path.removeprefix(f"{WALL}/"), calls=row.calls, total_ns=row.total_ns)
+        for path, row in rows.items()
+        if path != WALL
+    )
+    how: How = next((each for each in HOWS if record.method.clock.endswith(each)), "sync")
+    return Times(how=how, wall_ns=rows[WALL].total_ns, regions=tuple(regions))

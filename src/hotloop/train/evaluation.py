@@ -11,34 +11,17 @@ import torch
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.settings import by_role, parameter
+from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.episodes import Episode, Episodes
-from hotloop.envs.options import MAX_SEED
 from hotloop.envs.targets import make
 from hotloop.stats.bootstrap import mean_interval
+from hotloop.train.options import EvalSettings
 from hotloop.train.policy import log_probabilities, sample
 
 MOST_ENVS = 64
 ENDLESS_STEPS = 1_000
 """Where a world never ends and nobody says when to stop."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalSettings:
-    """When a policy is evaluated, and on what."""
-
-    every: int = parameter(
-        0, low=0, role="variant", help="Rollouts between two evaluations; 0 is none, as for speed."
-    )
-    episodes: int = parameter(64, low=1, high=1_000_000, role="variant", help="Episodes of an evaluation.")
-    steps: int = parameter(0, low=0, role="variant", help="Cut an episode off after so many; 0 is never.")
-    seed: int = parameter(
-        1_000_003, low=0, high=MAX_SEED, role="variant", help="Decides the episodes, the same every time."
-    )
-    greedy: bool = parameter(
-        False, role="variant", help="Take the most likely action instead of drawing from the policy."
-    )
 
 
 class Policy(Protocol):

@@ -21,6 +21,8 @@ from hotloop.core.clock import utc_now
 METRICS = Path("logs/metrics.jsonl")
 SCRIPT = Path("logs/script.log")
 TENSORBOARD = Path("tensorboard")
+DETAILS = ("loss/", "info/", "time/")
+"""What the names of numbers begin with that the lines for people leave out."""
 RESUMED = "resumed"
 """The key of a line that says that the run went on from its `steps`."""
 
@@ -63,8 +65,8 @@ class Logs:
             self.say(f"resumed steps={resumed_at}")
 
     def say(self, text: str) -> None:
-        """Add a line for people, with the date."""
-        self._script.append(f"{utc_now():%Y-%m-%dT%H:%M:%SZ} {text}")
+        """Add a line for people, with the date; further lines of it are indented."""
+        self._script.append(f"{utc_now():%Y-%m-%dT%H:%M:%SZ} {text}".replace("\n", "\n    "))
 
     def write(self, steps: int, values: Values) -> None:
         """Write what a window came to; `steps` are those of the run since its very beginning."""
@@ -110,7 +112,11 @@ def plain(value: Any) -> float | int | None:
 def epoch_line(steps: int, values: Values) -> str:
     """`epoch=10 steps=655360 sps=51234 return=3.25 ...`: what is not known is left out."""
     words = {"epoch": values.get("epoch"), "steps": steps, "sps": values.get("sps"), **values}
-    return " ".join(f"{name}={word(value)}" for name, value in words.items() if value is not None)
+    return " ".join(
+        f"{name}={word(value)}"
+        for name, value in words.items()
+        if value is not None and not name.startswith(DETAILS)
+    )
 
 
 def word(value: float | str) -> str:

@@ -24,18 +24,20 @@ class Clock:
         waits = how == "sync" and is_cuda(device)
         self._boundary = cuda_wait() if waits else self._stream
 
-    def begin(self) -> None:
+    def begin(self, at_ns: int | None = None) -> None:
+        """Start a window, now or at the end of the one before."""
         self._phases = self._batch.phase_totals()
         if self._stream is not None:
             self._stream.begin()
         regions.watch(self._boundary)
         spans.enable()
-        self._start_ns = now_ns()
+        self._start_ns = now_ns() if at_ns is None else at_ns
 
     def end(self) -> Times:
         """The account of the window, whose end is here."""
-        read = spans.tree() if self._stream is None else self._stream.read()
+        streamed = self._stream.read() if self._stream else None
         wall_ns = now_ns() - self._start_ns
+        read = spans.tree() if streamed is None else streamed
         self.stop()
         rows = [Region(path=row.path, calls=row.calls, total_ns=row.total_ns) for row in walk(read)]
         return Times(how=self.how, wall_ns=wall_ns, regions=with_phases(rows, self._phase_rows(rows)))

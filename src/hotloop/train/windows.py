@@ -18,6 +18,11 @@ from hotloop.envs.batch import Batch
 MOST_SAMPLED = 16
 """Envs whose infos are looked at when a window ends, whether or not an episode of theirs did."""
 
+FIRST_ROOM = 1_024
+"""Episodes of a window that there is room for before arrays have to grow."""
+RETURNS, LENGTHS = "/returns", "/lengths"
+"""Columns beside the infos, by names that no info has."""
+
 
 class Watcher(Protocol):
     """Who is told of every step of a batch while a policy plays."""
@@ -53,6 +58,34 @@ class Window:
         return self.length_sum / self.episodes if self.episodes else None
 
 
+class Ended:
+    """Rows of the episodes that ended, one array a column; the arrays grow as they have to."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """`columns` are the live arrays that rows are taken from, their first axis the envs."""
+        self._columns = dict(columns)
+        self._rows = {
+            name: np.empty((FIRST_ROOM, *live.shape[1:]), live.dtype) for name, live in columns.items()
+        }
+        self._room = FIRST_ROOM
+        self.count = 0
+
+    def add(self, envs: NDArray[np.int64]) -> None:
+        """Take down the present rows of some envs."""
+        first, last = self.count, self.count + len(envs)
+        while last > self._room:
+            self._rows = {
+                name: np.concatenate([rows, np.empty_like(rows)]) for name, rows in self._rows.items()
+            }
+            self._room *= 2
+        for name, live in self._columns.items():
+            live.take(envs, axis=0, out=self._rows[name][first:last], mode="clip")  # raise would buffer
+        self.count = last
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._rows[name][: self.count]
+
+
 class Windows:
     """Adds up returns, lengths and infos; `close` ends a window and begins the next.
 
@@ -65,9 +98,10 @@ class Windows:
         self._lengths = np.zeros(envs, np.int64)
         self._whole = np.ones(envs, np.bool_)
         """Whether the episode that each env is in was seen from its beginning."""
-        self._batch = batch
+        self._infos = {name: info for name, info in batch.infos.items() if info.size}
+        self._ended = Ended({RETURNS: self._returns, LENGTHS: self._lengths, **self._infos})
+        self._calls = 0
         self._sampled = np.unique(np.linspace(0, envs - 1, min(envs, MOST_SAMPLED)).astype(np.int64))
-        self._clear()
 
     def step(self, batch: Batch) -> None:
         self._calls += 1
@@ -75,23 +109,26 @@ class Windows:
         self._returns += batch.rewards.reshape(self._returns.shape)
         over = np.flatnonzero(batch.terminals | batch.truncations)
         if over.size:
-            self._finish(batch, over)
+            self._ended.add(over[self._whole[over]])
+            self._returns[over] = 0
+            self._lengths[over] = 0
+            self._whole[over] = True
 
     def close(self) -> Window:
         """What happened since the window before."""
-        returns = np.concatenate(self._ended_returns) if self._ended_returns else np.zeros(0)
-        infos = {name: np.concatenate(rows) for name, rows in self._ended_infos.items()}
+        ended, count = self._ended, self._ended.count
+        returns = ended[RETURNS].mean(axis=1)
         window = Window(
             env_steps=self._calls * len(self._lengths),
-            episodes=len(returns),
+            episodes=count,
             return_sum=fsum(returns),
-            return_min=float(returns.min()) if returns.size else None,
-            return_max=float(returns.max()) if returns.size else None,
-            length_sum=self._ended_lengths,
-            infos={name: fsum(rows) / len(rows) for name, rows in infos.items()},
-            sampled=means(self._batch.infos, self._sampled) if self._calls else {},
+            return_min=float(returns.min()) if count else None,
+            return_max=float(returns.max()) if count else None,
+            length_sum=int(ended[LENGTHS].sum()),
+            infos={name: mean(ended[name]) for name in self._infos if count},
+            sampled={name: mean(live[self._sampled]) for name, live in self._infos.items() if self._calls},
         )
-        self._clear()
+        self._calls = self._ended.count = 0
         return window
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -111,31 +148,11 @@ class Windows:
                 )
             mine[:] = state[name]
 
-    def _finish(self, batch: Batch, over: NDArray[np.int64]) -> None:
-        seen = over[self._whole[over]]
-        if seen.size:
-            self._ended_returns.append(self._returns[seen].mean(axis=1))
-            self._ended_lengths += int(self._lengths[seen].sum())
-            for name, info in batch.infos.items():
-                self._ended_infos.setdefault(name, []).append(per_env(info[seen]))
-        self._returns[over] = 0
-        self._lengths[over] = 0
-        self._whole[over] = True
 
-    def _clear(self) -> None:
-        self._calls = 0
-        self._ended_returns: list[NDArray[np.float64]] = []
-        self._ended_lengths = 0
-        self._ended_infos: dict[str, list[NDArray[np.float64]]] = {}
-
-
-def per_env(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """One number an env: the mean where there is one an agent or a team."""
-    return rows.reshape(len(rows), -1).mean(axis=1, dtype=np.float64) if rows.ndim > 1 else rows.astype(float)
-
-
-def means(infos: Mapping[str, NDArray[Any]], envs: NDArray[np.int64]) -> dict[str, float]:
-    return {name: fsum(per_env(info[envs])) / len(envs) for name, info in infos.items() if info[envs].size}
+def mean(rows: NDArray[Any]) -> float:
+    """Over rows, each one number or the mean of those it has, as of agents or teams."""
+    each = rows.reshape(len(rows), -1).mean(axis=1, dtype=np.float64) if rows.ndim > 1 else rows.astype(float)
+    return fsum(each) / len(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from hotloop.envs.foreign.spec import (
     STEP,
     Answers,
     ForeignSpec,
+    everything,
     in_span,
     native_phases,
     raised,
@@ -26,6 +27,8 @@ RETURNS = "(observation, reward, terminated, truncated, info), or (observation, 
 
 class SingleSubject:
     """One env; when an episode ends, the next begins in the same call and is counted."""
+
+    autoreset = "after the step that ends an episode"
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         self.env, self.spec = env, spec
@@ -78,6 +81,10 @@ class SingleSubject:
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        """All of the last call's answers, also those that a reset does not give."""
+        return everything(self._parts())
 
     def _parts(self) -> dict[str, Any]:
         names = ("observations", "rewards", "terminals", "truncations", "infos")

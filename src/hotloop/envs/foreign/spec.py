@@ -126,8 +126,13 @@ class Answers:
         self._names = tuple(name for part, value in parts.items() for name, _ in arrays(part, value))
 
     def read(self, parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        now = {name: rows for part, value in parts.items() for name, rows in arrays(part, value)}
+        now = everything(parts)
         return {name: now.get(name, NOTHING) for name in self._names}
+
+
+def everything(parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """All that an env gave back, whether or not its reset gave it too."""
+    return {name: rows for part, value in parts.items() for name, rows in arrays(part, value)}
 
 
 NOTHING = np.zeros((1, 0))

@@ -94,6 +94,15 @@ class VectorSubject:
         now, nothing = self._parts(), np.zeros((self.spec.num_envs, 0))
         return {name: now.get(name, nothing) for name in self._names}
 
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        """All of the last call's answers, also those that a reset does not give."""
+        return self._parts()
+
+    @property
+    def autoreset(self) -> str:
+        """When the env begins the next episode, in its own words."""
+        return str(self._mode)
+
     def _parts(self) -> dict[str, NDArray[Any]]:
         names = ("observations", "rewards", "terminals", "truncations", "infos")
         parts = zip(names, self._given, strict=True)

@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.single import first_of, second_of, seeded
-from hotloop.envs.foreign.spec import RESET, STEP, Answers, ForeignSpec, in_span, raised, time_inside
+from hotloop.envs.foreign.spec import (
+    RESET,
+    STEP,
+    Answers,
+    ForeignSpec,
+    everything,
+    in_span,
+    raised,
+    time_inside,
+)
 
 MASK = "action_mask"
 
@@ -73,6 +82,10 @@ class ParallelSubject:
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        """All of the last call's answers, also those that a reset does not give."""
+        return everything(self._parts())
 
     def _parts(self) -> dict[str, Any]:
         names = ("observations", "rewards", "terminals", "truncations", "infos")
@@ -171,6 +184,10 @@ class TurnSubject:
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        """All of the last call's answers, also those that a reset does not give."""
+        return everything(self._parts())
 
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""

@@ -1,0 +1,68 @@
+"""Probes: what each is, what it is given to look at, and why it may not run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.finding import Finding
+from hotloop.core.record import Instructions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a probe cannot run here, and what to do about it."""
+
+    why: str
+    remedy: str
+
+
+class ProbeError(Exception):
+    """A probe could not do its work; the others go on."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(f"{why}: {remedy}")
+        self.obstacle = Obstacle(why=why, remedy=remedy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a probe looks at: the play of a target, in this process or in one of its own."""
+
+    draw: Callable[[int], Callable[[], None]]
+    """Draws the actions of a number of calls, and gives what plays them once."""
+    calls: int
+    """Of one pass, as many as take about a second where no probe looks."""
+    env_steps: int
+    """Of one call."""
+    folder: Path
+    """Where a probe writes its files."""
+    functions: tuple[tuple[str, Any], ...] = ()
+    """Name and function of what was asked to be looked at line by line."""
+    program: tuple[str, ...] = ()
+    """The words of a Python program that plays the same for a few seconds."""
+    count: Callable[[], Instructions] | None = None
+    """Counts the instructions of an env-step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One way of looking at a running program, in a pass of its own."""
+
+    name: str
+    purpose: str
+    """One line."""
+    why_not: Callable[[], Obstacle | None]
+    """Why it cannot run here; None where it can."""
+    look: Callable[[Scene], Finding]
+    """Runs the pass; ProbeError where it turns out that it cannot."""
+
+
+def package_missing(package: str) -> Obstacle | None:
+    """The obstacle of a package that is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec(package) is not None:
+        return None
+    extra = "train" if package == "torch" else "profile"
+    return Obstacle(why=f"{package} is not installed", remedy=f"pip install 'hotloop[{extra}]'")
