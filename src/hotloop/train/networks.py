@@ -1,7 +1,7 @@
 """The networks: an encoder by what a world's observations are, a trunk, and heads for policy and value."""
 
 from collections.abc import Callable
-from typing import Any
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -9,54 +9,32 @@ from torch import Tensor, nn
 from hotloop.core.world import Array
 from hotloop.envs.batch import Spec
 from hotloop.train.settings import TrainSettings
+from hotloop.train.tokens import TokenBag
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell state of an LSTM, each [rows, width]."""
-RELU_GAIN = 2**0.5
-POLICY_GAIN = 0.01
-"""So small that a fresh policy is nearly uniform."""
-
-
-class TokenBag(nn.Module):
-    """Embeds each token (location, feature, value) by a table and adds the embeddings up."""
-
-    ROWS = 1 << 16
-    UNUSED = 0xFF
-    """The location of a token that says nothing."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.table = nn.EmbeddingBag(self.ROWS, width, mode="sum", padding_idx=0)
-        self.width = width
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens uint8 [rows, tokens, 3] to [rows, width]."""
-        words = tokens.int()
-        location, feature, value = words.unbind(-1)
-        small = torch.where(value < 16, value, 16 + value // 16)
-        key = (location * 2_147 + feature * 37 + small * 7_919) % (self.ROWS - 1) + 1
-        key = torch.where(location == self.UNUSED, 0, key)
-        return torch.relu(self.table(key))
+GAINS = {"trunk": 2**0.5, "lstm": 1.0, "policy": 0.01, "value": 1.0}
+"""How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
+TABLE_DEVIATION = 0.1
+"""Of the embeddings of tokens: some hundred of them are added up."""
 
 
 class ActorCritic(nn.Module):
-    """Encoder, trunk, an LSTM where one is asked for, and one layer that is both heads."""
+    """Encoder, trunk, an LSTM where one is asked for, and a head each for policy and value."""
 
     def __init__(
         self, encoder: nn.Module, width: int, num_actions: int, *, hidden: tuple[int, ...], lstm: int
     ):
         super().__init__()
         self.encoder = encoder
-        self.num_actions = num_actions
         widths = (width, *hidden)
         layers = [
-            layer
-            for before, after in zip(widths, widths[1:], strict=False)
-            for layer in (nn.Linear(before, after), nn.ReLU())
+            layer for between in pairwise(widths) for layer in (nn.Linear(*between), nn.ReLU(inplace=True))
         ]
         self.trunk = nn.Sequential(*layers)
         self.lstm = nn.LSTMCell(widths[-1], lstm) if lstm else None
-        self.heads = nn.Linear(lstm or widths[-1], num_actions + 1)
+        self.policy = nn.Linear(lstm or widths[-1], num_actions)
+        self.value = nn.Linear(lstm or widths[-1], 1)
 
     def forward(
         self, observations: Tensor, memory: Memory | None = None, begins: Tensor | None = None
@@ -66,8 +44,8 @@ class ActorCritic(nn.Module):
         `begins` [steps, rows] says where an episode begins, and with it an empty memory.
         """
         if self.lstm is None:
-            logits, values = self.read(self.trunk(self.encoder(observations)))
-            return logits, values, None
+            features = self.trunk(self.encoder(observations))
+            return self.policy(features), self.value(features)[..., 0], None
         features = self.trunk(self.encoder(observations.flatten(0, 1))).unflatten(0, observations.shape[:2])
         hidden, cell = memory  # type: ignore[misc]
         keeps = 1 - begins.to(features.dtype)[..., None]  # type: ignore[union-attr]
@@ -75,12 +53,8 @@ class ActorCritic(nn.Module):
         for feature, keep in zip(features, keeps, strict=True):
             hidden, cell = self.lstm(feature, (hidden * keep, cell * keep))
             outputs.append(hidden)
-        logits, values = self.read(torch.stack(outputs))
-        return logits, values, (hidden, cell)
-
-    def read(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        out = self.heads(features)
-        return out[..., : self.num_actions], out[..., self.num_actions]
+        features = torch.stack(outputs)
+        return self.policy(features), self.value(features)[..., 0], (hidden, cell)
 
     def first_memory(self, rows: int, device: torch.device) -> Memory | None:
         """The memory of rows that have seen nothing yet."""
@@ -127,11 +101,6 @@ def initialise(network: ActorCritic, generator: torch.Generator) -> None:
         if weights.ndim < 2:
             weights.zero_()
         elif name.startswith("encoder"):
-            weights.normal_(0, 0.1, generator=generator)
+            weights.normal_(0, TABLE_DEVIATION, generator=generator)
         else:
-            orthogonal(weights, 1.0 if name.startswith(("heads", "lstm")) else RELU_GAIN, generator)
-    network.heads.weight[: network.num_actions] *= POLICY_GAIN
-
-
-def orthogonal(weights: Any, gain: float, generator: torch.Generator) -> None:
-    nn.init.orthogonal_(weights, gain, generator=generator)
+            nn.init.orthogonal_(weights, GAINS[name.partition(".")[0]], generator=generator)

@@ -1,5 +1,7 @@
 """A policy over numbered actions, as the log-probabilities of all of them, [..., actions]."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,24 @@ def log_probabilities(logits: Tensor, masks: Tensor | None) -> Tensor:
 
 def entropy(log_probs: Tensor) -> Tensor:
     """The entropy of each policy; forbidden actions add nothing."""
-    return -(log_probs.exp() * log_probs).sum(-1)
+    found: Tensor = Entropy.apply(log_probs)  # type: ignore[no-untyped-call]
+    return found
+
+
+class Entropy(torch.autograd.Function):
+    """Minus the sum of p log p, with a gradient that goes over the actions half as often as the chain rule's."""
+
+    @staticmethod
+    def forward(ctx: Any, log_probs: Tensor) -> Tensor:
+        probabilities = log_probs.exp()
+        ctx.save_for_backward(log_probs, probabilities)
+        return -torch.linalg.vecdot(probabilities, log_probs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        log_probs, probabilities = ctx.saved_tensors
+        weighed = probabilities * -gradients[0][..., None]
+        return torch.addcmul(weighed, weighed, log_probs)
 
 
 def chosen(log_probs: Tensor, actions: Tensor) -> Tensor:

@@ -66,9 +66,9 @@ class Samples:
     def take(self, indices: Tensor) -> "Samples":
         """Some samples; of a network with a memory some rows, with all their steps."""
         if self.memory is None:
-            return Samples(**{name: array[indices] for name, array in self.arrays()})
+            return Samples(**{name: array.index_select(0, indices) for name, array in self.arrays()})
         hidden, cell = self.memory
-        some = {name: array[:, indices] for name, array in self.arrays()}
+        some = {name: array.index_select(1, indices) for name, array in self.arrays()}
         return Samples(**some, memory=(hidden[indices], cell[indices]))
 
     def arrays(self) -> Iterator[tuple[str, Tensor]]:

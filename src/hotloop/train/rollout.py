@@ -221,6 +221,14 @@ def row_shape(batch: Batch) -> tuple[int, ...]:
     return shape[2:] if len(shape) > 2 else shape[1:]
 
 
+def stagger(batch: Batch, steps: int) -> None:
+    """Play at random for so many steps, and begin the envs anew in turn, spread evenly over them."""
+    turns = np.arange(batch.spec.num_envs) * steps // batch.spec.num_envs
+    for step in range(steps):
+        batch.step(batch.choose("random"))
+        batch.reset_many(np.flatnonzero(turns == step))
+
+
 def bootstrap(student: Student, kept: Rollout, rewards: Tensor, gamma: float) -> Tensor:
     """Rewards to which, in truncated steps, what the values promise beyond them is added."""
     if not kept.cuts:

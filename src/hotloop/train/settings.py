@@ -63,6 +63,12 @@ class TrainSettings:
     fade_steps: int = parameter(
         0, low=0, role="workload", help="Env-steps over which imitation fades out and PPO in."
     )
+    stagger: int = parameter(
+        0,
+        low=0,
+        role="workload",
+        help="Steps of random play first, in which envs begin anew in turn: equal episodes do not stay in step.",
+    )
     seed: int = parameter(
         1, low=0, high=2**63 - 1, role="workload", help="Decides the network, the actions and the shuffling."
     )

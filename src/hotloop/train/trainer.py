@@ -18,7 +18,7 @@ from hotloop.train.networks import default_network, seen
 from hotloop.train.normalise import ObservationScale, RewardScale
 from hotloop.train.ppo import Learner, Samples, advantages, samples_of
 from hotloop.train.regions import mark, span
-from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape
+from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
 from hotloop.train.settings import TrainSettings, check_sizes
 from hotloop.train.student import make_student
 from hotloop.train.windows import Watcher
@@ -65,6 +65,7 @@ class Trainer:
         self.make_parts(watchers)
         if resume is None:
             batch.reset()
+            stagger(batch, settings.stagger)
         else:
             self.restore(resume)
 
