@@ -51,6 +51,21 @@ def test_the_twin_is_not_compared_with_itself() -> None:
         Shadowed(make(impl="reference"), None)
 
 
+def test_envs_that_begin_anew_do_so_in_both() -> None:
+    shadowed = Shadowed(make(), 60)
+    shadowed.reset()
+    play(shadowed, 3)
+    shadowed.reset_many(np.array([1, 11]))
+    shadowed.reset_many(np.array([], np.int64))
+    play(shadowed, 1)
+    assert shadowed.shadowing.difference is None
+    assert shadowed.counters["resets"] == 12 + 2
+    assert shadowed.shadowing.reference.counters["resets"] == 8 + 1
+    for way in (shadowed.reset, lambda seeds: shadowed.reset_many([0], seeds)):
+        with pytest.raises(InputError, match="leave the seeds out"):
+            way([1])
+
+
 def test_a_difference_is_kept_where_it_can_be_seen_again(tmp_path) -> None:  # type: ignore[no-untyped-def]
     from hotloop.lab import bundle
 

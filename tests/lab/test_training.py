@@ -225,6 +225,15 @@ def test_every_epoch_says_how_much_was_compared(tmp_path: Path) -> None:
     assert what_was_learnt(alone) == what_was_learnt(epochs)
 
 
+def test_episodes_that_began_in_a_staggered_start_do_not_count(tmp_path: Path) -> None:
+    given = {"train__stagger": 5, "target": "grid/guard", "max_steps": 12, "train__minibatch_size": 128}
+    record, (epoch, *_), _ = trained(tmp_path, small(updates=4, **given), validate="true")
+    assert epoch.window.episodes == 0
+    assert record.validation is not None
+    assert record.validation.mismatches == 0
+    assert record.work.env_steps == 4 * STEPS_PER_UPDATE
+
+
 def test_a_trace_of_some_updates_lands_in_the_runs_folder(tmp_path: Path) -> None:
     made = small(updates=4, train__profiler__enabled="true")
     _, epochs, said = trained(tmp_path, made)

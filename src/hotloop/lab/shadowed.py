@@ -47,6 +47,14 @@ class Shadowed:
             raise InputError("a batch that is shadowed begins with its own seeds: leave the seeds out")
         self.shadowing.reset()
 
+    def reset_many(self, indices: Any, seeds: object = None) -> None:
+        if seeds is not None:
+            raise InputError("a batch that is shadowed goes on with its own seeds: leave the seeds out")
+        if self.done:
+            self._batch.reset_many(indices)
+        else:
+            self.shadowing.reset_many(int(env) for env in indices)
+
     def step(self, actions: Any) -> None:
         if self.done:
             self._batch.step(actions)
