@@ -56,7 +56,8 @@ def native_tests(preset: str) -> tuple[Command, ...]:
 
 
 def all_stages(*, fast: bool) -> tuple[Stage, ...]:
-    chosen_tests = ("-m", "not slow") if fast else ()
+    # Files are the unit: what a file sets up once is then set up once.
+    tests = ("-m", "pytest", "-n", "auto", "--dist", "loadfile", *(("-m", "not slow") if fast else ()))
     return (
         Stage(
             name="format",
@@ -72,7 +73,7 @@ def all_stages(*, fast: bool) -> tuple[Stage, ...]:
         Stage(name="native", commands=native_tests("release")),
         Stage(name="asan", commands=native_tests("asan"), slow=True),
         Stage(name="tsan", commands=native_tests("tsan"), slow=True),
-        Stage(name="tests", commands=(python("-m", "pytest", *chosen_tests),), show_last_line=True),
+        Stage(name="tests", commands=(python(*tests),), show_last_line=True),
     )
 
 
