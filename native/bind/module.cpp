@@ -112,6 +112,21 @@ nb::object picture(const AnyBatch& batch, size_t env) {
                                                   {drawn->height, drawn->width, Picture::cell_bytes}, owner));
 }
 
+std::pair<int64_t, int64_t> shadow(const AnyBatch& batch) {
+  Shadow total = batch.shadow();
+  return {total.comparisons, total.mismatches};
+}
+
+// An env's first mismatches, each (episode seed, tick, agent, byte, original, optimized).
+nb::list mismatches(const AnyBatch& batch, size_t env) {
+  nb::list found;
+  for (const Mismatch& each : batch.mismatches(env)) {
+    found.append(nb::make_tuple(each.episode_seed, each.tick, each.agent, each.byte, int{each.original},
+                                int{each.optimized}));
+  }
+  return found;
+}
+
 const char* isa() {
 #if defined(__x86_64__)
   return "x86-64";
@@ -161,6 +176,8 @@ NB_MODULE(_native, m) {
            [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
       .def("picture", picture)
       .def("counters", &AnyBatch::counters)
+      .def("shadow", shadow)
+      .def("mismatches", mismatches)
       .def("phase_names", &AnyBatch::phase_names)
       .def("phase_ns", &AnyBatch::phase_ns)
       .def("step_ns", &AnyBatch::step_ns);

@@ -1,6 +1,7 @@
 // any_batch.h - a batch as its caller sees it, whatever its world.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,18 @@ struct Picture {
   uint8_t* at(size_t row, size_t col) { return cells.data() + (row * width + col) * cell_bytes; }
 };
 
+// How often a world's two ways of doing one thing were held against each other, and disagreed.
+struct Shadow {
+  int64_t comparisons = 0, mismatches = 0;
+};
+
+// Where they disagreed: the first byte of an agent's observation, and what both wrote there.
+struct Mismatch {
+  uint64_t episode_seed;
+  uint32_t tick, agent, byte;
+  uint8_t original, optimized;
+};
+
 using NamedCounts = std::vector<std::pair<std::string, int64_t>>;
 
 class AnyBatch {
@@ -68,6 +81,10 @@ class AnyBatch {
   virtual Picture picture(size_t env) const = 0;
 
   virtual NamedCounts counters() const = 0;
+
+  // Of all envs together; and an env's first mismatches. Nothing where a world has no shadow.
+  virtual Shadow shadow() const = 0;
+  virtual std::vector<Mismatch> mismatches(size_t env) const = 0;
 
   // Phase names in order, "autoreset" last, then "drag" where there is any; ns in each since the beginning
   // and in the last step.

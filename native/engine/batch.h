@@ -17,6 +17,8 @@
 //     static uint64_t digest(const Slot&);
 //     static constexpr Player<Slot> players[];                        if it has any
 //     static Picture picture(const Slot&);                            if it can be seen
+//     static Shadow shadow(const Slot&);                              if it can do one thing in two ways,
+//     static std::vector<Mismatch> mismatches(const Slot&);           and the first times they disagreed
 //   };
 //
 // Results never depend on threads, tiles or batch size: a rule sees one env and nothing else.
@@ -168,6 +170,23 @@ class Batch final : public AnyBatch {
     }
     players_.count(num_envs() * agents(), named);
     return named;
+  }
+
+  Shadow shadow() const override {
+    Shadow total;
+    if constexpr (requires { World::shadow; }) {
+      for (size_t env = 0; env < num_envs(); ++env) {
+        Shadow one = World::shadow(slot(0, env, nullptr));
+        total.comparisons += one.comparisons;
+        total.mismatches += one.mismatches;
+      }
+    }
+    return total;
+  }
+
+  std::vector<Mismatch> mismatches([[maybe_unused]] size_t env) const override {
+    if constexpr (requires { World::mismatches; }) return World::mismatches(slot(0, env, nullptr));
+    return {};
   }
 
   std::vector<std::string> phase_names() const override {

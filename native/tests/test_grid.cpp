@@ -91,6 +91,32 @@ void agrees_whatever_the_threads_and_encoder(const Shape& shape) {
   CHECK(counter(other, "shadow.mismatches") == 0);
 }
 
+// Spoils what the optimized encoder keeps ready for walls; the original one does not look at it.
+void spoil_walls(AnyBatch& batch, size_t env) {
+  std::string saved = batch.save(env);
+  const char ready[] = {0, static_cast<char>(grid::feature_tag), static_cast<char>(grid::tag_wall),
+                        static_cast<char>(grid::unused)};
+  size_t at = saved.find(std::string(ready, sizeof ready));
+  CHECK(at != std::string::npos);
+  saved[at + 2] = static_cast<char>(saved[at + 2] ^ 64);
+  batch.load(env, saved);
+}
+
+void the_shadow_names_where_the_encoders_differ(const char* primary) {
+  Batch<grid::World> batch(plan({40, 40, 4, 11, 200, 0}, primary, true), {3, 2, 9, true, false});
+  batch.reset({});
+  CHECK(batch.shadow().comparisons == 12 && batch.mismatches(1).empty());
+  spoil_walls(batch, 1);
+  std::vector<int32_t> still(3 * batch.agents(), 0);
+  for (int step = 0; step < 3; ++step) batch.step(still.data());
+  CHECK(batch.shadow().comparisons == 48);
+  CHECK(batch.shadow().mismatches > 0 && batch.mismatches(0).empty() && batch.mismatches(2).empty());
+  auto found = batch.mismatches(1);
+  CHECK(!found.empty() && found.size() <= static_cast<size_t>(grid::kept_mismatches));
+  CHECK(found[0].tick == 1 && found[0].byte % 3 == 2);
+  CHECK(found[0].original == grid::tag_wall && found[0].optimized == (grid::tag_wall ^ 64));
+}
+
 void a_step_allocates_nothing() {
   Batch<grid::World> batch(plan({40, 40, 20, 11, 200, 10}, "optimized", false), {64, 2, 9, true, true});
   batch.reset({});
@@ -184,6 +210,7 @@ int main() {
     a_picture_shows_every_agent_once(shape);
     players_choose_alike_whatever_the_threads(shape);
   }
+  for (const char* primary : {"optimized", "original"}) the_shadow_names_where_the_encoders_differ(primary);
   a_decision_allocates_nothing();
   a_step_allocates_nothing();
   order_of_calls_is_checked();

@@ -1,7 +1,9 @@
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.grids import spoil_walls
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
@@ -153,3 +155,20 @@ def test_what_episodes_came_to_by_the_worlds_own_measures_is_kept() -> None:
 def test_a_cut_episode_came_to_what_it_had_come_to() -> None:
     record = played("prospector", player="greedy", episodes=2, steps=200)
     assert min(record.values["outcome.profit"]) > 0
+
+
+def test_a_mismatch_of_the_shadow_is_a_mismatch_of_the_game(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def damage(moment: Moment) -> None:
+        if moment.actions is None:
+            spoil_walls(moment.batch, 1)
+
+    record = played("grid/toy", (damage,), shadow=True, agents=4, episodes=2, steps=5, impl="native")
+    assert record.exit_code == ExitCode.MISMATCH
+    assert record.validation is not None
+    assert record.validation.mismatches == 5 * 4
+    assert record.validation.timing_ratio is not None
+    assert "mismatch" in [each.code for each in record.notices]

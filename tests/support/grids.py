@@ -85,3 +85,11 @@ def holding(batch: Batch, resource: int, agent: int = 0) -> int:
     mine = own(batch, agent)
     first = Feature.INVENTORY + 2 * resource
     return mine.get(first, 0) + 256 * mine.get(first + 1, 0)
+
+
+def spoil_walls(batch: Batch, env: int) -> None:
+    """Damage what the optimized encoder keeps ready for walls; the original one does not look at it."""
+    saved = bytearray(batch.save(env))
+    ready = saved.index(bytes([0, Feature.TAG, WALL, UNUSED, UNUSED]))
+    saved[ready + 2] ^= 64
+    batch.load(env, bytes(saved))

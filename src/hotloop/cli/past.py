@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from hotloop.core.record import Record
 
 
+VALIDATION = "validate"
+"""The kind of records that hold no speed."""
+
+
 def part_words(words: Sequence[str] | None, baselines: Sequence[str] | None) -> tuple[list[str], list[str]]:
     """Part key=value words from baselines after the first, which are words of their own on a command line."""
     given = list(words or ())
@@ -81,10 +85,15 @@ def show_folder(folder: Path, *, as_json: bool) -> int:
     from hotloop.cli.output import emit, show
     from hotloop.report.overview import draw_left_out, draw_overview
 
-    records, foreign = read_folder(folder)
+    found, foreign = read_folder(folder)
+    records = [record for record in found if record.kind != VALIDATION]
+    if len(records) < len(found):
+        remark(
+            f"left out {len(found) - len(records)} validations: hotloop validate TARGET --rollout reads them"
+        )
     if as_json:
         emit(f"[{','.join(record.to_json() for record in records)}]\n")
-    else:
+    elif records:
         show(draw_overview(records))
     if foreign:
         remark(draw_left_out(foreign))

@@ -154,6 +154,16 @@ class Code(StrEnum):
         "a host clock was read around the GPU's work, whose time is charged to whoever waits for it",
         "use train.timing=events",
     )
+    NOT_COMPARED = (
+        "not-compared",
+        "{fields} was not compared",
+        "have both sides show it, and compare to the byte without --ignore",
+    )
+    NO_BUNDLE = (
+        "no-bundle",
+        "no bundle was kept: {why}",
+        "validate again with the same seed to see the difference again",
+    )
     PARTIAL = (
         "partial",
         "the run was interrupted after {done} rounds",

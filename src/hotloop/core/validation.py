@@ -1,9 +1,12 @@
 """What a validation found: how much was compared, and the first place where two sides differ."""
 
 from dataclasses import dataclass
+from typing import Any
 
 BYTES = "bytes"
 """The strictest way to compare, and the usual one."""
+BUNDLE_FORMAT = 1
+"""Of the files that show a difference again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +71,37 @@ class Validation:
     difference: Difference | None = None
     bundle: str | None = None
     """The file that `hotloop validate --replay` reproduces it from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a side is made: a target and its keys, seed included."""
+
+    target: str
+    given: dict[str, Any]
+
+    @property
+    def words(self) -> str:
+        """As it would be typed."""
+        return " ".join([self.target, *(f"{key}={value}" for key, value in self.given.items())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a bundle says beside its actions and states."""
+
+    format: int = BUNDLE_FORMAT
+    version: str
+    reference: Recipe
+    candidate: Recipe
+    tape: str
+    """`random`, `adversarial`, or the player who made it."""
+    mode: str
+    ignore: tuple[str, ...]
+    difference: Difference
+    steps_before: int
+    """Steps that led to the states the tape begins in; 0 where it begins with a reset."""
+    resets: tuple[tuple[int, int], ...]
+    """(actions before it, env): what is begun anew in the middle."""
+    story: tuple[str, ...] = ()
+    """What it was shrunk from, in words."""

@@ -13,6 +13,7 @@ from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.options import BatchSettings
 from hotloop.envs.reference import ReferenceEngine
 from hotloop.envs.subject import Subject
+from hotloop.envs.watched import WatchedEngine
 
 T = TypeVar("T")
 
@@ -103,5 +104,6 @@ def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
 
 def _engine(spec: Spec, plan: Plan) -> Any:
     if spec.impl == "native":
-        return native.make_engine(spec.world, plan, spec.settings)
+        engine = native.make_engine(spec.world, plan, spec.settings)
+        return WatchedEngine(engine, spec.target) if getattr(spec.parameters, "shadow", False) else engine
     return ReferenceEngine(spec.world, plan, spec.parameters, spec.settings)

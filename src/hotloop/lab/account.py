@@ -1,9 +1,11 @@
 """A subject's own account of a run: which path ran and how much work was done."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from hotloop.core.errors import SetupError
 from hotloop.core.record import PathRan, Validation, Work
+from hotloop.envs.watched import timing_ratio
 
 STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
 """Implementation to the counter kept by the code that did its steps."""
@@ -53,14 +55,20 @@ def describe_validation(counters: Mapping[str, int]) -> Validation | None:
     comparisons = counters.get("shadow.comparisons", 0)
     if not comparisons:
         return None
-    return Validation(comparisons=comparisons, mismatches=counters["shadow.mismatches"])
+    mismatches = counters["shadow.mismatches"]
+    return Validation(comparisons=comparisons, mismatches=mismatches, timing_ratio=timing_ratio(counters))
 
 
 def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:
     """What either of two compared, counted together."""
     if a is None or b is None:
         return a or b
-    return Validation(comparisons=a.comparisons + b.comparisons, mismatches=a.mismatches + b.mismatches)
+    return replace(
+        a,
+        comparisons=a.comparisons + b.comparisons,
+        mismatches=a.mismatches + b.mismatches,
+        timing_ratio=a.timing_ratio or b.timing_ratio,
+    )
 
 
 def describe_path(requested: str, counters: Mapping[str, int], *, claimed: str = "") -> PathRan:

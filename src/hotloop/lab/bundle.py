@@ -15,46 +15,11 @@ from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.core.plain import ForeignError, from_plain
-from hotloop.core.validation import Difference
+from hotloop.core.validation import BUNDLE_FORMAT, Facts
 from hotloop.envs.tapes import DAMAGES
 from hotloop.lab.shadowing import Saved
 
-FORMAT = 1
 SUFFIX = ".bundle"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """How a side is made: a target and its keys, seed included."""
-
-    target: str
-    given: dict[str, Any]
-
-    @property
-    def words(self) -> str:
-        """As it would be typed."""
-        return " ".join([self.target, *(f"{key}={value}" for key, value in self.given.items())])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What a bundle says beside its actions and states."""
-
-    format: int = FORMAT
-    version: str
-    reference: Recipe
-    candidate: Recipe
-    tape: str
-    """`random`, `adversarial`, or the player who made it."""
-    mode: str
-    ignore: tuple[str, ...]
-    difference: Difference
-    steps_before: int
-    """Steps that led to the states the tape begins in; 0 where it begins with a reset."""
-    resets: tuple[tuple[int, int], ...]
-    """(actions before it, env): what is begun anew in the middle."""
-    story: tuple[str, ...] = ()
-    """What it was shrunk from, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,10 +87,10 @@ def parse(path: Path, arrays: Any) -> Bundle:
         raise InputError(f"{path} is not a bundle of Hotloop: validate writes one where two sides differ")
     plain = json.loads(str(arrays["facts"]))
     wrote, wrote_format = plain.get("version"), plain.get("format")
-    if (wrote, wrote_format) != (version(), FORMAT):
+    if (wrote, wrote_format) != (version(), BUNDLE_FORMAT):
         raise InputError(
             f"{path} is from another version, Hotloop {wrote} (format {wrote_format}), "
-            f"and this is {version()} (format {FORMAT}): replay it with that one, or validate again"
+            f"and this is {version()} (format {BUNDLE_FORMAT}): replay it with that one, or validate again"
         )
     try:
         facts = from_plain(Facts, plain, "bundle")

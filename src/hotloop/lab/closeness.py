@@ -71,7 +71,8 @@ def beyond_ulps(most: int) -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.
     def apart(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
         one, other = ranks(a), ranks(b)
         gap = np.where(one > other, one - other, other - one).view(np.uint64)
-        return (gap > most) & ~(np.isnan(a) & np.isnan(b)) | (np.isnan(a) != np.isnan(b))
+        far: NDArray[np.bool_] = (gap > most) & ~(np.isnan(a) & np.isnan(b)) | (np.isnan(a) != np.isnan(b))
+        return far
 
     return apart
 

@@ -55,8 +55,8 @@ def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX
             if a.spec.num_envs != b.spec.num_envs:
                 actions[envs] = cut(tape[played], envs)
             played += 1
-            shown = [stepped(each, actions[each.spec.num_envs], fields, envs) for each in (a, b)]
-            difference = first_of(played, *shown)
+            ours, theirs = (stepped(each, actions[each.spec.num_envs], fields, envs) for each in (a, b))
+            difference = first_of(played, ours, theirs)
             if played >= LEAST_STEPS and now_ns() - begin > box_ns:
                 break
     comparisons = (played + 1) * envs * agents

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
-from hotloop.core.validation import Difference
+from hotloop.core.validation import Difference, Facts, Recipe
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 from hotloop.envs.targets import open_target
-from hotloop.lab.bundle import Bundle, Facts, Recipe
+from hotloop.lab.bundle import Bundle
 from hotloop.lab.closeness import closeness_of
+from hotloop.lab.progress import Progress, silent
 from hotloop.lab.shadowing import Played, Saved, Shadowing, load_both, saved_of
 from hotloop.lab.taping import flat, unfold
 
@@ -56,19 +57,19 @@ def recipe_of(subject: Subject) -> Recipe:
 def as_array(subject: Subject, actions: Sequence[Any]) -> NDArray[Any]:
     """Actions as [steps, num_envs, ...]; InputError where they do not make an array of numbers."""
     spec = subject.spec
+    if not actions:
+        return np.zeros((0, spec.num_envs), np.int32)
     try:
         rows = np.array([flat(each) for each in actions])
     except ValueError:
         rows = np.array(None)
     if rows.dtype.kind not in "iufb":
-        if not actions:
-            return np.zeros((0, spec.num_envs), np.int32)
         raise InputError(f"the actions of {spec.name} do not make one array of numbers: they cannot be kept")
     vector = spec.num_envs > 1 or isinstance(subject, Batch) or "vector" in getattr(spec, "kind", "")
     return rows if vector else rows[:, None]
 
 
-def play(bundle: Bundle, steps: int | None = None) -> Shadowing:
+def play(bundle: Bundle, steps: int | None = None, progress: Progress = silent) -> Shadowing:
     """Play a bundle's tape on two new sides, or its first steps; the caller closes them."""
     facts = bundle.facts
     shadowing = open_both(facts)
@@ -79,7 +80,7 @@ def play(bundle: Bundle, steps: int | None = None) -> Shadowing:
         shadowing.begin()
     else:
         shadowing.reset()
-    follow(shadowing, bundle.actions, facts.resets, steps)
+    follow(shadowing, bundle.actions, facts.resets, steps, progress)
     return shadowing
 
 
@@ -88,6 +89,7 @@ def follow(
     actions: NDArray[Any],
     resets: Sequence[tuple[int, int]],
     steps: int | None = None,
+    progress: Progress = silent,
 ) -> None:
     """Step both sides through a tape until they differ."""
     begun: dict[int, list[int]] = {}
@@ -100,6 +102,7 @@ def follow(
         if shadowing.difference or number == last:
             return
         shadowing.step(unfold(shadowing.candidate, actions[number]))
+        progress(number, last)
 
 
 def open_both(facts: Facts) -> Shadowing:
@@ -109,22 +112,26 @@ def open_both(facts: Facts) -> Shadowing:
 
 
 def with_last_good(bundle: Bundle) -> Bundle:
-    """Add both sides' states of the tick before, where they can be saved and still agree there."""
-    before = max(len(bundle.actions) - 1, 0)
+    """Add both sides' states before the last step or reset, where they can be saved and still agree there."""
+    after_reset = bundle.facts.difference.after_reset
+    before = max(len(bundle.actions) - (0 if after_reset else 1), 0)
     with closing(play(bundle, before)) as shadowing:
         saved = None if shadowing.difference else saved_of(shadowing.reference, shadowing.candidate)
     return replace(bundle, last_good=saved)
 
 
 def from_last_good(bundle: Bundle) -> Difference | None:
-    """What one step from the last good state shows; None where the sides agree or were not saved."""
+    """What one step or reset from the last good state shows; None where both agree or were not saved."""
     saved: Saved | None = bundle.last_good
-    if saved is None or not len(bundle.actions):
+    found, last = bundle.facts.difference, len(bundle.actions)
+    if saved is None or not last:
         return None
     with closing(open_both(bundle.facts)) as shadowing:
         load_both(shadowing.reference, shadowing.candidate, saved)
-        shadowing.steps = bundle.facts.difference.step - 1
+        shadowing.steps = found.step - (0 if found.after_reset else 1)
         shadowing.begin()
-        if shadowing.difference is None:
+        if shadowing.difference is None and found.after_reset:
+            shadowing.reset_many([env for before, env in bundle.facts.resets if before == last])
+        elif shadowing.difference is None:
             shadowing.step(unfold(shadowing.candidate, bundle.actions[-1]))
         return shadowing.difference

@@ -62,8 +62,12 @@ class Shadowing:
         *,
         closeness: Closeness = EXACT,
         ignore: Sequence[str] = (),
+        kept_calls: int | None = KEPT_CALLS,
     ) -> None:
-        """`ignore` names fields, or what their names begin with up to a dot, that are not compared."""
+        """`ignore` names fields, or what their names begin with up to a dot, that are not compared.
+
+        `kept_calls` is the length of the tape in memory; None keeps all of it.
+        """
         check_alike(reference, candidate)
         self.reference, self.candidate, self.closeness = reference, candidate, closeness
         self.envs = min(reference.spec.num_envs, candidate.spec.num_envs)
@@ -81,8 +85,11 @@ class Shadowing:
         self.played = Played()
         self.moment: Shown = {}
         """What the reference showed last; its own copy."""
+        self.answered: Shown = {}
+        """What the candidate showed last; a copy too."""
         self.reference_ns = self.candidate_ns = 0
         """In the steps of each."""
+        self._kept_calls = kept_calls
         self._one: Any = None
         self._begun = False
 
@@ -120,7 +127,7 @@ class Shadowing:
         if self.difference is not None:
             self.candidate.step(actions)
             return
-        if len(self.played.actions) >= KEPT_CALLS:
+        if self._kept_calls is not None and len(self.played.actions) >= self._kept_calls:
             self._begin_tape()
         self.played.actions.append(deepcopy(actions))
         narrow = self.reference.spec.num_envs < self.candidate.spec.num_envs
@@ -163,7 +170,7 @@ class Shadowing:
     def _compare(self, *, after_reset: bool) -> None:
         ours = self._one or snapshot(self.reference, self.left_out, self.envs)
         self._one = None
-        theirs = snapshot(self.candidate, self.left_out, self.envs)
+        self.answered = theirs = snapshot(self.candidate, self.left_out, self.envs)
         self.comparisons += self.envs * self.reference.spec.agents
         found = one_sided(self.steps, ours, theirs) or first_of(self.steps, ours, theirs, self.closeness)
         if found:

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import OUTCOME, Method, Record
 from hotloop.core.settings import parameter
@@ -163,6 +163,9 @@ def record(game: Game, recorder: Recorder, found: Findings) -> Record:
     batch, episodes = game.batch, found.episodes
     env_steps = found.work.gained["env_steps"]
     speeds = throughput(batch.spec, env_steps, [found.wall_ns]) if env_steps else {}
+    checked = describe_validation(batch.counters)
+    unequal = bool(checked and checked.mismatches)
+    codes = [*([ExitCode.MISMATCH] * unequal), *([ExitCode.INTERRUPTED] * found.partial)]
     made = recorder.record(
         method=method(game, found),
         counters=found.work.gained,
@@ -174,8 +177,8 @@ def record(game: Game, recorder: Recorder, found: Findings) -> Record:
             "wall_ns": [float(found.wall_ns)],
         },
         partial=found.partial,
-        validation=describe_validation(batch.counters),
-        exit_code=int(ExitCode.INTERRUPTED if found.partial else ExitCode.FINE),
+        validation=checked,
+        exit_code=int(worst(codes)),
     )
     return replace(made, notices=(*made.notices, *notices(game, found, made)))
 
@@ -196,6 +199,9 @@ def method(game: Game, found: Findings) -> Method:
 def notices(game: Game, found: Findings, made: Record) -> list[Notice]:
     """What a reader must know about the episodes."""
     said = []
+    checked = made.validation
+    if checked and checked.mismatches:
+        said.append(notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons))
     cut = sum(episode.cut for episode in found.episodes)
     if found.partial:
         said.append(notice(Code.PARTIAL, done=f"{len(found.episodes)} of {game.asked.episodes}"))

@@ -1,6 +1,7 @@
 """Witness: all that a subject shows at one moment, and whether two can be held against each other."""
 
 import hashlib
+import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,13 +19,17 @@ Shown = dict[str, NDArray[Any]]
 STATE = "digest"
 RANDOM = "random"
 """What the fields of the whole state, and of random numbers, are called or begin with."""
+CAUSES = ("terminals", "truncations", "rewards")
+"""Looked at first: a flag that is wrong spoils all the rest, since an episode begins too late or too soon."""
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 def shown(subject: Subject) -> Shown:
     """Everything that can be seen of a subject now; the arrays may be its own."""
     read = getattr(subject, "everything", subject.answers)
-    return {**read(), **random_states(subject)}
+    answers = {**read(), **random_states(subject)}
+    causes = [name for cause in CAUSES for name in answers if name.partition(".")[0] == cause]
+    return {name: answers[name] for name in (*causes, *(each for each in answers if each not in causes))}
 
 
 def snapshot(subject: Subject, left_out: Sequence[str], envs: int) -> Shown:
@@ -57,10 +62,15 @@ def hashed(generator: Any) -> int:
     if isinstance(generator, np.random.Generator):
         state: object = generator.bit_generator.state
     elif isinstance(generator, np.random.RandomState):
-        state = [part.tolist() if isinstance(part, np.ndarray) else part for part in generator.get_state()]
+        state = generator.get_state(legacy=False)
     else:
         state = generator.getstate()
-    return int.from_bytes(hashlib.blake2b(repr(state).encode(), digest_size=8).digest(), "big")
+    return int.from_bytes(hashlib.blake2b(spelled(state).encode(), digest_size=8).digest(), "big")
+
+
+def spelled(state: object) -> str:
+    """All of a state as text; an array's own would leave out its middle."""
+    return json.dumps(state, default=lambda array: array.tolist())
 
 
 def row_hashes(moment: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:

@@ -51,6 +51,16 @@ def goal_line(record: Record, goal: Goal) -> str:
     return f"{speed(goal.env_steps_per_s)} env-steps/s: the median is {where}; {floor}"
 
 
+def shadow_line(record: Record) -> str:
+    """Say what a shadow compared while the run went on; empty where there was none."""
+    checked = record.validation
+    if checked is None or checked.against is not None:
+        return ""
+    ratio = checked.timing_ratio
+    took = f"; the original encoder takes {ratio:.3g} times as long as the optimized one" if ratio else ""
+    return f"{checked.comparisons:,} comparisons, {checked.mismatches:,} mismatches{took}"
+
+
 def instructions_line(record: Record) -> str:
     """Say how many instructions a step takes; empty where nobody counted."""
     counted = record.instructions

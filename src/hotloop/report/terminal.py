@@ -19,6 +19,7 @@ from hotloop.report.facts import (
     method_line,
     pace_line,
     path_line,
+    shadow_line,
     size_line,
     work_line,
 )
@@ -196,6 +197,8 @@ def facts(records: Sequence[Record]) -> RenderableType:
             table.add_row("target", Text(target + goal_line(record, record.goal), style))
         if counted := instructions_line(record):
             table.add_row("instructions", target + counted)
+        if compared := shadow_line(record):
+            table.add_row("shadow", target + compared)
     return table
 
 

@@ -5,6 +5,7 @@
 // atlas.h remembers and briefing.h is told.
 #pragma once
 
+#include "engine/clock.h"
 #include "grid/build.h"
 #include "grid/digest.h"
 #include "grid/encounters.h"
@@ -171,14 +172,43 @@ HL_FN uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimi
   return static_cast<uint32_t>(out.next - row) / 3;
 }
 
-// Whether the encoder that is not the primary one writes the same bytes.
-HL_FN bool shadow_agrees(const Slot& slot, const State& s, uint32_t id, const uint8_t* row) {
+// Ticks for a ratio; there is no such clock on a device.
+HL_FN int64_t shadow_ticks() {
+#ifdef __CUDA_ARCH__
+  return 0;
+#else
+  return static_cast<int64_t>(Clock::ticks());
+#endif
+}
+
+HL_FN void note_mismatch(const Config& c, const State& s, uint32_t id, const uint8_t* row,
+                         const uint8_t* other) {
+  int64_t k = s.head.counts[count_mismatches]++;
+  if (k >= kept_mismatches) return;
+  uint32_t byte = 0;
+  while (row[byte] == other[byte]) ++byte;
+  uint8_t original = (c.optimized ? other : row)[byte], optimized = (c.optimized ? row : other)[byte];
+  s.head.mismatches[k] = {s.head.episode_seed, s.head.tick, id, byte, original, optimized};
+}
+
+// Lets the encoder that is not the primary one write too, elsewhere, and compares every byte.
+[[gnu::noinline]] HL_FN void shadow_observations(const Slot& slot, const State& s, int64_t primary_ticks) {
   const Config& c = slot.config;
-  auto* other = reinterpret_cast<uint8_t*>(slot.scratch);
-  std::memset(other, unused, c.tokens * 3);
+  auto* others = reinterpret_cast<uint8_t*>(slot.scratch);
+  const uint8_t* rows = slot.out<uint8_t>(out_observations);
+  const size_t bytes = c.tokens * 3;
   uint32_t dropped = 0;
-  observe(c, s, id, !c.optimized, other, 0, dropped);
-  return std::memcmp(other, row, c.tokens * 3) == 0;
+  std::memset(others, unused, c.agents * bytes);
+  int64_t start = shadow_ticks();
+  for (uint32_t id = 0; id < c.agents; ++id) observe(c, s, id, !c.optimized, others + id * bytes, 0, dropped);
+  int64_t other_ticks = shadow_ticks() - start;
+  for (uint32_t id = 0; id < c.agents; ++id) {
+    const uint8_t *row = rows + id * bytes, *other = others + id * bytes;
+    if (std::memcmp(row, other, bytes) != 0) note_mismatch(c, s, id, row, other);
+  }
+  s.head.counts[count_comparisons] += c.agents;
+  s.head.counts[count_original_ticks] += c.optimized ? other_ticks : primary_ticks;
+  s.head.counts[count_optimized_ticks] += c.optimized ? primary_ticks : other_ticks;
 }
 
 HL_FN void observations(const Slot& slot) {
@@ -187,15 +217,13 @@ HL_FN void observations(const Slot& slot) {
   refresh_stale_blocks(c, s);
   uint8_t* row = slot.out<uint8_t>(out_observations);
   uint32_t tokens = 0, dropped = 0;
+  int64_t start = c.shadow ? shadow_ticks() : 0;
   for (uint32_t id = 0; id < c.agents; ++id, row += c.tokens * 3) {
     Agent& agent = s.agents[id];
     agent.tokens = static_cast<uint16_t>(observe(c, s, id, c.optimized, row, agent.tokens, dropped));
     tokens += agent.tokens;
-    if (c.shadow) {
-      s.head.counts[count_comparisons] += 1;
-      s.head.counts[count_mismatches] += !shadow_agrees(slot, s, id, row);
-    }
   }
+  if (c.shadow) shadow_observations(slot, s, shadow_ticks() - start);
   s.head.counts[count_tokens] += tokens;
   s.head.counts[count_dropped] += dropped;
   s.head.counts[c.optimized ? count_optimized : count_original] += c.agents;
@@ -293,13 +321,16 @@ struct World {
                                              "optimized_encodes",
                                              "original_encodes",
                                              "shadow.comparisons",
-                                             "shadow.mismatches"};
+                                             "shadow.mismatches",
+                                             "shadow.original_ticks",
+                                             "shadow.optimized_ticks"};
   static_assert(std::size(counters) == counts_size);
 
   static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }
   static size_t block_bytes(const Config& c) { return c.block_bytes; }
   static size_t scratch_bytes(const Config& c) {
-    return std::max<size_t>({c.height * c.width * sizeof(uint16_t), c.tokens * 3, c.agents});
+    size_t observed = c.shadow ? c.agents * c.tokens * 3 : 0;
+    return std::max<size_t>({c.height * c.width * sizeof(uint16_t), observed, c.agents});
   }
   // About 320 agents: small enough for the cache, large enough that a mark a phase costs nothing.
   static size_t tile(const Config& c) { return std::clamp<size_t>(320 / c.agents, 1, 32); }
@@ -320,6 +351,14 @@ struct World {
 
   static void restart(const Slot& slot, uint64_t seed) { grid::restart(slot, seed); }
   static Picture picture(const Slot& slot) { return grid::picture(slot); }
+  static Shadow shadow(const Slot& slot) {
+    const int64_t* counted = counts(slot);
+    return {counted[count_comparisons], counted[count_mismatches]};
+  }
+  static std::vector<Mismatch> mismatches(const Slot& slot) {
+    const Head& head = State(slot).head;
+    return {head.mismatches, head.mismatches + std::min(head.counts[count_mismatches], kept_mismatches)};
+  }
   static uint64_t digest(const Slot& slot) { return grid::digest(slot); }
 };
 

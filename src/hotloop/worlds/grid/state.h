@@ -9,6 +9,7 @@
 // margin is empty and stays so.
 #pragma once
 
+#include "engine/any_batch.h"
 #include "grid/config.h"
 
 namespace hl::grid {
@@ -40,15 +41,20 @@ enum Count : int {
   count_original,
   count_comparisons,
   count_mismatches,
+  count_original_ticks,
+  count_optimized_ticks,
   counts_size
 };
+
+constexpr int64_t kept_mismatches = 4;
 
 struct Head {
   uint64_t episode_seed;
   uint32_t tick;
   uint32_t stations;  // how many there are now; the others are spare
   bool any_stale;
-  int64_t counts[counts_size];  // over the env's life
+  int64_t counts[counts_size];           // over the env's life
+  Mismatch mismatches[kept_mismatches];  // the first ones, as many as were counted
 };
 
 struct Agent {
