@@ -1,6 +1,7 @@
 """A training run around its trainer: windows, logs, the tree of its time, checkpoints, Ctrl-C."""
 
 import json
+import sys
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from support.trainings import STEPS_PER_UPDATE, Presses, ctrl_c_heard, run_of, small, trained
 
 from hotloop.core import spans
-from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.envs.batch import Batch
 from hotloop.lab import runs
@@ -241,6 +242,31 @@ def test_a_trace_of_some_updates_lands_in_the_runs_folder(tmp_path: Path) -> Non
     assert any("addmm" in str(event.get("name")) for event in events)
     assert said == [f"saved {tmp_path}/a/trace.json: open it in https://ui.perfetto.dev"]
     assert any(epoch.times["profiler"].calls for epoch in epochs if epoch.times)
+
+
+def test_a_run_that_diverges_stops_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, calls = Batch.step, iter(range(1000))
+
+    def spoilt(self: Batch, actions: Any) -> None:
+        step(self, actions)
+        if next(calls) == 20:
+            self.rewards[2] = float("nan")
+
+    monkeypatch.setattr(Batch, "step", spoilt)
+    with pytest.raises(HotloopError, match="update 2"):
+        trained(tmp_path, small(updates=9, train__norm_reward="false"))
+    assert "stopped: update 2" in (tmp_path / "a" / SCRIPT).read_text()
+    assert list((tmp_path / "a").glob("diverged-*.pt"))
+    assert not spans.enabled()
+
+
+def test_a_missing_package_is_named_with_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(SetupError, match="tensorboard is not installed: pip install"):
+        trained(tmp_path, small(train__tensorboard="true"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_made_where_the_trainer_refuses(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def rows(epochs: "Sequence[Epoch]") -> list[tuple[str, str]]:
         ("shares", shares(last)),
         ("return", f"{plain(returns[-1])}  {sparkline(returns)}" if returns else "no episode has ended"),
         ("learning", learning(last)),
-        ("memory", f"{last.rss_bytes / MIB:,.0f} MiB"),
+        ("memory", memory(last)),
     ]
     evaluated = [epoch.evaluation for epoch in epochs if epoch.evaluation]
     if evaluated:
@@ -88,6 +88,11 @@ def learning(epoch: "Epoch") -> str:
     if epoch.agreement is not None:
         words.append(f"agrees with the teacher in {percent(epoch.agreement)}")
     return ", ".join([*words, *(f"{name} {value:.3g}" for name, value in epoch.losses.items())])
+
+
+def memory(epoch: "Epoch") -> str:
+    here = f"{epoch.rss_bytes / MIB:,.0f} MiB"
+    return here if epoch.gpu_bytes is None else f"{here}, {epoch.gpu_bytes / MIB:,.0f} MiB on the GPU"
 
 
 def validated(epoch: "Epoch") -> str:

@@ -37,6 +37,8 @@ class Epoch:
     evaluation: "Evaluation | None"
     validation: Validation | None
     rss_bytes: int
+    gpu_bytes: int | None = None
+    """Of the GPU's memory, that torch holds; None without one."""
 
     @property
     def sps(self) -> float:
@@ -73,4 +75,5 @@ class Epoch:
             "validation/comparisons": checked.comparisons if checked else None,
             "validation/mismatches": checked.mismatches if checked else None,
             "rss_bytes": self.rss_bytes,
+            "gpu_bytes": self.gpu_bytes,
         }

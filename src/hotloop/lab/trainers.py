@@ -14,6 +14,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Instructions, Target
 from hotloop.envs.native import Build
+from hotloop.envs.packages import need
 from hotloop.lab.contenders import Contender
 from hotloop.lab.equality import Agreement
 from hotloop.lab.opening import Given
@@ -75,6 +76,7 @@ class TrainSide:
     """A trainer, run update by update: all of it, its rollouts alone, or with evaluation."""
 
     def __init__(self, name: str, regimen: Regimen, mode: Mode = "trainer") -> None:
+        need("torch")
         from hotloop.train.trainer import Trainer
 
         self.name, self.regimen, self.mode = name, regimen, mode

@@ -12,10 +12,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from hotloop.core.clock import cpu_ns, now_ns
-from hotloop.core.errors import InputError
+from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.monitor import resident_bytes
 from hotloop.core.record import Record
 from hotloop.envs.batch import Batch
+from hotloop.envs.packages import need
 from hotloop.lab import runs
 from hotloop.lab.account import Tally
 from hotloop.lab.epochs import Epoch
@@ -28,7 +29,7 @@ from hotloop.lab.trained import Findings, record_of
 from hotloop.train.logs import Logs
 from hotloop.train.regions import span
 from hotloop.train.times import Times
-from hotloop.train.timing import Clock, choose_how
+from hotloop.train.timing import Clock, choose_how, gpu_bytes
 from hotloop.train.tree import tree_text
 from hotloop.train.windows import Watcher, Windows
 
@@ -77,6 +78,9 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
                 session.run(stop)
         except KeyboardInterrupt:
             session.found.partial = True
+        except HotloopError as error:
+            session.give_up(error)
+            raise
         session.close()
         return record_of(asked.regimen, opened, session.found, recorder, shadowed)
 
@@ -85,6 +89,8 @@ class Session:
     """A trainer and everything around it."""
 
     def __init__(self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch) -> None:
+        for package in ("torch", *(["tensorboard"] if asked.regimen.around.tensorboard else [])):
+            need(package)
         from hotloop.train.trainer import Trainer
 
         self.asked, self.regimen, self.watch = asked, asked.regimen, watch
@@ -209,6 +215,7 @@ class Session:
             evaluation=evaluation,
             validation=self.shadowed.validation() if self.shadowed else None,
             rss_bytes=resident_bytes(),
+            gpu_bytes=gpu_bytes(self.regimen.train.device),
         )
 
     def evaluate(self) -> None:
@@ -224,6 +231,12 @@ class Session:
         path = self.trainer.save(self.asked.run.checkpoints)
         runs.keep_windows(path, self.windows.state())
         self.saved_at = self.trainer.steps
+
+    def give_up(self, error: HotloopError) -> None:
+        """Leave a last line in the log: the run cannot go on."""
+        self.logs.say(f"stopped: {error}")
+        if self.clock:
+            self.clock.stop()
 
     def close(self) -> None:
         """Stop looking, and keep what was seen."""

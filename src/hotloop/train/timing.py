@@ -99,3 +99,12 @@ def cuda_wait() -> regions.Blocking:
     import torch
 
     return regions.Blocking(torch.cuda.synchronize)
+
+
+def gpu_bytes(device: str) -> int | None:
+    """Memory of the GPU that torch holds now; None where the device is none."""
+    if not is_cuda(device):
+        return None
+    import torch
+
+    return int(torch.cuda.memory_reserved())
