@@ -17,11 +17,12 @@ from plain_ppo import Asked, PlainPPO
 
 
 class OurPPO:
-    """Our trainer with what the others have: no normalisation, no timing, no logs."""
+    """Our trainer with window metrics, and without what the others lack: normalisation, timing, logs."""
 
     def __init__(self, asked: Asked) -> None:
         from hotloop.train.settings import TrainSettings
         from hotloop.train.trainer import Trainer
+        from hotloop.train.windows import Windows
 
         import hotloop
 
@@ -41,10 +42,12 @@ class OurPPO:
             torch_threads=asked.threads,
             seed=asked.seed,
         )
-        self._trainer = Trainer(batch, given)
+        self._windows = Windows(batch)
+        self._trainer = Trainer(batch, given, watchers=(self._windows,))
 
     def update(self) -> None:
         self._trainer.update()
+        self._windows.close()
 
 
 def make(which: str, asked: Asked) -> tuple[Any, str]:

@@ -194,6 +194,12 @@ def test_the_teacher_is_off_once_imitation_is_over(tmp_path: Path) -> None:
     assert [epoch.agreement is not None for epoch in epochs] == [True, True, False]
 
 
+@pytest.mark.parametrize(("words", "said"), [({}, []), ({"threads": 2}, ["threads-split"])])
+def test_a_split_that_is_not_clean_is_said(tmp_path: Path, words: dict[str, object], said: list[str]) -> None:
+    record, _, _ = trained(tmp_path, small(updates=1, **words))
+    assert [notice.code for notice in record.notices if notice.code == "threads-split"] == said
+
+
 def test_a_difference_from_the_twin_ends_the_run_with_its_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from hotloop.lab.recording import Recorder, describe_method
 from hotloop.lab.regimen import Regimen
 from hotloop.lab.shadowed import Shadowed
 from hotloop.lab.trainers import LEARNING
-from hotloop.train.times import Times, add
+from hotloop.train.times import ENVIRONMENT, Times, add
 
 if TYPE_CHECKING:
     from hotloop.train.evaluation import Evaluation
@@ -87,6 +87,8 @@ def notices(record: Record, found: Findings) -> list[Notice]:
         said.append(notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons))
     if record.partial:
         said.append(notice(Code.PARTIAL, done=len(found.epochs)))
+    if times and times.below(ENVIRONMENT) and record.method.threads > 1:
+        said.append(notice(Code.THREADS_SPLIT, threads=record.method.threads))
     if times and times.how == "async":
         said.append(notice(Code.HOST_TIMER))
     return said

@@ -20,6 +20,7 @@ from hotloop.lab.equality import Agreement
 from hotloop.lab.opening import Given
 from hotloop.lab.regimen import Regimen, read
 from hotloop.lab.sides import Side, Turn
+from hotloop.train.windows import Windows
 
 LEARNING = "learning policy"
 """Who plays in a training, as a record says it."""
@@ -73,7 +74,7 @@ def untimed(regimen: Regimen) -> Regimen:
 
 
 class TrainSide:
-    """A trainer, run update by update: all of it, its rollouts alone, or with evaluation."""
+    """A trainer and its window metrics, run update by update: all of it, rollouts alone, or with evaluation."""
 
     def __init__(self, name: str, regimen: Regimen, mode: Mode = "trainer") -> None:
         need("torch")
@@ -81,7 +82,8 @@ class TrainSide:
 
         self.name, self.regimen, self.mode = name, regimen, mode
         self.batch = regimen.open()
-        self.trainer = Trainer(self.batch, regimen.train)
+        self.windows = Windows(self.batch)
+        self.trainer = Trainer(self.batch, regimen.train, watchers=(self.windows,))
         self.updates = 0
 
     def turn(self, env_steps: int) -> Turn:
@@ -96,6 +98,8 @@ class TrainSide:
 
     def update(self) -> None:
         self.updates += 1
+        if self.updates % self.regimen.train.log_every == 0:
+            self.windows.close()
         if self.mode == "rollout":
             self.collect()
             return
