@@ -20,11 +20,10 @@ class OurPPO:
     """Our trainer with window metrics, and without what the others lack: normalisation, timing, logs."""
 
     def __init__(self, asked: Asked) -> None:
+        import hotloop
         from hotloop.train.settings import TrainSettings
         from hotloop.train.trainer import Trainer
         from hotloop.train.windows import Windows
-
-        import hotloop
 
         batch = hotloop.make(
             asked.target, num_envs=asked.num_envs, threads=asked.threads, seed=asked.seed, impl="native"

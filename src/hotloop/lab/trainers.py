@@ -74,7 +74,7 @@ def untimed(regimen: Regimen) -> Regimen:
 
 
 class TrainSide:
-    """A trainer and its window metrics, run update by update: all of it, rollouts alone, or with evaluation."""
+    """A trainer with window metrics, run update by update: all of it, rollouts alone, or with evaluation."""
 
     def __init__(self, name: str, regimen: Regimen, mode: Mode = "trainer") -> None:
         need("torch")
