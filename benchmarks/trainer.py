@@ -2,12 +2,12 @@
 
     ./.venv/bin/python benchmarks/trainer.py [--rounds 12] [--quick]
 
-Prospector, 1,024 envs, rollouts of 64 steps, a trunk of 2x128, minibatches of 4,096, float32, two threads; with 4
-epochs and with 1. The bare loop has the same network and optimiser. For each rollout it does the forward
+Prospector, 1,024 envs, rollouts of 64 steps, a trunk of 2x128, minibatches of 4,096, float32, two threads; with
+4 epochs and with 1. The bare loop has the same network and optimiser. For each rollout it does the forward
 passes of acting, and for each minibatch a forward pass, log-softmax, a cross-entropy and a squared error, the
-backward pass and a step of Adam, over random numbers that lie ready as minibatches: no env, no sampling, nothing
-stored, shuffled, scaled or clipped. Both learn at a rate too small to change the policy, so that every round
-plays the same game. The sides take turns.
+backward pass and a step of Adam, over random numbers that lie ready as minibatches: no env, no sampling,
+nothing stored, shuffled, scaled or clipped. Both learn at a rate too small to change the policy, so that every
+round plays the same game. The sides take turns.
 
 Python's part of a rollout is held against that of one env, whose arrays cost next to nothing: all that its
 steps cost, torch's own dispatch included, is counted as Python.
@@ -19,7 +19,10 @@ from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import Any
 
-import hotloop
+import torch
+from torch import Tensor
+
+import hotloop.train  # first, so that OpenMP is asked to wait asleep before torch starts it
 from hotloop.core import spans
 from hotloop.core.spans import Span
 from hotloop.train.settings import TrainSettings
@@ -28,9 +31,6 @@ from interleaved import output
 from interleaved.rounds import run_rounds, speed_ratio
 from interleaved.sides import usable_cores
 from interleaved.stepping import Block, pin
-
-import torch
-from torch import Tensor
 
 TARGET = "prospector/default"
 ENVS = 1_024
@@ -172,7 +172,7 @@ def page(found: dict[int, dict[str, Any]], python: dict[str, float], parts: dict
             f"{output.ratio_text(measured['ratio'])}. {output.resolution(measured['ratio'])}"
             for epochs, measured in found.items()
         ),
-        f"A step of a rollout: {python['step_us']:,.0f} µs, of which at most {python['share']:.1%} is Python.",
+        f"A step of a rollout: {python['step_us']:,.0f} µs; at most {python['share']:.1%} of it is Python's.",
         f"In no region: {parts['unaccounted']:.2%} of an update.",
     ]
     regions = [[path.replace("/", " > "), output.percent(share)] for path, share in parts.items()]

@@ -49,12 +49,17 @@ def test_every_agent_of_an_env_ends_with_it() -> None:
     assert ends[:, 2].sum() == 0
 
 
-def test_an_episode_begins_where_one_ended_and_at_the_very_start() -> None:
+def test_a_memory_is_told_where_an_episode_begins() -> None:
     collecting = collector(ToyBatch())
-    begins = collecting.collect(student).begins.reshape(5, 3, 2)[..., 0]
+    collecting.memory = torch.zeros(6, 1), torch.zeros(6, 1)
+
+    def forgetful(seen: Tensor, memory: Any, begins: Any) -> tuple[Tensor, Tensor, Any]:
+        return torch.zeros(1, 6, 4), torch.zeros(1, 6), memory
+
+    begins = collecting.collect(forgetful).begins.reshape(5, 3, 2)[..., 0]
     assert begins[:, 0].tolist() == [True, False, True, False, True]
     assert begins[:, 2].tolist() == [True, False, False, False, False]
-    again = collecting.collect(student).begins.reshape(5, 3, 2)[..., 0]
+    again = collecting.collect(forgetful).begins.reshape(5, 3, 2)[..., 0]
     assert again[:, 0].tolist() == [False, True, False, True, False]
 
 
@@ -87,10 +92,6 @@ def test_rewards_themselves_are_left_alone_by_the_promise() -> None:
 def test_an_env_that_terminates_in_the_step_that_would_truncate_it_is_promised_nothing() -> None:
     batch = ToyBatch()
     collecting = collector(batch)
-
-    class Both:
-        def step(self, watched: ToyBatch) -> None:
-            pass
 
     step = batch.step
 
@@ -134,7 +135,7 @@ def test_the_teacher_labels_what_the_student_sees() -> None:
     kept = collector(batch).collect(sure, "first")
     assert kept.labels is not None
     assert kept.labels.eq(1).all()
-    assert kept.agreed == 5 * 2
+    assert kept.agreement == pytest.approx(1 / 3)
     assert batch.asked == 5
 
 
@@ -144,7 +145,8 @@ def test_a_teacher_that_is_off_is_not_asked() -> None:
     collecting.collect(student, "first")
     kept = collecting.collect(student)
     assert batch.asked == 5
-    assert kept.agreed is None
+    assert kept.agreement is None
+    assert kept.labels is None
 
 
 def test_a_memory_moves_with_the_steps_and_is_handed_on() -> None:

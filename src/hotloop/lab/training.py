@@ -107,7 +107,7 @@ class Session:
             self.windows.restore(runs.read_windows(asked.resume))
             self.check_unfinished()
         elif self.regimen.train.stagger:
-            self.windows.restore(None)  # episodes have begun that nobody watched
+            self.windows.restore(None)  # every env is in the middle of an episode already
         self.clock = self.make_clock()
         self.found = Findings(work=Tally(lambda: batch.counters), first_steps=self.trainer.steps)
         self.saved_at: int | None = self.trainer.steps if asked.resume else None

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on as if it had not stopped, in one file that is whole or absent."""
+"""Checkpoints: all a run needs to go on as if it had not stopped, in one file that is whole or absent."""
 
 import io
 import re
@@ -41,13 +41,18 @@ def found(folder: Path) -> list[Path]:
     return [path for _, _, path in sorted(whole)]
 
 
+def newest(folder: Path) -> Path | None:
+    """The last checkpoint of a folder; None where there is none."""
+    return next(reversed(found(folder)), None)
+
+
 def read(path: Path) -> dict[str, Any]:
     """A checkpoint's content; a folder means its newest checkpoint."""
     if path.is_dir():
-        inside = found(path)
-        if not inside:
+        last = newest(path)
+        if last is None:
             raise InputError(f"{path} has no checkpoint: expected files like checkpoint-000001000000.pt")
-        path = inside[-1]
+        path = last
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
@@ -70,6 +75,7 @@ def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
         "world": spec.world.name,
         "num_envs": spec.num_envs,
         "agents": spec.agents,
+        "seed": spec.seed,
         "num_actions": spec.num_actions,
         "observation": list(shape),
     }
@@ -87,8 +93,8 @@ def check_fits(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> No
 def save_envs(batch: Batch) -> dict[str, Tensor]:
     """Every env of a batch, as one array of bytes.
 
-    Each env is put back as it was saved, so that players begin to remember anew here just as they will in a run
-    that is resumed from it: their memory is not part of an env.
+    Each env is put back as it was saved, so that players begin to remember anew here just as they will in
+    a run that is resumed from it: their memory is not part of an env.
     """
     saved = [batch.save(env) for env in range(batch.spec.num_envs)]
     for env, one in enumerate(saved):

@@ -88,8 +88,9 @@ ENCODERS: dict[str, Callable[[tuple[int, ...], TrainSettings], tuple[nn.Module, 
 
 def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic:
     """The network for a world's observations, its weights decided by the seed alone."""
-    encoder, width = ENCODERS[seen(spec).kind](shape, settings)
-    network = ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
+    with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
+        encoder, width = ENCODERS[seen(spec).kind](shape, settings)
+        network = ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
     initialise(network, torch.Generator().manual_seed(settings.seed))
     return network
 

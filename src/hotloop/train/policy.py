@@ -22,13 +22,14 @@ def entropy(log_probs: Tensor) -> Tensor:
 
 
 class Entropy(torch.autograd.Function):
-    """Minus the sum of p log p, with a gradient that goes over the actions half as often as the chain rule's."""
+    """Minus the sum of p log p; its gradient goes over the actions half as often as the chain rule's."""
 
     @staticmethod
     def forward(ctx: Any, log_probs: Tensor) -> Tensor:
         probabilities = log_probs.exp()
         ctx.save_for_backward(log_probs, probabilities)
-        return -torch.linalg.vecdot(probabilities, log_probs)
+        weighed: Tensor = torch.linalg.vecdot(probabilities, log_probs)
+        return weighed.neg_()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:

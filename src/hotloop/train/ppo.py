@@ -4,7 +4,8 @@ Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -65,11 +66,11 @@ class Samples:
 
     def take(self, indices: Tensor) -> "Samples":
         """Some samples; of a network with a memory some rows, with all their steps."""
-        if self.memory is None:
-            return Samples(**{name: array.index_select(0, indices) for name, array in self.arrays()})
-        hidden, cell = self.memory
-        some = {name: array.index_select(1, indices) for name, array in self.arrays()}
-        return Samples(**some, memory=(hidden[indices], cell[indices]))
+        axis = 0 if self.memory is None else 1
+        some: dict[str, Any] = {name: array.index_select(axis, indices) for name, array in self.arrays()}
+        if self.memory is not None:
+            some["memory"] = tuple(part.index_select(0, indices) for part in self.memory)
+        return replace(self, **some)
 
     def arrays(self) -> Iterator[tuple[str, Tensor]]:
         """Name every array there is, but for the memory."""
@@ -79,7 +80,7 @@ class Samples:
                 yield name, array
 
 
-def samples_of(kept: Rollout, advantage: Tensor, *, labelled: bool) -> Samples:
+def samples_of(kept: Rollout, advantage: Tensor) -> Samples:
     """Everything a rollout has to teach."""
     arrays = {
         "observations": kept.observations,
@@ -88,7 +89,7 @@ def samples_of(kept: Rollout, advantage: Tensor, *, labelled: bool) -> Samples:
         "advantages": advantage,
         "returns": advantage + kept.values,
         "masks": kept.masks,
-        "labels": kept.labels if labelled else None,
+        "labels": kept.labels,
     }
     if kept.memory is not None:
         return Samples(**arrays, begins=kept.begins, memory=kept.memory)  # type: ignore[arg-type]
@@ -102,11 +103,11 @@ def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Gene
     count = samples.actions.shape[1] if recurrent else samples.actions.shape[0]
     size = settings.minibatch_size // settings.num_steps if recurrent else settings.minibatch_size
     order = torch.randperm(count, generator=generator).to(samples.actions.device)
-    return iter(order.split(size))
+    return iter(torch.split(order, size))
 
 
 def losses(student: Student, part: Samples, settings: TrainSettings, imitating: float) -> dict[str, Tensor]:
-    """Every term of the objective and their weighted sum; `imitating` 1 is imitation alone, 0 is PPO alone."""
+    """Every term of the objective and their sum; `imitating` 1 is imitation alone, 0 is PPO alone."""
     logits, values, _ = student(part.observations, part.memory, part.begins)
     log_probs = log_probabilities(logits, part.masks)
     terms = {"value": value_loss(values, part.returns)}
@@ -156,7 +157,7 @@ class Learner:
                 terms = losses(self.student, part, self.settings, imitating)
                 mark("forward")
                 self.optimiser.zero_grad(set_to_none=True)
-                terms["total"].backward()
+                torch.autograd.backward(terms["total"])
                 mark("backward")
                 terms["grad_norm"] = self.clip()
                 check_finite(self, terms, part, indices, epoch=epoch, minibatch=number)

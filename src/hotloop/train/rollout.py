@@ -1,11 +1,11 @@
-"""Collecting: the student acts on the batch, a teacher labels if asked, and all goes into tensors made once."""
+"""Collecting: the student acts, a teacher labels if asked, and all goes into tensors made once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.envs.batch import Batch
@@ -45,19 +45,30 @@ class Rollout:
     """1 where the step ended its episode."""
     begins: Tensor
     """Whether the observation is the first of its episode, as far as a memory is concerned."""
-    masks: Tensor | None
-    labels: Tensor | None
-    """What the teacher would have done."""
     last_values: Tensor
+    masks: Tensor | None = None
+    labels: Tensor | None = None
+    """What the teacher would have done; None while it is off."""
+    favourites: Tensor | None = None
+    """The student's most likely actions, where there are labels."""
     memory: Memory | None = None
     """As it was before the first step."""
     cuts: list[Cut] = field(default_factory=list)
-    agreed: Tensor | None = None
-    """How many labels were the student's most likely action."""
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of labels that were the student's most likely action; None while the teacher is off."""
+        if self.labels is None or self.favourites is None:
+            return None
+        return float((self.labels == self.favourites).float().mean())
 
 
 class Collector:
-    """Steps a batch with a student, straight from the batch's buffers."""
+    """Steps a batch with a student, straight from the batch's buffers.
+
+    What comes from the batch is kept in host arrays and becomes tensors once a rollout: an operation of torch
+    costs a few microseconds however little it does, and a step of small envs not much more.
+    """
 
     def __init__(
         self,
@@ -71,17 +82,20 @@ class Collector:
     ) -> None:
         self.batch, self.device, self.scale, self.generator = batch, device, scale, generator
         self.watchers = tuple(watchers)
-        spec = batch.spec
-        self.envs, self.agents, self.steps = spec.num_envs, spec.agents, steps
-        self.rows = spec.num_envs * spec.agents
+        envs, agents = batch.spec.num_envs, batch.spec.agents
+        self.envs, self.agents, self.steps, self.rows = envs, agents, steps, envs * agents
         self.raw = torch.from_numpy(batch.observations).reshape(self.rows, *row_shape(batch))
         self.final = torch.from_numpy(batch.final_observations).reshape(self.raw.shape)
-        self.masks = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
-        self.rewards = torch.from_numpy(batch.rewards).reshape(self.rows)
-        self.actions = np.zeros((spec.num_envs, spec.agents), np.int32)
-        self.actions_there = torch.from_numpy(self.actions).reshape(self.rows)
+        self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
+        self.rewards = np.zeros((steps, envs, agents), np.float32)
+        self.ended = np.zeros((steps, envs), np.bool_)
+        self.labels = np.zeros((steps, envs, agents), np.int32)
+        self.acting = np.zeros((envs, agents), np.int32)
+        self.chosen = torch.from_numpy(self.acting).reshape(self.rows)
+        """The same memory as `acting`, which is what the batch is stepped with."""
         self.memory: Memory | None = None
         self.begins = torch.ones(self.rows, dtype=torch.bool, device=device)
+        """Whether what is seen now is the first of an episode."""
         self.rollout = self.make_rollout()
 
     def make_rollout(self) -> Rollout:
@@ -97,8 +111,7 @@ class Collector:
             rewards=room(torch.float32),
             ends=room(torch.float32),
             begins=room(torch.bool),
-            masks=None if self.masks is None else room(torch.bool, self.masks.shape[1]),
-            labels=None,
+            masks=None if self.allowed is None else room(torch.bool, self.allowed.shape[1]),
             last_values=torch.zeros(self.rows, device=self.device),
         )
 
@@ -107,30 +120,31 @@ class Collector:
         """Fill the rollout with steps of the student, labelled by a teacher where one is named."""
         kept = self.rollout
         kept.cuts, kept.memory = [], self.memory
-        if teacher and kept.labels is None:
-            kept.labels = torch.zeros_like(kept.actions)
-        kept.agreed = torch.zeros((), dtype=torch.int64, device=self.device) if teacher else None
+        kept.labels = None
+        kept.favourites = torch.zeros_like(kept.actions) if teacher else None
         with span("rollout"):
+            uniforms = torch.rand(self.steps, self.rows, generator=self.generator, device=self.device)
             for step in range(self.steps):
-                self.one_step(step, student, teacher)
+                self.one_step(step, student, teacher, uniforms[step])
             kept.last_values.copy_(self.look_ahead(student))
             mark("student")
-            self.scale.adopt()
+            self.finish(labelled=teacher is not None)
             mark("store")
         return kept
 
-    def one_step(self, step: int, student: Student, teacher: str | None) -> None:
-        kept = self.rollout
+    def one_step(self, step: int, student: Student, teacher: str | None, uniforms: Tensor) -> None:
+        seen = self.rollout.observations[step]
+        raw = self.on_device(self.raw)
         if step % LOOK_EVERY == 0:
-            self.scale.look(self.on_device(self.raw))
-        self.scale.write(self.on_device(self.raw), kept.observations[step])
+            self.scale.look(raw)
+        self.scale.write(raw, seen)
         mark("store")
-        log_probs = self.act(step, student)
+        self.act(step, student, seen, uniforms)
         mark("student")
         if teacher:
             with span("teacher"):
-                self.ask(teacher, step, log_probs)
-        self.batch.step(self.actions)
+                self.ask(teacher, step)
+        self.batch.step(self.acting)
         mark("environment")
         self.store(step)
         mark("store")
@@ -138,81 +152,88 @@ class Collector:
             watcher.step(self.batch)
         mark("watch")
 
-    def act(self, step: int, student: Student) -> Tensor:
-        """Choose actions for the observations of a step, and keep what they were chosen by."""
+    def act(self, step: int, student: Student, seen: Tensor, uniforms: Tensor) -> None:
+        """Choose actions for what is seen, and keep what they were chosen by."""
         kept = self.rollout
-        masks = self.keep_masks(step)
-        logits, values = self.think(student, kept.observations[step])
-        log_probs = log_probabilities(logits, masks)
-        uniforms = torch.rand(self.rows, generator=self.generator, device=self.device)
+        logits, values = self.think(student, seen)
+        log_probs = log_probabilities(logits, self.masks_of(step))
         actions = sample(log_probs, uniforms)
-        kept.actions[step], kept.values[step] = actions, values
-        kept.log_probs[step] = chosen(log_probs, actions)
-        self.actions_there.copy_(actions)
-        return log_probs
+        self.chosen.copy_(actions)
+        kept.actions[step].copy_(actions)
+        kept.values[step].copy_(values)
+        kept.log_probs[step].copy_(chosen(log_probs, actions))
+        if kept.favourites is not None:
+            kept.favourites[step].copy_(log_probs.argmax(-1))
 
-    def keep_masks(self, step: int) -> Tensor | None:
-        if self.masks is None:
+    def masks_of(self, step: int) -> Tensor | None:
+        """Keep the masks of a step, where there are any."""
+        if self.allowed is None or self.rollout.masks is None:
             return None
-        masks: Tensor = self.rollout.masks[step]  # type: ignore[index]
-        return masks.copy_(self.masks)
+        return self.rollout.masks[step].copy_(self.allowed)
 
-    def think(self, student: Student, observations: Tensor) -> tuple[Tensor, Tensor]:
+    def think(self, student: Student, seen: Tensor) -> tuple[Tensor, Tensor]:
         """One forward pass; a memory moves on by one step."""
         if self.memory is None:
-            logits, values, _ = student(observations, None, None)
+            logits, values, _ = student(seen, None, None)
             return logits, values
-        logits, values, self.memory = student(observations[None], self.memory, self.begins[None])
+        logits, values, self.memory = student(seen[None], self.memory, self.begins[None])
         return logits[0], values[0]
 
-    def ask(self, teacher: str, step: int, log_probs: Tensor) -> None:
-        """Keep the teacher's labels; it reads the batch's own observations, so nothing is reshaped or moved."""
-        kept = self.rollout
+    def ask(self, teacher: str, step: int) -> None:
+        """Keep the teacher's labels. It reads the batch's own observations: nothing is reshaped or moved."""
         mark("reshape")
         mark("device to host")
-        labels = torch.from_numpy(self.batch.choose(teacher)).reshape(self.rows)
+        labels = self.batch.choose(teacher)
         mark("calls")
-        kept.labels[step].copy_(labels)  # type: ignore[index]
-        kept.agreed += (log_probs.argmax(-1) == kept.labels[step]).sum()  # type: ignore[index]
+        self.labels[step] = labels
         mark("stack and back")
 
     def store(self, step: int) -> None:
         """Keep what the step brought."""
-        kept, batch = self.rollout, self.batch
-        kept.begins[step] = self.begins
-        kept.rewards[step].copy_(self.rewards)
-        ended = batch.terminals | batch.truncations
-        self.begins.copy_(self.per_row(ended))
-        kept.ends[step].copy_(self.begins)
+        batch = self.batch
+        self.rewards[step] = batch.rewards.reshape(self.envs, self.agents)
+        ended = np.logical_or(batch.terminals, batch.truncations, out=self.ended[step])
+        if self.memory is not None:
+            self.rollout.begins[step].copy_(self.begins)
+            self.begins.copy_(self.per_row(ended))
         if batch.truncations.any():
             self.keep_cut(step)
 
     def keep_cut(self, step: int) -> None:
         """Keep the last observations of the episodes that the step truncated and did not terminate."""
         cut = self.batch.truncations & ~self.batch.terminals
-        rows = self.per_row(cut).nonzero()[:, 0].to(self.device)
-        final = self.on_device(self.final)[rows]
+        rows = self.per_row(cut).nonzero()[:, 0]
         observations = torch.empty_like(self.rollout.observations[0, : len(rows)])
-        self.scale.write(final, observations)
+        self.scale.write(self.on_device(self.final[rows]), observations)
+        rows = self.on_device(rows)
         memory = None if self.memory is None else (self.memory[0][rows], self.memory[1][rows])
         self.rollout.cuts.append(Cut(step=step, rows=rows, observations=observations, memory=memory))
 
+    def finish(self, *, labelled: bool) -> None:
+        """Turn what the batch gave into tensors, and scale by it from the next rollout on."""
+        kept, shape = self.rollout, (self.steps, self.rows)
+        kept.rewards.copy_(torch.from_numpy(self.rewards).reshape(shape))
+        kept.ends.copy_(self.per_row(self.ended))
+        if labelled:
+            kept.labels = torch.from_numpy(self.labels).reshape(shape).to(self.device, torch.int64)
+        self.scale.adopt()
+
     def look_ahead(self, student: Student) -> Tensor:
         """The values of what is seen after the last step; a memory stays as it is."""
-        observations = torch.empty_like(self.rollout.observations[0])
-        self.scale.write(self.on_device(self.raw), observations)
+        seen = torch.empty_like(self.rollout.observations[0])
+        self.scale.write(self.on_device(self.raw), seen)
         before = self.memory
-        _, values = self.think(student, observations)
+        _, values = self.think(student, seen)
         self.memory = before
         return values
 
     def on_device(self, host: Tensor) -> Tensor:
         return host if self.device.type == "cpu" else host.to(self.device)
 
-    def per_row(self, per_env: Any) -> Tensor:
-        """Flags of envs, as flags of their agents."""
+    def per_row(self, per_env: NDArray[np.bool_]) -> Tensor:
+        """Flags of envs [..., envs], as flags of their agents [..., rows]."""
         flags = torch.from_numpy(per_env)
-        return flags if self.agents == 1 else flags.repeat_interleave(self.agents)
+        return flags if self.agents == 1 else flags.repeat_interleave(self.agents, dim=-1)
 
 
 def row_shape(batch: Batch) -> tuple[int, ...]:

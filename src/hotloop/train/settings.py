@@ -67,7 +67,7 @@ class TrainSettings:
         0,
         low=0,
         role="workload",
-        help="Steps of random play first, in which envs begin anew in turn: equal episodes do not stay in step.",
+        help="Steps of random play first, in which envs begin anew in turn, so as not to stay in step.",
     )
     seed: int = parameter(
         1, low=0, high=2**63 - 1, role="workload", help="Decides the network, the actions and the shuffling."

@@ -17,6 +17,7 @@ def make_student(network: nn.Module, settings: TrainSettings) -> Student:
     called: Any = compiled(network) if settings.compile else network
     if not settings.mixed_precision:
         return called  # type: ignore[no-any-return]
+    try_bfloat16(settings.device)
 
     def student(
         observations: Tensor, memory: Memory | None, begins: Tensor | None
@@ -33,3 +34,15 @@ def compiled(network: nn.Module) -> Any:
     if not any(map(shutil.which, ("g++", "c++", "clang++"))):
         raise SetupError("compile=true needs a C++ compiler, and none is found: install g++, or leave it out")
     return torch.compile(network)
+
+
+def try_bfloat16(device: str) -> None:
+    """Multiply once, because some machines promise matrix instructions that they do not let anybody use."""
+    ones = torch.ones(64, 64, dtype=torch.bfloat16, device=device)
+    try:
+        ones @ ones
+    except RuntimeError as error:
+        raise SetupError(
+            f"mixed_precision=true: this machine cannot multiply bfloat16 matrices ({error}): "
+            "set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, or leave it out"
+        ) from None

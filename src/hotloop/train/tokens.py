@@ -26,7 +26,7 @@ class TokenBag(nn.Module):
         super().__init__()
         self.table = nn.Parameter(torch.zeros(1 << BITS, width))
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens uint8 [rows, tokens, 3] to [rows, width]."""
         used = tokens[..., 0] != UNUSED
@@ -39,8 +39,8 @@ class TokenBag(nn.Module):
 class SumOfEntries(torch.autograd.Function):
     """For each row the sum of the table's entries at its keys; `counts` says how many keys each row has.
 
-    The gradient is the same sum the other way round: for each key, over the rows that have it. Torch's own sorts
-    64-bit keys by comparison and adds row by row, which took half of all training on tokens.
+    The gradient is the same sum the other way round: for each key, over the rows that have it. Torch's own
+    sorts 64-bit keys by comparison and adds row by row, which took half of all training on tokens.
     """
 
     @staticmethod

@@ -37,7 +37,7 @@ class Update:
     agent_steps: int
     phase: PhaseName
     losses: Mapping[str, float]
-    """Means over all minibatches: total, value, policy, entropy, imitation, approx_kl, clip_fraction, grad_norm."""
+    """Of every term of the objective, approx_kl, clip_fraction and grad_norm: means over all minibatches."""
     learning_rate: float
     agreement: float | None
     """Share of labels that were the student's most likely action; None while the teacher is off."""
@@ -87,7 +87,7 @@ class Trainer:
             generator=self.acting,
             watchers=watchers,
         )
-        self.collector.memory = self.network.first_memory(rows, device)  # type: ignore[operator]
+        self.collector.memory = self.network.first_memory(rows, device)
         self.optimiser = torch.optim.Adam(
             self.network.parameters(), lr=settings.learning_rate, eps=ADAM_EPSILON, fused=True
         )
@@ -118,7 +118,7 @@ class Trainer:
         rate = self.set_learning_rate()
         kept = self.collector.collect(self.student, teacher)
         with span("learn"):
-            samples = self.prepare(kept, labelled=teacher is not None)
+            samples = self.prepare(kept)
             mark("advantages")
             losses = self.learn(samples, phase)
         self.steps += self.steps_per_update
@@ -130,11 +130,11 @@ class Trainer:
             phase=phase.name,
             losses=losses,
             learning_rate=rate,
-            agreement=None if kept.agreed is None else float(kept.agreed) / kept.actions.numel(),
+            agreement=kept.agreement,
         )
 
     @torch.no_grad()
-    def prepare(self, kept: Rollout, *, labelled: bool) -> Samples:
+    def prepare(self, kept: Rollout) -> Samples:
         """From rewards to advantages."""
         settings = self.settings
         scaled = self.reward_scale.scale(kept.rewards, kept.ends)
@@ -146,7 +146,7 @@ class Trainer:
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
         )
-        return samples_of(kept, advantage, labelled=labelled)
+        return samples_of(kept, advantage)
 
     def learn(self, samples: Samples, phase: Phase) -> dict[str, float]:
         try:
@@ -216,7 +216,8 @@ class Trainer:
             self.network.load_state_dict(weights)
         except RuntimeError as error:
             raise InputError(
-                f"{path} has another network ({checkpoint.first_line(error)}): give the same hidden, embedding, lstm"
+                f"{path} has another network ({checkpoint.first_line(error)}): "
+                "give the same hidden, embedding and lstm"
             ) from None
 
     def there(self, tensor: Tensor) -> Tensor:
