@@ -77,6 +77,7 @@ def test_a_reward_in_the_wrong_tick_is_named(hotloop: Command) -> None:
 
 
 @needs_native
+@pytest.mark.slow
 def test_one_random_draw_too_many_is_seen_in_the_state(hotloop: Command) -> None:
     found = caught(hotloop, "one_draw_more", "prospector/short impl=native")
     assert (found["step"], found["index"], found["field"]) == (5, [1], "digest")
@@ -162,6 +163,7 @@ def test_the_encoders_agree_with_sixty_four_envs_unless_somebody_says_how_many(h
 
 
 @needs_native
+@pytest.mark.slow
 def test_a_bare_world_runs_all_its_presets(hotloop: Command) -> None:
     said = hotloop("validate", "prospector", "16", "--json")
     assert [record["target"]["name"] for record in said.json] == ["prospector/default", "prospector/short"]
@@ -311,6 +313,7 @@ def test_what_was_mended_does_not_differ_any_more(hotloop: Command, monkeypatch:
 
 
 @needs_native
+@pytest.mark.slow
 def test_rollout_says_what_is_missing_then_what_comes_next(
     hotloop: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,7 +330,8 @@ def test_rollout_says_what_is_missing_then_what_comes_next(
     assert second["configurations"][0]["comparisons"] == compared
     assert (second["missing"], second["is_default"]) == ([], True)
     assert second["step"] in (2, 4)
-    assert second["alone"]["estimate"] > 1
+    assert second["alone"]["pairs"] >= 6
+    assert second["whole"]["pairs"] >= 6
 
 
 def records() -> list[Any]:
@@ -335,6 +339,7 @@ def records() -> list[Any]:
 
 
 @needs_native
+@pytest.mark.slow
 def test_rollout_of_what_differs_is_a_mismatch_with_the_way_to_see_it(hotloop: Command) -> None:
     words = ("validate", f"{FILE}:wrong_byte", "--against", TOY)
     assert hotloop(*words, "200").code == ExitCode.MISMATCH

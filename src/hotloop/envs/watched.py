@@ -66,10 +66,16 @@ class WatchedEngine:
             found = self._engine.mismatches(env)
             lines += [line(env, each, arrays.shape[2:]) for each in found[self._logged.get(env, 0) :]]
             self._logged[env] = len(found)
+        try:
+            self._write(lines)
+        except OSError as error:  # the run goes on, and its counters have the mismatches all the same
+            say(f"shadow of {self._target}: MISMATCH, and no log of it: {error}")
+
+    def _write(self, lines: list[str]) -> None:
         if self._log is None:
             self._log = begin_log()
             say(f"shadow of {self._target}: MISMATCH, written to {self._log.resolve()}")
-            lines.insert(0, f"{self._target}: the original encoder's byte against the optimized one's")
+            lines = [f"{self._target}: the original encoder's byte against the optimized one's", *lines]
         with self._log.open("a", encoding="utf-8") as log:
             log.write("".join(f"{each}\n" for each in lines))
 
