@@ -137,7 +137,7 @@ def test_a_baseline_of_another_workload_kind_or_method_is_refused_before_anythin
         (["--target-steps-per-sec", "0"], "expected more than 0"),
         (["--target-steps-per-sec", "nan"], "expected more than 0"),
         (["--quick", "--thorough"], "exclude each other"),
-        (["--mode", "trainer"], "unknown mode 'trainer': bench measures env_only"),
+        (["--mode", "learner"], "unknown mode 'learner': bench measures env_only"),
         (["--rounds", "0"], "--rounds"),
         (["--report", "."], "leave out grid/toy"),
         (["--output", "/dev/null/x.json"], "choose another output"),

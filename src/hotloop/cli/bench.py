@@ -1,19 +1,21 @@
 """hotloop bench: how fast a target steps, with its spread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli import flags
 from hotloop.cli.arguments import Json, Output, Policy, Words, given_by, names_world, targets_of
+from hotloop.cli.climbing import climb_all, plan_climb
 from hotloop.cli.measuring import Experiment, check, measure, tell
 from hotloop.cli.past import check_baseline, find_baselines, keep_baseline, part_words, show_folder
 from hotloop.cli.place import FOLDER, make_room, names_file, record_path, save
-from hotloop.cli.plans import band, check_mode, plan, wanted
+from hotloop.cli.plans import band, plan, wanted
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
+    from hotloop.lab.bench import Extras
     from hotloop.lab.progress import Progress
 
 EXAMPLES = (
@@ -25,6 +27,7 @@ EXAMPLES = (
     "hotloop bench --report results",
     "hotloop bench grid/toy --target-steps-per-sec 100000 --enforce-target",
     "hotloop bench grid --json > grid.json",
+    "hotloop bench prospector --mode env_only,rollout,trainer,trainer_eval train.update_epochs=1",
 )
 
 
@@ -56,15 +59,16 @@ def bench(  # noqa: PLR0913 - one argument a flag
 
     Random play, every probe off, garbage collection off, actions drawn before the clock starts; another
     policy plays ahead of the clock, and its actions are replayed. Steps are env-steps: one batch call
-    makes num_envs of them. A record is saved and never overwrites another.
+    makes num_envs of them. A record is saved and never overwrites another. With --mode the ladder from envs
+    to rollouts, training and evaluation is measured in turns; its keys are those of hotloop train.
     Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
     """
     if report is not None:
         return show_folder(check_alone(report, target), as_json=json)
     from hotloop.lab import bench as lab
+    from hotloop.lab.ladder import ENV_ONLY, check_modes
 
-    check_mode(mode)
-    keys, baselines = part_words(words, baseline)
+    modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
     one = check_single(target, output, baselines, save_baseline)
     given = given_by(keys, seed=seed, threads=threads)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
@@ -76,14 +80,38 @@ def bench(  # noqa: PLR0913 - one argument a flag
         baselines=find_baselines(baselines),
         band=band(thorough=thorough),
     )
+    if modes != (ENV_ONLY,):
+        check_ladder(modes, extras, policy, save_baseline)
+        climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
+        return climb_all(one, given, modes, climb, extras, output, as_json=json)
     check(targets_of(one), given, policy, phases=profile, instructions=instructions)
-    check_baseline(save_baseline)
-    make_room(output)
+    make_room_for_all(output, save_baseline)
 
     def experiment(name: str, progress: "Progress") -> "Record":
         return lab.bench(name, given, planned, progress, policy=policy, extras=extras)
 
     return run(one, experiment, keeper(output, save_baseline), as_json=json)
+
+
+def make_room_for_all(output: Path, baseline: str | None) -> None:
+    """Refuse, before anything is measured, places that cannot be written to."""
+    check_baseline(baseline)
+    make_room(output)
+
+
+def check_ladder(modes: Sequence[str], extras: "Extras", policy: str, save_as: str | None) -> None:
+    """Refuse what is only for the envs by themselves, and baselines of several rungs."""
+    beyond = {
+        "--profile": extras.phases,
+        "--instructions": extras.instructions,
+        "--policy": policy != "random",
+        "--save-baseline": save_as is not None,
+    }
+    asked = [flag for flag, is_asked in beyond.items() if is_asked]
+    if asked:
+        raise InputError(f"{asked[0]} is for --mode env_only: leave it out; hotloop train shows the tree")
+    if extras.baselines and len(modes) > 1:
+        raise InputError(f"--baseline is for one mode and {len(modes)} are asked for: name one of them")
 
 
 def keeper(output: Path, baseline: str | None) -> "Callable[[Record], Path]":

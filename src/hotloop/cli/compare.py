@@ -25,8 +25,20 @@ EXAMPLES = (
     "hotloop compare grid/toy env.py:faster_toy --profile",
     "hotloop compare before.json after.json",
     "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
+    'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
 )
 
+Build = Annotated[
+    str | None,
+    typer.Option(metavar="CMD", help="What builds a commit in its checkout.  [default: pip install .]"),
+]
+Band = Annotated[
+    float | None, typer.Option(metavar="%", help="Changes up to this are the same.  [default: 2]")
+]
+ReturnAfter = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Of two trainings: also the return after N env-steps each."),
+]
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
 
 
@@ -38,16 +50,11 @@ def compare(  # noqa: PLR0913 - one argument a flag
         str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
     ] = None,
     b_ref: Annotated[str | None, typer.Option(metavar="REF", help="... and B's, of the one target.")] = None,
-    build: Annotated[
-        str | None,
-        typer.Option(metavar="CMD", help="What builds a commit in its checkout.  [default: pip install .]"),
-    ] = None,
+    build: Build = None,
     thorough: Annotated[
         bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")
     ] = False,
-    band: Annotated[
-        float | None, typer.Option(metavar="%", help="Changes up to this are the same.  [default: 2]")
-    ] = None,
+    band: Band = None,
     budget: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds that one run may take.  [default: 6]")
     ] = None,
@@ -61,6 +68,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
         bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
     ] = False,
     instructions: flags.Instructions = False,
+    return_after: ReturnAfter = None,
     policy: Policy = "random",
     output: Output = FOLDER,
     json: Json = False,
@@ -70,6 +78,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
     second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
     exact 95% interval, beside that of A against itself. Slower is said only after a second run agrees.
+    Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
     Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare import Asked
@@ -89,7 +98,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     )
     if refs:
         return tell(of_commits(a, refs, build, asked), output, as_json=json)
-    return tell(live(contender(a), contender(str(b)), asked), output, as_json=json)
+    return tell(of_targets(a, str(b), asked, return_after), output, as_json=json)
 
 
 def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
@@ -131,17 +140,55 @@ def of_records(a: str, b: str, band: float, *, unlike: bool) -> "Record":
     return compare_records(read(Path(a)), read(Path(b)), band=band, unlike=unlike)
 
 
+def of_targets(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+    """Compare two targets as they run here, or the trainings on them."""
+    if names_training(a) or names_training(b):
+        return of_trainings(a, b, asked, return_after)
+    if return_after is not None:
+        raise InputError("--return-after is for trainings: give a side a train. key")
+    return live(contender(a), contender(b), asked)
+
+
+def names_training(side: str) -> bool:
+    """Whether a side has a key of the trainer's."""
+    return any(word.startswith("train.") for word in side.split())
+
+
+def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+    """Compare two trainings: their speed and, where asked, what they have learnt after as many steps."""
+    from dataclasses import replace
+
+    from hotloop.lab.learning import with_returns
+    from hotloop.lab.trainers import LEARNING, SPEED_ONLY, TrainContender, check_one_variable
+
+    if asked.profile or asked.instructions or asked.policy != "random":
+        raise InputError(SPEED_ONLY)
+    one, other = TrainContender(*parted(a)), TrainContender(*parted(b))
+    if not asked.unlike:
+        check_one_variable(one, other)
+    record = live(one, other, replace(asked, unlike=True, policy=LEARNING))
+    if return_after is None or record.partial:
+        return record
+    with bar(f"training {return_after:,} env-steps a side") as progress, stdout_kept_clean():
+        return with_returns(record, one, other, return_after, progress)
+
+
 def contender(words: str) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.contenders import TargetContender
 
+    return TargetContender(*parted(words))
+
+
+def parted(words: str) -> tuple[str, dict[str, object]]:
+    """The target and the keys of a quoted argument."""
     try:
         target, *pairs = shlex.split(words) or [""]
     except ValueError as error:
         raise InputError(f"a side cannot be read: {error} in {words!r}") from None
     if not target:
         raise InputError("a side is empty: name a target, such as grid/toy, or a record")
-    return TargetContender(target, given_by(pairs))
+    return target, given_by(pairs)
 
 
 def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":

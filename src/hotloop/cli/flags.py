@@ -55,7 +55,11 @@ Thorough = Annotated[
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")]
 Mode = Annotated[
-    str, typer.Option(metavar="NAME", help="What is measured: env_only, the envs by themselves.")
+    str,
+    typer.Option(
+        metavar="NAMES",
+        help="What is measured: env_only, rollout, trainer, trainer_eval, or several, with commas, in turns.",
+    ),
 ]
 
 Phases = Annotated[

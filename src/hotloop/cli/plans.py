@@ -2,13 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from hotloop.core.errors import InputError, unknown
+from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.lab.goals import Wanted
     from hotloop.lab.rounds import Rounds
-
-MODES = ("env_only",)
 
 Numbers = tuple[int, int, int]
 """Rounds, env-steps in each, env-steps of warm-up."""
@@ -60,8 +58,3 @@ def wanted(env_steps_per_s: float | None, *, enforced: bool) -> "Wanted | None":
     if enforced:
         raise InputError("--enforce-target has nothing to enforce: give --target-steps-per-sec N")
     return None
-
-
-def check_mode(mode: str) -> None:
-    if mode not in MODES:
-        raise unknown("mode", mode, MODES, f"bench measures {', '.join(MODES)}")

@@ -149,6 +149,16 @@ class Code(StrEnum):
         "{cut} of {episodes} episodes were cut off after {steps} steps",
         "give steps=N for another length, or let the world end them",
     )
+    SHRUNK = (
+        "shrunk",
+        "total_timesteps={total} is below one rollout, which shrinks to {envs} envs x {steps} steps",
+        "ask for more total_timesteps to train as configured",
+    )
+    HOST_TIMER = (
+        "host-timer",
+        "a host clock was read around the GPU's work, whose time is charged to whoever waits for it",
+        "use train.timing=events",
+    )
     NOT_COMPARED = (
         "not-compared",
         "{fields} was not compared",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 Plan = Mapping[str, Any]
 """Checked parameters in the form both implementations are built from.
@@ -21,6 +21,8 @@ class Array:
     low: float | None = None
     high: float | None = None
     """What its values stay between, for the spaces of other libraries; None is all that the type holds."""
+    kind: Literal["vector", "tokens"] = "vector"
+    """How a network should read it: numbers, or tokens [..., tokens, 3] of location, feature and value bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Packages that only some targets need: imported when they are used, named with what installs them."""
+"""Packages that not everybody needs: imported when they are used, named with what installs them."""
 
 import importlib
 from types import ModuleType
@@ -9,6 +9,8 @@ INSTALL = {
     "gymnasium": "pip install 'hotloop[envs]'",
     "pettingzoo": "pip install 'hotloop[envs]'",
     "pufferlib": "pip install pufferlib",
+    "tensorboard": "pip install 'hotloop[train]', or leave it out with train.tensorboard=false",
+    "torch": "pip install 'hotloop[train]'",
 }
 """Package to the line that installs it."""
 

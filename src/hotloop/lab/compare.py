@@ -196,7 +196,7 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
     return describe_method(
         b.spec,
         rounds=first.count if first else 0,
-        iterations=first.env_steps if first else 0,
+        iterations=first.made if first else 0,
         policy=asked.policy,
         warmup=first.warmup if first else 0,
         order=ORDER,

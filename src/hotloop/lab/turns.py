@@ -51,8 +51,8 @@ class Found:
     """What the turns took and did, by side; complete up to the last whole round."""
 
     def __init__(self, sides: Mapping[str, Side], env_steps: int) -> None:
-        self.env_steps = env_steps
-        """In a turn."""
+        self.env_steps = self.made = env_steps
+        """In a turn: asked for, and made by B, which may be more to be whole calls or updates."""
         self.ns: dict[str, list[float]] = {name: [] for name in sides}
         """For an env-step, one value a round."""
         self.warmup = min(side.counters()["env_steps"] for side in sides.values())
@@ -64,6 +64,7 @@ class Found:
         for name, turn in round_.items():
             self.ns[name].append(turn.ns_per_env_step)
             self.work[name].note()
+        self.made = round_[B].env_steps
 
     @property
     def count(self) -> int:

@@ -1,13 +1,17 @@
 """A comparison drawn for a terminal: the verdict first, then what it rests on."""
 
+from statistics import fmean
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hotloop.core.record import Comparison, PhaseRatio, Record
+from hotloop.lab.learning import AFTER, RETURNS
 from hotloop.report.comparisons import STYLES, ratio_words
 from hotloop.report.facts import code_line, machine_line
 from hotloop.report.terminal import fact_table, plain_table
-from hotloop.report.units import count, percent, speed
+from hotloop.report.units import count, percent, plain, speed
+from hotloop.stats.bootstrap import mean_interval
 
 
 def draw_compare(record: Record) -> RenderableType:
@@ -47,6 +51,8 @@ def evidence(record: Record, comparison: Comparison) -> RenderableType:
     table.add_row("equal", equal_line(record, comparison))
     if comparison.noise:
         table.add_row("noise", f"A against itself {ratio_words(comparison.noise)}")
+    if RETURNS[0] in record.values:
+        table.add_row("return", returns_line(record))
     if comparison.instructions is not None:
         table.add_row("instructions", instructions_line(record, comparison.instructions))
     if comparison.second:
@@ -59,6 +65,19 @@ def evidence(record: Record, comparison: Comparison) -> RenderableType:
     table.add_row("machine", machine_line(record.machine))
     table.add_row("commit", code_line(record.code))
     return Group(table, *([phases(comparison)] if comparison.phases else []))
+
+
+def returns_line(record: Record) -> str:
+    """What both sides have learnt after as many steps, and the difference over the episodes they share."""
+    of_a, of_b = (record.values[name] for name in RETURNS)
+    gained = [b - a for a, b in zip(of_a, of_b, strict=True)]
+    interval = mean_interval(gained)
+    around = f"[{plain(interval[0])}, {plain(interval[1])}]" if interval else "(too few for an interval)"
+    steps = round(record.values[AFTER][0])
+    return (
+        f"after {steps:,} env-steps {plain(fmean(of_a))} in A, {plain(fmean(of_b))} in B: "
+        f"B - A {plain(fmean(gained))} {around}, over {len(gained)} episodes of one training each"
+    )
 
 
 def equal_line(record: Record, comparison: Comparison) -> str:

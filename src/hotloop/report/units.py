@@ -1,6 +1,9 @@
 """Numbers as people read them."""
 
+from collections.abc import Sequence
+
 Interval = tuple[float, float]
+SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def speed(per_second: float) -> str:
@@ -35,3 +38,13 @@ def count(number: int, noun: str) -> str:
 def plain(value: float) -> str:
     """A number of any size to three places, without idle zeros: 1,000, 0.438."""
     return f"{value:z,.3f}".rstrip("0").rstrip(".")
+
+
+def sparkline(values: Sequence[float], width: int = 40) -> str:
+    """The last values as a line of blocks, lowest to highest."""
+    shown = values[-width:]
+    if not shown:
+        return ""
+    low, high = min(shown), max(shown)
+    scale = (len(SPARKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(SPARKS[round((value - low) * scale)] for value in shown)

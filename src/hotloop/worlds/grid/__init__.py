@@ -138,7 +138,7 @@ def layout(parameters: Parameters) -> Layout:
         agents=agents,
         num_actions=1 + parameters.directions + read_rules(parameters.rules).vibes,
         arrays=(
-            Array(name="observations", dtype="uint8", shape=(agents, parameters.tokens, 3)),
+            Array(name="observations", dtype="uint8", shape=(agents, parameters.tokens, 3), kind="tokens"),
             Array(name="rewards", dtype="float32", shape=(agents,)),
             Array(name="terminals", dtype="bool", shape=()),
             Array(name="truncations", dtype="bool", shape=()),

@@ -1,0 +1,199 @@
+"""Measure the trainer beside a bare torch loop that does its forward and backward passes and nothing else.
+
+    ./.venv/bin/python benchmarks/trainer.py [--rounds 12] [--quick]
+
+Prospector, 1,024 envs, rollouts of 64 steps, a trunk of 2x128, minibatches of 4,096, float32, two threads; with
+4 epochs and with 1. The bare loop has the same network and optimiser. For each rollout it does the forward
+passes of acting, and for each minibatch a forward pass, log-softmax, a cross-entropy and a squared error, the
+backward pass and a step of Adam, over random numbers that lie ready as minibatches: no env, no sampling,
+nothing stored, shuffled, scaled or clipped. Both learn at a rate too small to change the policy, so that every
+round plays the same game. The sides take turns.
+
+Python's part of a rollout is held against that of one env, whose arrays cost next to nothing: all that its
+steps cost, torch's own dispatch included, is counted as Python.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter_ns
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import hotloop.train  # first, so that OpenMP is asked to wait asleep before torch starts it
+from hotloop.core import spans
+from hotloop.core.spans import Span
+from hotloop.train.settings import TrainSettings
+from hotloop.train.trainer import Trainer
+from interleaved import output
+from interleaved.rounds import run_rounds, speed_ratio
+from interleaved.sides import usable_cores
+from interleaved.stepping import Block, pin
+
+TARGET = "prospector/default"
+ENVS = 1_024
+THREADS = 2
+SETTINGS = TrainSettings(
+    hidden=(128, 128), num_steps=64, minibatch_size=4_096, learning_rate=1e-7, torch_threads=THREADS
+)
+EPOCHS = (4, 1)
+TRAINER, BARE = "trainer", "bare loop"
+UPDATES = 4
+"""In a block of one side."""
+
+
+def make_trainer(epochs: int, envs: int = ENVS) -> Trainer:
+    batch = hotloop.make(TARGET, num_envs=envs, impl="native", threads=min(THREADS, envs))
+    minibatch = min(SETTINGS.minibatch_size, envs * SETTINGS.num_steps)
+    return Trainer(batch, replace(SETTINGS, update_epochs=epochs, minibatch_size=minibatch))
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerSide:
+    """Our trainer as it is, everything included but evaluation."""
+
+    name: str
+    trainer: Trainer
+
+    def measure(self, agent_steps: int) -> Block:
+        before, start = self.trainer.agent_steps, perf_counter_ns()
+        while self.trainer.agent_steps < before + agent_steps:
+            self.trainer.update()
+        return Block(ns=perf_counter_ns() - start, agent_steps=self.trainer.agent_steps - before)
+
+
+class BareSide:
+    """The passes alone."""
+
+    def __init__(self, name: str, like: Trainer) -> None:
+        self.name = name
+        self.settings = settings = like.settings
+        self.network, self.optimiser = like.network, like.optimiser
+        random = torch.Generator().manual_seed(1)
+        self.rows = ENVS
+        self.seen = torch.randn(ENVS, 260, generator=random)
+        self.parts = [
+            self.part(settings.minibatch_size, random)
+            for _ in range(ENVS * settings.num_steps // settings.minibatch_size)
+        ]
+
+    @staticmethod
+    def part(size: int, random: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        return (
+            torch.randn(size, 260, generator=random),
+            torch.randint(69, (size,), generator=random),
+            torch.randn(size, generator=random),
+        )
+
+    def measure(self, agent_steps: int) -> Block:
+        rollouts = agent_steps // (ENVS * self.settings.num_steps)
+        start = perf_counter_ns()
+        for _ in range(rollouts):
+            self.act()
+            for _ in range(self.settings.update_epochs):
+                for part in self.parts:
+                    self.learn(*part)
+        return Block(ns=perf_counter_ns() - start, agent_steps=rollouts * ENVS * self.settings.num_steps)
+
+    @torch.no_grad()
+    def act(self) -> None:
+        for _ in range(self.settings.num_steps):
+            self.network(self.seen)
+
+    def learn(self, seen: Tensor, actions: Tensor, returns: Tensor) -> None:
+        logits, values, _ = self.network(seen)
+        loss = torch.nn.functional.cross_entropy(logits, actions) + (values - returns).square().mean()
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimiser.step()
+
+
+def measure(epochs: int, rounds: int, updates: int) -> dict[str, Any]:
+    sides = [
+        TrainerSide(TRAINER, make_trainer(epochs)),
+        BareSide(BARE, make_trainer(epochs)),
+    ]
+    steps = updates * ENVS * SETTINGS.num_steps
+    for side in sides:
+        side.measure(steps // updates)
+    blocks = run_rounds(sides, rounds=rounds, agent_steps=steps)
+    return {"sides": output.side_values(blocks), "ratio": speed_ratio(blocks, TRAINER, BARE)}
+
+
+def rollout_step_us(trainer: Trainer, rollouts: int) -> float:
+    """What a step of the whole batch costs in a rollout; the median rollout."""
+    costs = []
+    for _ in range(rollouts):
+        start = perf_counter_ns()
+        trainer.collector.collect(trainer.student)
+        costs.append((perf_counter_ns() - start) / 1e3 / SETTINGS.num_steps)
+    return statistics.median(costs)
+
+
+def python_share(rollouts: int) -> dict[str, float]:
+    """Python's part of a rollout, as what a step of one env costs beside a step of all."""
+    many, one = make_trainer(1), make_trainer(1, envs=1)
+    rollout_step_us(many, 2), rollout_step_us(one, 2)
+    whole, fixed = rollout_step_us(many, rollouts), rollout_step_us(one, rollouts)
+    return {"step_us": whole, "fixed_us": fixed, "share": fixed / whole}
+
+
+def shares(updates: int) -> dict[str, float]:
+    """Each region's share of an update, and what no region has."""
+    trainer = make_trainer(4)
+    trainer.update()
+    spans.enable()
+    start = perf_counter_ns()
+    for _ in range(updates):
+        trainer.update()
+    wall = perf_counter_ns() - start
+    spans.disable()
+    rows = [row for top in spans.tree() for row in top.walk()]
+    return {row.path: row.total_ns / wall for row in rows} | {"unaccounted": unaccounted(spans.tree(), wall)}
+
+
+def unaccounted(tops: Sequence[Span], wall_ns: int) -> float:
+    """What is in no region, or in a region and none of its parts."""
+    rows = [row for top in tops for row in top.walk() if row.children]
+    return 1 - (sum(top.total_ns for top in tops) - sum(row.self_ns for row in rows)) / wall_ns
+
+
+def page(found: dict[int, dict[str, Any]], python: dict[str, float], parts: dict[str, float]) -> str:
+    rows = [
+        [f"{name}, {epochs} epoch{'s' if epochs > 1 else ''}", *output.rate_cells(side)]
+        for epochs, measured in found.items()
+        for name, side in measured["sides"].items()
+    ]
+    lines = [
+        *(
+            f"Trainer / bare loop, {epochs} epoch{'s' if epochs > 1 else ''}: "
+            f"{output.ratio_text(measured['ratio'])}. {output.resolution(measured['ratio'])}"
+            for epochs, measured in found.items()
+        ),
+        f"A step of a rollout: {python['step_us']:,.0f} µs; at most {python['share']:.1%} of it is Python's.",
+        f"In no region: {parts['unaccounted']:.2%} of an update.",
+    ]
+    regions = [[path.replace("/", " > "), output.percent(share)] for path, share in parts.items()]
+    return "\n\n".join(
+        [
+            output.table(["side", *output.RATE_HEADER], rows),
+            *lines,
+            output.table(["region", "share"], regions),
+        ]
+    )
+
+
+def main() -> None:
+    arguments = output.parser(__doc__).parse_args()
+    pin(usable_cores()[:THREADS])
+    rounds, updates = output.rounds_of(arguments), 1 if arguments.quick else UPDATES
+    found = {epochs: measure(epochs, rounds, updates) for epochs in EPOCHS}
+    python, parts = python_share(4 if arguments.quick else 20), shares(2 if arguments.quick else 10)
+    values = {"epochs": found, "python": python, "shares": parts}
+    output.publish("trainer", page(found, python, parts), values, arguments)
+
+
+if __name__ == "__main__":
+    main()

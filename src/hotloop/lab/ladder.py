@@ -1,0 +1,153 @@
+"""The ladder: one configuration measured as envs alone, as rollouts, as training, and with evaluation.
+
+The rungs take turns, round by round, each with as many env-steps, so that what one costs beyond another is
+not the machine's mood. Every probe is off. Each rung leaves a record of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+
+from hotloop.core.errors import unknown
+from hotloop.core.record import Record
+from hotloop.lab.account import Tally
+from hotloop.lab.goals import Wanted, goal_of
+from hotloop.lab.play import RANDOM, no_collection
+from hotloop.lab.progress import Progress, silent
+from hotloop.lab.recording import Recorder, describe_method, throughput
+from hotloop.lab.regimen import Regimen, per_update
+from hotloop.lab.sides import Side, SubjectSide
+from hotloop.lab.trainers import LEARNING, TrainSide, TrainSpec, spec_of, untimed
+from hotloop.lab.turns import orders
+
+ENV_ONLY = "env_only"
+MODES = (ENV_ONLY, "rollout", "trainer", "trainer_eval")
+POLICIES = {
+    ENV_ONLY: RANDOM,
+    "rollout": "untrained policy",
+    "trainer": LEARNING,
+    "trainer_eval": f"{LEARNING}, evaluated",
+}
+ORDER = "all rungs in turns, shuffled"
+EVAL_EVERY = 5
+"""Rollouts between two evaluations where nobody says; a turn has as many, and one evaluation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """How the ladder is measured."""
+
+    rounds: int = 12
+    env_steps: int | None = None
+    """In a turn, at least, made up to whole updates; None is one update."""
+    warmup: int = 3
+    """Updates of every rung before the first round."""
+    warmup_steps: int | None = None
+    """Env-steps before the first round, where somebody says so."""
+    label: str | None = None
+    wanted: Wanted | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What the rungs took and did, complete up to the last whole round."""
+
+    wall_ns: dict[str, list[int]]
+    work: dict[str, Tally]
+    env_steps: int
+    """In a turn."""
+    partial: bool = True
+    warmup: int = field(default=0)
+
+
+def check_modes(words: str) -> tuple[str, ...]:
+    """Modes with commas between them, in the order of the ladder."""
+    asked = words.split(",")
+    for mode in asked:
+        if mode not in MODES:
+            raise unknown("mode", mode, MODES, f"bench measures {', '.join(MODES)}")
+    return tuple(mode for mode in MODES if mode in asked)
+
+
+def prepared(regimen: Regimen, modes: Sequence[str]) -> Regimen:
+    """The regimen as the ladder runs it: nothing looks on, and evaluation has its turn."""
+    quiet = untimed(regimen)
+    if "trainer_eval" in modes and not quiet.eval.every:
+        return replace(quiet, eval=replace(quiet.eval, every=EVAL_EVERY))
+    return quiet
+
+
+def climb(regimen: Regimen, modes: Sequence[str], asked: Climb, progress: Progress = silent) -> list[Record]:
+    """Measure the rungs, not judged yet; Ctrl-C leaves records of the rounds there were."""
+    ready = prepared(regimen, modes)
+    spec = spec_of(ready)
+    recorder = Recorder("bench", spec)
+    with ExitStack() as stack, no_collection():
+        rungs = {mode: stack.enter_context(closing(rung(mode, ready))) for mode in modes}
+        found = Findings(
+            wall_ns={mode: [] for mode in modes},
+            work={mode: Tally(each.counters) for mode, each in rungs.items()},
+            env_steps=turn_steps(ready, modes, asked),
+            warmup=warmup_steps(ready, asked),
+        )
+        try:
+            measure(rungs, asked, found, progress)
+        except KeyboardInterrupt:
+            found.partial = True
+        return [record(mode, spec, recorder, asked, found) for mode in modes]
+
+
+def turn_steps(regimen: Regimen, modes: Sequence[str], asked: Climb) -> int:
+    """Env-steps of a turn: whole updates, and whole evaluations where there are some."""
+    each = per_update(regimen)
+    updates = max(1, -(-(asked.env_steps or 0) // each))
+    every = regimen.eval.every if "trainer_eval" in modes else 1
+    return each * every * -(-updates // every)
+
+
+def warmup_steps(regimen: Regimen, asked: Climb) -> int:
+    each = per_update(regimen)
+    return asked.warmup * each if asked.warmup_steps is None else -(-asked.warmup_steps // each) * each
+
+
+def rung(mode: str, regimen: Regimen) -> Side:
+    if mode == ENV_ONLY:
+        return SubjectSide(mode, regimen.open(), RANDOM)
+    return TrainSide(mode, regimen, mode)  # type: ignore[arg-type]
+
+
+def measure(rungs: Mapping[str, Side], asked: Climb, found: Findings, progress: Progress) -> None:
+    """Warm every rung up, then let them take turns."""
+    for each in rungs.values():
+        if found.warmup:
+            each.turn(found.warmup)
+    for tally in found.work.values():
+        tally.begin()
+    for done, order in zip(range(1, asked.rounds + 1), orders(tuple(rungs)), strict=False):
+        turns = {mode: rungs[mode].turn(found.env_steps) for mode in order}
+        for mode, turn in turns.items():
+            found.wall_ns[mode].append(turn.ns * found.env_steps // turn.env_steps)
+            found.work[mode].note()
+        progress(done, asked.rounds)
+    found.partial = False
+
+
+def record(mode: str, spec: TrainSpec, recorder: Recorder, asked: Climb, found: Findings) -> Record:
+    """The record of one rung; it is told from the others by its policy and the end of its run id."""
+    rounds = len(found.wall_ns[mode])
+    made = recorder.record(
+        method=describe_method(
+            spec,
+            rounds=asked.rounds,
+            iterations=found.env_steps,
+            policy=POLICIES[mode],
+            warmup=found.warmup,
+            order=ORDER if len(found.wall_ns) > 1 else "single",
+        ),
+        counters=found.work[mode].gained if rounds else {},
+        values=throughput(spec, found.env_steps, found.wall_ns[mode]),
+        partial=found.partial,
+        label=asked.label or mode,
+    )
+    named = replace(made, run_id=f"{made.run_id}-{mode}")
+    return replace(named, goal=goal_of(named, asked.wanted))

@@ -1,0 +1,151 @@
+"""Evaluation apart from training: the policy as it is now, on envs and seeds of its own."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError
+from hotloop.core.settings import by_role
+from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.episodes import Episode, Episodes
+from hotloop.envs.targets import make
+from hotloop.stats.bootstrap import mean_interval
+from hotloop.train.options import EvalSettings
+from hotloop.train.policy import log_probabilities, sample
+
+MOST_ENVS = 64
+ENDLESS_STEPS = 1_000
+"""Where a world never ends and nobody says when to stop."""
+
+
+class Policy(Protocol):
+    """What of a trainer is needed to act as it does."""
+
+    network: Any
+    student: Any
+    observation_scale: Any
+    device: torch.device
+
+
+class Actor:
+    """A trainer's policy as a player of any batch of the same layout; it only reads what training writes."""
+
+    def __init__(self, policy: Policy, batch: Batch, *, seed: int, greedy: bool = False) -> None:
+        self._policy, self._batch, self._greedy = policy, batch, greedy
+        rows, device = batch.spec.num_envs * batch.spec.agents, policy.device
+        shape = batch.observations.shape
+        self._raw = torch.from_numpy(batch.observations).reshape(rows, *shape[2 if len(shape) > 2 else 1 :])
+        seen = torch.float32 if policy.observation_scale.active else self._raw.dtype
+        self._seen = torch.zeros(self._raw.shape, dtype=seen, device=device)
+        self._masks = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(rows, -1)
+        self._memory = policy.network.first_memory(rows, device)
+        self._begins = torch.ones(rows, dtype=torch.bool, device=device)
+        self._random = torch.Generator(device).manual_seed(seed % 2**63)
+        self._actions = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
+
+    @torch.inference_mode()
+    def choose(self) -> NDArray[np.int32]:
+        """Actions for what the batch shows now; the array is the actor's own, rewritten the next time."""
+        policy = self._policy
+        policy.observation_scale.write(self._raw.to(policy.device), self._seen)
+        masks = None if self._masks is None else self._masks.to(policy.device)
+        log_probs = log_probabilities(self._think(), masks)
+        if self._greedy:
+            chosen = log_probs.argmax(-1)
+        else:
+            uniforms = torch.rand(len(log_probs), generator=self._random, device=policy.device)
+            chosen = sample(log_probs, uniforms)
+        self._actions[:] = chosen.cpu().numpy().reshape(self._actions.shape)
+        return self._actions
+
+    def note(self, ended: Sequence[int]) -> None:
+        """After a step: a memory begins anew in the envs whose episode ended."""
+        over = torch.zeros(self._batch.spec.num_envs, dtype=torch.bool)
+        over[list(ended)] = True
+        self._begins.copy_(over.repeat_interleave(self._batch.spec.agents))
+
+    def _think(self) -> torch.Tensor:
+        if self._memory is None:
+            logits: torch.Tensor = self._policy.student(self._seen, None, None)[0]
+            return logits
+        several, _, self._memory = self._policy.student(self._seen[None], self._memory, self._begins[None])
+        only: torch.Tensor = several[0]
+        return only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What the episodes came to."""
+
+    episodes: tuple[Episode, ...]
+
+    @property
+    def returns(self) -> tuple[float, ...]:
+        return tuple(episode.return_per_agent for episode in self.episodes)
+
+    @property
+    def mean_return(self) -> float:
+        return fmean(self.returns)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95% of the mean return; None where the episodes are too few."""
+        return mean_interval(self.returns)
+
+    @property
+    def mean_length(self) -> float:
+        return fmean(episode.length for episode in self.episodes)
+
+    @property
+    def outcomes(self) -> Mapping[str, float]:
+        """The world's own measures: means over the episodes."""
+        names = self.episodes[0].outcomes
+        return {name: fmean(episode.outcomes[name] for episode in self.episodes) for name in names}
+
+
+def evaluate(policy: Policy, spec: Spec, asked: EvalSettings) -> Evaluation:
+    """Play episodes with the policy as it is now; each env plays its share, so short ones count no more."""
+    turns = -(-asked.episodes // MOST_ENVS)
+    envs = -(-asked.episodes // turns)
+    shares = [asked.episodes // envs + (env < asked.episodes % envs) for env in range(envs)]
+    with closing(own_batch(spec, asked, envs)) as batch:
+        batch.reset()
+        actor = Actor(policy, batch, seed=asked.seed, greedy=asked.greedy)
+        rows = play(actor, Episodes(batch, limit_of(batch, asked.steps)), shares)
+    return Evaluation(episodes=tuple(episode for row in rows for episode in row))
+
+
+def play(actor: Actor, episodes: Episodes, shares: list[int]) -> list[list[Episode]]:
+    """The episodes of every env, as many as its share."""
+    finished: list[list[Episode]] = [[] for _ in shares]
+    while any(len(row) < share for row, share in zip(finished, shares, strict=True)):
+        ended = episodes.step(actor.choose())
+        actor.note([episode.env for episode in ended])
+        for episode in ended:
+            if len(finished[episode.env]) < shares[episode.env]:
+                finished[episode.env].append(episode)
+    return finished
+
+
+def own_batch(spec: Spec, asked: EvalSettings, num_envs: int) -> Batch:
+    """Envs of the same world with seeds of their own."""
+    if asked.seed == spec.seed:
+        raise InputError(
+            f"train.eval.seed={asked.seed} is the seed of the training's own envs: give another one"
+        )
+    workload = by_role(spec.parameters, "workload")
+    return make(
+        spec.target, **workload, num_envs=num_envs, seed=asked.seed, impl=spec.impl, threads=spec.threads
+    )
+
+
+def limit_of(batch: Batch, steps: int) -> int:
+    """Steps after which an episode is cut off; 0 is never."""
+    endless = getattr(batch.spec.parameters, "max_steps", None) == 0
+    return steps or (ENDLESS_STEPS if endless else 0)

@@ -1,0 +1,107 @@
+"""The networks: an encoder by what a world's observations are, a trunk, and heads for policy and value."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from hotloop.core.world import Array
+from hotloop.envs.batch import Spec
+from hotloop.train.settings import TrainSettings
+from hotloop.train.tokens import TokenBag
+
+Memory = tuple[Tensor, Tensor]
+"""Hidden and cell state of an LSTM, each [rows, width]."""
+GAINS = {"trunk": 2**0.5, "lstm": 1.0, "policy": 0.01, "value": 1.0}
+"""How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
+TABLE_DEVIATION = 0.1
+"""Of the embeddings of tokens: some hundred of them are added up."""
+
+
+class ActorCritic(nn.Module):
+    """Encoder, trunk, an LSTM where one is asked for, and a head each for policy and value."""
+
+    def __init__(
+        self, encoder: nn.Module, width: int, num_actions: int, *, hidden: tuple[int, ...], lstm: int
+    ):
+        super().__init__()
+        self.encoder = encoder
+        widths = (width, *hidden)
+        layers = [
+            layer for between in pairwise(widths) for layer in (nn.Linear(*between), nn.ReLU(inplace=True))
+        ]
+        self.trunk = nn.Sequential(*layers)
+        self.lstm = nn.LSTMCell(widths[-1], lstm) if lstm else None
+        self.policy = nn.Linear(lstm or widths[-1], num_actions)
+        self.value = nn.Linear(lstm or widths[-1], 1)
+
+    def forward(
+        self, observations: Tensor, memory: Memory | None = None, begins: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Memory | None]:
+        """Logits and values of observations [rows, ...], or with a memory [steps, rows, ...].
+
+        `begins` [steps, rows] says where an episode begins, and with it an empty memory.
+        """
+        if self.lstm is None:
+            features = self.trunk(self.encoder(observations))
+            return self.policy(features), self.value(features)[..., 0], None
+        features = self.trunk(self.encoder(observations.flatten(0, 1))).unflatten(0, observations.shape[:2])
+        hidden, cell = memory  # type: ignore[misc]
+        keeps = 1 - begins.to(features.dtype)[..., None]  # type: ignore[union-attr]
+        outputs = []
+        for feature, keep in zip(features, keeps, strict=True):
+            hidden, cell = self.lstm(feature, (hidden * keep, cell * keep))
+            outputs.append(hidden)
+        features = torch.stack(outputs)
+        return self.policy(features), self.value(features)[..., 0], (hidden, cell)
+
+    def first_memory(self, rows: int, device: torch.device) -> Memory | None:
+        """The memory of rows that have seen nothing yet."""
+        if self.lstm is None:
+            return None
+        empty = torch.zeros(rows, self.lstm.hidden_size, device=device)
+        return empty, empty.clone()
+
+
+def seen(spec: Spec) -> Array:
+    """What the world says about its observations."""
+    arrays = spec.world.layout(spec.parameters).arrays
+    return next(array for array in arrays if array.name == "observations")
+
+
+def vector_encoder(shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
+    encoder = nn.Flatten() if len(shape) > 1 else nn.Identity()
+    return encoder, int(torch.Size(shape).numel())
+
+
+def token_encoder(shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
+    return TokenBag(settings.embedding), settings.embedding
+
+
+ENCODERS: dict[str, Callable[[tuple[int, ...], TrainSettings], tuple[nn.Module, int]]] = {
+    "vector": vector_encoder,
+    "tokens": token_encoder,
+}
+"""By the kind an observation declares: one agent's shape to who reads it and how wide its answer is."""
+
+
+def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic:
+    """The network for a world's observations, its weights decided by the seed alone."""
+    with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
+        encoder, width = ENCODERS[seen(spec).kind](shape, settings)
+        network = ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
+    initialise(network, torch.Generator().manual_seed(settings.seed))
+    return network
+
+
+@torch.no_grad()
+def initialise(network: ActorCritic, generator: torch.Generator) -> None:
+    """Orthogonal weights and no biases; the policy's part of the heads begins small."""
+    for name, weights in network.named_parameters():
+        if weights.ndim < 2:
+            weights.zero_()
+        elif name.startswith("encoder"):
+            weights.normal_(0, TABLE_DEVIATION, generator=generator)
+        else:
+            nn.init.orthogonal_(weights, GAINS[name.partition(".")[0]], generator=generator)

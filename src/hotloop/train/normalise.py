@@ -1,0 +1,115 @@
+"""Running scales of observations and of returns."""
+
+import torch
+from torch import Tensor
+
+from hotloop.train.scan import scan
+
+CLIP = 10.0
+"""Scaled values stay within plus and minus this."""
+EPSILON = 1e-8
+
+
+class Moments:
+    """Mean and variance of all that was added, in float64; one pair for each column."""
+
+    def __init__(self, shape: tuple[int, ...], device: torch.device) -> None:
+        self.count = torch.zeros((), dtype=torch.float64, device=device)
+        self.mean = torch.zeros(shape, dtype=torch.float64, device=device)
+        self.variance = torch.ones(shape, dtype=torch.float64, device=device)
+
+    def add(self, rows: Tensor) -> None:
+        """Add rows [count, *shape]."""
+        variance, mean = torch.var_mean(rows, dim=0, correction=0)
+        self.merge(rows.shape[0], mean.double(), variance.double())
+
+    def merge(self, count: int, mean: Tensor, variance: Tensor) -> None:
+        total = self.count + count
+        apart = mean - self.mean
+        spread = self.variance * self.count + variance * count + apart**2 * self.count * count / total
+        self.mean += apart * count / total
+        self.variance = spread / total
+        self.count = total
+
+    def state(self) -> dict[str, Tensor]:
+        return {"count": self.count, "mean": self.mean, "variance": self.variance}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        for name, value in state.items():
+            getattr(self, name).copy_(value)
+
+
+class ObservationScale:
+    """Scales vector observations; what it has seen of a rollout counts from the next one on."""
+
+    def __init__(self, shape: tuple[int, ...], device: torch.device, *, active: bool) -> None:
+        self.active = active
+        self.moments = Moments(shape, device)
+        self.fresh = Moments(shape, device)
+        self.shift = torch.zeros(shape, device=device)
+        self.scale = torch.ones(shape, device=device)
+
+    def look(self, raw: Tensor) -> None:
+        """Count observations [rows, ...] for the next rollout."""
+        if self.active:
+            self.fresh.add(raw)
+
+    def write(self, raw: Tensor, out: Tensor) -> None:
+        """Scale observations into their place."""
+        if self.active:
+            torch.addcmul(self.shift, raw, self.scale, out=out)
+            out.clamp_(-CLIP, CLIP)
+        else:
+            out.copy_(raw)
+
+    def adopt(self) -> None:
+        """Scale from now on by what was seen until now."""
+        if not self.active or not self.fresh.count:
+            return
+        fresh = self.fresh
+        self.moments.merge(int(fresh.count), fresh.mean, fresh.variance)
+        self.fresh = Moments(tuple(fresh.mean.shape), fresh.mean.device)
+        deviation = torch.sqrt(self.moments.variance + EPSILON)
+        self.scale.copy_(1 / deviation)
+        self.shift.copy_(-self.moments.mean / deviation)
+
+    def state(self) -> dict[str, Tensor]:
+        return {**self.moments.state(), "scale": self.scale, "shift": self.shift}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        self.scale.copy_(state["scale"])
+        self.shift.copy_(state["shift"])
+        self.moments.restore({name: state[name] for name in self.moments.state()})
+
+
+class RewardScale:
+    """Divides rewards by the deviation of discounted returns, and leaves their mean."""
+
+    def __init__(self, rows: int, device: torch.device, *, gamma: float, active: bool) -> None:
+        self.active, self.gamma = active, gamma
+        self.moments = Moments((), device)
+        self.running = torch.zeros(rows, device=device)
+        """Each row's discounted return up to now."""
+
+    def scale(self, rewards: Tensor, ends: Tensor) -> Tensor:
+        """Scaled rewards [steps, rows]; `ends` is 1 where a step ends an episode."""
+        if not self.active:
+            return rewards
+        returns = self.returns(rewards, ends)
+        self.moments.add(returns.flatten())
+        self.running = returns[-1] * (1 - ends[-1])
+        deviation = torch.sqrt(self.moments.variance + EPSILON).float()
+        return (rewards / deviation).clamp(-CLIP, CLIP)
+
+    def returns(self, rewards: Tensor, ends: Tensor) -> Tensor:
+        """Discounted returns up to each step: the recurrence of advantages, forwards in time."""
+        goes_on = torch.cat((torch.ones_like(ends[:1]), 1 - ends[:-1]))
+        first = torch.cat((rewards[:1] + self.gamma * self.running, rewards[1:]))
+        return scan(first.flip(0), (self.gamma * goes_on).flip(0)).flip(0)
+
+    def state(self) -> dict[str, Tensor]:
+        return {**self.moments.state(), "running": self.running}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        self.running.copy_(state["running"])
+        self.moments.restore({name: state[name] for name in self.moments.state()})

@@ -1,0 +1,174 @@
+"""Proximal policy optimisation: advantages, losses and learning, in small functions over arrays.
+
+Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothing here knows a world.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hotloop.train.imitation import imitation_loss
+from hotloop.train.nan import check_finite
+from hotloop.train.networks import Memory
+from hotloop.train.policy import chosen, entropy, log_probabilities
+from hotloop.train.regions import mark
+from hotloop.train.rollout import Rollout, Student
+from hotloop.train.scan import scan
+from hotloop.train.settings import TrainSettings
+
+
+def advantages(
+    rewards: Tensor, values: Tensor, ends: Tensor, last_values: Tensor, *, gamma: float, gae_lambda: float
+) -> Tensor:
+    """Generalised advantage estimates; `ends` is 1 where a step ended its episode, however it ended.
+
+    The rewards of truncated steps already hold what the values promise beyond them.
+    """
+    goes_on = 1 - ends
+    next_values = torch.cat((values[1:], last_values[None]))
+    surprises = rewards + gamma * next_values * goes_on - values
+    return scan(surprises, gamma * gae_lambda * goes_on)
+
+
+def standardised(values: Tensor) -> Tensor:
+    """Values with mean 0 and deviation 1."""
+    variance, mean = torch.var_mean(values)
+    return (values - mean) / (variance.sqrt() + 1e-8)
+
+
+def policy_loss(ratio: Tensor, advantage: Tensor, clip_coef: float) -> Tensor:
+    """The clipped objective: nothing is gained by moving a probability beyond the clip."""
+    clipped = ratio.clamp(1 - clip_coef, 1 + clip_coef)
+    return -torch.min(ratio * advantage, clipped * advantage).mean()
+
+
+def value_loss(values: Tensor, returns: Tensor) -> Tensor:
+    """Half the mean squared error of the critic."""
+    return 0.5 * (values - returns).square().mean()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """What is learned from: [samples, ...], or [steps, rows, ...] for a network with a memory."""
+
+    observations: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    advantages: Tensor
+    returns: Tensor
+    masks: Tensor | None = None
+    labels: Tensor | None = None
+    begins: Tensor | None = None
+    memory: Memory | None = None
+
+    def take(self, indices: Tensor) -> "Samples":
+        """Some samples; of a network with a memory some rows, with all their steps."""
+        axis = 0 if self.memory is None else 1
+        some: dict[str, Any] = {name: array.index_select(axis, indices) for name, array in self.arrays()}
+        if self.memory is not None:
+            some["memory"] = tuple(part.index_select(0, indices) for part in self.memory)
+        return replace(self, **some)
+
+    def arrays(self) -> Iterator[tuple[str, Tensor]]:
+        """Name every array there is, but for the memory."""
+        for name in self.__slots__:
+            array = getattr(self, name)
+            if array is not None and name != "memory":
+                yield name, array
+
+
+def samples_of(kept: Rollout, advantage: Tensor) -> Samples:
+    """Everything a rollout has to teach."""
+    arrays = {
+        "observations": kept.observations,
+        "actions": kept.actions,
+        "log_probs": kept.log_probs,
+        "advantages": advantage,
+        "returns": advantage + kept.values,
+        "masks": kept.masks,
+        "labels": kept.labels,
+    }
+    if kept.memory is not None:
+        return Samples(**arrays, begins=kept.begins, memory=kept.memory)  # type: ignore[arg-type]
+    flat = {name: None if array is None else array.flatten(0, 1) for name, array in arrays.items()}
+    return Samples(**flat)  # type: ignore[arg-type]
+
+
+def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Generator) -> Iterator[Tensor]:
+    """Shuffled indices for one pass over all samples."""
+    recurrent = samples.memory is not None
+    count = samples.actions.shape[1] if recurrent else samples.actions.shape[0]
+    size = settings.minibatch_size // settings.num_steps if recurrent else settings.minibatch_size
+    order = torch.randperm(count, generator=generator).to(samples.actions.device)
+    return iter(torch.split(order, size))
+
+
+def losses(student: Student, part: Samples, settings: TrainSettings, imitating: float) -> dict[str, Tensor]:
+    """Every term of the objective and their sum; `imitating` 1 is imitation alone, 0 is PPO alone."""
+    logits, values, _ = student(part.observations, part.memory, part.begins)
+    log_probs = log_probabilities(logits, part.masks)
+    terms = {"value": value_loss(values, part.returns)}
+    total = settings.vf_coef * terms["value"]
+    if imitating < 1:
+        terms |= ppo_terms(log_probs, part, settings)
+        total = total + (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
+    if imitating > 0 and part.labels is not None:
+        terms["imitation"] = imitation_loss(log_probs, part.labels)
+        total = total + imitating * terms["imitation"]
+    return {"total": total, **terms}
+
+
+def ppo_terms(log_probs: Tensor, part: Samples, settings: TrainSettings) -> dict[str, Tensor]:
+    moved = chosen(log_probs, part.actions) - part.log_probs
+    ratio = moved.exp()
+    advantage = standardised(part.advantages) if settings.norm_adv else part.advantages
+    with torch.no_grad():
+        kl = (ratio - 1 - moved).mean()
+        clipped = ((ratio - 1).abs() > settings.clip_coef).float().mean()
+    return {
+        "policy": policy_loss(ratio, advantage, settings.clip_coef),
+        "entropy": entropy(log_probs).mean(),
+        "approx_kl": kl,
+        "clip_fraction": clipped,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """A network, its optimiser, and how it learns."""
+
+    network: nn.Module
+    student: Student
+    """The network as it is called: compiled, in mixed precision, or as it is."""
+    optimiser: torch.optim.Optimizer
+    settings: TrainSettings
+    generator: torch.Generator
+
+    def learn(self, samples: Samples, imitating: float) -> dict[str, float]:
+        """Go over the samples as often as asked; the mean of every term over all minibatches."""
+        sums: dict[str, Tensor] = {}
+        count = 0
+        for epoch in range(self.settings.update_epochs):
+            for number, indices in enumerate(minibatches(samples, self.settings, self.generator)):
+                part = samples.take(indices)
+                terms = losses(self.student, part, self.settings, imitating)
+                mark("forward")
+                self.optimiser.zero_grad(set_to_none=True)
+                torch.autograd.backward(terms["total"])
+                mark("backward")
+                terms["grad_norm"] = self.clip()
+                check_finite(self, terms, part, indices, epoch=epoch, minibatch=number)
+                self.optimiser.step()
+                mark("optimiser")
+                for name, term in terms.items():
+                    sums[name] = sums.get(name, 0) + term.detach()
+                count += 1
+        return {name: float(total) / count for name, total in sums.items()}
+
+    def clip(self) -> Tensor:
+        """Scale the gradients down to their largest norm; the norm they had."""
+        limit = self.settings.max_grad_norm or float("inf")
+        return nn.utils.clip_grad_norm_(self.network.parameters(), limit, foreach=True)

@@ -1,0 +1,271 @@
+"""Collecting: the student acts, a teacher labels if asked, and all goes into tensors made once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hotloop.envs.batch import Batch
+from hotloop.train.networks import Memory
+from hotloop.train.normalise import ObservationScale
+from hotloop.train.policy import chosen, log_probabilities, sample
+from hotloop.train.regions import mark, span
+from hotloop.train.windows import Watcher
+
+LOOK_EVERY = 8
+"""Observations of one step in so many count for their scale: neighbouring steps look alike."""
+
+Student = Callable[[Tensor, Memory | None, Tensor | None], tuple[Tensor, Tensor, Memory | None]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Cut:
+    """Episodes that a limit cut off in one step, and what was seen last in them."""
+
+    step: int
+    rows: Tensor
+    observations: Tensor
+    memory: Memory | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Rollout:
+    """What one collection leaves, [steps, rows, ...]; the tensors are rewritten by the next."""
+
+    observations: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    """Of the chosen actions."""
+    values: Tensor
+    rewards: Tensor
+    ends: Tensor
+    """1 where the step ended its episode."""
+    begins: Tensor
+    """Whether the observation is the first of its episode, as far as a memory is concerned."""
+    last_values: Tensor
+    masks: Tensor | None = None
+    labels: Tensor | None = None
+    """What the teacher would have done; None while it is off."""
+    favourites: Tensor | None = None
+    """The student's most likely actions, where there are labels."""
+    memory: Memory | None = None
+    """As it was before the first step."""
+    cuts: list[Cut] = field(default_factory=list)
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of labels that were the student's most likely action; None while the teacher is off."""
+        if self.labels is None or self.favourites is None:
+            return None
+        return float((self.labels == self.favourites).float().mean())
+
+
+class Collector:
+    """Steps a batch with a student, straight from the batch's buffers.
+
+    What comes from the batch is kept in host arrays and becomes tensors once a rollout: an operation of torch
+    costs a few microseconds however little it does, and a step of small envs not much more.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        *,
+        steps: int,
+        device: torch.device,
+        scale: ObservationScale,
+        generator: torch.Generator,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        self.batch, self.device, self.scale, self.generator = batch, device, scale, generator
+        self.watchers = tuple(watchers)
+        envs, agents = batch.spec.num_envs, batch.spec.agents
+        self.envs, self.agents, self.steps, self.rows = envs, agents, steps, envs * agents
+        self.raw = torch.from_numpy(batch.observations).reshape(self.rows, *row_shape(batch))
+        self.final = torch.from_numpy(batch.final_observations).reshape(self.raw.shape)
+        self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
+        self.rewards = np.zeros((steps, envs, agents), np.float32)
+        self.ended = np.zeros((steps, envs), np.bool_)
+        self.labels = np.zeros((steps, envs, agents), np.int32)
+        self.acting = np.zeros((envs, agents), np.int32)
+        self.chosen = torch.from_numpy(self.acting).reshape(self.rows)
+        """The same memory as `acting`, which is what the batch is stepped with."""
+        self.memory: Memory | None = None
+        self.begins = torch.ones(self.rows, dtype=torch.bool, device=device)
+        """Whether what is seen now is the first of an episode."""
+        self.rollout = self.make_rollout()
+
+    def make_rollout(self) -> Rollout:
+        def room(dtype: torch.dtype, *shape: int) -> Tensor:
+            return torch.zeros((self.steps, self.rows, *shape), dtype=dtype, device=self.device)
+
+        seen = torch.float32 if self.scale.active else self.raw.dtype
+        return Rollout(
+            observations=room(seen, *self.raw.shape[1:]),
+            actions=room(torch.int64),
+            log_probs=room(torch.float32),
+            values=room(torch.float32),
+            rewards=room(torch.float32),
+            ends=room(torch.float32),
+            begins=room(torch.bool),
+            masks=None if self.allowed is None else room(torch.bool, self.allowed.shape[1]),
+            last_values=torch.zeros(self.rows, device=self.device),
+        )
+
+    @torch.no_grad()
+    def collect(self, student: Student, teacher: str | None = None) -> Rollout:
+        """Fill the rollout with steps of the student, labelled by a teacher where one is named."""
+        kept = self.rollout
+        kept.cuts, kept.memory = [], self.memory
+        kept.labels = None
+        kept.favourites = torch.zeros_like(kept.actions) if teacher else None
+        with span("rollout"):
+            uniforms = torch.rand(self.steps, self.rows, generator=self.generator, device=self.device)
+            for step in range(self.steps):
+                self.one_step(step, student, teacher, uniforms[step])
+            kept.last_values.copy_(self.look_ahead(student))
+            mark("student")
+            self.finish(labelled=teacher is not None)
+            mark("store")
+        return kept
+
+    def one_step(self, step: int, student: Student, teacher: str | None, uniforms: Tensor) -> None:
+        seen = self.rollout.observations[step]
+        raw = self.on_device(self.raw)
+        if step % LOOK_EVERY == 0:
+            self.scale.look(raw)
+        self.scale.write(raw, seen)
+        mark("store")
+        self.act(step, student, seen, uniforms)
+        mark("student")
+        if teacher:
+            with span("teacher"):
+                self.ask(teacher, step)
+        self.batch.step(self.acting)
+        mark("environment")
+        self.store(step)
+        mark("store")
+        for watcher in self.watchers:
+            watcher.step(self.batch)
+        mark("watch")
+
+    def act(self, step: int, student: Student, seen: Tensor, uniforms: Tensor) -> None:
+        """Choose actions for what is seen, and keep what they were chosen by."""
+        kept = self.rollout
+        logits, values = self.think(student, seen)
+        log_probs = log_probabilities(logits, self.masks_of(step))
+        actions = sample(log_probs, uniforms)
+        self.chosen.copy_(actions)
+        kept.actions[step].copy_(actions)
+        kept.values[step].copy_(values)
+        kept.log_probs[step].copy_(chosen(log_probs, actions))
+        if kept.favourites is not None:
+            kept.favourites[step].copy_(log_probs.argmax(-1))
+
+    def masks_of(self, step: int) -> Tensor | None:
+        """Keep the masks of a step, where there are any."""
+        if self.allowed is None or self.rollout.masks is None:
+            return None
+        return self.rollout.masks[step].copy_(self.allowed)
+
+    def think(self, student: Student, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """One forward pass; a memory moves on by one step."""
+        if self.memory is None:
+            logits, values, _ = student(seen, None, None)
+            return logits, values
+        logits, values, self.memory = student(seen[None], self.memory, self.begins[None])
+        return logits[0], values[0]
+
+    def ask(self, teacher: str, step: int) -> None:
+        """Keep the teacher's labels. It reads the batch's own observations: nothing is reshaped or moved."""
+        mark("reshape")
+        mark("device to host")
+        labels = self.batch.choose(teacher)
+        mark("calls")
+        self.labels[step] = labels
+        mark("stack and back")
+
+    def store(self, step: int) -> None:
+        """Keep what the step brought."""
+        batch = self.batch
+        self.rewards[step] = batch.rewards.reshape(self.envs, self.agents)
+        ended = np.logical_or(batch.terminals, batch.truncations, out=self.ended[step])
+        if self.memory is not None:
+            self.rollout.begins[step].copy_(self.begins)
+            self.begins.copy_(self.per_row(ended))
+        if batch.truncations.any():
+            self.keep_cut(step)
+
+    def keep_cut(self, step: int) -> None:
+        """Keep the last observations of the episodes that the step truncated and did not terminate."""
+        cut = self.batch.truncations & ~self.batch.terminals
+        rows = self.per_row(cut).nonzero()[:, 0]
+        observations = torch.empty_like(self.rollout.observations[0, : len(rows)])
+        self.scale.write(self.on_device(self.final[rows]), observations)
+        rows = self.on_device(rows)
+        memory = None if self.memory is None else (self.memory[0][rows], self.memory[1][rows])
+        self.rollout.cuts.append(Cut(step=step, rows=rows, observations=observations, memory=memory))
+
+    def finish(self, *, labelled: bool) -> None:
+        """Turn what the batch gave into tensors, and scale by it from the next rollout on."""
+        kept, shape = self.rollout, (self.steps, self.rows)
+        kept.rewards.copy_(torch.from_numpy(self.rewards).reshape(shape))
+        kept.ends.copy_(self.per_row(self.ended))
+        if labelled:
+            kept.labels = torch.from_numpy(self.labels).reshape(shape).to(self.device, torch.int64)
+        self.scale.adopt()
+
+    def look_ahead(self, student: Student) -> Tensor:
+        """The values of what is seen after the last step; a memory stays as it is."""
+        seen = torch.empty_like(self.rollout.observations[0])
+        self.scale.write(self.on_device(self.raw), seen)
+        before = self.memory
+        _, values = self.think(student, seen)
+        self.memory = before
+        return values
+
+    def on_device(self, host: Tensor) -> Tensor:
+        return host if self.device.type == "cpu" else host.to(self.device)
+
+    def per_row(self, per_env: NDArray[np.bool_]) -> Tensor:
+        """Flags of envs [..., envs], as flags of their agents [..., rows]."""
+        flags = torch.from_numpy(per_env)
+        return flags if self.agents == 1 else flags.repeat_interleave(self.agents, dim=-1)
+
+
+def row_shape(batch: Batch) -> tuple[int, ...]:
+    """What one agent sees; observations are [num_envs, agents, ...], or [num_envs, ...] of one agent."""
+    shape = batch.observations.shape
+    return shape[2:] if len(shape) > 2 else shape[1:]
+
+
+def stagger(batch: Batch, steps: int) -> None:
+    """Play at random for so many steps, and begin the envs anew in turn, spread evenly over them."""
+    turns = np.arange(batch.spec.num_envs) * steps // batch.spec.num_envs
+    for step in range(steps):
+        batch.step(batch.choose("random"))
+        batch.reset_many(np.flatnonzero(turns == step))
+
+
+def bootstrap(student: Student, kept: Rollout, rewards: Tensor, gamma: float) -> Tensor:
+    """Rewards to which, in truncated steps, what the values promise beyond them is added."""
+    if not kept.cuts:
+        return rewards
+    values = values_at(student, kept.cuts)
+    steps = torch.cat([torch.full_like(cut.rows, cut.step) for cut in kept.cuts])
+    rows = torch.cat([cut.rows for cut in kept.cuts])
+    return rewards.index_put((steps, rows), gamma * values, accumulate=True)
+
+
+def values_at(student: Student, cuts: Sequence[Cut]) -> Tensor:
+    """The values of what was seen last in episodes that were cut off."""
+    observations = torch.cat([cut.observations for cut in cuts])
+    if cuts[0].memory is None:
+        return student(observations, None, None)[1]
+    hidden = torch.cat([cut.memory[0] for cut in cuts if cut.memory])
+    cell = torch.cat([cut.memory[1] for cut in cuts if cut.memory])
+    begins = torch.zeros(1, len(observations), dtype=torch.bool, device=observations.device)
+    return student(observations[None], (hidden, cell), begins)[1][0]

@@ -1,0 +1,110 @@
+"""Timing a training window: the regions that the trainer marks, and the phases of its world below them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hotloop.core import spans
+from hotloop.core.clock import now_ns
+from hotloop.core.spans import Span
+from hotloop.envs.batch import Batch
+from hotloop.train import regions
+from hotloop.train.times import ENVIRONMENT, How, Region, Times
+
+STEP = "step"
+"""The whole of a native step, as a batch reports it beside its phases."""
+
+
+class Clock:
+    """Times windows: `begin`, then the regions of the window, then `end`."""
+
+    def __init__(self, batch: Batch, *, how: How = "sync", device: str = "cpu") -> None:
+        self._batch = batch
+        self.how: How = how
+        self._stream = cuda_stream() if how == "events" else None
+        waits = how == "sync" and is_cuda(device)
+        self._boundary = cuda_wait() if waits else self._stream
+
+    def begin(self, at_ns: int | None = None) -> None:
+        """Start a window, now or at the end of the one before."""
+        self._phases = self._batch.phase_totals()
+        if self._stream is not None:
+            self._stream.begin()
+        regions.watch(self._boundary)
+        spans.enable()
+        self._start_ns = now_ns() if at_ns is None else at_ns
+
+    def end(self) -> Times:
+        """The account of the window, whose end is here."""
+        streamed = self._stream.read() if self._stream else None
+        wall_ns = now_ns() - self._start_ns
+        read = spans.tree() if streamed is None else streamed
+        self.stop()
+        rows = [Region(path=row.path, calls=row.calls, total_ns=row.total_ns) for row in walk(read)]
+        return Times(how=self.how, wall_ns=wall_ns, regions=with_phases(rows, self._phase_rows(rows)))
+
+    def stop(self) -> None:
+        """Stop looking; a window that has begun is lost."""
+        spans.disable()
+        regions.watch(None)
+
+    def _phase_rows(self, rows: Iterable[Region]) -> list[Region]:
+        """The world's phases, whose times threads share."""
+        calls = next((row.calls for row in rows if row.path == ENVIRONMENT), 0)
+        gained = {
+            name: total - self._phases.get(name, 0) for name, total in self._batch.phase_totals().items()
+        }
+        threads = self._batch.spec.threads
+        return [
+            Region(path=f"{ENVIRONMENT}/{name}", calls=calls, total_ns=ns // threads)
+            for name, ns in gained.items()
+            if name != STEP and calls
+        ]
+
+
+def walk(tops: Iterable[Span]) -> Iterator[Span]:
+    for top in tops:
+        yield from top.walk()
+
+
+def with_phases(rows: Iterable[Region], phases: Iterable[Region]) -> tuple[Region, ...]:
+    """The rows, with the phases right below the environment's."""
+    joined = list[Region]()
+    for row in rows:
+        joined.append(row)
+        if row.path == ENVIRONMENT:
+            joined += phases
+    return tuple(joined)
+
+
+def choose_how(asked: str, device: str) -> How:
+    """What `auto` means on a device; on a CPU there is one way."""
+    if not is_cuda(device):
+        return "sync"
+    known: dict[str, How] = {"sync": "sync", "async": "async"}
+    return known.get(asked, "events")
+
+
+def is_cuda(device: str) -> bool:
+    return device.startswith("cuda")
+
+
+def cuda_stream() -> regions.Stream:
+    import torch
+
+    event: Any = torch.cuda.Event  # untyped in torch
+    return regions.Stream(lambda: event(enable_timing=True), torch.cuda.synchronize)
+
+
+def cuda_wait() -> regions.Blocking:
+    import torch
+
+    return regions.Blocking(torch.cuda.synchronize)
+
+
+def gpu_bytes(device: str) -> int | None:
+    """Memory of the GPU that torch holds now; None where the device is none."""
+    if not is_cuda(device):
+        return None
+    import torch
+
+    return int(torch.cuda.memory_reserved())

@@ -1,0 +1,231 @@
+"""The training loop: collect, estimate advantages, learn, again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hotloop.core.errors import InputError
+from hotloop.core.files import free_path, write_new
+from hotloop.envs.batch import Batch
+from hotloop.train import checkpoint
+from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
+from hotloop.train.nan import DivergedError
+from hotloop.train.networks import default_network, seen
+from hotloop.train.normalise import ObservationScale, RewardScale
+from hotloop.train.ppo import Learner, Samples, advantages, samples_of
+from hotloop.train.regions import mark, span
+from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
+from hotloop.train.settings import TrainSettings, check_sizes
+from hotloop.train.student import make_student
+from hotloop.train.windows import Watcher
+
+ADAM_EPSILON = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What one rollout and the learning from it came to."""
+
+    index: int
+    """From 0, counted over the whole life of a run."""
+    steps: int
+    """Env-steps of the run so far, these included."""
+    agent_steps: int
+    phase: PhaseName
+    losses: Mapping[str, float]
+    """Of every term of the objective, approx_kl, clip_fraction and grad_norm: means over all minibatches."""
+    learning_rate: float
+    agreement: float | None
+    """Share of labels that were the student's most likely action; None while the teacher is off."""
+
+
+class Trainer:
+    """Trains a network on a batch, one update at a time."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        settings: TrainSettings,
+        *,
+        watchers: Sequence[Watcher] = (),
+        resume: Path | None = None,
+        folder: Path = Path("train_dir"),
+    ) -> None:
+        check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
+        self.batch, self.settings, self.folder = batch, settings, folder
+        self.device = find_device(settings.device)
+        if settings.torch_threads:
+            torch.set_num_threads(settings.torch_threads)
+        self.teacher = find_teacher(batch, settings)
+        self.steps = self.updates = 0
+        self.make_parts(watchers)
+        if resume is None:
+            batch.reset()
+            stagger(batch, settings.stagger)
+        else:
+            self.restore(resume)
+
+    def make_parts(self, watchers: Sequence[Watcher]) -> None:
+        batch, settings, device = self.batch, self.settings, self.device
+        shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
+        self.network: nn.Module = default_network(batch.spec, shape, settings).to(device)
+        self.student = make_student(self.network, settings)
+        scales = settings.norm_obs and seen(batch.spec).kind == "vector"
+        self.observation_scale = ObservationScale(shape, device, active=scales)
+        self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
+        self.acting = torch.Generator(device).manual_seed(settings.seed)
+        self.shuffling = torch.Generator().manual_seed(settings.seed)
+        self.collector = Collector(
+            batch,
+            steps=settings.num_steps,
+            device=device,
+            scale=self.observation_scale,
+            generator=self.acting,
+            watchers=watchers,
+        )
+        self.collector.memory = self.network.first_memory(rows, device)
+        self.optimiser = torch.optim.Adam(
+            self.network.parameters(), lr=settings.learning_rate, eps=ADAM_EPSILON, fused=True
+        )
+        self.learner = Learner(
+            network=self.network,
+            student=self.student,
+            optimiser=self.optimiser,
+            settings=settings,
+            generator=self.shuffling,
+        )
+
+    @property
+    def agent_steps(self) -> int:
+        return self.steps * self.batch.spec.agents
+
+    @property
+    def steps_per_update(self) -> int:
+        return self.batch.spec.num_envs * self.settings.num_steps
+
+    @property
+    def finished(self) -> bool:
+        return self.steps >= self.settings.total_timesteps
+
+    def update(self) -> Update:
+        """Collect one rollout, and learn from it."""
+        phase = phase_at(self.steps, self.settings)
+        teacher = self.teacher if phase.imitating else None
+        rate = self.set_learning_rate()
+        kept = self.collector.collect(self.student, teacher)
+        with span("learn"):
+            samples = self.prepare(kept)
+            mark("advantages")
+            losses = self.learn(samples, phase)
+        self.steps += self.steps_per_update
+        self.updates += 1
+        return Update(
+            index=self.updates - 1,
+            steps=self.steps,
+            agent_steps=self.agent_steps,
+            phase=phase.name,
+            losses=losses,
+            learning_rate=rate,
+            agreement=kept.agreement,
+        )
+
+    @torch.no_grad()
+    def prepare(self, kept: Rollout) -> Samples:
+        """From rewards to advantages."""
+        settings = self.settings
+        scaled = self.reward_scale.scale(kept.rewards, kept.ends)
+        advantage = advantages(
+            bootstrap(self.student, kept, scaled, settings.gamma),
+            kept.values,
+            kept.ends,
+            kept.last_values,
+            gamma=settings.gamma,
+            gae_lambda=settings.gae_lambda,
+        )
+        return samples_of(kept, advantage)
+
+    def learn(self, samples: Samples, phase: Phase) -> dict[str, float]:
+        try:
+            return self.learner.learn(samples, phase.imitating)
+        except DivergedError as error:
+            evidence = {**error.evidence, "update": self.updates, "steps": self.steps}
+            path = free_path(self.folder / f"diverged-{self.updates}.pt")
+            write_new(path, checkpoint.packed(evidence))
+            raise DivergedError(
+                f"update {self.updates}, {error.where}; the minibatch and the network are in {path}: "
+                "look at them with torch.load, or lower learning_rate",
+                error.evidence,
+            ) from None
+
+    def set_learning_rate(self) -> float:
+        settings = self.settings
+        left = 1 - self.steps / settings.total_timesteps if settings.anneal_lr else 1.0
+        rate = settings.learning_rate * max(left, 0.0)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def save(self, folder: Path) -> Path:
+        """Write a checkpoint that is whole or absent; players of the batch begin to remember anew."""
+        return checkpoint.write(folder, self.steps, self.content())
+
+    def content(self) -> dict[str, Any]:
+        collector = self.collector
+        return {
+            "format": checkpoint.FORMAT,
+            "identity": checkpoint.identity(self.batch, row_shape(self.batch)),
+            "target": self.batch.spec.name,
+            "settings": asdict(self.settings),
+            "steps": self.steps,
+            "updates": self.updates,
+            "network": self.network.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "observation_scale": self.observation_scale.state(),
+            "reward_scale": self.reward_scale.state(),
+            "acting": self.acting.get_state(),
+            "shuffling": self.shuffling.get_state(),
+            "memory": None if collector.memory is None else list(collector.memory),
+            "begins": collector.begins,
+            "envs": checkpoint.save_envs(self.batch),
+        }
+
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint."""
+        content = checkpoint.read(path)
+        checkpoint.check_fits(
+            path, content["identity"], checkpoint.identity(self.batch, row_shape(self.batch))
+        )
+        self.load_network(path, content["network"])
+        self.optimiser.load_state_dict(content["optimiser"])
+        self.observation_scale.restore(content["observation_scale"])
+        self.reward_scale.restore(content["reward_scale"])
+        self.acting.set_state(content["acting"])
+        self.shuffling.set_state(content["shuffling"])
+        memory = content["memory"]
+        self.collector.memory = None if memory is None else (self.there(memory[0]), self.there(memory[1]))
+        self.collector.begins.copy_(content["begins"])
+        checkpoint.load_envs(self.batch, content["envs"])
+        self.steps, self.updates = content["steps"], content["updates"]
+
+    def load_network(self, path: Path, weights: Mapping[str, Tensor]) -> None:
+        try:
+            self.network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise InputError(
+                f"{path} has another network ({checkpoint.first_line(error)}): "
+                "give the same hidden, embedding and lstm"
+            ) from None
+
+    def there(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device)
+
+
+def find_device(name: str) -> torch.device:
+    """The device a network lives on; refused where the machine has none."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("device=cuda: torch finds no CUDA device here; use device=cpu")
+    return torch.device(name)

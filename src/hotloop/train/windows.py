@@ -1,0 +1,196 @@
+"""Watching a batch: arrays once a step of all envs, and what they came to over a window of steps.
+
+A watcher sees the batch's own arrays after every step and runs no Python for each env. Whoever wants one env
+at a time asks through `PerEnv`, and pays for it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError
+from hotloop.envs.batch import Batch
+
+MOST_SAMPLED = 16
+"""Envs whose infos are looked at when a window ends, whether or not an episode of theirs did."""
+
+FIRST_ROOM = 1_024
+"""Episodes of a window that there is room for before arrays have to grow."""
+RETURNS, LENGTHS = "/returns", "/lengths"
+"""Columns beside the infos, by names that no info has."""
+
+
+class Watcher(Protocol):
+    """Who is told of every step of a batch while a policy plays."""
+
+    def step(self, batch: Batch) -> None:
+        """Look at the batch after a step; its arrays are views, rewritten by the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What a stretch of steps came to."""
+
+    env_steps: int
+    episodes: int
+    """That ended in the window, each counted where its last step is."""
+    return_sum: float
+    """Of their returns, each the mean over its agents."""
+    return_min: float | None
+    return_max: float | None
+    length_sum: int
+    infos: Mapping[str, float] = field(default_factory=dict)
+    """The world's infos in the last step of these episodes: means over them."""
+    sampled: Mapping[str, float] = field(default_factory=dict)
+    """The world's infos in the window's last step: means over a few envs, for worlds that seldom end."""
+
+    @property
+    def mean_return(self) -> float | None:
+        """None where no episode ended."""
+        return self.return_sum / self.episodes if self.episodes else None
+
+    @property
+    def mean_length(self) -> float | None:
+        return self.length_sum / self.episodes if self.episodes else None
+
+
+class Ended:
+    """Rows of the episodes that ended, one array a column; the arrays grow as they have to."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """`columns` are the live arrays that rows are taken from, their first axis the envs."""
+        self._columns = dict(columns)
+        self._rows = {
+            name: np.empty((FIRST_ROOM, *live.shape[1:]), live.dtype) for name, live in columns.items()
+        }
+        self._room = FIRST_ROOM
+        self.count = 0
+
+    def add(self, envs: NDArray[np.int64]) -> None:
+        """Take down the present rows of some envs."""
+        first, last = self.count, self.count + len(envs)
+        while last > self._room:
+            self._rows = {
+                name: np.concatenate([rows, np.empty_like(rows)]) for name, rows in self._rows.items()
+            }
+            self._room *= 2
+        for name, live in self._columns.items():
+            live.take(envs, axis=0, out=self._rows[name][first:last], mode="clip")  # raise would buffer
+        self.count = last
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._rows[name][: self.count]
+
+
+class Windows:
+    """Adds up returns, lengths and infos; `close` ends a window and begins the next.
+
+    Sums are exact (`math.fsum`), so that they do not depend on the order in which envs are looked at.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        envs, agents = batch.spec.num_envs, batch.spec.agents
+        self._returns = np.zeros((envs, agents))
+        self._lengths = np.zeros(envs, np.int64)
+        self._whole = np.ones(envs, np.bool_)
+        """Whether the episode that each env is in was seen from its beginning."""
+        self._infos = {name: info for name, info in batch.infos.items() if info.size}
+        self._ended = Ended({RETURNS: self._returns, LENGTHS: self._lengths, **self._infos})
+        self._calls = 0
+        self._sampled = np.unique(np.linspace(0, envs - 1, min(envs, MOST_SAMPLED)).astype(np.int64))
+
+    def step(self, batch: Batch) -> None:
+        self._calls += 1
+        self._lengths += 1
+        self._returns += batch.rewards.reshape(self._returns.shape)
+        over = np.flatnonzero(batch.terminals | batch.truncations)
+        if over.size:
+            self._ended.add(over[self._whole[over]])
+            self._returns[over] = 0
+            self._lengths[over] = 0
+            self._whole[over] = True
+
+    def close(self) -> Window:
+        """What happened since the window before."""
+        ended, count = self._ended, self._ended.count
+        returns = ended[RETURNS].mean(axis=1)
+        window = Window(
+            env_steps=self._calls * len(self._lengths),
+            episodes=count,
+            return_sum=fsum(returns),
+            return_min=float(returns.min()) if count else None,
+            return_max=float(returns.max()) if count else None,
+            length_sum=int(ended[LENGTHS].sum()),
+            infos={name: mean(ended[name]) for name in self._infos if count},
+            sampled={name: mean(live[self._sampled]) for name, live in self._infos.items() if self._calls},
+        )
+        self._calls = self._ended.count = 0
+        return window
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The episodes that are under way, for a run that is to go on later."""
+        return {"returns": self._returns.copy(), "lengths": self._lengths.copy(), "whole": self._whole.copy()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]] | None) -> None:
+        """Go on with episodes under way; None is not knowing them, and then they do not count."""
+        if state is None:
+            self._whole[:] = False
+            return
+        for name, mine in (("returns", self._returns), ("lengths", self._lengths), ("whole", self._whole)):
+            if state[name].shape != mine.shape:
+                raise InputError(
+                    f"the saved {name} have the shape {state[name].shape}, expected {mine.shape}: "
+                    "resume with the same num_envs and agents"
+                )
+            mine[:] = state[name]
+
+
+def mean(rows: NDArray[Any]) -> float:
+    """Over rows, each one number or the mean of those it has, as of agents or teams."""
+    each = rows.reshape(len(rows), -1).mean(axis=1, dtype=np.float64) if rows.ndim > 1 else rows.astype(float)
+    return fsum(each) / len(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvStep:
+    """One step of one env, as copies that stay."""
+
+    env: int
+    rewards: NDArray[np.float32]
+    """One an agent."""
+    terminal: bool
+    truncated: bool
+    info: Mapping[str, Any]
+    """Of an env that has just finished, or is sampled; else empty."""
+
+
+class PerEnv:
+    """Serves a callback that wants one env at a time, for those envs that it names."""
+
+    def __init__(
+        self, callback: Callable[[EnvStep], None], *, envs: Sequence[int] | None = None, sampled: int = 0
+    ) -> None:
+        """`envs` are all where nobody names them; the first `sampled` of them have infos in every step."""
+        self._callback = callback
+        self._envs = envs
+        self._sampled = sampled
+
+    def step(self, batch: Batch) -> None:
+        envs = range(batch.spec.num_envs) if self._envs is None else self._envs
+        over = batch.terminals | batch.truncations
+        for place, env in enumerate(envs):
+            has_info = place < self._sampled or over[env]
+            info = {name: np.copy(rows[env]) for name, rows in batch.infos.items()} if has_info else {}
+            self._callback(
+                EnvStep(
+                    env=env,
+                    rewards=batch.rewards[env].copy(),
+                    terminal=bool(batch.terminals[env]),
+                    truncated=bool(batch.truncations[env]),
+                    info=info,
+                )
+            )

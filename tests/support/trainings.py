@@ -1,0 +1,70 @@
+"""Trainings small enough for a test: a few envs, a narrow network, windows of two updates."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hotloop.core.record import Record
+from hotloop.envs.batch import Batch
+from hotloop.lab import regimen, runs
+from hotloop.lab.epochs import Epoch
+from hotloop.lab.regimen import Regimen
+from hotloop.lab.training import Asked, Watch, train
+
+SMALL = {
+    "num_envs": "8",
+    "train.num_steps": "8",
+    "train.minibatch_size": "32",
+    "train.hidden": "16",
+    "train.update_epochs": "1",
+    "train.log_every": "2",
+    "train.torch_threads": "1",
+    "train.tensorboard": "false",
+}
+STEPS_PER_UPDATE = 64
+
+
+def small(target: str = "prospector/short", updates: int = 6, **words: object) -> Regimen:
+    """A regimen of some updates; `train__eval__every=2` is train.eval.every=2."""
+    given = {key.replace("__", "."): str(value) for key, value in words.items()}
+    total = {"train.total_timesteps": str(updates * STEPS_PER_UPDATE)}
+    return regimen.read(target, {**SMALL, **total, **given})
+
+
+def run_of(folder: Path, name: str = "a") -> runs.Run:
+    return runs.Run(folder=folder / name)
+
+
+def trained(
+    folder: Path, made: Regimen, *, name: str = "a", **more: object
+) -> tuple[Record, list[Epoch], list[str]]:
+    """Train to the end: the record, the epochs, and what was said."""
+    epochs: list[Epoch] = []
+    said: list[str] = []
+    asked = Asked(regimen=made, run=run_of(folder, name), **more)  # type: ignore[arg-type]
+    return train(asked, Watch(epoch=epochs.append, say=said.append)), epochs, said
+
+
+@contextmanager
+def ctrl_c_heard() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Presses:
+    """A watcher that presses Ctrl-C in some of the steps."""
+
+    def __init__(self, *steps: int) -> None:
+        self.steps = steps
+        self.seen = 0
+
+    def step(self, batch: Batch) -> None:
+        self.seen += 1
+        if self.seen in self.steps:
+            os.kill(os.getpid(), signal.SIGINT)

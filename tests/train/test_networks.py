@@ -1,0 +1,72 @@
+import torch
+
+import hotloop
+from hotloop.train.networks import ActorCritic, default_network
+from hotloop.train.rollout import row_shape
+from hotloop.train.settings import TrainSettings
+from hotloop.train.tokens import TokenBag
+
+
+def network_for(target: str, **given: object) -> ActorCritic:
+    batch = hotloop.make(target, num_envs=2, impl="reference")
+    return default_network(batch.spec, row_shape(batch), TrainSettings(**given))  # type: ignore[arg-type]
+
+
+def test_vectors_are_read_by_a_plain_network() -> None:
+    network = network_for("prospector")
+    logits, values, memory = network(torch.randn(5, 260))
+    assert logits.shape == (5, 69)
+    assert values.shape == (5,)
+    assert memory is None
+    assert network.trunk[0].in_features == 260
+
+
+def test_tokens_are_read_by_a_bag_of_embeddings() -> None:
+    network = network_for("grid/toy")
+    assert isinstance(network.encoder, TokenBag)
+    logits, values, _ = network(torch.zeros(5, 200, 3, dtype=torch.uint8))
+    assert logits.shape == (5, 9)
+    assert values.shape == (5,)
+
+
+def test_a_fresh_policy_is_nearly_uniform() -> None:
+    logits, _, _ = network_for("prospector")(torch.randn(50, 260))
+    probabilities = logits.softmax(-1)
+    assert probabilities.max() < 2 / 69
+
+
+def test_the_seed_alone_decides_the_weights() -> None:
+    torch.manual_seed(1)
+    one = network_for("prospector", seed=3)
+    torch.manual_seed(2)
+    other, third = network_for("prospector", seed=3), network_for("prospector", seed=4)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert not torch.equal(one.trunk[0].weight, third.trunk[0].weight)
+
+
+def test_steps_together_are_steps_one_by_one() -> None:
+    network = network_for("prospector", lstm=16)
+    seen = torch.randn(4, 3, 260)
+    begins = torch.zeros(4, 3, dtype=torch.bool)
+    begins[2, 1] = True
+    memory = network.first_memory(3, torch.device("cpu"))
+    together = network(seen, memory, begins)
+    logits, values = [], []
+    for time in range(4):
+        one, value, memory = network(seen[time : time + 1], memory, begins[time : time + 1])
+        logits.append(one)
+        values.append(value)
+    torch.testing.assert_close(together[0], torch.cat(logits))
+    torch.testing.assert_close(together[1], torch.cat(values))
+    torch.testing.assert_close(together[2], memory)
+
+
+def test_a_memory_forgets_where_an_episode_begins_and_only_there() -> None:
+    network = network_for("prospector", lstm=16)
+    seen = torch.randn(1, 2, 260)
+    empty = network.first_memory(2, torch.device("cpu"))
+    full = (torch.randn(2, 16), torch.randn(2, 16))
+    fresh = network(seen, empty, torch.zeros(1, 2, dtype=torch.bool))[1]
+    told = network(seen, full, torch.tensor([[True, False]]))[1]
+    torch.testing.assert_close(told[0, 0], fresh[0, 0])
+    assert not torch.allclose(told[0, 1], fresh[0, 1])

@@ -1,0 +1,184 @@
+"""The tree of a window: it adds up, and names what was slow."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from time import sleep
+
+import numpy as np
+import pytest
+
+import hotloop
+from hotloop.core import spans
+from hotloop.envs.batch import Batch
+from hotloop.train import regions
+from hotloop.train.regions import mark, span
+from hotloop.train.times import ENVIRONMENT, Region, Times, add
+from hotloop.train.timing import Clock, choose_how
+
+
+def times(wall_ns: int, **totals: int) -> Times:
+    rows = {path.replace("__", "/"): ns for path, ns in totals.items()}
+    return Times(
+        how="sync",
+        wall_ns=wall_ns,
+        regions=tuple(Region(path=path, calls=1, total_ns=ns) for path, ns in rows.items()),
+    )
+
+
+SMALL = times(
+    1_000,
+    rollout=600,
+    rollout__student=100,
+    rollout__environment=400,
+    rollout__environment__action=150,
+    rollout__environment__observations=200,
+    learn=300,
+    learn__forward=290,
+    logging=50,
+)
+
+
+@pytest.fixture
+def batch() -> Iterator[Batch]:
+    made = hotloop.make("grid/guard", num_envs=4, profile=True)
+    made.reset()
+    yield made
+    spans.disable()
+    regions.watch(None)
+
+
+def play(batch: Batch, calls: int = 20) -> None:
+    with span("rollout"):
+        for actions in batch.draw(np.random.default_rng(1), calls):
+            mark("student")
+            batch.step(actions)
+            mark("environment")
+    with span("learn"):
+        pass
+
+
+def test_unaccounted_is_what_no_part_has_and_the_call_into_the_environment_is_known() -> None:
+    assert SMALL.rest_ns("") == 50
+    assert SMALL.rest_ns("rollout") == 100
+    assert SMALL.rest_ns("learn") == 10
+    assert SMALL.rest_ns(ENVIRONMENT) == 50
+    assert SMALL.rest_ns("logging") == 0
+    assert SMALL.unaccounted_ns == 160
+
+
+def test_the_largest_part_is_a_leaf_and_the_environment_is_one_whatever_its_phases() -> None:
+    assert SMALL.largest == SMALL[ENVIRONMENT]
+    assert times(10, rollout=9, rollout__student=2, learn=3).largest == Region(
+        path="learn", calls=1, total_ns=3
+    )
+    assert Times(how="sync", wall_ns=1, regions=()).largest is None
+
+
+def test_windows_are_added_up_with_children_below_their_parents() -> None:
+    later = times(100, rollout=50, rollout__teacher=20, eval=7)
+    both = add([SMALL, later])
+    assert both is not None
+    assert both.wall_ns == 1_100
+    assert both["rollout"].total_ns == 650
+    paths = [region.path for region in both.regions]
+    assert paths.index("rollout/teacher") < paths.index("learn")
+    assert both.unaccounted_ns == 160 + (50 - 20) + (100 - 50 - 7)
+    assert add([]) is None
+
+
+def test_a_timed_window_adds_up_to_its_wall(batch: Batch) -> None:
+    clock = Clock(batch)
+    clock.begin()
+    play(batch)
+    found = clock.end()
+    assert sum(region.total_ns for region in found.below("")) + found.rest_ns("") == found.wall_ns
+    for region in found.regions:
+        parts = found.below(region.path)
+        if parts:
+            assert sum(part.total_ns for part in parts) + found.rest_ns(region.path) == region.total_ns
+    assert found.rest_ns("") >= 0
+    assert found["rollout/environment"].calls == 20
+
+
+def test_the_phases_of_the_world_stand_below_the_environment_and_are_those_of_the_window(
+    batch: Batch,
+) -> None:
+    clock = Clock(batch)
+    windows = []
+    for _ in range(2):
+        clock.begin()
+        play(batch)
+        windows.append(clock.end())
+    names = {region.name for region in windows[0].below(ENVIRONMENT)}
+    assert names == {*batch.spec.world.phases, "autoreset"}
+    in_all = batch.phase_totals()["observations"]
+    assert sum(window[f"{ENVIRONMENT}/observations"].total_ns for window in windows) == in_all
+    assert all(window.rest_ns(ENVIRONMENT) >= 0 for window in windows)
+
+
+def test_a_batch_that_times_nothing_has_no_phases() -> None:
+    batch = hotloop.make("grid/guard", num_envs=4, profile=False)
+    batch.reset()
+    clock = Clock(batch)
+    clock.begin()
+    play(batch)
+    assert clock.end().below(ENVIRONMENT) == ()
+
+
+def test_rows_stand_right_below_the_row_they_are_part_of(batch: Batch) -> None:
+    clock = Clock(batch)
+    clock.begin()
+    play(batch)
+    found = clock.end()
+    for before, after in pairwise(found.regions):
+        assert after.above in {"", before.path, before.above, before.above.rpartition("/")[0]}
+
+
+@pytest.mark.parametrize("slow", ["student", "teacher", "store"])
+def test_a_planted_sleep_is_named(batch: Batch, slow: str) -> None:
+    clock = Clock(batch)
+    clock.begin()
+    with span("rollout"):
+        for actions in batch.draw(np.random.default_rng(1), 4):
+            for name in ("student", "teacher", "store"):
+                if name == slow:
+                    sleep(0.005)
+                mark(name)
+            batch.step(actions)
+            mark("environment")
+    largest = clock.end().largest
+    assert largest is not None
+    assert largest.path == f"rollout/{slow}"
+
+
+def test_nothing_is_timed_once_the_clock_has_ended(batch: Batch) -> None:
+    clock = Clock(batch)
+    clock.begin()
+    clock.end()
+    assert not spans.enabled()
+
+
+@pytest.mark.parametrize(
+    ("asked", "device", "how"),
+    [
+        ("auto", "cpu", "sync"),
+        ("async", "cpu", "sync"),
+        ("auto", "cuda", "events"),
+        ("events", "cuda:1", "events"),
+        ("async", "cuda", "async"),
+        ("sync", "cuda", "sync"),
+    ],
+)
+def test_how_time_is_taken_depends_on_the_device(asked: str, device: str, how: str) -> None:
+    assert choose_how(asked, device) == how
+
+
+def test_phases_that_threads_share_are_means_over_them() -> None:
+    batch = hotloop.make("grid/guard", num_envs=64, profile=True, threads=2)
+    batch.reset()
+    clock = Clock(batch)
+    clock.begin()
+    play(batch)
+    found, totals = clock.end(), batch.phase_totals()
+    for region in found.below(ENVIRONMENT):
+        assert region.total_ns == totals[region.name] // 2
