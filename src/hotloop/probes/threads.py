@@ -47,7 +47,11 @@ def look(scene: Scene) -> Finding:
 
 
 def cpu_ns() -> dict[int, int]:
-    """CPU time of each thread of this process; to the nanosecond where the kernel keeps such an account."""
+    """CPU time of each thread of this process, as of its last tick or rest.
+
+    Where the kernel keeps an account in nanoseconds, it is that one: a worker that rests between two short
+    calls is often never met by a tick.
+    """
     if not Path("/proc/self/schedstat").exists():
         import psutil
 
