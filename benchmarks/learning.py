@@ -1,85 +1,199 @@
 """Train, and hold what was learned against the world's players and random play, on seeds of its own.
 
-./.venv/bin/python benchmarks/learning.py prospector [--seconds 1200] [key=value ...]
+    ./.venv/bin/python benchmarks/learning.py prospector [--seeds 1 2 3] [--quick]
+    ./.venv/bin/python benchmarks/learning.py arena
+    ./.venv/bin/python benchmarks/learning.py guard
+
+`guard` imitates the teacher first and goes on with PPO; its agreement is that of the student's most likely
+action with the teacher's, on what the student sees, over the last tenth of pure imitation. Returns are means
+over episodes that training has not seen, with a bootstrap interval; everybody plays the same ones.
 """
 
-import argparse
-import json
-import sys
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
 from time import perf_counter
+from typing import Any
 
-from hotloop.core.settings import apply, describe, parse_pairs
-from hotloop.envs.targets import make
+import hotloop
+from hotloop.core.settings import apply
+from hotloop.envs.episodes import Episodes
+from hotloop.stats.bootstrap import mean_interval
 from hotloop.train.evaluation import EvalSettings, evaluate
 from hotloop.train.settings import TrainSettings
-from hotloop.train.trainer import Trainer
+from hotloop.train.trainer import Trainer, Update
 from hotloop.train.windows import Windows
+from interleaved import output
+
+EVALUATION = EvalSettings(episodes=64)
+CURVE_POINTS = 60
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("target")
-    parser.add_argument("pairs", nargs="*")
-    parser.add_argument("--seconds", type=float, default=1e9)
-    parser.add_argument("--every", type=float, default=15)
-    parser.add_argument("--episodes", type=int, default=256)
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_intermixed_args()
-    pairs = parse_pairs(arguments.pairs)
-    known = {info.name for info in describe(TrainSettings)}
-    mine = {k.removeprefix("train."): v for k, v in pairs.items() if k.removeprefix("train.") in known}
-    theirs = {k: v for k, v in pairs.items() if k.removeprefix("train.") not in known}
-    batch = make(arguments.target, **theirs)
-    settings = apply(TrainSettings, mine)
-    windows = Windows(batch)
-    trainer = Trainer(batch, settings, watchers=[windows])
-    start = last = perf_counter()
-    history = []
-    while not trainer.finished and perf_counter() - start < arguments.seconds:
-        update = trainer.update()
-        now = perf_counter()
-        if now - last > arguments.every:
-            window = windows.close()
-            row = {
-                "s": round(now - start, 1),
-                "steps": update.steps,
-                "sps": round(update.steps / (now - start)),
-                "phase": update.phase,
-                "return": window.mean_return,
-                "length": window.mean_length,
-                "agreement": update.agreement,
-                **{k: round(v, 4) for k, v in update.losses.items()},
-                **{k: v for k, v in window.infos.items() if k in ("net_profit", "survival")},
-            }
-            history.append(row)
-            print(json.dumps(row), flush=True)
-            last = now
-    wall = perf_counter() - start
-    found = {}
-    for greedy in (False, True):
-        e = evaluate(
-            trainer, batch.spec, EvalSettings(episodes=arguments.episodes, greedy=greedy, steps=4000)
-        )
-        found["greedy" if greedy else "sampled"] = {
-            "return": e.mean_return,
-            "interval": e.interval,
-            "length": e.mean_length,
-            "outcomes": dict(e.outcomes),
-        }
-    result = {
-        "target": arguments.target,
-        "pairs": arguments.pairs,
-        "wall_s": wall,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One documented run: what `hotloop train TARGET key=value` is given."""
+
+    target: str
+    batch: dict[str, object]
+    train: dict[str, object]
+    players: tuple[str, ...]
+    """Who it is held against, beside random play."""
+    episodes: int = 256
+
+    @property
+    def command(self) -> str:
+        keys = {**self.batch, **{f"train.{key}": value for key, value in self.train.items()}}
+        return f"hotloop train {self.target} " + " ".join(f"{key}={value}" for key, value in keys.items())
+
+
+RUNS = {
+    "prospector": Run(
+        target="prospector",
+        batch={"num_envs": 1024, "threads": 2},
+        train={"total_timesteps": 5_000_000, "torch_threads": 2},
+        players=("greedy", "cautious", "timer"),
+    ),
+    "arena": Run(
+        target="grid/arena",
+        batch={"num_envs": 64, "threads": 2},
+        train={
+            "total_timesteps": 500_000,
+            "num_steps": 32,
+            "stagger": 10_000,
+            "learning_rate": "5e-4",
+            "torch_threads": 2,
+        },
+        players=("teacher",),
+        episodes=16,
+    ),
+    "guard": Run(
+        target="grid/guard",
+        batch={"num_envs": 128, "threads": 2},
+        train={
+            "total_timesteps": 3_000_000,
+            "supervised_steps": 2_000_000,
+            "fade_steps": 400_000,
+            "num_steps": 32,
+            "stagger": 1_000,
+            "gamma": 0.995,
+            "ent_coef": 0.003,
+            "torch_threads": 2,
+        },
+        players=("teacher",),
+        episodes=64,
+    ),
+}
+
+
+def shortened(run: Run) -> Run:
+    """A hundredth of the steps: to try the script out."""
+    counts = ("total_timesteps", "supervised_steps", "fade_steps")
+    fewer = {key: int(run.train[key]) // 100 for key in counts if key in run.train}  # type: ignore[call-overload]
+    return replace(run, train={**run.train, **fewer}, episodes=8)
+
+
+def train(run: Run, seed: int) -> dict[str, Any]:
+    settings = apply(TrainSettings, run.train, {"seed": seed})
+    with closing(hotloop.make(run.target, impl="native", seed=seed, **run.batch)) as batch:
+        windows = Windows(batch)
+        trainer = Trainer(batch, settings, watchers=[windows])
+        every = max(1, settings.total_timesteps // trainer.steps_per_update // CURVE_POINTS)
+        updates, curve, start = [], [], perf_counter()
+        while not trainer.finished:
+            updates.append(trainer.update())
+            if trainer.updates % every == 0:
+                curve.append(point(updates[-every:], windows, perf_counter() - start))
+                print(curve[-1], flush=True)
+        wall_s = perf_counter() - start
+        found = evaluate(trainer, batch.spec, replace(EVALUATION, episodes=run.episodes))
+    return {
+        "seed": seed,
+        "wall_s": wall_s,
         "steps": trainer.steps,
-        "found": found,
-        "history": history,
+        "steps_per_s": trainer.steps / wall_s,
+        "agreement": last_agreement(updates),
+        "curve": curve,
+        **returns_of(found.returns),
+        "length": found.mean_length,
+        "outcomes": dict(found.outcomes),
     }
-    print(json.dumps({k: v for k, v in result.items() if k != "history"}), flush=True)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result))
-    batch.close()
+
+
+def point(updates: Sequence[Update], windows: Windows, wall_s: float) -> dict[str, Any]:
+    window = windows.close()
+    agreed = [update.agreement for update in updates if update.agreement is not None]
+    return {
+        "steps": updates[-1].steps,
+        "wall_s": round(wall_s, 1),
+        "phase": updates[-1].phase,
+        "return": window.mean_return,
+        "length": window.mean_length,
+        "agreement": fmean(agreed) if agreed else None,
+    }
+
+
+def last_agreement(updates: Sequence[Update]) -> float | None:
+    """Over the last tenth of pure imitation."""
+    agreed = [update.agreement for update in updates if update.phase == "imitation"]
+    return fmean(one or 0.0 for one in agreed[-max(1, len(agreed) // 10) :]) if agreed else None
+
+
+def returns_of(returns: Sequence[float]) -> dict[str, Any]:
+    return {"return": fmean(returns), "interval": mean_interval(returns), "episodes": len(returns)}
+
+
+def play(run: Run, player: str) -> dict[str, Any]:
+    """The episodes that the student is evaluated on, played by somebody else."""
+    envs = min(run.episodes, 64)
+    share = run.episodes // envs
+    with closing(hotloop.make(run.target, impl="native", num_envs=envs, seed=EVALUATION.seed)) as batch:
+        batch.reset()
+        episodes = Episodes(batch)
+        finished: list[list[Any]] = [[] for _ in range(envs)]
+        while any(len(row) < share for row in finished):
+            for episode in episodes.step(batch.choose(player)):
+                finished[episode.env].append(episode)
+    played = [episode for row in finished for episode in row[:share]]
+    names = played[0].outcomes
+    return {
+        **returns_of([episode.return_per_agent for episode in played]),
+        "length": fmean(episode.length for episode in played),
+        "outcomes": {name: fmean(episode.outcomes[name] for episode in played) for name in names},
+    }
+
+
+def page(run: Run, students: list[dict[str, Any]], players: dict[str, dict[str, Any]]) -> str:
+    rows = [
+        *([f"seed {found['seed']}", *cells(found), *cost(found)] for found in students),
+        *([name, *cells(found), "", ""] for name, found in players.items()),
+    ]
+    outcomes = list(students[0]["outcomes"])
+    header = ["who", "mean return", "95% of the mean", "length", *outcomes, "trained", "wall"]
+    return "\n\n".join([f"    {run.command} train.seed=SEED seed=SEED", output.table(header, rows)])
+
+
+def cells(found: dict[str, Any]) -> list[str]:
+    low, high = found["interval"] or (float("nan"),) * 2
+    outcomes = [f"{value:,.2f}" for value in found["outcomes"].values()]
+    return [f"{found['return']:.3f}", f"{low:.3f} .. {high:.3f}", f"{found['length']:,.0f}", *outcomes]
+
+
+def cost(found: dict[str, Any]) -> list[str]:
+    agreed = "" if found["agreement"] is None else f", agreement {found['agreement']:.1%}"
+    return [f"{found['steps'] / 1e6:.1f} M steps{agreed}", f"{found['wall_s']:,.0f} s"]
+
+
+def main(name_of: Callable[[str], str] = "learning-{}".format) -> None:
+    parser = output.parser(__doc__)
+    parser.add_argument("name", choices=RUNS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    arguments = parser.parse_args()
+    run = shortened(RUNS[arguments.name]) if arguments.quick else RUNS[arguments.name]
+    players = {player: play(run, player) for player in ("random", *run.players)}
+    students = [train(run, seed) for seed in arguments.seeds]
+    values = {"run": asdict(run), "command": run.command, "students": students, "players": players}
+    output.publish(name_of(arguments.name), page(run, students, players), values, arguments)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
     ./.venv/bin/python benchmarks/trainer.py [--rounds 12] [--quick]
 
-Prospector, 1,024 envs, rollouts of 64 steps, a trunk of 2x128, minibatches of 4,096, float32, two threads; with
-4 epochs and with 1. The bare loop has the same network and optimiser. For each rollout it does the forward
-passes of acting, and for each minibatch a forward pass, log-softmax, a cross-entropy and a squared error, the
-backward pass and a step of Adam, over random numbers that lie ready as minibatches: no env, no sampling,
-nothing stored, shuffled, scaled or clipped. Both learn at a rate too small to change the policy, so that every
-round plays the same game. The sides take turns.
+Prospector, 1,024 envs, rollouts of 64 steps, a trunk of 2x128, minibatches of 4,096, float32, two threads;
+with 4 epochs and with 1. The bare loop has the same network and optimiser. For each rollout it does the
+forward passes of acting, and for each minibatch a forward pass, log-softmax, a cross-entropy and a squared
+error, the backward pass and a step of Adam, over random numbers that lie ready as minibatches: no env, no
+sampling, nothing stored, shuffled, scaled or clipped. Both learn at a rate too small to change the policy, so
+that every round plays the same game. The sides take turns.
 
 Python's part of a rollout is held against that of one env, whose arrays cost next to nothing: all that its
 steps cost, torch's own dispatch included, is counted as Python.
@@ -19,10 +19,12 @@ from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import Any
 
+import hotloop.train  # asks OpenMP to sleep while it waits, which it reads when torch is imported
+
+# isort: split
 import torch
 from torch import Tensor
 
-import hotloop.train  # first, so that OpenMP is asked to wait asleep before torch starts it
 from hotloop.core import spans
 from hotloop.core.spans import Span
 from hotloop.train.settings import TrainSettings

@@ -2,7 +2,7 @@
 
     ./.venv/bin/python tools/figures.py
 
-NAME is a benchmark, such as `scaling` or `peers/grid_toy`: its newest result in benchmarks/results is shown
+NAME is a benchmark, such as `scaling`, `peers/grid_toy` or `learning-guard`: its newest result in benchmarks/results is shown
 with machine, commit and spread. `summary` is what the peers' results say, in one table. A quick run, or one
 of code with uncommitted changes, is never shown.
 """
@@ -68,8 +68,14 @@ def newest(root: Path, name: str) -> Result | None:
 
 def not_yet(*names: str) -> str:
     """Say that there is nothing to show, and how to change that."""
-    commands = " and ".join(f"`./.venv/bin/python benchmarks/{name}.py`" for name in names)
+    commands = " and ".join(f"`./.venv/bin/python benchmarks/{script_of(name)}`" for name in names)
     return f"No figure has been measured yet; {commands} measures it."
+
+
+def script_of(name: str) -> str:
+    """The script of a result and what it is given: `scaling.py`, `learning.py guard` of `learning-guard`."""
+    script, _, given = name.partition("-")
+    return f"{script}.py {given}".rstrip()
 
 
 def figure(root: Path, name: str, page: Path) -> str:

@@ -34,7 +34,7 @@ def test_windows_add_up_to_what_the_batch_counted(tmp_path: Path) -> None:
     assert record.work.env_steps == record.path.counters["env_steps"] == 320
     assert (record.work.updates, record.method.rounds, record.partial) == (5, 3, False)
     assert record.path.ran == {"native": 1.0}
-    assert (record.kind, record.exit_code, record.verdict) == ("train", 0, "pass")
+    assert (record.kind, record.label, record.exit_code, record.verdict) == ("train", "a", 0, "pass")
 
 
 def test_the_speed_that_is_printed_is_counted_steps_over_wall(tmp_path: Path) -> None:

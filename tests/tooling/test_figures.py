@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from chart import draw_scaling, tick
-from figures import main, newest
+from figures import main, newest, script_of
 
 PAGE = "# Speed\n\nBefore.\n\n<!-- figures: scaling -->\nold\n<!-- end -->\n\nAfter.\n"
 SIDE = {
@@ -47,6 +47,18 @@ def test_without_results_the_page_says_so_and_how_to_get_them(root: Path) -> Non
     assert "benchmarks/scaling.py" in page
     assert page.startswith("# Speed\n\nBefore.")
     assert page.endswith("<!-- end -->\n\nAfter.\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("scaling", "scaling.py"),
+        ("peers/grid_toy", "peers/grid_toy.py"),
+        ("learning-guard", "learning.py guard"),
+    ],
+)
+def test_a_result_names_the_command_that_measures_it(name: str, words: str) -> None:
+    assert script_of(name) == words
 
 
 def test_the_newest_result_is_shown_with_machine_commit_and_a_link(root: Path) -> None:

@@ -6,7 +6,7 @@ next one's time, and the windows add up to the run.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -82,7 +82,8 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
             session.give_up(error)
             raise
         session.close()
-        return record_of(asked.regimen, opened, session.found, recorder, shadowed)
+        made = record_of(asked.regimen, opened, session.found, recorder, shadowed)
+        return replace(made, label=asked.run.name)
 
 
 class Session:
