@@ -31,7 +31,6 @@ Command = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.profile.WARMUP", 8)
-    monkeypatch.setattr("hotloop.lab.profile.SAMPLES", 10)
     monkeypatch.setattr("hotloop.lab.judge.label", lambda cv: "excellent")
     monkeypatch.setattr(probing, "WARM_NS", 1_000_000)
     monkeypatch.setattr(probing, "PASS_NS", 5_000_000)
