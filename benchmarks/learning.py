@@ -2,14 +2,16 @@
 
     ./.venv/bin/python benchmarks/learning.py prospector [--seeds 1 2 3] [--quick]
     ./.venv/bin/python benchmarks/learning.py arena
-    ./.venv/bin/python benchmarks/learning.py guard
+    ./.venv/bin/python benchmarks/learning.py guard [device=cuda ...]
+
+Settings of the trainer may follow the name; they are part of the command that is published.
 
 `guard` imitates the teacher first and goes on with PPO; its agreement is that of the student's most likely
 action with the teacher's, on what the student sees, over the last tenth of pure imitation. Returns are means
 over episodes that training has not seen, with a bootstrap interval; everybody plays the same ones.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
@@ -17,7 +19,7 @@ from time import perf_counter
 from typing import Any
 
 import hotloop
-from hotloop.core.settings import apply
+from hotloop.core.settings import apply, parse_pairs
 from hotloop.envs.episodes import Episodes
 from hotloop.stats.bootstrap import mean_interval
 from hotloop.train.evaluation import EvalSettings, evaluate
@@ -51,7 +53,7 @@ RUNS = {
     "prospector": Run(
         target="prospector",
         batch={"num_envs": 1024, "threads": 2},
-        train={"total_timesteps": 5_000_000, "torch_threads": 2},
+        train={"total_timesteps": 3_000_000, "torch_threads": 2},
         players=("greedy", "cautious", "timer"),
     ),
     "arena": Run(
@@ -71,11 +73,14 @@ RUNS = {
         target="grid/guard",
         batch={"num_envs": 128, "threads": 2},
         train={
-            "total_timesteps": 3_000_000,
-            "supervised_steps": 2_000_000,
-            "fade_steps": 400_000,
+            "total_timesteps": 4_500_000,
+            "supervised_steps": 3_000_000,
+            "fade_steps": 500_000,
             "num_steps": 32,
             "stagger": 1_000,
+            "embedding": 128,
+            "hidden": "256",
+            "lstm": 128,
             "gamma": 0.995,
             "ent_coef": 0.003,
             "torch_threads": 2,
@@ -184,16 +189,21 @@ def cost(found: dict[str, Any]) -> list[str]:
     return [f"{found['steps'] / 1e6:.1f} M steps{agreed}", f"{found['wall_s']:,.0f} s"]
 
 
-def main(name_of: Callable[[str], str] = "learning-{}".format) -> None:
+def main() -> None:
     parser = output.parser(__doc__)
     parser.add_argument("name", choices=RUNS)
+    parser.add_argument(
+        "settings", nargs="*", metavar="KEY=VALUE", help="of the trainer, instead of the run's"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    arguments = parser.parse_args()
-    run = shortened(RUNS[arguments.name]) if arguments.quick else RUNS[arguments.name]
+    arguments = parser.parse_intermixed_args()
+    run = RUNS[arguments.name]
+    run = replace(run, train={**run.train, **parse_pairs(arguments.settings)})
+    run = shortened(run) if arguments.quick else run
     players = {player: play(run, player) for player in ("random", *run.players)}
     students = [train(run, seed) for seed in arguments.seeds]
     values = {"run": asdict(run), "command": run.command, "students": students, "players": players}
-    output.publish(name_of(arguments.name), page(run, students, players), values, arguments)
+    output.publish(f"learning-{arguments.name}", page(run, students, players), values, arguments)
 
 
 if __name__ == "__main__":

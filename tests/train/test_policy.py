@@ -35,6 +35,11 @@ def test_entropy_by_hand() -> None:
     torch.testing.assert_close(entropy(log_probs), torch.tensor([1.5 * math.log(2)]))
 
 
+def test_the_gradient_of_entropy_is_that_of_its_definition() -> None:
+    log_probs = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(entropy, (log_probs,))
+
+
 def test_chosen_picks_each_rows_action() -> None:
     log_probs = torch.tensor([[-1.0, -2.0, -3.0], [-4.0, -5.0, -6.0]])
     assert chosen(log_probs, torch.tensor([2, 0])).tolist() == [-3.0, -4.0]
