@@ -77,6 +77,12 @@ def test_less_than_a_rollout_shrinks_it_and_says_so(hotloop: Command) -> None:
     assert "shrunk" in [notice["code"] for notice in said.json["notices"]]
 
 
+def test_a_run_of_a_single_step_is_a_run(hotloop: Command) -> None:
+    said = hotloop("train", "prospector/short", "total_timesteps=1", "train.tensorboard=false", "--json")
+    assert said.code == ExitCode.FINE
+    assert (said.json["work"]["env_steps"], said.json["work"]["updates"]) == (1, 1)
+
+
 def test_validation_with_the_policy_in_the_loop_is_summed_up(hotloop: Command) -> None:
     said = hotloop("train", *SHORT, "validate=40")
     assert said.code == ExitCode.FINE

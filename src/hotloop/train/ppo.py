@@ -34,7 +34,9 @@ def advantages(
 
 
 def standardised(values: Tensor) -> Tensor:
-    """Values with mean 0 and deviation 1."""
+    """Values with mean 0 and deviation 1; one alone has no deviation, and is its own mean."""
+    if values.numel() == 1:
+        return torch.zeros_like(values)
     variance, mean = torch.var_mean(values)
     return (values - mean) / (variance.sqrt() + 1e-8)
 
