@@ -22,7 +22,7 @@ class Array:
     high: float | None = None
     """What its values stay between, for the spaces of other libraries; None is all that the type holds."""
     kind: Literal["vector", "tokens"] = "vector"
-    """How a network should read it: numbers, or tokens [..., 3] of location, feature and value bytes."""
+    """How a network should read it: numbers, or tokens [..., tokens, 3] of location, feature and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
