@@ -3,9 +3,8 @@
     ./.venv/bin/python tools/figures.py
 
 NAME is a benchmark, such as `scaling`, `peers/grid_toy` or `learning-guard`: its newest result in
-benchmarks/results is shown with machine, commit and spread. `summary` is what the peers' results say, in one
-table. A quick run, or one
-table. A quick run, or one of code with uncommitted changes, is never shown.
+benchmarks/results is shown with machine, commit and spread. `summary` is what the peers' results say, in
+one table. A quick run, or one of code with uncommitted changes, is never shown.
 """
 
 import json
