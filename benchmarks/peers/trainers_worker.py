@@ -1,10 +1,12 @@
 """One trainer in a process of its own: ours, stable-baselines3's, or a plain loop in CleanRL's manner."""
 
-import os
+import json
+import sys
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-os.environ.setdefault("KMP_BLOCKTIME", "0")
+if json.loads(sys.argv[1])["which"] == "ours":
+    import hotloop.train  # noqa: F401 - says how OpenMP waits; the others wait as torch does
 
+# isort: split
 from importlib.metadata import version
 from time import perf_counter_ns
 from typing import Any

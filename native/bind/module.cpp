@@ -163,6 +163,7 @@ const char* isa() {
 }  // namespace hl::bind
 
 NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // a script may end with a batch in its hands
   using namespace hl;
   using namespace hl::bind;
 
