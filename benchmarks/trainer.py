@@ -4,15 +4,17 @@
 
 Prospector, 1,024 envs, rollouts of 64 steps, a trunk of 2x128, minibatches of 4,096, float32, two threads;
 with 4 epochs and with 1. The bare loop has the same network and optimiser. For each rollout it does the
-forward passes of acting, and for each minibatch a forward pass, log-softmax, a cross-entropy and a squared
-error, the backward pass and a step of Adam, over random numbers that lie ready as minibatches: no env, no
-sampling, nothing stored, shuffled, scaled or clipped. Both learn at a rate too small to change the policy, so
-that every round plays the same game. The sides take turns.
+forward passes of acting, and for each minibatch the forward pass with PPO's losses, the backward pass and a
+step of Adam, over random numbers that lie ready as minibatches: no env, no sampling, nothing stored,
+shuffled, scaled or clipped. A third side has the loss of a classifier, cross-entropy and a squared error, in
+place of PPO's. All learn at a rate too small to change the policy, so that every round plays the same game.
+The sides take turns.
 
 Python's part of a rollout is held against that of one env, whose arrays cost next to nothing: all that its
 steps cost, torch's own dispatch included, is counted as Python.
 """
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +29,7 @@ from torch import Tensor
 
 from hotloop.core import spans
 from hotloop.core.spans import Span
+from hotloop.train.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 from interleaved import output
@@ -41,7 +44,7 @@ SETTINGS = TrainSettings(
     hidden=(128, 128), num_steps=64, minibatch_size=4_096, learning_rate=1e-7, torch_threads=THREADS
 )
 EPOCHS = (4, 1)
-TRAINER, BARE = "trainer", "bare loop"
+TRAINER, BARE, CLASSIFIER = "trainer", "bare loop", "classifier"
 UPDATES = 4
 """In a block of one side."""
 
@@ -82,11 +85,13 @@ class BareSide:
         ]
 
     @staticmethod
-    def part(size: int, random: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        return (
-            torch.randn(size, 260, generator=random),
-            torch.randint(69, (size,), generator=random),
-            torch.randn(size, generator=random),
+    def part(size: int, random: torch.Generator) -> Samples:
+        return Samples(
+            observations=torch.randn(size, 260, generator=random),
+            actions=torch.randint(69, (size,), generator=random),
+            log_probs=torch.full((size,), -math.log(69)),
+            advantages=torch.randn(size, generator=random),
+            returns=torch.randn(size, generator=random),
         )
 
     def measure(self, agent_steps: int) -> Block:
@@ -96,7 +101,7 @@ class BareSide:
             self.act()
             for _ in range(self.settings.update_epochs):
                 for part in self.parts:
-                    self.learn(*part)
+                    self.learn(part)
         return Block(ns=perf_counter_ns() - start, agent_steps=rollouts * ENVS * self.settings.num_steps)
 
     @torch.no_grad()
@@ -104,24 +109,37 @@ class BareSide:
         for _ in range(self.settings.num_steps):
             self.network(self.seen)
 
-    def learn(self, seen: Tensor, actions: Tensor, returns: Tensor) -> None:
-        logits, values, _ = self.network(seen)
-        loss = torch.nn.functional.cross_entropy(logits, actions) + (values - returns).square().mean()
+    def learn(self, part: Samples) -> None:
+        loss = self.loss(part)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         self.optimiser.step()
+
+    def loss(self, part: Samples) -> Tensor:
+        return losses(self.network, part, self.settings, imitating=0.0)["total"]
+
+
+class ClassifierSide(BareSide):
+    """The passes of a classifier."""
+
+    def loss(self, part: Samples) -> Tensor:
+        logits, values, _ = self.network(part.observations)
+        surprise = torch.nn.functional.cross_entropy(logits, part.actions)
+        return surprise + (values - part.returns).square().mean()
 
 
 def measure(epochs: int, rounds: int, updates: int) -> dict[str, Any]:
     sides = [
         TrainerSide(TRAINER, make_trainer(epochs)),
         BareSide(BARE, make_trainer(epochs)),
+        ClassifierSide(CLASSIFIER, make_trainer(epochs)),
     ]
     steps = updates * ENVS * SETTINGS.num_steps
     for side in sides:
         side.measure(steps // updates)
     blocks = run_rounds(sides, rounds=rounds, agent_steps=steps)
-    return {"sides": output.side_values(blocks), "ratio": speed_ratio(blocks, TRAINER, BARE)}
+    ratios = {name: speed_ratio(blocks, TRAINER, name) for name in (BARE, CLASSIFIER)}
+    return {"sides": output.side_values(blocks), "ratios": ratios}
 
 
 def rollout_step_us(trainer: Trainer, rollouts: int) -> float:
@@ -170,9 +188,10 @@ def page(found: dict[int, dict[str, Any]], python: dict[str, float], parts: dict
     ]
     lines = [
         *(
-            f"Trainer / bare loop, {epochs} epoch{'s' if epochs > 1 else ''}: "
-            f"{output.ratio_text(measured['ratio'])}. {output.resolution(measured['ratio'])}"
+            f"Trainer / {name}, {epochs} epoch{'s' if epochs > 1 else ''}: "
+            f"{output.ratio_text(ratio)}. {output.resolution(ratio)}"
             for epochs, measured in found.items()
+            for name, ratio in measured["ratios"].items()
         ),
         f"A step of a rollout: {python['step_us']:,.0f} µs; at most {python['share']:.1%} of it is Python's.",
         f"In no region: {parts['unaccounted']:.2%} of an update.",

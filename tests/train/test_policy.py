@@ -1,8 +1,9 @@
 import math
 
+import pytest
 import torch
 
-from hotloop.train.policy import chosen, entropy, log_probabilities, sample
+from hotloop.train.policy import allowed, chosen, entropy, log_probabilities, read, sample
 
 
 def test_log_probabilities_add_up_to_one() -> None:
@@ -33,6 +34,29 @@ def test_masked_entropy_has_a_gradient_that_is_a_number() -> None:
 def test_entropy_by_hand() -> None:
     log_probs = torch.tensor([[0.5, 0.25, 0.25]]).log()
     torch.testing.assert_close(entropy(log_probs), torch.tensor([1.5 * math.log(2)]))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_what_is_read_off_a_policy_and_its_gradient_are_those_of_the_definitions(masked: bool) -> None:
+    torch.manual_seed(1)
+    logits = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    actions = torch.tensor([0, 1, 2, 3, 6])
+    masks = torch.rand(5, 7) < 0.5 if masked else torch.ones(5, 7, dtype=torch.bool)
+    masks[torch.arange(5), actions] = True
+    found = read(allowed(logits, masks), actions)
+    log_probs = torch.log_softmax(allowed(logits, masks), -1)
+    for ours, plain in zip(found, (chosen(log_probs, actions), entropy(log_probs)), strict=True):
+        torch.testing.assert_close(ours, plain)
+    assert torch.autograd.gradcheck(lambda given: read(allowed(given, masks), actions), (logits,))
+
+
+def test_logits_of_half_the_width_get_a_gradient_of_their_own_type() -> None:
+    logits = torch.zeros(2, 3, dtype=torch.bfloat16, requires_grad=True)
+    log_probs, entropies = read(logits, torch.tensor([0, 2]))
+    (log_probs.sum() + entropies.sum()).backward()  # type: ignore[no-untyped-call]
+    assert log_probs.dtype == torch.float32
+    assert logits.grad is not None
+    assert logits.grad.dtype == torch.bfloat16
 
 
 def test_the_gradient_of_entropy_is_that_of_its_definition() -> None:

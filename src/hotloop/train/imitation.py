@@ -7,7 +7,7 @@ from torch import Tensor
 
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
-from hotloop.train.policy import chosen
+from hotloop.train.policy import read
 from hotloop.train.settings import TrainSettings
 
 PhaseName = Literal["imitation", "fade", "ppo"]
@@ -32,9 +32,9 @@ def phase_at(steps: int, settings: TrainSettings) -> Phase:
     return Phase(name="ppo", imitating=0.0)
 
 
-def imitation_loss(log_probs: Tensor, labels: Tensor) -> Tensor:
+def imitation_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """How surprised the student is by what the teacher would have done."""
-    return -chosen(log_probs, labels).mean()
+    return -read(logits, labels)[0].mean()
 
 
 def find_teacher(batch: Batch, settings: TrainSettings) -> str | None:

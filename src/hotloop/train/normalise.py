@@ -19,9 +19,9 @@ class Moments:
         self.variance = torch.ones(shape, dtype=torch.float64, device=device)
 
     def add(self, rows: Tensor) -> None:
-        """Add rows [count, *shape]."""
-        variance, mean = torch.var_mean(rows, dim=0, correction=0)
-        self.merge(rows.shape[0], mean.double(), variance.double())
+        """Add rows [count, *shape], in two passes: torch's one pass down columns takes ten times as long."""
+        mean = rows.mean(dim=0)
+        self.merge(rows.shape[0], mean.double(), (rows - mean).square_().mean(dim=0).double())
 
     def merge(self, count: int, mean: Tensor, variance: Tensor) -> None:
         total = self.count + count

@@ -9,33 +9,54 @@ FORBIDDEN = -1e9
 """The logit of an action that a mask forbids: its probability is exactly 0, and nothing becomes NaN."""
 
 
+def allowed(logits: Tensor, masks: Tensor | None) -> Tensor:
+    """Logits in which what a mask forbids cannot be chosen."""
+    return logits if masks is None else logits.masked_fill(~masks, FORBIDDEN)
+
+
 def log_probabilities(logits: Tensor, masks: Tensor | None) -> Tensor:
     """Log-probabilities of all actions, in float32."""
-    allowed = logits if masks is None else logits.masked_fill(~masks, FORBIDDEN)
-    return torch.log_softmax(allowed, dim=-1, dtype=torch.float32)
+    return torch.log_softmax(allowed(logits, masks), dim=-1, dtype=torch.float32)
 
 
 def entropy(log_probs: Tensor) -> Tensor:
     """The entropy of each policy; forbidden actions add nothing."""
-    found: Tensor = Entropy.apply(log_probs)  # type: ignore[no-untyped-call]
-    return found
+    weighed: Tensor = torch.linalg.vecdot(log_probs.exp(), log_probs)
+    return -weighed
 
 
-class Entropy(torch.autograd.Function):
-    """Minus the sum of p log p; its gradient goes over the actions half as often as the chain rule's."""
+def read(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    """The log-probability of each policy's action, and its entropy: all that a loss asks of a policy."""
+    log_probs, entropies = Reading.apply(logits, actions)  # type: ignore[no-untyped-call]
+    return log_probs, entropies
+
+
+class Reading(torch.autograd.Function):
+    """`chosen` and `entropy` of log-probabilities, with a gradient that goes over all actions only twice.
+
+    With p the probabilities and H their entropy, the gradient of log p(a) by the logits is 1[a] - p, and that
+    of H is -p (log p + H).
+    """
 
     @staticmethod
-    def forward(ctx: Any, log_probs: Tensor) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        log_probs = torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
         probabilities = log_probs.exp()
-        ctx.save_for_backward(log_probs, probabilities)
-        weighed: Tensor = torch.linalg.vecdot(probabilities, log_probs)
-        return weighed.neg_()
+        entropies = -torch.linalg.vecdot(probabilities, log_probs)
+        ctx.save_for_backward(log_probs, probabilities, entropies, actions)
+        ctx.dtype = logits.dtype
+        return chosen(log_probs, actions), entropies
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        log_probs, probabilities = ctx.saved_tensors
-        weighed = probabilities * -gradients[0][..., None]
-        return torch.addcmul(weighed, weighed, log_probs)
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        log_probs, probabilities, entropies, actions = ctx.saved_tensors
+        by_action, by_entropy = gradients
+        alike = -torch.addcmul(by_action, by_entropy, entropies)
+        found = torch.addcmul(alike[..., None], by_entropy[..., None], log_probs, value=-1).mul_(
+            probabilities
+        )
+        found.scatter_add_(-1, actions[..., None], by_action[..., None])
+        return found.to(ctx.dtype), None
 
 
 def chosen(log_probs: Tensor, actions: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from hotloop.train.imitation import imitation_loss
 from hotloop.train.nan import check_finite
 from hotloop.train.networks import Memory
-from hotloop.train.policy import chosen, entropy, log_probabilities
+from hotloop.train.policy import allowed, read
 from hotloop.train.regions import mark
 from hotloop.train.rollout import Rollout, Student
 from hotloop.train.scan import scan
@@ -111,20 +111,21 @@ def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Gene
 def losses(student: Student, part: Samples, settings: TrainSettings, imitating: float) -> dict[str, Tensor]:
     """Every term of the objective and their sum; `imitating` 1 is imitation alone, 0 is PPO alone."""
     logits, values, _ = student(part.observations, part.memory, part.begins)
-    log_probs = log_probabilities(logits, part.masks)
+    logits = allowed(logits, part.masks)
     terms = {"value": value_loss(values, part.returns)}
     total = settings.vf_coef * terms["value"]
     if imitating < 1:
-        terms |= ppo_terms(log_probs, part, settings)
+        terms |= ppo_terms(logits, part, settings)
         total = total + (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
     if imitating > 0 and part.labels is not None:
-        terms["imitation"] = imitation_loss(log_probs, part.labels)
+        terms["imitation"] = imitation_loss(logits, part.labels)
         total = total + imitating * terms["imitation"]
     return {"total": total, **terms}
 
 
-def ppo_terms(log_probs: Tensor, part: Samples, settings: TrainSettings) -> dict[str, Tensor]:
-    moved = chosen(log_probs, part.actions) - part.log_probs
+def ppo_terms(logits: Tensor, part: Samples, settings: TrainSettings) -> dict[str, Tensor]:
+    log_probs, entropies = read(logits, part.actions)
+    moved = log_probs - part.log_probs
     ratio = moved.exp()
     advantage = standardised(part.advantages) if settings.norm_adv else part.advantages
     with torch.no_grad():
@@ -132,7 +133,7 @@ def ppo_terms(log_probs: Tensor, part: Samples, settings: TrainSettings) -> dict
         clipped = ((ratio - 1).abs() > settings.clip_coef).float().mean()
     return {
         "policy": policy_loss(ratio, advantage, settings.clip_coef),
-        "entropy": entropy(log_probs).mean(),
+        "entropy": entropies.mean(),
         "approx_kl": kl,
         "clip_fraction": clipped,
     }
