@@ -1,10 +1,11 @@
 """Train, and hold what was learned against the world's players and random play, on seeds of its own.
 
     ./.venv/bin/python benchmarks/learning.py prospector [--seeds 1 2 3] [--quick]
-    ./.venv/bin/python benchmarks/learning.py arena
-    ./.venv/bin/python benchmarks/learning.py guard [device=cuda ...]
+    ./.venv/bin/python benchmarks/learning.py arena [device=cpu ...]
+    ./.venv/bin/python benchmarks/learning.py guard
 
-Settings of the trainer may follow the name; they are part of the command that is published.
+The grid's networks are learned on a GPU. Settings of the trainer may follow the name; they are part of the
+command that is published.
 
 `guard` imitates the teacher first and goes on with PPO; its agreement is that of the student's most likely
 action with the teacher's, on what the student sees, over the last tenth of pure imitation. Returns are means
@@ -58,12 +59,17 @@ RUNS = {
     ),
     "arena": Run(
         target="grid/arena",
-        batch={"num_envs": 64, "threads": 2},
+        batch={"num_envs": 256, "threads": 3},
         train={
-            "total_timesteps": 500_000,
+            "total_timesteps": 1_785_856,
             "num_steps": 32,
+            "minibatch_size": 8_192,
             "stagger": 10_000,
             "learning_rate": "5e-4",
+            "gamma": 0.995,
+            "embedding": 128,
+            "hidden": "256",
+            "device": "cuda",
             "torch_threads": 2,
         },
         players=("teacher",),
@@ -71,18 +77,22 @@ RUNS = {
     ),
     "guard": Run(
         target="grid/guard",
-        batch={"num_envs": 128, "threads": 2},
+        batch={"num_envs": 1024, "threads": 3},
         train={
-            "total_timesteps": 4_500_000,
-            "supervised_steps": 3_000_000,
-            "fade_steps": 500_000,
+            "total_timesteps": 8_814_592,
+            "supervised_steps": 6_160_384,
+            "fade_steps": 720_896,
             "num_steps": 32,
+            "minibatch_size": 16_384,
+            "update_epochs": 2,
             "stagger": 1_000,
-            "embedding": 128,
-            "hidden": "256",
-            "lstm": 128,
+            "learning_rate": "2e-3",
             "gamma": 0.995,
             "ent_coef": 0.003,
+            "embedding": 256,
+            "hidden": "512",
+            "lstm": 512,
+            "device": "cuda",
             "torch_threads": 2,
         },
         players=("teacher",),
