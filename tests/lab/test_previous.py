@@ -3,7 +3,7 @@ from pathlib import Path
 
 from support.records import PROFILE
 
-from hotloop.core.record import write
+from hotloop.core.record import Record, write
 from hotloop.lab.previous import find, with_previous
 
 LATER = replace(PROFILE, run_id="later", created="2025-01-02T04:00:00+00:00")
@@ -37,6 +37,28 @@ def test_a_second_run_like_the_first_is_the_same() -> None:
     assert compared.a.run_id == first.run_id
     assert compared.ratio is not None
     assert compared.ratio.estimate == 1.0
+
+
+def shaken(by: float) -> Record:
+    """A run whose rounds differ by so much."""
+    values = {name: tuple(v * by ** (k % 3 - 1) for k, v in enumerate(vs)) for name, vs in STEADY.items()}
+    return replace(PROFILE, values=values)
+
+
+def test_runs_that_differ_by_less_than_their_noise_are_the_same_within_it() -> None:
+    (compared,) = with_previous(shaken(1.3), shaken(1.2)).comparisons
+    assert compared.ratio is not None
+    assert compared.outcome == "same"
+    assert compared.band > 0.1
+    assert compared.ratio.high <= 1 + compared.band
+    assert compared.why.startswith("within noise: a change of less than")
+
+
+def test_noise_hides_no_other_work_and_no_mismatch() -> None:
+    more = replace(shaken(1.3), work=replace(PROFILE.work, tokens=(PROFILE.work.tokens or 0) * 2 + 1000))
+    (compared,) = with_previous(more, shaken(1.3)).comparisons
+    assert compared.outcome == "cannot tell"
+    assert "different work" in compared.why
 
 
 def test_a_run_of_another_workload_is_marked_as_unlike() -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Record, read
-from hotloop.lab.versus import versus
+from hotloop.core.record import Comparison, Record, read
+from hotloop.lab.versus import IN_TURNS, forbidding, versus
 from hotloop.stats.metrics import with_metrics
 
 
@@ -27,7 +27,23 @@ def read_profile(path: Path, target: str) -> Record | None:
 
 
 def with_previous(record: Record, previous: Record | None) -> Record:
-    """Hold a finished profile against the previous one, and say what is unlike; its verdict stays its own."""
+    """Hold a finished profile against the previous one, and say what is unlike; its verdict stays its own.
+
+    What two runs one after the other could not have shown is called the same, within a band as wide as that.
+    """
     if previous is None or record.partial or not record.work.env_steps:
         return record
-    return replace(record, comparisons=(*record.comparisons, versus(previous, record, unlike=True)))
+    compared = versus(previous, record, unlike=True)
+    if compared.outcome == "cannot tell" and not forbidding(previous, record, compared.band):
+        compared = within_noise(compared)
+    return replace(record, comparisons=(*record.comparisons, compared))
+
+
+def within_noise(comparison: Comparison) -> Comparison:
+    """Widen the band to the noise, where nothing but that kept the two from being the same."""
+    ratio = comparison.ratio
+    if ratio is None or not ratio.low <= 1 <= ratio.high:
+        return comparison
+    band = max(ratio.high, 1 / ratio.low) - 1
+    why = f"within noise: a change of less than {band:.0%} would not have shown; {IN_TURNS}"
+    return replace(comparison, outcome="same", band=band, why=why)

@@ -94,20 +94,26 @@ def round_times(record: Record) -> list[float]:
 
 
 def decide(a: Record, b: Record, ratio: Ratio | None, band: float) -> tuple[Outcome, str]:
-    """The outcome and its reason: what was found wrong first, then the work, then the speed.
+    """The outcome and its reason: what forbids to compare them first, then the speed."""
+    forbids = forbidding(a, b, band)
+    if forbids or ratio is None:
+        return "cannot tell", forbids or "no interval"
+    return by_speed(ratio, band, load_beside(a, b))
+
+
+def forbidding(a: Record, b: Record, band: float) -> str | None:
+    """Why nothing can be said of their speeds: what was found wrong, too few rounds, or other work.
 
     Work may differ by half the band, because a share of the work can change the time by no more than itself.
     """
     for record in (a, b):
         if record.validation and record.validation.mismatches:
-            return "cannot tell", f"not equal: {record.validation.mismatches} mismatches in {record.run_id}"
-    if ratio is None:
-        rounds = min(len(record.values.get(HEADLINE, ())) for record in (a, b))
-        return "cannot tell", f"{rounds} rounds are too few for an interval: run at least {FEWEST}"
+            return f"not equal: {record.validation.mismatches} mismatches in {record.run_id}"
+    rounds = min(len(record.values.get(HEADLINE, ())) for record in (a, b))
+    if rounds < FEWEST:
+        return f"{rounds} rounds are too few for an interval: run at least {FEWEST}"
     work = different_work(a, b, tolerance=band / 2)
-    if work:
-        return "cannot tell", f"different work: {work}"
-    return by_speed(ratio, band, load_beside(a, b))
+    return f"different work: {work}" if work else None
 
 
 def by_speed(ratio: Ratio, band: float, load: float) -> tuple[Outcome, str]:
