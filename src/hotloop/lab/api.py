@@ -8,7 +8,7 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.envs.foreign.functions import find
-from hotloop.envs.foreign.opening import Order, made, subject_of
+from hotloop.envs.foreign.opening import Order, examined, made
 from hotloop.envs.subject import Subject
 from hotloop.lab import lens
 from hotloop.lab.play import RANDOM
@@ -75,4 +75,4 @@ def copied(env: Any) -> Any:
 
 
 def opened(maker: Maker, order: Order, *, timed: bool) -> Subject:
-    return subject_of(made(maker.name, maker.make), order, timed=timed)
+    return examined(lambda: made(maker.name, maker.make), order, timed=timed)

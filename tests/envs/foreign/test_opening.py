@@ -120,3 +120,33 @@ def test_an_env_that_breaks_its_interface_is_told_so_and_measured(fault: str, sa
     notices = [notice.text for notice in subject.spec.notices if notice.code == "interface"]
     assert any(said in text for text in notices), notices
     assert "at step 1" in notices[0]
+
+
+COUNTING = """
+class Env:
+    closed, num_actions = 0, 2
+    def __init__(self):
+        self.steps = 0
+    def reset(self, seed=None):
+        return 0.0
+    def step(self, action):
+        self.steps += 1
+        return 0.0, 0.0, False, False, {}
+    def close(self):
+        type(self).closed += 1
+
+ONLY = Env()
+def only():
+    return ONLY
+"""
+
+
+@pytest.mark.parametrize(("maker", "steps", "closed"), [("Env", 0, 1), ("only", 16, 0)])
+def test_nobody_has_stepped_an_env_that_was_opened_unless_there_is_only_one(
+    maker: str, steps: int, closed: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "counting.py"
+    file.write_text(COUNTING)
+    subject = open_target(f"{file}:{maker}", {})
+    env = subject.env  # type: ignore[attr-defined]
+    assert (env.steps, env.closed) == (steps, closed)

@@ -52,11 +52,30 @@ def open_foreign(target: str, given: Mapping[str, object], *, timed: bool) -> Su
         order = ordered(target, given, own=())
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
-        return subject_of(makers[prefix](name, order), order, timed=timed)
+        return examined(lambda: makers[prefix](name, order), order, timed=timed)
     order = ordered(target, given, own=parameters_of(callables.find(target)))
     with profiling(on=timed):
-        env = called(order)
-    return subject_of(env, order, timed=timed)
+        return examined(lambda: called(order), order, timed=timed)
+
+
+def examined(make: Callable[[], Any], order: Order, *, timed: bool) -> Subject:
+    """A subject that nobody has stepped yet, with what was noticed about another one that was made for that.
+
+    A target that gives the same object every time is examined itself.
+    """
+    env = make()
+    subject = subject_of(env, order, timed=timed)
+    if isinstance(subject, Batch):
+        return subject
+    space = getattr(env, "observation_space", None)
+    notices = examine(subject, None if callable(space) else space)
+    fresh = make()
+    if fresh is not env:
+        subject.close()
+        subject = subject_of(fresh, order, timed=timed)
+    subject.spec = replace(subject.spec, notices=notices)
+    found: Subject = subject
+    return found
 
 
 @contextmanager
@@ -176,7 +195,7 @@ def made(target: str, make: Callable[[], Any]) -> Any:
         raise InputError(f"{target} raised: {callables.last_words(error)}") from error
 
 
-def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
+def subject_of(env: Any, order: Order, *, timed: bool) -> Any:
     """The adapter for what was made; InputError where there is none for it."""
     if isinstance(env, Batch):
         env.spec = replace(env.spec, origin=order.target)
@@ -191,11 +210,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         agents=agents,
         seed=order.seed,
     )
-    subject: Any = adapter(env, spec, timed=timed)
-    space = getattr(env, "observation_space", None)
-    subject.spec = replace(spec, notices=examine(subject, None if callable(space) else space))
-    found: Subject = subject
-    return found
+    return adapter(env, spec, timed=timed)
 
 
 Interface = tuple[str, Callable[..., Any], int, int]
