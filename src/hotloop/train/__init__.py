@@ -9,7 +9,7 @@ took two to five times as long.
 import os
 
 SPINS = "10000"
-"""Turns of GNU OpenMP's waiting loop before it sleeps: some tens of microseconds."""
+"""Turns of GNU OpenMP's waiting loop before it sleeps."""
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
