@@ -75,7 +75,8 @@ class BareSide:
     def __init__(self, name: str, like: Trainer) -> None:
         self.name = name
         self.settings = settings = like.settings
-        self.network, self.optimiser = like.network, like.optimiser
+        self.network = like.network
+        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         random = torch.Generator().manual_seed(1)
         self.rows = ENVS
         self.seen = torch.randn(ENVS, 260, generator=random)

@@ -1,14 +1,14 @@
 """What to do when numbers stop being numbers."""
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hotloop.core.errors import HotloopError
-
-if TYPE_CHECKING:
-    from hotloop.train.ppo import Learner, Samples
+from hotloop.train.kernels import Number
+from hotloop.train.ppo import Samples
 
 
 class DivergedError(HotloopError):
@@ -20,21 +20,20 @@ class DivergedError(HotloopError):
 
 
 def check_finite(
-    learner: "Learner",
-    terms: dict[str, Tensor],
-    part: "Samples",
+    network: nn.Module,
+    terms: dict[str, Number],
+    samples: Samples,
     indices: Tensor,
     *,
     epoch: int,
     minibatch: int,
 ) -> None:
     """Stop at the first loss or gradient norm that is not finite, and name what it came from."""
-    if torch.isfinite(terms["total"] + terms["grad_norm"]):
+    if math.isfinite(terms["total"] + terms["grad_norm"]):
         return
-    arrays = dict(part.arrays())
-    first = next(
-        (name for name, array in {**arrays, **terms}.items() if not torch.isfinite(array).all()), "?"
-    )
+    arrays = dict(samples.take(indices).arrays())
+    there = {**arrays, **{name: torch.as_tensor(term) for name, term in terms.items()}}
+    first = next((name for name, array in there.items() if not torch.isfinite(array).all()), "?")
     where = f"epoch {epoch}, minibatch {minibatch}: first in {first}"
     evidence = {
         "epoch": epoch,
@@ -42,7 +41,7 @@ def check_finite(
         "first": first,
         "indices": indices,
         "samples": arrays,
-        "losses": {name: term.detach() for name, term in terms.items()},
-        "network": learner.network.state_dict(),
+        "losses": {name: float(term) for name, term in terms.items()},
+        "network": network.state_dict(),
     }
     raise DivergedError(where, evidence)

@@ -1,4 +1,4 @@
-"""Proximal policy optimisation: advantages, losses and learning, in small functions over arrays.
+"""Proximal policy optimisation: advantages, samples and losses, in small functions over arrays.
 
 Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothing here knows a world.
 """
@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hotloop.train.imitation import imitation_loss
-from hotloop.train.nan import check_finite
 from hotloop.train.networks import Memory
 from hotloop.train.policy import allowed, read
-from hotloop.train.regions import mark
 from hotloop.train.rollout import Rollout, Student
 from hotloop.train.scan import scan
 from hotloop.train.settings import TrainSettings
@@ -74,6 +72,21 @@ class Samples:
             some["memory"] = tuple(part.index_select(0, indices) for part in self.memory)
         return replace(self, **some)
 
+    def inputs(self, indices: Tensor) -> tuple[Tensor, Memory | None, Tensor | None]:
+        """What a student is called with to learn from some samples."""
+        if self.memory is None:
+            return self.observations.index_select(0, indices), None, None
+        begins = None if self.begins is None else self.begins.index_select(1, indices)
+        hidden, cell = (part.index_select(0, indices) for part in self.memory)
+        return self.observations.index_select(1, indices), (hidden, cell), begins
+
+    def numbers(self, indices: Tensor) -> Tensor:
+        """Where some samples lie among all, one after the other: those of a row are a row's length apart."""
+        if self.memory is None:
+            return indices
+        steps, rows = self.actions.shape
+        return (torch.arange(0, steps * rows, rows)[:, None] + indices).flatten()
+
     def arrays(self) -> Iterator[tuple[str, Tensor]]:
         """Name every array there is, but for the memory."""
         for name in self.__slots__:
@@ -97,15 +110,6 @@ def samples_of(kept: Rollout, advantage: Tensor) -> Samples:
         return Samples(**arrays, begins=kept.begins, memory=kept.memory)  # type: ignore[arg-type]
     flat = {name: None if array is None else array.flatten(0, 1) for name, array in arrays.items()}
     return Samples(**flat)  # type: ignore[arg-type]
-
-
-def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Generator) -> Iterator[Tensor]:
-    """Shuffled indices for one pass over all samples."""
-    recurrent = samples.memory is not None
-    count = samples.actions.shape[1] if recurrent else samples.actions.shape[0]
-    size = settings.minibatch_size // settings.num_steps if recurrent else settings.minibatch_size
-    order = torch.randperm(count, generator=generator).to(samples.actions.device)
-    return iter(torch.split(order, size))
 
 
 def losses(student: Student, part: Samples, settings: TrainSettings, imitating: float) -> dict[str, Tensor]:
@@ -137,41 +141,3 @@ def ppo_terms(logits: Tensor, part: Samples, settings: TrainSettings) -> dict[st
         "approx_kl": kl,
         "clip_fraction": clipped,
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learner:
-    """A network, its optimiser, and how it learns."""
-
-    network: nn.Module
-    student: Student
-    """The network as it is called: compiled, in mixed precision, or as it is."""
-    optimiser: torch.optim.Optimizer
-    settings: TrainSettings
-    generator: torch.Generator
-
-    def learn(self, samples: Samples, imitating: float) -> dict[str, float]:
-        """Go over the samples as often as asked; the mean of every term over all minibatches."""
-        sums: dict[str, Tensor] = {}
-        count = 0
-        for epoch in range(self.settings.update_epochs):
-            for number, indices in enumerate(minibatches(samples, self.settings, self.generator)):
-                part = samples.take(indices)
-                terms = losses(self.student, part, self.settings, imitating)
-                mark("forward")
-                self.optimiser.zero_grad(set_to_none=True)
-                torch.autograd.backward(terms["total"])
-                mark("backward")
-                terms["grad_norm"] = self.clip()
-                check_finite(self, terms, part, indices, epoch=epoch, minibatch=number)
-                self.optimiser.step()
-                mark("optimiser")
-                for name, term in terms.items():
-                    sums[name] = sums.get(name, 0) + term.detach()
-                count += 1
-        return {name: float(total) / count for name, total in sums.items()}
-
-    def clip(self) -> Tensor:
-        """Scale the gradients down to their largest norm; the norm they had."""
-        limit = self.settings.max_grad_norm or float("inf")
-        return nn.utils.clip_grad_norm_(self.network.parameters(), limit, foreach=True)

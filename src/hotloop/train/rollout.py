@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.envs.batch import Batch
+from hotloop.train.kernels import Kernels
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy import chosen, log_probabilities, sample
+from hotloop.train.policy import allowed
 from hotloop.train.regions import mark, span
 from hotloop.train.windows import Watcher
 
@@ -77,11 +78,12 @@ class Collector:
         steps: int,
         device: torch.device,
         scale: ObservationScale,
+        kernels: Kernels,
         generator: torch.Generator,
         watchers: Sequence[Watcher] = (),
     ) -> None:
         self.batch, self.device, self.scale, self.generator = batch, device, scale, generator
-        self.watchers = tuple(watchers)
+        self.kernels, self.watchers = kernels, tuple(watchers)
         envs, agents = batch.spec.num_envs, batch.spec.agents
         self.envs, self.agents, self.steps, self.rows = envs, agents, steps, envs * agents
         self.raw = torch.from_numpy(batch.observations).reshape(self.rows, *row_shape(batch))
@@ -137,7 +139,7 @@ class Collector:
         raw = self.on_device(self.raw)
         if step % LOOK_EVERY == 0:
             self.scale.look(raw)
-        self.scale.write(raw, seen)
+        self.kernels.scale(self.scale, raw, seen)
         mark("store")
         self.act(step, student, seen, uniforms)
         mark("student")
@@ -156,14 +158,18 @@ class Collector:
         """Choose actions for what is seen, and keep what they were chosen by."""
         kept = self.rollout
         logits, values = self.think(student, seen)
-        log_probs = log_probabilities(logits, self.masks_of(step))
-        actions = sample(log_probs, uniforms)
-        self.chosen.copy_(actions)
-        kept.actions[step].copy_(actions)
+        masks = self.masks_of(step)
+        self.kernels.choose(
+            logits,
+            masks,
+            uniforms,
+            acting=self.chosen,
+            actions=kept.actions[step],
+            log_probs=kept.log_probs[step],
+        )
         kept.values[step].copy_(values)
-        kept.log_probs[step].copy_(chosen(log_probs, actions))
         if kept.favourites is not None:
-            kept.favourites[step].copy_(log_probs.argmax(-1))
+            kept.favourites[step].copy_(allowed(logits, masks).argmax(-1))
 
     def masks_of(self, step: int) -> Tensor | None:
         """Keep the masks of a step, where there are any."""
@@ -204,7 +210,7 @@ class Collector:
         cut = self.batch.truncations & ~self.batch.terminals
         rows = self.per_row(cut).nonzero()[:, 0]
         observations = torch.empty_like(self.rollout.observations[0, : len(rows)])
-        self.scale.write(self.on_device(self.final[rows]), observations)
+        self.kernels.scale(self.scale, self.on_device(self.final[rows]), observations)
         rows = self.on_device(rows)
         memory = None if self.memory is None else (self.memory[0][rows], self.memory[1][rows])
         self.rollout.cuts.append(Cut(step=step, rows=rows, observations=observations, memory=memory))
@@ -221,7 +227,7 @@ class Collector:
     def look_ahead(self, student: Student) -> Tensor:
         """The values of what is seen after the last step; a memory stays as it is."""
         seen = torch.empty_like(self.rollout.observations[0])
-        self.scale.write(self.on_device(self.raw), seen)
+        self.kernels.scale(self.scale, self.on_device(self.raw), seen)
         before = self.memory
         _, values = self.think(student, seen)
         self.memory = before

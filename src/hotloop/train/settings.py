@@ -76,6 +76,12 @@ class TrainSettings:
     compile: bool = parameter(
         False, role="variant", help="Let torch.compile translate the network; needs a C++ compiler."
     )
+    kernels: str = parameter(
+        "auto",
+        choices=("auto", "native", "torch"),
+        role="variant",
+        help="Who chooses actions, finds losses and moves weights: native code on a CPU, or torch.",
+    )
     device: str = parameter("cpu", choices=("cpu", "cuda"), role="variant", help="Where the network lives.")
     torch_threads: int = parameter(
         0, low=0, high=256, role="variant", help="Threads of one torch operation; 0 is one a core."

@@ -13,10 +13,12 @@ from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 from hotloop.train import checkpoint
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
+from hotloop.train.kernels_native import find_kernels
+from hotloop.train.learner import Learner
 from hotloop.train.nan import DivergedError
 from hotloop.train.networks import default_network, seen
 from hotloop.train.normalise import ObservationScale, RewardScale
-from hotloop.train.ppo import Learner, Samples, advantages, samples_of
+from hotloop.train.ppo import Samples, advantages, samples_of
 from hotloop.train.regions import mark, span
 from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
 from hotloop.train.settings import TrainSettings, check_sizes
@@ -74,6 +76,7 @@ class Trainer:
         shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
         self.network: nn.Module = default_network(batch.spec, shape, settings).to(device)
         self.student = make_student(self.network, settings)
+        self.kernels = find_kernels(settings, batch.spec.num_actions)
         scales = settings.norm_obs and seen(batch.spec).kind == "vector"
         self.observation_scale = ObservationScale(shape, device, active=scales)
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
@@ -84,6 +87,7 @@ class Trainer:
             steps=settings.num_steps,
             device=device,
             scale=self.observation_scale,
+            kernels=self.kernels,
             generator=self.acting,
             watchers=watchers,
         )
@@ -96,6 +100,7 @@ class Trainer:
             student=self.student,
             optimiser=self.optimiser,
             settings=settings,
+            kernels=self.kernels,
             generator=self.shuffling,
         )
 

@@ -1,0 +1,11 @@
+// kernels_avx2.cpp - the kernels for processors with AVX2.
+#define HL_LANES 8
+
+#include "learn/arrays.h"
+#include "learn/policy.h"
+
+namespace hl::learn {
+
+extern const Kernels avx2_kernels = {"avx2", ::learn::scale, ::learn::choose, ::learn::learn, ::learn::move};
+
+}  // namespace hl::learn

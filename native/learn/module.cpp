@@ -1,0 +1,122 @@
+// module.cpp - hotloop.train._kernels: the trainer's kernels for Python. Only hotloop.train imports it.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "learn/kernels.h"
+
+namespace nb = nanobind;
+
+namespace hl::learn {
+namespace {
+
+template <class Type, int dimensions>
+using Array = nb::ndarray<Type, nb::ndim<dimensions>, nb::c_contig, nb::device::cpu>;
+using Row = Array<float, 1>;
+using Table = Array<float, 2>;
+using Numbers = Array<const float, 1>;
+using Rows = Array<const float, 2>;
+using Actions = Array<const int64_t, 1>;
+using Masks = Array<const bool, 2>;
+
+void expect(bool fits, const char* what) {
+  if (!fits) throw std::invalid_argument(std::string(what) + " of another shape");
+}
+
+const uint8_t* flags(const std::optional<Masks>& masks) {
+  return masks ? reinterpret_cast<const uint8_t*>(masks->data()) : nullptr;
+}
+
+void scale(const Kernels& run, Rows raw, Numbers shift, Numbers scale, float limit, Table out) {
+  const size_t rows = raw.shape(0), columns = raw.shape(1);
+  expect(shift.shape(0) == columns && scale.shape(0) == columns, "shift or scale");
+  expect(out.shape(0) == rows && out.shape(1) == columns, "out");
+  run.scale({raw.data(), shift.data(), scale.data(), rows, columns, limit, out.data()});
+}
+
+void choose(const Kernels& run, Rows logits, std::optional<Masks> masks, Numbers uniforms,
+            Array<int32_t, 1> acting, Array<int64_t, 1> chosen, Row log_probs) {
+  const size_t rows = logits.shape(0), actions = logits.shape(1);
+  expect(actions <= most_actions, "logits");
+  expect(uniforms.shape(0) == rows, "uniforms");
+  expect(!masks || (masks->shape(0) == rows && masks->shape(1) == actions), "masks");
+  expect(acting.shape(0) == rows && chosen.shape(0) == rows && log_probs.shape(0) == rows, "what is chosen");
+  run.choose({logits.data(), flags(masks), uniforms.data(), rows, actions, acting.data(), chosen.data(),
+              log_probs.data()});
+}
+
+// Refuses what would make the kernel read elsewhere: a sample or an action there is not.
+void check(const Actions& index, const Actions& chosen, const std::optional<Actions>& labels, size_t actions) {
+  const auto samples = static_cast<int64_t>(chosen.shape(0)), bound = static_cast<int64_t>(actions);
+  for (size_t row = 0; row < index.shape(0); ++row) {
+    const int64_t at = index.data()[row];
+    expect(at >= 0 && at < samples, "index");
+    expect(chosen.data()[at] >= 0 && chosen.data()[at] < bound, "actions");
+    if (labels) expect(labels->data()[at] >= 0 && labels->data()[at] < bound, "labels");
+  }
+}
+
+std::tuple<double, double, double, double, double, double> learn(
+    const Kernels& run, Rows logits, Numbers values, Actions index, Actions chosen, Numbers log_probs,
+    Numbers advantages, Numbers returns, std::optional<Masks> masks, std::optional<Actions> labels, float clip,
+    float value_weight, float entropy_weight, float imitating, bool standardise, Table by_logits,
+    Row by_values) {
+  const size_t rows = logits.shape(0), actions = logits.shape(1), samples = chosen.shape(0);
+  expect(actions <= most_actions, "logits");
+  expect(values.shape(0) == rows && index.shape(0) == rows, "values or index");
+  expect(by_values.shape(0) == rows && by_logits.shape(0) == rows && by_logits.shape(1) == actions,
+         "gradient");
+  expect(log_probs.shape(0) == samples && advantages.shape(0) == samples && returns.shape(0) == samples,
+         "samples");
+  expect(!masks || (masks->shape(0) == samples && masks->shape(1) == actions), "masks");
+  expect(!labels || labels->shape(0) == samples, "labels");
+  check(index, chosen, labels, actions);
+  const Terms terms =
+      run.learn({logits.data(), values.data(), index.data(), rows, actions, chosen.data(), log_probs.data(),
+                 advantages.data(), returns.data(), flags(masks), labels ? labels->data() : nullptr, clip,
+                 value_weight, entropy_weight, imitating, standardise, by_logits.data(), by_values.data()});
+  return {terms.value,     terms.policy,        terms.entropy,
+          terms.approx_kl, terms.clip_fraction, terms.imitation};
+}
+
+// Parameters, gradients, means and squares, and how often each was moved.
+using Moved = std::tuple<Row, Row, Row, Row, Row>;
+
+double move(const Kernels& run, const std::vector<Moved>& arrays, double rate, double mean_decay,
+            double square_decay, double epsilon, double limit) {
+  std::vector<Parameters> list;
+  for (const auto& [at, gradient, mean, square, steps] : arrays) {
+    const size_t size = at.shape(0);
+    expect(gradient.shape(0) == size && mean.shape(0) == size && square.shape(0) == size &&
+               steps.shape(0) == 1,
+           "parameters");
+    list.push_back({at.data(), gradient.data(), mean.data(), square.data(), size, steps.data()});
+  }
+  return run.move(list.data(), list.size(), {rate, mean_decay, square_decay, epsilon}, limit);
+}
+
+}  // namespace
+}  // namespace hl::learn
+
+NB_MODULE(_kernels, m) {
+  nb::set_leak_warnings(false);
+  using namespace hl::learn;
+
+  const auto same = nb::arg().noconvert();  // a copy would take what is written into it
+  nb::class_<Kernels>(m, "Kernels")
+      .def_prop_ro("name", [](const Kernels& run) { return std::string(run.name); })
+      .def("scale", scale, same, same, same, nb::arg(), same)
+      .def("choose", choose, same, nb::arg().noconvert().none(), same, same, same, same)
+      .def("learn", learn, same, same, same, same, same, same, same, nb::arg().noconvert().none(),
+           nb::arg().noconvert().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), same, same)
+      .def("move", move);
+  m.attr("MOST_ACTIONS") = most_actions;
+  nb::list found;
+  for (const Kernels* each : kernels()) found.append(nb::cast(each, nb::rv_policy::reference));
+  m.attr("KERNELS") = nb::tuple(found);
+}
