@@ -102,7 +102,7 @@ class Policy {
   size_t within(size_t b, float height) const {
     size_t last = b * lanes;
     float reached = 0;
-    for (size_t lane = 0; lane < lanes; ++lane) {
+    for (size_t lane = 0; lane < least(lanes, actions_ - b * lanes); ++lane) {
       const float weight = weight_[b][lane];
       if (!(weight > 0)) continue;
       last = b * lanes + lane;

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from support.samples import samples
 from torch import Tensor
 
 from hotloop.train import ppo
@@ -88,18 +89,6 @@ def test_standardised_values_have_mean_0_and_deviation_1() -> None:
     found = ppo.standardised(torch.tensor([3.0, 5.0, 10.0]))
     assert found.mean().item() == pytest.approx(0, abs=1e-6)
     assert found.std().item() == pytest.approx(1)
-
-
-def samples(count: int = 12, actions: int = 4) -> ppo.Samples:
-    generator = torch.Generator().manual_seed(5)
-    return ppo.Samples(
-        observations=torch.randn(count, 3, generator=generator),
-        actions=torch.randint(actions, (count,), generator=generator),
-        log_probs=-torch.rand(count, generator=generator) - 0.5,
-        advantages=torch.randn(count, generator=generator),
-        returns=torch.randn(count, generator=generator),
-        labels=torch.randint(actions, (count,), generator=generator),
-    )
 
 
 class Table:

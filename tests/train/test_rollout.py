@@ -6,8 +6,10 @@ import torch
 from support.training import ToyBatch
 from torch import Tensor
 
+from hotloop.train.kernels_native import find_kernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.rollout import Collector, Rollout, bootstrap, stagger
+from hotloop.train.settings import TrainSettings
 
 CPU = torch.device("cpu")
 
@@ -21,8 +23,17 @@ def student(seen: Tensor, memory: object, begins: object) -> tuple[Tensor, Tenso
 def collector(batch: ToyBatch, steps: int = 5, **given: Any) -> Collector:
     batch.reset()
     scale = ObservationScale((3,), CPU, active=False)
+    kernels = find_kernels(TrainSettings(), 4)
     generator = torch.Generator().manual_seed(1)
-    return Collector(batch, steps=steps, device=CPU, scale=scale, generator=generator, **given)  # type: ignore[arg-type]
+    return Collector(
+        batch,  # type: ignore[arg-type]
+        steps=steps,
+        device=CPU,
+        scale=scale,
+        kernels=kernels,
+        generator=generator,
+        **given,
+    )
 
 
 def test_a_rollout_has_what_was_seen_before_each_step() -> None:

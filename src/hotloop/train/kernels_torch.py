@@ -40,9 +40,7 @@ class TorchKernels:
         self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
     ) -> Objective:
         terms = losses(student, samples.take(indices), settings, imitating)
-        return Objective(
-            terms={name: term.detach() for name, term in terms.items()}, roots=(terms["total"],)
-        )
+        return Objective(terms={name: term.detach() for name, term in terms.items()}, roots=(terms["total"],))
 
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
         parameters = [each for group in optimiser.param_groups for each in group["params"]]
