@@ -28,8 +28,10 @@ void wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
 
 }  // namespace
 
-Pool::Pool(int workers) : shares_(static_cast<size_t>(workers)) {
-  for (int worker = 1; worker < workers; ++worker) threads_.emplace_back([this, worker] { serve(worker); });
+Pool::Pool(int workers, Fork fork) : fork_(fork), shares_(static_cast<size_t>(workers)) {
+  for (int worker = 1; worker < workers && !fork; ++worker) {
+    threads_.emplace_back([this, worker] { serve(worker); });
+  }
 }
 
 Pool::~Pool() {
@@ -45,10 +47,21 @@ void Pool::run(size_t pieces, const Work& work) {
     shares_[worker].end = pieces * (worker + 1) / shares_.size();
   }
   work_ = &work;
-  if (threads_.empty() || pieces < 2) {
+  if (workers() == 1 || pieces < 2) {
     do_share(0);
-    return;
+  } else if (fork_) {
+    next_.store(0, std::memory_order_relaxed);
+    auto come = [](void* pool) {
+      auto* self = static_cast<Pool*>(pool);
+      self->do_share(self->next_.fetch_add(1, std::memory_order_relaxed));
+    };
+    fork_(come, this, static_cast<unsigned>(workers()), 0);
+  } else {
+    wake();
   }
+}
+
+void Pool::wake() {
   busy_.store(static_cast<uint32_t>(threads_.size()), std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();

@@ -4,7 +4,8 @@
 // meets the same memory every step; who is done with its own takes pieces from the others' shares, so
 // that nobody waits for a worker the machine has interrupted. Who does a piece never changes a result.
 // Waiting is a spin of 20 us, then sleep: about what it costs to wake a sleeper, so that a short step is not
-// lost to waking, and whoever shares the machine is not starved for longer.
+// lost to waking, and whoever shares the machine is not starved for longer. A pool can be lent the threads of
+// another, so that where two take turns on the same cores they need not wake each other up.
 #pragma once
 
 #include <atomic>
@@ -58,25 +59,35 @@ class Work {
   void (*call_)(const void*, int, Pieces);
 };
 
+// Has `work(data)` called once on each of so many threads, the caller's among them, and returns when all have
+// returned; there may be fewer threads. It is what OpenMP's runtimes call GOMP_parallel; flags are 0.
+using Fork = void (*)(void (*work)(void*), void* data, unsigned threads, unsigned flags);
+
 class Pool {
  public:
-  explicit Pool(int workers);
+  explicit Pool(int workers, Fork fork = nullptr);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  int workers() const { return static_cast<int>(threads_.size()) + 1; }
+  int workers() const { return static_cast<int>(shares_.size()); }
+
+  // Works with these threads from now on, instead of its own; null takes its own again.
+  void lend(Fork fork) { fork_ = fork; }
 
   // Does all pieces and returns when the last is done.
   void run(size_t pieces, const Work& work);
 
  private:
   void serve(int worker);
+  void wake();
   void do_share(int worker) { (*work_)(worker, Pieces(shares_, static_cast<size_t>(worker))); }
 
-  std::vector<std::thread> threads_;
-  const Work* work_ = nullptr;  // owned by run()'s caller; null tells the crew to go home
-  std::vector<Share> shares_;   // one a worker
+  std::vector<std::thread> threads_;  // none where others' were lent from the beginning
+  Fork fork_;                         // null where its own work
+  const Work* work_ = nullptr;        // owned by run()'s caller; null tells the crew to go home
+  std::vector<Share> shares_;         // one a worker
+  std::atomic<int> next_{0};          // who comes next, of threads that were lent
   alignas(64) std::atomic<uint32_t> round_{0};
   alignas(64) std::atomic<uint32_t> busy_{0};
 };

@@ -20,51 +20,36 @@ void scale(const hl::learn::Scaling& to) {
   }
 }
 
-double norm(const hl::learn::Parameters* arrays, size_t count) {
-  double squares = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const hl::learn::Parameters& array = arrays[i];
-    Floats part{};
-    size_t k = 0;
-    for (; k + lanes <= array.size; k += lanes) {
-      const Floats g = load(array.gradient + k);
-      part += g * g;
-    }
-    squares += sum(part);
-    for (; k < array.size; ++k) squares += array.gradient[k] * array.gradient[k];
+double sum_of_squares(const float* numbers, size_t size) {
+  Floats part{};
+  size_t k = 0;
+  for (; k + lanes <= size; k += lanes) {
+    const Floats x = load(numbers + k);
+    part += x * x;
   }
-  return std::sqrt(squares);
+  double squares = sum(part);
+  for (; k < size; ++k) squares += numbers[k] * numbers[k];
+  return squares;
 }
 
-void move_one(const hl::learn::Parameters& array, const hl::learn::Adam& adam, float shrink) {
-  const double steps = *array.steps += 1;
-  const double mean_part = 1 - std::pow(adam.mean_decay, steps);
-  const double square_part = 1 - std::pow(adam.square_decay, steps);
-  const auto rate = static_cast<float>(adam.rate / mean_part);
-  const auto root = static_cast<float>(1 / std::sqrt(square_part));
-  const auto epsilon = static_cast<float>(adam.epsilon);
+void move(const hl::learn::Parameters& which, const hl::learn::Adam& adam) {
+  const auto rate = static_cast<float>(adam.rate / (1 - std::pow(adam.mean_decay, adam.steps)));
+  const auto root = static_cast<float>(1 / std::sqrt(1 - std::pow(adam.square_decay, adam.steps)));
+  const auto epsilon = static_cast<float>(adam.epsilon), shrink = static_cast<float>(adam.shrink);
   const auto keep_mean = static_cast<float>(adam.mean_decay);
   const auto keep_square = static_cast<float>(adam.square_decay);
   const auto add_mean = static_cast<float>(1 - adam.mean_decay);
   const auto add_square = static_cast<float>(1 - adam.square_decay);
-  float* __restrict at = array.at;
-  float* __restrict mean = array.mean;
-  float* __restrict square = array.square;
-  const float* __restrict gradient = array.gradient;
-  for (size_t k = 0; k < array.size; ++k) {
+  float* __restrict at = which.at;
+  float* __restrict mean = which.mean;
+  float* __restrict square = which.square;
+  const float* __restrict gradient = which.gradient;
+  for (size_t k = 0; k < which.size; ++k) {
     const float g = gradient[k] * shrink;
     mean[k] = keep_mean * mean[k] + add_mean * g;
     square[k] = keep_square * square[k] + add_square * g * g;
     at[k] -= rate * mean[k] / (std::sqrt(square[k]) * root + epsilon);
   }
-}
-
-double move(const hl::learn::Parameters* arrays, size_t count, const hl::learn::Adam& adam, double limit) {
-  const double length = norm(arrays, count);
-  if (!std::isfinite(length)) return length;
-  const double shrink = limit / (length + 1e-6);
-  for (size_t i = 0; i < count; ++i) move_one(arrays[i], adam, shrink < 1 ? static_cast<float>(shrink) : 1);
-  return length;
 }
 
 }  // namespace learn

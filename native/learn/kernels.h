@@ -22,44 +22,47 @@ struct Scaling {
 
 // Chooses an action for each row by inverting its cumulative probabilities at a number from [0, 1).
 struct Choosing {
-  const float* logits;      // [rows, actions]
-  const uint8_t* allowed;   // [rows, actions], or null where everything is
-  const float* uniforms;    // [rows]
+  const float* logits;     // [rows, actions]
+  const uint8_t* allowed;  // [rows, actions], or null where everything is
+  const float* uniforms;   // [rows]
   size_t rows, actions;
-  int32_t* acting;          // [rows], for the batch
-  int64_t* chosen;          // [rows], the same for torch
-  float* log_probs;         // [rows], of the chosen actions
+  int32_t* acting;   // [rows], for the batch
+  int64_t* chosen;   // [rows], the same for torch
+  float* log_probs;  // [rows], of the chosen actions
 };
 
-// What a minibatch is learned from: its rows' logits and values as they are now, and what was stored of all
-// samples, of which `index` names those of the minibatch.
+// What some rows of a minibatch are learned from: their logits and values as they are now, and what was
+// stored of all samples, of which `index` names those of the rows.
 struct Learning {
-  const float *logits, *values;      // [rows, actions], [rows]
-  const int64_t* index;              // [rows]
+  const float *logits, *values;  // [rows, actions], [rows]
+  const int64_t* index;          // [rows]
   size_t rows, actions;
-  const int64_t* chosen;             // from here on of all samples
+  const int64_t* chosen;  // from here on of all samples
   const float *log_probs, *advantages, *returns;
-  const uint8_t* allowed;            // [samples, actions], or null
-  const int64_t* labels;             // or null
+  const uint8_t* allowed;  // [samples, actions], or null
+  const int64_t* labels;   // or null
   float clip, value_weight, entropy_weight, imitating;
-  bool standardise;                  // the minibatch's advantages
-  float *by_logits, *by_values;      // the gradient of the whole, [rows, actions] and [rows]
+  float share;                   // of one row: one over the minibatch's rows
+  double mean, deviation;        // of the minibatch's advantages, or 0 and 1
+  float *by_logits, *by_values;  // the gradient of the whole, [rows, actions] and [rows]
 };
 
-// Means over a minibatch.
+// Sums over rows.
 struct Terms {
   double value, policy, entropy, approx_kl, clip_fraction, imitation;
 };
 
-// One array of parameters with what Adam keeps beside it.
+// Parameters with what Adam keeps beside them.
 struct Parameters {
-  float *at, *gradient, *mean, *square;
+  float *at, *mean, *square;
+  const float* gradient;
   size_t size;
-  float* steps;  // how often it was moved
 };
 
 struct Adam {
   double rate, mean_decay, square_decay, epsilon;
+  double shrink;  // what gradients are multiplied by first
+  double steps;   // how often the parameters were moved, this time included
 };
 
 struct Kernels {
@@ -67,9 +70,8 @@ struct Kernels {
   void (*scale)(const Scaling&);
   void (*choose)(const Choosing&);
   Terms (*learn)(const Learning&);
-  // Scales all gradients down to a norm of `limit` and moves; returns the norm they had. Nothing moves if it
-  // is no number.
-  double (*move)(const Parameters*, size_t arrays, const Adam&, double limit);
+  double (*sum_of_squares)(const float*, size_t);
+  void (*move)(const Parameters&, const Adam&);
 };
 
 extern const Kernels plain_kernels;

@@ -6,6 +6,7 @@
 
 namespace hl::learn {
 
-extern const Kernels avx2_kernels = {"avx2", ::learn::scale, ::learn::choose, ::learn::learn, ::learn::move};
+extern const Kernels avx2_kernels = {"avx2",         ::learn::scale,          ::learn::choose,
+                                     ::learn::learn, ::learn::sum_of_squares, ::learn::move};
 
 }  // namespace hl::learn

@@ -4,11 +4,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 
-#include "learn/kernels.h"
+#include "engine/openmp.h"
+#include "learn/crew.h"
 
 namespace nb = nanobind;
 
@@ -32,15 +34,15 @@ const uint8_t* flags(const std::optional<Masks>& masks) {
   return masks ? reinterpret_cast<const uint8_t*>(masks->data()) : nullptr;
 }
 
-void scale(const Kernels& run, Rows raw, Numbers shift, Numbers scale, float limit, Table out) {
+void scale(Crew& run, Rows raw, Numbers shift, Numbers scale, float limit, Table out) {
   const size_t rows = raw.shape(0), columns = raw.shape(1);
   expect(shift.shape(0) == columns && scale.shape(0) == columns, "shift or scale");
   expect(out.shape(0) == rows && out.shape(1) == columns, "out");
   run.scale({raw.data(), shift.data(), scale.data(), rows, columns, limit, out.data()});
 }
 
-void choose(const Kernels& run, Rows logits, std::optional<Masks> masks, Numbers uniforms,
-            Array<int32_t, 1> acting, Array<int64_t, 1> chosen, Row log_probs) {
+void choose(Crew& run, Rows logits, std::optional<Masks> masks, Numbers uniforms, Array<int32_t, 1> acting,
+            Array<int64_t, 1> chosen, Row log_probs) {
   const size_t rows = logits.shape(0), actions = logits.shape(1);
   expect(actions <= most_actions, "logits");
   expect(uniforms.shape(0) == rows, "uniforms");
@@ -51,7 +53,8 @@ void choose(const Kernels& run, Rows logits, std::optional<Masks> masks, Numbers
 }
 
 // Refuses what would make the kernel read elsewhere: a sample or an action there is not.
-void check(const Actions& index, const Actions& chosen, const std::optional<Actions>& labels, size_t actions) {
+void check(const Actions& index, const Actions& chosen, const std::optional<Actions>& labels,
+           size_t actions) {
   const auto samples = static_cast<int64_t>(chosen.shape(0)), bound = static_cast<int64_t>(actions);
   for (size_t row = 0; row < index.shape(0); ++row) {
     const int64_t at = index.data()[row];
@@ -62,9 +65,9 @@ void check(const Actions& index, const Actions& chosen, const std::optional<Acti
 }
 
 std::tuple<double, double, double, double, double, double> learn(
-    const Kernels& run, Rows logits, Numbers values, Actions index, Actions chosen, Numbers log_probs,
-    Numbers advantages, Numbers returns, std::optional<Masks> masks, std::optional<Actions> labels, float clip,
-    float value_weight, float entropy_weight, float imitating, bool standardise, Table by_logits,
+    Crew& run, Rows logits, Numbers values, Actions index, Actions chosen, Numbers log_probs,
+    Numbers advantages, Numbers returns, std::optional<Masks> masks, std::optional<Actions> labels,
+    float clip, float value_weight, float entropy_weight, float imitating, bool standardise, Table by_logits,
     Row by_values) {
   const size_t rows = logits.shape(0), actions = logits.shape(1), samples = chosen.shape(0);
   expect(actions <= most_actions, "logits");
@@ -76,28 +79,50 @@ std::tuple<double, double, double, double, double, double> learn(
   expect(!masks || (masks->shape(0) == samples && masks->shape(1) == actions), "masks");
   expect(!labels || labels->shape(0) == samples, "labels");
   check(index, chosen, labels, actions);
-  const Terms terms =
-      run.learn({logits.data(), values.data(), index.data(), rows, actions, chosen.data(), log_probs.data(),
-                 advantages.data(), returns.data(), flags(masks), labels ? labels->data() : nullptr, clip,
-                 value_weight, entropy_weight, imitating, standardise, by_logits.data(), by_values.data()});
-  return {terms.value,     terms.policy,        terms.entropy,
-          terms.approx_kl, terms.clip_fraction, terms.imitation};
+  const Terms terms = run.learn({logits.data(),
+                                 values.data(),
+                                 index.data(),
+                                 rows,
+                                 actions,
+                                 chosen.data(),
+                                 log_probs.data(),
+                                 advantages.data(),
+                                 returns.data(),
+                                 flags(masks),
+                                 labels ? labels->data() : nullptr,
+                                 clip,
+                                 value_weight,
+                                 entropy_weight,
+                                 imitating,
+                                 0,
+                                 0,
+                                 0,
+                                 by_logits.data(),
+                                 by_values.data()},
+                                standardise);
+  return {terms.value, terms.policy, terms.entropy, terms.approx_kl, terms.clip_fraction, terms.imitation};
 }
 
-// Parameters, gradients, means and squares, and how often each was moved.
-using Moved = std::tuple<Row, Row, Row, Row, Row>;
+// Parameters, gradients, means and squares.
+using Moved = std::tuple<Row, Row, Row, Row>;
 
-double move(const Kernels& run, const std::vector<Moved>& arrays, double rate, double mean_decay,
-            double square_decay, double epsilon, double limit) {
+double move(Crew& run, const std::vector<Moved>& arrays, double rate, double mean_decay, double square_decay,
+            double epsilon, double steps, double limit) {
   std::vector<Parameters> list;
-  for (const auto& [at, gradient, mean, square, steps] : arrays) {
+  for (const auto& [at, gradient, mean, square] : arrays) {
     const size_t size = at.shape(0);
-    expect(gradient.shape(0) == size && mean.shape(0) == size && square.shape(0) == size &&
-               steps.shape(0) == 1,
-           "parameters");
-    list.push_back({at.data(), gradient.data(), mean.data(), square.data(), size, steps.data()});
+    expect(gradient.shape(0) == size && mean.shape(0) == size && square.shape(0) == size, "parameters");
+    list.push_back({at.data(), mean.data(), square.data(), gradient.data(), size});
   }
-  return run.move(list.data(), list.size(), {rate, mean_decay, square_decay, epsilon}, limit);
+  return run.move(list, {rate, mean_decay, square_decay, epsilon, 1, steps}, limit);
+}
+
+// `fork` is the address of a Fork, or 0.
+std::unique_ptr<Crew> make(const std::string& name, int threads, uintptr_t fork) {
+  for (const Kernels* each : kernels()) {
+    if (name == each->name) return std::make_unique<Crew>(*each, threads, reinterpret_cast<Fork>(fork));
+  }
+  throw std::invalid_argument("no kernels '" + name + "' on this processor");
 }
 
 }  // namespace
@@ -108,15 +133,19 @@ NB_MODULE(_kernels, m) {
   using namespace hl::learn;
 
   const auto same = nb::arg().noconvert();  // a copy would take what is written into it
-  nb::class_<Kernels>(m, "Kernels")
-      .def_prop_ro("name", [](const Kernels& run) { return std::string(run.name); })
+  nb::class_<Crew>(m, "Crew")
+      .def_prop_ro("name", [](const Crew& crew) { return std::string(crew.name()); })
       .def("scale", scale, same, same, same, nb::arg(), same)
       .def("choose", choose, same, nb::arg().noconvert().none(), same, same, same, same)
       .def("learn", learn, same, same, same, same, same, same, same, nb::arg().noconvert().none(),
            nb::arg().noconvert().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), same, same)
       .def("move", move);
+  m.def("make", make);
+  m.def("find_openmp", [](const std::string& path_begins) {
+    return reinterpret_cast<uintptr_t>(hl::find_openmp(path_begins));
+  });
   m.attr("MOST_ACTIONS") = most_actions;
-  nb::list found;
-  for (const Kernels* each : kernels()) found.append(nb::cast(each, nb::rv_policy::reference));
-  m.attr("KERNELS") = nb::tuple(found);
+  nb::list names;
+  for (const Kernels* each : kernels()) names.append(each->name);
+  m.attr("NAMES") = nb::tuple(names);
 }

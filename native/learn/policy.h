@@ -130,25 +130,6 @@ void choose(const hl::learn::Choosing& to) {
   }
 }
 
-// How the advantages of a minibatch are read: with mean 0 and deviation 1, or as they are.
-struct Standard {
-  double mean = 0, deviation = 1;
-
-  explicit Standard(const hl::learn::Learning& from) {
-    if (!from.standardise) return;
-    for (size_t row = 0; row < from.rows; ++row) mean += from.advantages[from.index[row]];
-    mean /= static_cast<double>(from.rows);
-    double squares = 0;
-    for (size_t row = 0; row < from.rows; ++row) {
-      const double apart = from.advantages[from.index[row]] - mean;
-      squares += apart * apart;
-    }
-    if (from.rows > 1) deviation = std::sqrt(squares / static_cast<double>(from.rows - 1)) + 1e-8;
-  }
-
-  float operator()(float advantage) const { return static_cast<float>((advantage - mean) / deviation); }
-};
-
 // The clipped objective of one action: what it adds to the sums, and its gradient by the log-probability.
 float surrogate(float moved, float advantage, float clip, hl::learn::Terms& sums) {
   const float ratio = std::exp(moved);
@@ -161,10 +142,9 @@ float surrogate(float moved, float advantage, float clip, hl::learn::Terms& sums
 }
 
 // One row's part of all sums, and its part of the gradient.
-void learn_row(const hl::learn::Learning& from, size_t row, const Standard& standard, Policy& policy,
-               hl::learn::Terms& sums) {
+void learn_row(const hl::learn::Learning& from, size_t row, Policy& policy, hl::learn::Terms& sums) {
   const auto at = static_cast<size_t>(from.index[row]);
-  const float share = 1 / static_cast<float>(from.rows), own = (1 - from.imitating) * share;
+  const float share = from.share, own = (1 - from.imitating) * share;
   const float wrong = from.values[row] - from.returns[at];
   sums.value += 0.5 * wrong * wrong;
   from.by_values[row] = from.value_weight * wrong * share;
@@ -173,7 +153,8 @@ void learn_row(const hl::learn::Learning& from, size_t row, const Standard& stan
   float by_action = 0, by_entropy = 0, by_label = 0;
   if (from.imitating < 1) {
     const float moved = policy.log_prob(from.chosen[at]) - from.log_probs[at];
-    by_action = own * surrogate(moved, standard(from.advantages[at]), from.clip, sums);
+    const auto advantage = static_cast<float>((from.advantages[at] - from.mean) / from.deviation);
+    by_action = own * surrogate(moved, advantage, from.clip, sums);
     by_entropy = -own * from.entropy_weight;
     sums.entropy += policy.entropy();
   }
@@ -191,14 +172,8 @@ void learn_row(const hl::learn::Learning& from, size_t row, const Standard& stan
 
 hl::learn::Terms learn(const hl::learn::Learning& from) {
   hl::learn::Terms sums{};
-  const Standard standard(from);
   Policy policy(from.logits, from.rows, from.actions);
-  for (size_t row = 0; row < from.rows; ++row) learn_row(from, row, standard, policy, sums);
-  const double share = 1 / static_cast<double>(from.rows);
-  for (double* term : {&sums.value, &sums.policy, &sums.entropy, &sums.approx_kl, &sums.clip_fraction,
-                       &sums.imitation}) {
-    *term *= share;
-  }
+  for (size_t row = 0; row < from.rows; ++row) learn_row(from, row, policy, sums);
   return sums;
 }
 

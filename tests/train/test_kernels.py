@@ -12,7 +12,7 @@ from torch import Tensor
 from hotloop.core.errors import SetupError
 from hotloop.train import kernels_native
 from hotloop.train.kernels import Objective
-from hotloop.train.kernels_native import NativeKernels, find_kernels
+from hotloop.train.kernels_native import NativeKernels, find_kernels, torch_threads
 from hotloop.train.kernels_torch import TorchKernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import chosen, log_probabilities
@@ -25,9 +25,13 @@ WIDTHS = (1, 2, 4, 7, 16, 17, 33, 69, 1_024)
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(params=_kernels.KERNELS, ids=lambda run: run.name)
+def threaded(name: str, threads: int) -> NativeKernels:
+    return NativeKernels(_kernels.make(name, threads, torch_threads()))
+
+
+@pytest.fixture(params=_kernels.NAMES)
 def native(request: pytest.FixtureRequest) -> NativeKernels:
-    return NativeKernels(request.param)
+    return threaded(request.param, 1)
 
 
 def generator(seed: int = 1) -> torch.Generator:
@@ -241,9 +245,9 @@ SHAPES = ((40, 17), (40,), (3, 40), (1,))
 class Moved:
     """Parameters that one kind of kernels moves."""
 
-    def __init__(self, kernels: Any, limit: float) -> None:
+    def __init__(self, kernels: Any, limit: float, shapes: tuple[tuple[int, ...], ...] = SHAPES) -> None:
         random = generator(20)
-        self.parameters = [torch.nn.Parameter(torch.randn(*shape, generator=random)) for shape in SHAPES]
+        self.parameters = [torch.nn.Parameter(torch.randn(*shape, generator=random)) for shape in shapes]
         self.optimiser = torch.optim.Adam(self.parameters, lr=0.01, eps=1e-5, fused=True)
         self.use(kernels, limit)
 
@@ -331,7 +335,58 @@ def test_arrays_that_do_not_fit_are_refused(native: NativeKernels) -> None:
         choose(native, torch.zeros(3, 5), None, torch.zeros(2))
     with pytest.raises(TypeError):
         choose(native, torch.zeros(5, 3).T, None, torch.zeros(3))
-    run = _kernels.KERNELS[0]
+    crew = _kernels.make(_kernels.NAMES[0], 1, 0)
     one = np.zeros(4, np.float32)
     with pytest.raises(ValueError, match="parameters of another shape"):
-        run.move([(one, one[:3], one, one, one[:1])], 0.1, 0.9, 0.999, 1e-5, 1.0)
+        crew.move([(one, one[:3], one, one)], 0.1, 0.9, 0.999, 1e-5, 1.0, 1.0)
+    with pytest.raises(ValueError, match="index of another shape"):
+        learn_from(crew, index=7)
+    with pytest.raises(ValueError, match="no kernels 'mmx' on this processor"):
+        _kernels.make("mmx", 1, 0)
+
+
+def learn_from(crew: Any, *, index: int) -> None:
+    """One row of three actions, of a single sample."""
+    logits, numbers = np.zeros((1, 3), np.float32), np.zeros(1, np.float32)
+    at, actions = np.array([index]), np.zeros(1, np.int64)
+    stored = (actions, numbers, numbers, numbers, None, None)
+    crew.learn(logits, numbers, at, *stored, 0.2, 0.5, 0.0, 0.0, False, logits.copy(), numbers.copy())
+
+
+# --- in several hands -------------------------------------------------------------------------------------
+
+
+def test_torch_s_own_threads_are_found() -> None:
+    assert torch_threads() != 0
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_bits_do_not_depend_on_how_many_work(threads: int) -> None:
+    width, rows = 21, 1_000
+    student = Given(width, (rows,))
+    samples = random_samples(rows, width, masked=True, labelled=True)
+    indices = torch.randperm(rows, generator=generator(13))
+    logits, masks = student.logits.detach(), samples.masks
+    uniforms = torch.rand(rows, generator=generator(2))
+    scale = ObservationScale((width,), CPU, active=True)
+    found = []
+    for count in (1, threads):
+        kernels = threaded(_kernels.NAMES[0], count)
+        scaled = torch.empty_like(logits)
+        kernels.scale(scale, logits, scaled)
+        objective, *gradients = learned(kernels, student, samples, indices, TrainSettings(), 0.3)
+        moved = Moved(kernels, 0.5, shapes=((300, 100), (7,)))
+        norms = [moved.step(seed) for seed in range(3)]
+        chosen_ones = choose(kernels, logits, masks, uniforms)
+        arrays = [scaled, *gradients, *chosen_ones, *(each.detach() for each in moved.parameters)]
+        found.append((objective.terms, norms, [array.numpy().tobytes() for array in arrays]))
+    assert found[0] == found[1]
+
+
+def test_rounding_never_chooses_what_is_forbidden(native: NativeKernels) -> None:
+    rows, width = 20_000, 69
+    logits = torch.randn(rows, width, generator=generator()) * 2
+    masks = torch.zeros(rows, width, dtype=torch.bool)
+    masks[:, 3:37] = True
+    found, _ = choose(native, logits, masks, torch.full((rows,), 1 - 2**-24))
+    assert ((found >= 3) & (found < 37)).all()

@@ -6,10 +6,11 @@ reads the samples where they lie, and torch is left the passes through the netwo
 """
 
 import importlib
+import math
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -95,15 +96,26 @@ class NativeKernels:
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
         [group] = optimiser.param_groups
         parameters = group["params"]
-        kept = [(flat(each.detach()), *state_of(optimiser, each)) for each in parameters]
-        rule = (float(group["lr"]), *group["betas"], group["eps"], limit)
+        states = [state_of(optimiser, each) for each in parameters]
+        kept = [
+            (flat(each.detach()), flat(state["exp_avg"]), flat(state["exp_avg_sq"]))
+            for each, state in zip(parameters, states, strict=True)
+        ]
+        moved = [flat(state["step"]) for state in states]
+        rule = (float(group["lr"]), *group["betas"], group["eps"])
 
         def move() -> float:
+            steps = float(moved[0][0]) + 1
             arrays = [
-                (at, flat(each.grad), *state) for each, (at, *state) in zip(parameters, kept, strict=True)
+                (at, flat(each.grad), mean, square)
+                for each, (at, mean, square) in zip(parameters, kept, strict=True)
             ]
-            norm: float = self._run.move(arrays, *rule)
-            optimiser.zero_grad(set_to_none=True)
+            norm: float = self._run.move(arrays, *rule, steps, limit)
+            if math.isfinite(norm):
+                for count in moved:
+                    count[0] = steps
+            for each in parameters:
+                each.grad = None
             return norm
 
         return move
@@ -129,13 +141,13 @@ def flat(tensor: Tensor) -> NDArray[Any]:
     return tensor.reshape(-1).numpy()
 
 
-def state_of(optimiser: torch.optim.Adam, parameter: Tensor) -> tuple[NDArray[np.float32], ...]:
+def state_of(optimiser: torch.optim.Adam, parameter: Tensor) -> dict[str, Tensor]:
     """What Adam keeps of a parameter, under torch's own names; as it begins where it has kept nothing yet."""
-    state = optimiser.state[parameter]
+    state: dict[str, Tensor] = optimiser.state[parameter]
     if not state:
         state["step"] = torch.zeros(())
         state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-    return flat(state["exp_avg"]), flat(state["exp_avg_sq"]), flat(state["step"])
+    return state
 
 
 @cache
@@ -153,10 +165,20 @@ def find_kernels(settings: TrainSettings, num_actions: int) -> Kernels:
         return TorchKernels()
     why_not = obstacle(settings, num_actions)
     if why_not is None:
-        return NativeKernels(load().KERNELS[0])
+        return NativeKernels(load().make(load().NAMES[0], torch.get_num_threads(), torch_threads()))
     if settings.kernels == "native":
         raise SetupError(f"kernels=native: {why_not}; use kernels=torch, or leave it out")
     return TorchKernels()
+
+
+@cache
+def torch_threads() -> int:
+    """How torch's own threads are called together, as an address; 0 where they are not to be had.
+
+    They wait for torch's next operation anyway: others would have to take the cores from them first.
+    """
+    module = load()
+    return 0 if isinstance(module, ImportError) else int(module.find_openmp(str(Path(torch.__file__).parent)))
 
 
 def obstacle(settings: TrainSettings, num_actions: int) -> str | None:
