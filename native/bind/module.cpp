@@ -180,6 +180,7 @@ NB_MODULE(_native, m) {
   nb::class_<AnyBatch>(m, "Batch")
       .def("step", step, nb::arg().noconvert())
       .def("choose", choose, nb::arg(), nb::arg().noconvert())
+      .def("lend", [](AnyBatch& b, uintptr_t fork) { b.lend(reinterpret_cast<Fork>(fork)); })
       .def("players", &AnyBatch::players)
       .def("arrays", [](nb::handle self) { return arrays(self); })
       .def(

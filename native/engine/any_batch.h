@@ -11,6 +11,7 @@
 
 #include "engine/fields.h"
 #include "engine/memory.h"
+#include "engine/pool.h"
 #include "engine/step_log.h"
 
 namespace hl {
@@ -69,6 +70,7 @@ class AnyBatch {
 
   // One step of every env; actions is [num_envs][agents] and is read in place.
   virtual void step(const int32_t* actions) = 0;
+  virtual void lend(Fork fork) = 0;  // see pool.h
 
   // Who can choose actions, "random" first; and one of them choosing them all, into [num_envs][agents].
   virtual std::vector<std::string> players() const = 0;

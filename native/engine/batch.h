@@ -105,6 +105,8 @@ class Batch final : public AnyBatch {
     ++batch_calls_;
   }
 
+  void lend(Fork fork) override { pool_.lend(fork); }
+
   std::vector<std::string> players() const override { return Players<World>::names(); }
 
   void choose(size_t player, int32_t* actions) override {

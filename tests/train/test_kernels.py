@@ -9,10 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from hotloop.core.errors import SetupError
-from hotloop.train import kernels_native
 from hotloop.train.kernels import Objective
-from hotloop.train.kernels_native import NativeKernels, find_kernels, torch_threads
+from hotloop.train.kernels_native import NativeKernels, torch_threads
 from hotloop.train.kernels_torch import TorchKernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import chosen, log_probabilities
@@ -299,35 +297,7 @@ def test_nothing_moves_by_gradients_that_are_no_numbers(native: NativeKernels, w
         assert all(map(torch.equal, before, moved.parameters))
 
 
-# --- who does it ------------------------------------------------------------------------------------------
-
-
-def test_the_native_ones_run_where_they_can() -> None:
-    assert find_kernels(TrainSettings(), 69).name.startswith("native")
-    assert find_kernels(TrainSettings(kernels="torch"), 69).name == "torch"
-    assert find_kernels(TrainSettings(device="cuda"), 69).name == "torch"
-    assert find_kernels(TrainSettings(), 1_025).name == "torch"
-
-
-@pytest.mark.parametrize(
-    ("settings", "actions", "why"),
-    [
-        (TrainSettings(kernels="native", device="cuda"), 5, "the network lives on cuda"),
-        (TrainSettings(kernels="native"), 1_025, "at most 1024 actions, and there are 1025"),
-    ],
-)
-def test_asking_for_them_where_they_cannot_run_is_refused(
-    settings: TrainSettings, actions: int, why: str
-) -> None:
-    with pytest.raises(SetupError, match=why):
-        find_kernels(settings, actions)
-
-
-def test_without_a_compiled_module_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels_native, "load", lambda: ImportError("no such file"))
-    assert find_kernels(TrainSettings(), 5).name == "torch"
-    with pytest.raises(SetupError, match="the native module is not there"):
-        find_kernels(TrainSettings(kernels="native"), 5)
+# --- together ---------------------------------------------------------------------------------------------
 
 
 def test_arrays_that_do_not_fit_are_refused(native: NativeKernels) -> None:
@@ -351,13 +321,6 @@ def learn_from(crew: Any, *, index: int) -> None:
     at, actions = np.array([index]), np.zeros(1, np.int64)
     stored = (actions, numbers, numbers, numbers, None, None)
     crew.learn(logits, numbers, at, *stored, 0.2, 0.5, 0.0, 0.0, False, logits.copy(), numbers.copy())
-
-
-# --- in several hands -------------------------------------------------------------------------------------
-
-
-def test_torch_s_own_threads_are_found() -> None:
-    assert torch_threads() != 0
 
 
 @pytest.mark.parametrize("threads", [2, 3])

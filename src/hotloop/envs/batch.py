@@ -140,6 +140,11 @@ class Batch:
         except RuntimeError as error:
             raise OrderError(str(error)) from None
 
+    def lend(self, threads: int) -> None:
+        """Step with another pool's threads, given as the address of its GOMP_parallel; 0 is with its own."""
+        if self.spec.impl == "native":
+            self._engine_or_closed().lend(threads)
+
     def draw(self, random: np.random.Generator, calls: int) -> list[NDArray[np.int32]]:
         """Random actions for a number of calls."""
         shape = (calls, self.spec.num_envs, self.spec.agents)

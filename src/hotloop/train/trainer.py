@@ -13,7 +13,7 @@ from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 from hotloop.train import checkpoint
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
-from hotloop.train.kernels_native import find_kernels
+from hotloop.train.kernels_native import find_kernels, torch_threads
 from hotloop.train.learner import Learner
 from hotloop.train.nan import DivergedError
 from hotloop.train.networks import default_network, seen
@@ -77,6 +77,8 @@ class Trainer:
         self.network: nn.Module = default_network(batch.spec, shape, settings).to(device)
         self.student = make_student(self.network, settings)
         self.kernels = find_kernels(settings, batch.spec.num_actions)
+        same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
+        batch.lend(torch_threads() if same_threads else 0)
         scales = settings.norm_obs and seen(batch.spec).kind == "vector"
         self.observation_scale = ObservationScale(shape, device, active=scales)
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
