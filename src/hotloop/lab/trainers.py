@@ -122,7 +122,8 @@ class TrainSide:
         return evaluate(self.trainer, self.batch.spec, self.regimen.eval).returns
 
     def counters(self) -> Mapping[str, int]:
-        return self.batch.counters | {"updates": self.updates if self.mode != "rollout" else 0}
+        updates = self.updates if self.mode != "rollout" else 0
+        return self.batch.counters | self.trainer.counters | {"updates": updates}
 
     def close(self) -> None:
         self.batch.close()

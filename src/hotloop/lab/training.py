@@ -110,8 +110,11 @@ class Session:
         elif self.regimen.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
         self.clock = self.make_clock()
-        self.found = Findings(work=Tally(lambda: batch.counters), first_steps=self.trainer.steps)
+        self.found = Findings(work=Tally(self.counters), first_steps=self.trainer.steps)
         self.saved_at: int | None = self.trainer.steps if asked.resume else None
+
+    def counters(self) -> dict[str, int]:
+        return self.batch.counters | self.trainer.counters
 
     def check_unfinished(self) -> None:
         made, total = self.trainer.steps, self.regimen.train.total_timesteps

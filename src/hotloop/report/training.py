@@ -54,8 +54,19 @@ def draw_training(record: Record) -> RenderableType:
     about.add_row("machine", machine_line(record.machine))
     about.add_row("commit", code_line(record.code))
     about.add_row("path", path_line(record))
+    about.add_row("kernels", kernels_line(record))
     times = times_of(record)
     return Group(title, about, *([draw_tree(times, "all windows")] if times else []))
+
+
+def kernels_line(record: Record) -> str:
+    """Say whose arithmetic the updates were made with."""
+    counted = {
+        name.removeprefix("updates."): times
+        for name, times in record.path.counters.items()
+        if name.startswith("updates.")
+    }
+    return ", ".join(f"{name} in {count(times, 'update')}" for name, times in counted.items()) or "none"
 
 
 def trained_line(record: Record) -> str:

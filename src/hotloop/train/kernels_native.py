@@ -31,7 +31,7 @@ class NativeKernels:
     """See `Kernels`; tensors are on the host, contiguous and of 32 bits."""
 
     def __init__(self, run: Any) -> None:
-        self.name = f"native, {run.name}"
+        self.name = f"native.{run.name}"
         self._run = run
 
     def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:

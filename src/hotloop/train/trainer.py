@@ -63,7 +63,7 @@ class Trainer:
         if settings.torch_threads:
             torch.set_num_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
-        self.steps = self.updates = 0
+        self.steps = self.updates = self.learned = 0
         self.make_parts(watchers)
         if resume is None:
             batch.reset()
@@ -111,6 +111,11 @@ class Trainer:
         return self.steps * self.batch.spec.agents
 
     @property
+    def counters(self) -> dict[str, int]:
+        """How often this process learned, by the kernels it learned with."""
+        return {f"updates.{self.kernels.name}": self.learned}
+
+    @property
     def steps_per_update(self) -> int:
         return self.batch.spec.num_envs * self.settings.num_steps
 
@@ -130,6 +135,7 @@ class Trainer:
             losses = self.learn(samples, phase)
         self.steps += self.steps_per_update
         self.updates += 1
+        self.learned += 1
         return Update(
             index=self.updates - 1,
             steps=self.steps,
