@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
-from hotloop.train import checkpoint
+from hotloop.train import checkpoint, threads
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
 from hotloop.train.kernels_native import find_kernels, torch_threads
 from hotloop.train.learner import Learner
@@ -60,8 +60,7 @@ class Trainer:
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
-        if settings.torch_threads:
-            torch.set_num_threads(settings.torch_threads)
+        threads.use(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
         self.steps = self.updates = self.learned = 0
         self.make_parts(watchers)
