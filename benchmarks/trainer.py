@@ -3,15 +3,15 @@
     ./.venv/bin/python benchmarks/trainer.py [--rounds 12] [--quick]
 
 Prospector, 1,024 envs, rollouts of 64 steps, a trunk of 2x128, minibatches of 4,096, float32, two threads;
-with 4 epochs and with 1. The bare loop has the same network and optimiser. For each rollout it does the
-forward passes of acting, and for each minibatch the forward pass with PPO's losses, the backward pass and a
-step of Adam, over random numbers that lie ready as minibatches: no env, no sampling, nothing stored,
-shuffled, scaled or clipped. A third side has the loss of a classifier, cross-entropy and a squared error, in
-place of PPO's. All learn at a rate too small to change the policy, so that every round plays the same game.
-The sides take turns.
+with 4 epochs and with 1. The bare loop has the same network and torch's Adam. For each rollout it does the
+forward passes of acting, and for each minibatch the forward pass with PPO's losses in torch's operations, the
+backward pass and a step of Adam, over random numbers that lie ready as minibatches: no env, no sampling,
+nothing stored, shuffled, scaled or clipped. A third side has the loss of a classifier, cross-entropy and a
+squared error, in place of PPO's. All learn at a rate too small to change the policy: every round plays the
+same game. The sides take turns.
 
 Python's part of a rollout is held against that of one env, whose arrays cost next to nothing: all that its
-steps cost, torch's own dispatch included, is counted as Python.
+steps cost, the network's own operations included, is counted as Python. They take turns, too.
 """
 
 import math
@@ -29,6 +29,7 @@ from torch import Tensor
 
 from hotloop.core import spans
 from hotloop.core.spans import Span
+from hotloop.stats.paired import ratio
 from hotloop.train.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
@@ -143,22 +144,24 @@ def measure(epochs: int, rounds: int, updates: int) -> dict[str, Any]:
     return {"sides": output.side_values(blocks), "ratios": ratios}
 
 
-def rollout_step_us(trainer: Trainer, rollouts: int) -> float:
-    """What a step of the whole batch costs in a rollout; the median rollout."""
-    costs = []
-    for _ in range(rollouts):
-        start = perf_counter_ns()
-        trainer.collector.collect(trainer.student)
-        costs.append((perf_counter_ns() - start) / 1e3 / SETTINGS.num_steps)
-    return statistics.median(costs)
+def rollout_step_us(trainer: Trainer) -> float:
+    """What a step of the whole batch costs in a rollout."""
+    start = perf_counter_ns()
+    trainer.collector.collect(trainer.student)
+    return (perf_counter_ns() - start) / 1e3 / SETTINGS.num_steps
 
 
-def python_share(rollouts: int) -> dict[str, float]:
-    """Python's part of a rollout, as what a step of one env costs beside a step of all."""
+def python_share(pairs: int) -> dict[str, Any]:
+    """Python's part of a rollout, as what a step of one env costs beside a step of all; they take turns."""
     many, one = make_trainer(1), make_trainer(1, envs=1)
-    rollout_step_us(many, 2), rollout_step_us(one, 2)
-    whole, fixed = rollout_step_us(many, rollouts), rollout_step_us(one, rollouts)
-    return {"step_us": whole, "fixed_us": fixed, "share": fixed / whole}
+    for _ in range(2):
+        for trainer in (many, one):
+            rollout_step_us(trainer)
+    whole, fixed = [], []
+    for _ in range(pairs):
+        whole.append(rollout_step_us(many))
+        fixed.append(rollout_step_us(one))
+    return {"step_us": whole, "fixed_us": fixed, "share": ratio(fixed, whole)}
 
 
 def shares(updates: int) -> dict[str, float]:
@@ -181,7 +184,16 @@ def unaccounted(tops: Sequence[Span], wall_ns: int) -> float:
     return 1 - (sum(top.total_ns for top in tops) - sum(row.self_ns for row in rows)) / wall_ns
 
 
-def page(found: dict[int, dict[str, Any]], python: dict[str, float], parts: dict[str, float]) -> str:
+def python_line(python: dict[str, Any]) -> str:
+    whole, fixed = (statistics.median(python[name]) for name in ("step_us", "fixed_us"))
+    share = python["share"]
+    return (
+        f"A step of a rollout: {whole:,.0f} µs, of one env {fixed:,.0f} µs: at most {share.estimate:.1%} "
+        f"[{share.low:.1%}, {share.high:.1%}] is Python's."
+    )
+
+
+def page(found: dict[int, dict[str, Any]], python: dict[str, Any], parts: dict[str, float]) -> str:
     rows = [
         [f"{name}, {epochs} epoch{'s' if epochs > 1 else ''}", *output.rate_cells(side)]
         for epochs, measured in found.items()
@@ -190,11 +202,11 @@ def page(found: dict[int, dict[str, Any]], python: dict[str, float], parts: dict
     lines = [
         *(
             f"Trainer / {name}, {epochs} epoch{'s' if epochs > 1 else ''}: "
-            f"{output.ratio_text(ratio)}. {output.resolution(ratio)}"
+            f"{output.ratio_text(speed)}. {output.resolution(speed)}"
             for epochs, measured in found.items()
-            for name, ratio in measured["ratios"].items()
+            for name, speed in measured["ratios"].items()
         ),
-        f"A step of a rollout: {python['step_us']:,.0f} µs; at most {python['share']:.1%} of it is Python's.",
+        python_line(python),
         f"In no region: {parts['unaccounted']:.2%} of an update.",
     ]
     regions = [[path.replace("/", " > "), output.percent(share)] for path, share in parts.items()]
@@ -212,7 +224,7 @@ def main() -> None:
     pin(usable_cores()[:THREADS])
     rounds, updates = output.rounds_of(arguments), 1 if arguments.quick else UPDATES
     found = {epochs: measure(epochs, rounds, updates) for epochs in EPOCHS}
-    python, parts = python_share(4 if arguments.quick else 20), shares(2 if arguments.quick else 10)
+    python, parts = python_share(6 if arguments.quick else 20), shares(2 if arguments.quick else 10)
     values = {"epochs": found, "python": python, "shares": parts}
     output.publish("trainer", page(found, python, parts), values, arguments)
 

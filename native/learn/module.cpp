@@ -24,6 +24,7 @@ using Table = Array<float, 2>;
 using Numbers = Array<const float, 1>;
 using Rows = Array<const float, 2>;
 using Actions = Array<const int64_t, 1>;
+using Observations = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;  // of any shape
 using Masks = Array<const bool, 2>;
 
 void expect(bool fits, const char* what) {
@@ -34,10 +35,11 @@ const uint8_t* flags(const std::optional<Masks>& masks) {
   return masks ? reinterpret_cast<const uint8_t*>(masks->data()) : nullptr;
 }
 
-void scale(Crew& run, Rows raw, Numbers shift, Numbers scale, float limit, Table out) {
-  const size_t rows = raw.shape(0), columns = raw.shape(1);
-  expect(shift.shape(0) == columns && scale.shape(0) == columns, "shift or scale");
-  expect(out.shape(0) == rows && out.shape(1) == columns, "out");
+void scale(Crew& run, Observations raw, Observations shift, Observations scale, float limit,
+           nb::ndarray<float, nb::c_contig, nb::device::cpu> out) {
+  const size_t columns = shift.size(), rows = columns ? raw.size() / columns : 0;
+  expect(rows * columns == raw.size() && scale.size() == columns, "shift or scale");
+  expect(out.size() == raw.size(), "out");
   run.scale({raw.data(), shift.data(), scale.data(), rows, columns, limit, out.data()});
 }
 

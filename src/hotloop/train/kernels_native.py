@@ -38,14 +38,7 @@ class NativeKernels:
         if not scale.active or raw.dtype != torch.float32:
             scale.write(raw, out)
             return
-        rows = (len(raw), -1)
-        self._run.scale(
-            raw.reshape(rows).numpy(),
-            scale.shift.reshape(-1).numpy(),
-            scale.scale.reshape(-1).numpy(),
-            CLIP,
-            out.reshape(rows).numpy(),
-        )
+        self._run.scale(raw.numpy(), scale.shift.numpy(), scale.scale.numpy(), CLIP, out.numpy())
 
     def choose(
         self,
