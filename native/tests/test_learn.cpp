@@ -1,0 +1,121 @@
+// test_learn.cpp - the trainer's kernels stay within their arrays, whatever the width and whoever does them.
+// What they find is held against torch's operations in Python.
+#include <memory>
+#include <thread>
+
+#include "check.h"
+#include "engine/random.h"
+#include "learn/crew.h"
+
+using namespace hl;
+using namespace hl::learn;
+
+namespace {
+
+void fork(void (*work)(void*), void* data, unsigned threads, unsigned) {
+  std::vector<std::thread> others;
+  for (unsigned k = 1; k < threads; ++k) others.emplace_back(work, data);
+  work(data);
+  for (auto& other : others) other.join();
+}
+
+// An array of exactly so many numbers: a sanitizer sees the first one beyond.
+template <class Number = float>
+struct Exact {
+  explicit Exact(size_t size) : size(size), at(new Number[size]()) {}
+
+  Exact(size_t size, Pcg32& random) : Exact(size) {
+    for (size_t k = 0; k < size; ++k) at[k] = static_cast<Number>(random.next() % 1000) / 250 - 2;
+  }
+
+  Number* data() const { return at.get(); }
+
+  size_t size;
+  std::unique_ptr<Number[]> at;
+};
+
+void check_choosing(Crew& crew, size_t rows, size_t actions) {
+  Pcg32 random(3);
+  Exact<> logits(rows * actions, random), uniforms(rows), log_probs(rows);
+  Exact<uint8_t> allowed(rows * actions);
+  Exact<int32_t> acting(rows);
+  Exact<int64_t> chosen(rows);
+  for (size_t k = 0; k < rows * actions; ++k) allowed.at[k] = k % actions == 0 || random.next() % 3 == 0;
+  for (size_t row = 0; row < rows; ++row)
+    uniforms.at[row] = static_cast<float>(random.next() >> 8) / (1 << 24);
+  crew.choose({logits.data(), allowed.data(), uniforms.data(), rows, actions, acting.data(), chosen.data(),
+               log_probs.data()});
+  for (size_t row = 0; row < rows; ++row) {
+    const auto action = static_cast<size_t>(chosen.at[row]);
+    CHECK(action < actions && allowed.at[row * actions + action]);
+    CHECK(acting.at[row] == chosen.at[row]);
+    CHECK(log_probs.at[row] <= 0);
+  }
+}
+
+// A gradient by logits sums to nothing in every row: adding to all of them changes no probability.
+void check_learning(Crew& crew, size_t rows, size_t actions) {
+  Pcg32 random(4);
+  Exact<> logits(rows * actions, random), values(rows, random), log_probs(rows, random), gain(rows, random);
+  Exact<> by_logits(rows * actions), by_values(rows);
+  Exact<int64_t> index(rows), chosen(rows), labels(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    index.at[row] = static_cast<int64_t>(rows - 1 - row);
+    chosen.at[row] = static_cast<int64_t>(random.next() % actions);
+    labels.at[row] = static_cast<int64_t>(random.next() % actions);
+  }
+  Learning all{};
+  all.logits = logits.data();
+  all.values = values.data();
+  all.index = index.data();
+  all.rows = rows;
+  all.actions = actions;
+  all.chosen = chosen.data();
+  all.log_probs = log_probs.data();
+  all.advantages = all.returns = gain.data();
+  all.labels = labels.data();
+  all.clip = 0.2f;
+  all.value_weight = all.entropy_weight = all.imitating = 0.5f;
+  all.by_logits = by_logits.data();
+  all.by_values = by_values.data();
+  const Terms terms = crew.learn(all, true);
+  CHECK(terms.entropy >= -1e-6 && terms.imitation >= 0 && terms.value >= 0);
+  for (size_t row = 0; row < rows; ++row) {
+    double sum = 0, size = 0;
+    for (size_t k = 0; k < actions; ++k) {
+      sum += by_logits.at[row * actions + k];
+      size += std::abs(by_logits.at[row * actions + k]);
+    }
+    CHECK(std::abs(sum) <= 1e-5 * size + 1e-7);
+  }
+}
+
+void check_arrays(Crew& crew, size_t rows, size_t columns) {
+  Pcg32 random(5);
+  Exact<> raw(rows * columns, random), shift(columns, random), scale(columns, random), out(rows * columns);
+  crew.scale({raw.data(), shift.data(), scale.data(), rows, columns, 1, out.data()});
+  for (size_t k = 0; k < out.size; ++k) CHECK(std::abs(out.at[k]) <= 1);
+
+  Exact<> at(rows * columns, random), gradient(rows * columns, random), mean(at.size), square(at.size);
+  const double norm = crew.move({{at.data(), mean.data(), square.data(), gradient.data(), at.size}},
+                                {0.1, 0.9, 0.999, 1e-5, 1, 1}, 0.5);
+  CHECK(norm >= 0);
+}
+
+}  // namespace
+
+int main() {
+  for (const Kernels* each : kernels()) {
+    for (int threads : {1, 3}) {
+      Crew crew(*each, threads, fork);
+      for (size_t actions : {1u, 3u, 4u, 15u, 16u, 17u, 69u, 1'024u}) {
+        for (size_t rows : {1u, 2u, 255u, 513u}) {
+          check_choosing(crew, rows, actions);
+          check_learning(crew, rows, actions);
+          check_arrays(crew, rows, actions);
+        }
+      }
+    }
+  }
+  return report();
+}
