@@ -83,7 +83,7 @@ class NativeKernels:
             by_logits.reshape(-1, width).numpy(),
             flat(by_values),
         )
-        terms = told(dict(zip(TERMS, found, strict=True)), samples, settings, imitating)
+        terms = taking_part(dict(zip(TERMS, found, strict=True)), samples, settings, imitating)
         return Objective(terms=terms, roots=(logits, values), gradients=(by_logits, by_values))
 
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
@@ -114,19 +114,19 @@ class NativeKernels:
         return move
 
 
-def told(
+def taking_part(
     terms: dict[str, float], samples: Samples, settings: TrainSettings, imitating: float
 ) -> dict[str, Tensor | float]:
     """The terms that take part, and their sum."""
     total = settings.vf_coef * terms["value"]
-    taking_part = {"value": terms["value"]}
+    parts = {"value": terms["value"]}
     if imitating < 1:
         total += (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
-        taking_part |= {name: terms[name] for name in TERMS[1:5]}
+        parts |= {name: terms[name] for name in TERMS[1:5]}
     if imitating > 0 and samples.labels is not None:
         total += imitating * terms["imitation"]
-        taking_part["imitation"] = terms["imitation"]
-    return {"total": total, **taking_part}
+        parts["imitation"] = terms["imitation"]
+    return {"total": total, **parts}
 
 
 def flat(tensor: Tensor) -> NDArray[Any]:
