@@ -122,10 +122,10 @@ class Decision {
     uint32_t kinds = b_.kinds_of(some);
     int32_t soon = mind_.tick + b_.habits.soon;
     bool any = false;
-    for (int i = 0; i < Stations::capacity; ++i) {
+    for (int i = 0; i < s.known(); ++i) {
       auto row = static_cast<uint8_t>((s.place[i] >> 8) - atlas_.top);
       auto col = static_cast<uint8_t>(s.place[i] - atlas_.left);
-      bool fits = s.place[i] != Stations::nowhere && kinds >> s.kind[i] & 1 && s.ready[i] <= soon;
+      bool fits = kinds >> s.kind[i] & 1 && s.ready[i] <= soon;
       if (!fits || row >= frame || col >= frame) continue;
       flood_.start_at(row, Bits{1} << col);
       any = true;
