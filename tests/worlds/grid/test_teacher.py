@@ -180,13 +180,15 @@ def test_it_knows_a_station_on_its_spawn_and_knows_it_again_after_forgetting_it(
     batch = world("#####\n#@..#\n#####", impl)
     batch.step(np.array([[EAST]], np.int32))
     show(batch, energy=90, heart=1)
-    everything_else = batch.observations.copy()
+    nothing_else = batch.observations.copy()
+    others = [row * 16 + col for row in (0, 1, 2, 8, 9, 10) for col in range(11)]
+    show_stations(batch, "charger", *others[: MAX_STATIONS - 1])
     show_stations(batch, "chest", 0x54)
-    assert asked(batch) == [WEST]
-    batch.observations[...] = everything_else
-    show_stations(batch, "charger", *range(0x80, 0x80 + 11), *range(0x90, 0x90 + 11), *range(0xA0, 0xA0 + 11))
-    assert asked(batch) != [WEST], "it remembers the last 32 stations it met"
-    batch.observations[...] = everything_else
+    assert asked(batch) == [WEST], "it remembers the last 32 stations it met"
+    batch.observations[...] = nothing_else
+    show_stations(batch, "charger", *others[MAX_STATIONS - 1 :][:MAX_STATIONS])
+    assert asked(batch) != [WEST], "it has met 32 others since"
+    batch.observations[...] = nothing_else
     show_stations(batch, "chest", 0x54)
     assert asked(batch) == [WEST]
 
