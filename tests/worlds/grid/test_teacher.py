@@ -43,6 +43,15 @@ def show(batch: Batch, agent: int = 0, **held: int) -> None:
     row[: len(tokens)] = tokens
 
 
+def show_stations(batch: Batch, kind: str, *locations: int) -> None:
+    """Write stations that are ready into an agent's observation, after all that is in it."""
+    row: NDArray[np.uint8] = batch.observations[0, 0]
+    tag = plan_of(batch)["rules"].tag(kind)
+    tokens = [token for at in locations for token in ((at, Feature.TAG, tag), (at, Feature.COOLDOWN, 0))]
+    used = int((row[:, 0] != UNUSED).sum())
+    row[used : used + len(tokens)] = tokens
+
+
 def asked(batch: Batch) -> list[int]:
     chosen: list[int] = batch.choose("teacher")[0].tolist()
     return chosen
@@ -164,6 +173,24 @@ def test_two_that_meet_in_a_corridor_do_not_stand_there_for_ever(impl: str) -> N
     for _ in range(60):
         batch.step(batch.choose("teacher"))
     assert batch.counters["coverage.move"] > 20
+
+
+@impls
+def test_it_knows_a_station_on_its_spawn_and_knows_it_again_after_forgetting_it(impl: str) -> None:
+    batch = world("#####\n#@..#\n#####", impl)
+    batch.step(np.array([[EAST]], np.int32))
+    show(batch, energy=90, heart=1)
+    nothing_else = batch.observations.copy()
+    others = [row * 16 + col for row in (0, 1, 2, 8, 9, 10) for col in range(11)]
+    show_stations(batch, "charger", *others[: MAX_STATIONS - 1])
+    show_stations(batch, "chest", 0x54)
+    assert asked(batch) == [WEST], "it remembers the last 32 stations it met"
+    batch.observations[...] = nothing_else
+    show_stations(batch, "charger", *others[MAX_STATIONS - 1 :][:MAX_STATIONS])
+    assert asked(batch) != [WEST], "it has met 32 others since"
+    batch.observations[...] = nothing_else
+    show_stations(batch, "chest", 0x54)
+    assert asked(batch) == [WEST]
 
 
 def test_what_it_remembers_is_bounded_by_its_frame() -> None:

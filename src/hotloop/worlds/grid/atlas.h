@@ -52,13 +52,14 @@ uint32_t turns_of(const Word* row, int col) {
 // The last stations that were met, in a ring.
 struct Stations {
   static constexpr int capacity = 32;
-  static constexpr uint16_t nowhere = 0;  // the spawn itself, where no station can be
+  static constexpr uint16_t spawn = 0;  // its place, and what is in a slot without a station
 
   // Row and column modulo 256, which tell all cells of a map apart.
   uint16_t place[capacity];
   uint8_t kind[capacity];
   int32_t ready[capacity];  // the tick from which it can be used, as far as is known
   uint32_t met;
+  int32_t on_spawn;  // 1 + the index of the station that stands there; 0 is none
 
   static uint16_t place_of(Cell cell) {
     return static_cast<uint16_t>((cell.row & 255) << 8 | (cell.col & 255));
@@ -68,12 +69,15 @@ struct Stations {
   int find(Cell cell) const {
     uint16_t wanted = place_of(cell), found = 0;
     for (uint16_t i = 0; i < capacity; ++i) found |= place[i] == wanted ? i + 1 : 0;
-    return wanted == nowhere ? none : found - 1;
+    return (wanted == spawn ? on_spawn : found) - 1;
   }
+
+  int known() const { return static_cast<int>(std::min<uint32_t>(met, capacity)); }
 
   int meet(Cell cell, uint8_t its_kind) {
     int i = static_cast<int>(met++ % capacity);
     place[i] = place_of(cell);
+    on_spawn = place[i] == spawn ? i + 1 : on_spawn == i + 1 ? 0 : on_spawn;
     kind[i] = its_kind;
     ready[i] = 0;
     return i;

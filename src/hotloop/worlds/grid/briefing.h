@@ -28,7 +28,7 @@ struct Habits {
 };
 
 struct Briefing {
-  static constexpr uint32_t max_tasks = 64, max_conditions = max_tasks * 16;
+  static constexpr uint32_t max_tasks = 64, max_conditions = max_tasks * 16, max_kinds = 32;
   static constexpr uint8_t useless = 0xFF;
 
   int32_t fuel, price, low;
@@ -36,9 +36,9 @@ struct Briefing {
   uint8_t kind_of_tag[256];  // or useless
   uint32_t tasks_size, lacks_size, rooms_size;
   Task tasks[max_tasks];
-  Tasks of_tier[tiers], helped;  // helped: those that need neighbours
-  Below lacks[max_conditions];   // while it is so, the task cannot be done
-  Below rooms[max_conditions];   // while it is so, the task gives something of use
+  Tasks of_tier[tiers], of_kind[max_kinds], helped;  // helped: those that need neighbours
+  Below lacks[max_conditions];                       // while it is so, the task cannot be done
+  Below rooms[max_conditions];                       // while it is so, the task gives something of use
 
   // The tasks of which any condition holds. All are looked at: what an agent holds cannot be guessed.
   static Tasks any(const Below* conditions, uint32_t size, const uint16_t* held) {
@@ -53,22 +53,6 @@ struct Briefing {
   // Those the agent has the goods for and a use for.
   Tasks within(const uint16_t* held) const {
     return (any(rooms, rooms_size, held) | of_tier[tier_deliver]) & ~any(lacks, lacks_size, held);
-  }
-
-  // The first of some tasks that is done at a kind of station; null where none is.
-  const Task* first_at(Tasks some, uint8_t kind) const {
-    for (; some != 0; some &= some - 1) {
-      const Task& task = tasks[std::countr_zero(some)];
-      if (task.kind == kind) return &task;
-    }
-    return nullptr;
-  }
-
-  // A bit a kind.
-  uint32_t kinds_of(Tasks some) const {
-    uint32_t kinds = 0;
-    for (; some != 0; some &= some - 1) kinds |= 1u << tasks[std::countr_zero(some)].kind;
-    return kinds;
   }
 
   static Briefing from(const Fields& fields, uint32_t resources) {
@@ -97,6 +81,7 @@ struct Briefing {
     task = {static_cast<uint8_t>(row[0]), static_cast<uint8_t>(row[1]), static_cast<uint8_t>(row[2]),
             static_cast<uint8_t>(row[3])};
     of_tier[task.tier] |= Tasks{1} << number;
+    of_kind[task.kind] |= Tasks{1} << number;
     helped |= Tasks{task.neighbours != 0} << number;
     const int64_t *takes = row + 4, *gives = takes + resources;
     for (uint8_t r = 0; r < resources; ++r) {

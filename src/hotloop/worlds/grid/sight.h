@@ -84,13 +84,13 @@ inline const uint8_t* pick_tags(const uint8_t* token, const uint8_t* end, Picked
   return token;
 }
 
-// Sees where something is, and picks the tags of stations.
-inline void see_objects(const Picked& tags, Sight& sight, Picked& stations) {
+// Sees where something is, and picks the tags of stations of use.
+inline void see_objects(const Briefing& briefing, const Picked& tags, Sight& sight, Picked& stations) {
   for (uint32_t k = 0; k < tags.count; ++k) {
     uint8_t location = tags.at[k][0], tag = tags.at[k][2];
     uint32_t bit = location % 16u + Sight::margin + (tag == tag_agent ? 0 : 32);
     sight.rows[location / 16u + Sight::margin] |= uint64_t{1} << bit;
-    stations.pick(tags.at[k], tag > tag_wall);
+    stations.pick(tags.at[k], briefing.kind_of_tag[tag] != Briefing::useless);
   }
 }
 
@@ -98,12 +98,11 @@ inline void see_objects(const Picked& tags, Sight& sight, Picked& stations) {
 inline void see_station(const Briefing& briefing, const Sight& sight, const uint8_t* token,
                         const uint8_t* end, int32_t tick, Stations& stations) {
   uint8_t location = token[0], kind = briefing.kind_of_tag[token[2]];
-  if (kind == Briefing::useless) return;
   Cell cell = {sight.here.row + location / 16 - sight.radius, sight.here.col + location % 16 - sight.radius};
   int station = stations.find(cell);
   if (station == none) station = stations.meet(cell, kind);
   int32_t ready = std::max(stations.ready[station], tick);
-  for (; token != end && token[0] == location; token += 3) {
+  for (token += 3; token != end && token[0] == location; token += 3) {
     bool waits = (token[1] == feature_cooldown) | (token[1] == feature_clipped);
     ready = std::max(ready, waits ? tick + token[2] : 0);
     if (token[1] == feature_uses && token[2] == 0) ready = never;
@@ -121,7 +120,7 @@ inline void look(const Config& c, const uint8_t* token, int32_t tick, Stations& 
   token = see_globally(token, end, sight);
   token = see_self(token, end, sight);
   token = pick_tags(token, end, tags);
-  see_objects(tags, sight, found);
+  see_objects(c.briefing, tags, sight, found);
   for (uint32_t k = 0; k < found.count; ++k) {
     see_station(c.briefing, sight, found.at[k], end, tick, stations);
   }

@@ -49,7 +49,8 @@ class Decision {
  private:
   // A move that was asked for and reads as none has failed: a refusal, or perhaps no way at all.
   void learn() {
-    if (!mind_.has_aim || sight_.last_action != noop || aimed_at_agent()) {
+    bool failed = mind_.has_aim & (sight_.last_action == noop);
+    if (!failed || aimed_at_agent()) {
       mind_.has_missed = false;
       mind_.failures = 0;
       return;
@@ -77,14 +78,11 @@ class Decision {
   Tasks wishes() {
     feel_fuel();
     Tasks able = b_.within(sight_.held) & (mind_.tick < mind_.alone_until ? ~b_.helped : ~Tasks{0});
-    if ((able & b_.of_tier[tier_make]) == 0) {
-      mind_.stocked = false;
-    } else if ((able & b_.of_tier[tier_fetch]) == 0) {
-      mind_.stocked = true;
-    }
-    if (!mind_.charging) able &= ~b_.of_tier[tier_charge];
-    if (!mind_.stocked) able &= ~b_.of_tier[tier_make];
-    return able;
+    bool can_make = able & b_.of_tier[tier_make], can_fetch = able & b_.of_tier[tier_fetch];
+    mind_.stocked = can_make & (mind_.stocked | !can_fetch);
+    Tasks charge = mind_.charging ? 0 : b_.of_tier[tier_charge];
+    Tasks make = mind_.stocked ? 0 : b_.of_tier[tier_make];
+    return able & ~charge & ~make;
   }
 
   void feel_fuel() {
@@ -119,13 +117,12 @@ class Decision {
     if (some == 0) return false;
     flood_.clear_front();
     const Stations& s = atlas_.stations;
-    uint32_t kinds = b_.kinds_of(some);
     int32_t soon = mind_.tick + b_.habits.soon;
     bool any = false;
-    for (int i = 0; i < Stations::capacity; ++i) {
+    for (int i = 0; i < s.known(); ++i) {
       auto row = static_cast<uint8_t>((s.place[i] >> 8) - atlas_.top);
       auto col = static_cast<uint8_t>(s.place[i] - atlas_.left);
-      bool fits = s.place[i] != Stations::nowhere && kinds >> s.kind[i] & 1 && s.ready[i] <= soon;
+      bool fits = (b_.of_kind[s.kind[i]] & some) != 0 && s.ready[i] <= soon;
       if (!fits || row >= frame || col >= frame) continue;
       flood_.start_at(row, Bits{1} << col);
       any = true;
@@ -182,7 +179,8 @@ class Decision {
   // The task of the route that a station is there for, if it is.
   const Task* task_at(int station) const {
     if (station == none || mind_.tier == tiers) return nullptr;
-    return b_.first_at(mind_.wishes & b_.of_tier[mind_.tier], atlas_.stations.kind[station]);
+    Tasks some = mind_.wishes & b_.of_tier[mind_.tier] & b_.of_kind[atlas_.stations.kind[station]];
+    return some == 0 ? nullptr : &b_.tasks[std::countr_zero(some)];
   }
 
   // Steps in the first of these directions in which nobody and nothing is, if there is fuel for it.
