@@ -27,7 +27,7 @@ WORLDS = 64
 STEPS, QUICK_STEPS = 1_000, 400
 BLOCK = 100
 WAYS = {
-    "apart": "Worlds that part as they go on",
+    "apart": "Worlds that begin alike and part as they go on",
     "alike": "Worlds that stay alike, one seed for all",
     "alone": "One world at a time, the call included",
 }
@@ -35,7 +35,7 @@ UNUSED, TAG, FIRST_STATION = 255, 6, 3
 
 
 def play(target: str, steps: int, *, worlds: int = WORLDS, seed: int | None = None) -> list[float]:
-    """Play one episode, with one seed for all worlds if given; the ns of a decision in each block of steps."""
+    """Play one episode, all worlds from one seed if given; the ns of a decision in each block of steps."""
     batch = hotloop.make(target, num_envs=worlds, impl="native", threads=1)
     batch.reset(None if seed is None else [seed] * worlds)
     decisions = worlds * batch.spec.agents
@@ -106,9 +106,10 @@ def measure(target: str, steps: int, count: int) -> tuple[str, dict[str, Any]]:
         ]
         for k in range(steps // BLOCK)
     ]
+    speed = f"{target}: {1e3 / median(costs):.2f} M decisions/s on one core."
+    aging = f"{output.ratio_text(aged['apart'], 3)} times the first ({count} episodes)."
     lines = [
-        f"{target}: {1e3 / median(costs):.2f} M decisions/s on one core. The last {BLOCK} steps of an episode cost "
-        f"{output.ratio_text(aged['apart'], 3)} times the first ({count} episodes).",
+        f"{speed} The last {BLOCK} steps of an episode cost {aging}",
         *(f"{WAYS[way]}: {output.ratio_text(aged[way], 3)}." for way in ("alike", "alone")),
     ]
     found = {"ns_a_decision": rounds, "seen": there, "last_over_first": aged}
