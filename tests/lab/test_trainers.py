@@ -132,14 +132,25 @@ def test_trainings_are_compared_update_by_update_on_one_variable() -> None:
     a, b = contender(train__update_epochs=4), contender(train__update_epochs=1)
     check_one_variable(a, b)
     plan = Plan(budget_ns=0)
-    record = compare(a, b, Asked(plan=plan, unlike=True))
+    record = compare(a, b, Asked(plan=plan, replayed=False))
     (comparison,) = record.comparisons
     assert comparison.unlike == ("train.update_epochs 4 against 1",)
     assert comparison.ratio is not None
     assert comparison.ratio.pairs == 6
-    assert record.method.iterations == STEPS_PER_UPDATE
-    assert comparison.b.work.updates == 6
-    assert comparison.b.work.env_steps == 6 * STEPS_PER_UPDATE
+    updates, left = divmod(record.method.iterations, STEPS_PER_UPDATE)
+    assert (updates > 0, left) == (True, 0)
+    assert comparison.b.work.updates == 6 * updates
+    assert comparison.b.work.env_steps == 6 * record.method.iterations
+
+
+def test_trainings_that_differ_in_a_variant_do_the_same_work() -> None:
+    a, b = contender(train__kernels="torch"), contender(train__kernels="auto")
+    check_one_variable(a, b)
+    record = compare(a, b, Asked(plan=Plan(budget_ns=0), replayed=False))
+    (comparison,) = record.comparisons
+    assert comparison.unlike == ()
+    assert record.validation is None
+    assert comparison.a.path.counters["updates.torch"] == comparison.a.work.updates
 
 
 @pytest.mark.parametrize(
@@ -174,7 +185,7 @@ def test_each_side_works_with_the_threads_it_was_told() -> None:
 def test_returns_after_as_many_steps_come_from_the_same_episodes() -> None:
     words = {"train__eval__episodes": 6, "train__eval__steps": 10}
     a, b = contender(**words), contender(**words, train__learning_rate=0.1)
-    record = compare(a, b, Asked(plan=Plan(budget_ns=0), unlike=True))
+    record = compare(a, b, Asked(plan=Plan(budget_ns=0), replayed=False))
     both = with_returns(record, a, b, 130, silent)
     of_a, of_b = (both.values[name] for name in RETURNS)
     assert (len(of_a), len(of_b), both.values[AFTER]) == (6, 6, (130.0,))

@@ -166,7 +166,7 @@ def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "R
     one, other = TrainContender(*parted(a)), TrainContender(*parted(b))
     if not asked.unlike:
         check_one_variable(one, other)
-    record = live(one, other, replace(asked, unlike=True, policy=LEARNING))
+    record = live(one, other, replace(asked, replayed=False, policy=LEARNING))
     if return_after is None or record.partial:
         return record
     with bar(f"training {return_after:,} env-steps a side") as progress, stdout_kept_clean():

@@ -38,6 +38,8 @@ class Asked:
     policy: str = RANDOM
     unlike: bool = False
     """Whether the sides may do different things; then nothing is replayed, and the headline says so."""
+    replayed: bool = True
+    """Whether both must answer one tape alike first; trainings cannot."""
     profile: bool = False
     """Whether to look at the phases too."""
     control: str | None = None
@@ -64,7 +66,9 @@ def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silen
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
     check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
-    found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike))
+    found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
+    if asked.unlike and not found.unlike:
+        found.unlike = (f"{a.name} against {b.name}",)
     try:
         with no_collection():
             measure(a, b, asked, found, progress)
@@ -76,7 +80,7 @@ def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silen
 
 def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress: Progress) -> None:
     """Equality first, then the clock; a second run before anything is called slower."""
-    if not asked.unlike:
+    if asked.replayed and not asked.unlike:
         found.agreement = a.agreement(b)
         if found.agreement.difference:
             return
@@ -131,7 +135,7 @@ def weigh(
         phases=found.phases,
         difference=difference(found.agreement, *gained.values()),
         instructions=instructions_ratio(found),
-        sides=None if asked.unlike else (side_a, side_b),
+        sides=(side_a, side_b) if asked.replayed and not asked.unlike else None,
     )
     return conclude(evidence, side_a, side_b, found.unlike)
 

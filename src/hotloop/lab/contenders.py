@@ -79,10 +79,8 @@ def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:
     one, other = a.spec.described, b.spec.described
     alike = one.workload_hash == other.workload_hash or not (one.world and other.world)
     differs = () if alike else (unequal(workload(one), workload(other)),)
-    if allowed:
-        return differs or (f"{a.name} against {b.name}",)
-    if differs:
+    if differs and not allowed:
         raise InputError(
             f"the sides have different workloads ({'; '.join(differs)}): make them equal, or use --unlike"
         )
-    return ()
+    return differs

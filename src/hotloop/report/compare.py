@@ -85,7 +85,8 @@ def equal_line(record: Record, comparison: Comparison) -> str:
     if comparison.a.run_id:
         return "not known: records cannot be replayed"
     if checked is None:
-        return "not looked at: the sides are unlike"
+        why = "the sides are unlike" if comparison.unlike else "trainings are compared by speed and returns"
+        return f"not looked at: {why}"
     if comparison.difference:
         return f"no: {comparison.difference}"
     seen = f"yes: {checked.comparisons:,} outputs of agents, to the byte"
