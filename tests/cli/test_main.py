@@ -66,6 +66,13 @@ def test_our_errors_are_one_line_without_a_traceback(behave: Callable[..., Any],
     assert (said.out, said.err) == ("", "hotloop: wrong: this\n")
 
 
+@pytest.mark.parametrize(("file", "where"), [((), ""), (("x.pt",), " for x.pt")])
+def test_a_full_disk_is_no_fault_of_ours(behave: Callable[..., Any], file: tuple[str], where: str) -> None:
+    said = behave(raising(OSError(errno.ENOSPC, "No space left on device", *file)))
+    assert said.code == 70
+    assert said.err == f"hotloop: No space left on device{where}: make room and run again\n"
+
+
 def test_a_fault_is_one_line_that_says_where_its_traceback_is(behave: Callable[..., Any]) -> None:
     said = behave(raising(ZeroDivisionError("oh")))
     found = re.fullmatch(r"hotloop: a fault: ZeroDivisionError: oh; its traceback is in (\S+) .*\n", said.err)

@@ -4,6 +4,7 @@
 never looks like a verdict.
 """
 
+import errno
 import os
 import sys
 import tempfile
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 
 from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,6 +36,9 @@ def explain(error: BaseException) -> int:
         code, what = ExitCode.INTERRUPTED, "interrupted"
     elif isinstance(error, HotloopError):
         code, what = error.exit_code, str(error)
+    elif isinstance(error, OSError) and error.errno in NO_ROOM:
+        where = f" for {error.filename}" if error.filename else ""
+        code, what = ExitCode.FAULT, f"{error.strerror}{where}: make room and run again"
     else:
         code, what = ExitCode.FAULT, f"a fault: {type(error).__name__}: {error}; {keep_traceback(error)}"
     print("hotloop: " + " ".join(what.split()), file=sys.stderr)
