@@ -9,6 +9,7 @@ see: tokens and stations in an observation, which is what the teacher reads.
 Worlds with a map in common begin alike and part as they go on, and the processor guesses branches better
 while they are alike. So the episode is played a second time with one seed for all worlds, which stay alike to
 the end, and a third time by one world, which has no other to be like; the call itself is then in the cost.
+A fourth time the teacher reads token by token, which every processor can, and not many tokens at a time.
 """
 
 from statistics import median
@@ -30,13 +31,16 @@ WAYS = {
     "apart": "Worlds that begin alike and part as they go on",
     "alike": "Worlds that stay alike, one seed for all",
     "alone": "One world at a time, the call included",
+    "closely": "As in the table, but read token by token",
 }
 UNUSED, TAG, FIRST_STATION = 255, 6, 3
 
 
-def play(target: str, steps: int, *, worlds: int = WORLDS, seed: int | None = None) -> list[float]:
+def play(
+    target: str, steps: int, *, worlds: int = WORLDS, seed: int | None = None, kernels: str = "auto"
+) -> list[float]:
     """Play one episode, all worlds from one seed if given; the ns of a decision in each block of steps."""
-    batch = hotloop.make(target, num_envs=worlds, impl="native", threads=1)
+    batch = hotloop.make(target, num_envs=worlds, impl="native", threads=1, kernels=kernels)
     batch.reset(None if seed is None else [seed] * worlds)
     decisions = worlds * batch.spec.agents
     costs = []
@@ -87,14 +91,16 @@ def main() -> None:
 
 
 def measure(target: str, steps: int, count: int) -> tuple[str, dict[str, Any]]:
-    """The ways to play take turns."""
+    """Play in all the ways, which take turns."""
     rounds: dict[str, list[list[float]]] = {way: [] for way in WAYS}
     for number in range(count):
         rounds["apart"].append(play(target, steps))
         rounds["alike"].append(play(target, steps, seed=number + 1))
         rounds["alone"].append(play(target, steps, worlds=1, seed=number + 1))
+        rounds["closely"].append(play(target, steps, kernels="scalar"))
     there = seen(target, steps)
     aged = {way: last_over_first(each) for way, each in rounds.items()}
+    closely = ratio([median(each) for each in rounds["closely"]], [median(each) for each in rounds["apart"]])
     costs = [median(blocks[k] for blocks in rounds["apart"]) for k in range(steps // BLOCK)]
     header = ["steps", "ns a decision", "tokens seen", "stations seen"]
     rows = [
@@ -110,9 +116,10 @@ def measure(target: str, steps: int, count: int) -> tuple[str, dict[str, Any]]:
     aging = f"{output.ratio_text(aged['apart'], 3)} times the first ({count} episodes)."
     lines = [
         f"{speed} The last {BLOCK} steps of an episode cost {aging}",
-        *(f"{WAYS[way]}: {output.ratio_text(aged[way], 3)}." for way in ("alike", "alone")),
+        *(f"{WAYS[way]}: {output.ratio_text(aged[way], 3)}." for way in ("alike", "alone", "closely")),
+        f"A decision takes {output.ratio_text(closely, 3)} times as long if it is read token by token.",
     ]
-    found = {"ns_a_decision": rounds, "seen": there, "last_over_first": aged}
+    found = {"ns_a_decision": rounds, "seen": there, "last_over_first": aged, "closely": closely}
     return "\n\n".join([*lines, output.table(header, rows)]), found
 
 

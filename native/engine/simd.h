@@ -1,8 +1,7 @@
 // simd.h - arithmetic on several numbers at a time, for files that are compiled for one instruction set.
 //
-// To be included only by such a file, which defines HL_LANES: 4 with AVX2, 8 with AVX-512. Everything here is
-// the file's own, since a function shared by its name with files for lesser processors could be the one
-// they run. Results have the bits that maths.h and Pcg32 give, for the arguments each function allows.
+// To be included only by such a file (see processor.h), which defines HL_LANES: 4 with AVX2, 8 with AVX-512.
+// Results have the bits that maths.h and Pcg32 give, for the arguments each function allows.
 #pragma once
 
 #include <immintrin.h>
@@ -10,9 +9,8 @@
 #include <bit>
 
 #include "engine/maths.h"
+#include "engine/processor.h"
 #include "engine/random.h"
-
-#define HL_OWN [[gnu::always_inline]] static inline
 
 namespace {
 namespace simd {

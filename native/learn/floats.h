@@ -1,15 +1,13 @@
 // floats.h - arithmetic on several floats at a time, for files that are compiled for one instruction set.
 //
-// To be included only by such a file, which defines HL_LANES: 4, 8 with AVX2, 16 with AVX-512. Everything
-// here is the file's own, since a function shared by its name with files for lesser processors, a template's
-// for example, could be the one they run.
+// To be included only by such a file (see processor.h), which defines HL_LANES: 4, 8 with AVX2, 16 with
+// AVX-512.
 #pragma once
 
 #include <cstring>
 
 #include "engine/portable.h"
-
-#define HL_OWN [[gnu::always_inline]] static inline
+#include "engine/processor.h"
 
 namespace {
 namespace learn {

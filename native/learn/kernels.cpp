@@ -3,18 +3,16 @@
 
 #include <vector>
 
+#include "engine/processor.h"
+
 namespace hl::learn {
 namespace {
 
 std::vector<const Kernels*> find() {
   std::vector<const Kernels*> found;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2")) {
-    found.push_back(&avx512_kernels);
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) found.push_back(&avx2_kernels);
+  if (has_avx512()) found.push_back(&avx512_kernels);
+  if (has_avx2()) found.push_back(&avx2_kernels);
 #endif
   found.push_back(&plain_kernels);
   return found;

@@ -52,6 +52,7 @@ Fields plan(const Shape& shape, const char* encoder, bool shadow) {
   fields.set("num_actions", int64_t{9});
   fields.set("encoder", std::string(encoder));
   fields.set("shadow", int64_t{shadow});
+  fields.set("kernels", std::string("auto"));
   fields.set("map", map);
   fields.set("teams", int64_t{0});
   fields.set("directions", int64_t{8});

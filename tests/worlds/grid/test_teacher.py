@@ -11,19 +11,22 @@ from hotloop.core.world import Plan
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
 from hotloop.worlds.grid.atlas import FRAME, MAX_STATIONS
-from hotloop.worlds.grid.features import GLOBAL, UNUSED, Feature
+from hotloop.worlds.grid.features import UNUSED, Feature
 from hotloop.worlds.grid.teacher import Teacher
 
 NOOP, NORTH, SOUTH, EAST, WEST = range(5)
 needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
-impls = pytest.mark.parametrize("impl", [pytest.param("native", marks=needs_native), "reference"])
+impls = pytest.mark.parametrize(
+    "impl",
+    [pytest.param("native", marks=needs_native), pytest.param("scalar", marks=needs_native), "reference"],
+)
 ALL_RAW = dict.fromkeys(("carbon", "oxygen", "germanium", "silicon"), 8)
 
 
 def world(text: str, impl: str, **parameters: object) -> Batch:
-    """A small guard: four directions, so that there is one way."""
-    agents = text.count("@")
-    given: dict[str, object] = {"agents": agents, "teams": 0, "directions": 4, "num_envs": 1, "impl": impl}
+    """A small guard: four directions, so that there is one way. `scalar` is native with the plain kernels."""
+    given: dict[str, object] = {"agents": text.count("@"), "teams": 0, "directions": 4, "num_envs": 1}
+    given |= {"impl": "native", "kernels": "scalar"} if impl == "scalar" else {"impl": impl}
     batch = hotloop.make("grid/guard", map=text + "\n", **{**given, **parameters})
     batch.reset()
     return batch
@@ -31,14 +34,15 @@ def world(text: str, impl: str, **parameters: object) -> Batch:
 
 def show(batch: Batch, agent: int = 0, **held: int) -> None:
     """Write what an agent holds into its observation, in the place of what it does hold."""
-    rules = batch.spec.world.plan(batch.spec.parameters)["rules"]
+    resources = batch.spec.world.plan(batch.spec.parameters)["rules"].resources
     row: NDArray[np.uint8] = batch.observations[0, agent]
     own = (batch.spec.parameters.window // 2) * 17
     tokens = [token for token in row.tolist() if token[0] != UNUSED]
     tokens = [token for token in tokens if token[0] != own or token[1] < Feature.INVENTORY]
-    first = next(k for k, token in enumerate(tokens) if token[0] != GLOBAL)
-    for name, amount in held.items():
-        tokens.insert(first, [own, Feature.INVENTORY + 2 * rules.resources.index(name), amount])
+    before = tokens.index([own, Feature.GROUP, 0])
+    tokens[before:before] = [
+        [own, Feature.INVENTORY + 2 * k, held[name]] for k, name in enumerate(resources) if name in held
+    ]
     row[...] = UNUSED
     row[: len(tokens)] = tokens
 

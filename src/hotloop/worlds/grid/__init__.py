@@ -51,6 +51,12 @@ class Parameters:
     shadow: bool = parameter(
         False, role="variant", env="HOTLOOP_OBS_VALIDATION", help="Run both encoders and compare every byte."
     )
+    kernels: str = parameter(
+        "auto",
+        choices=("auto", "scalar", "avx512"),
+        role="variant",
+        help="How many tokens the native teacher reads at a time: one, or many.",
+    )
 
 
 COUNTERS = (
@@ -107,6 +113,7 @@ def plan(parameters: Parameters) -> Plan:
         "num_actions": 1 + parameters.directions + rules.vibes,
         "encoder": parameters.encoder,
         "shadow": int(parameters.shadow),
+        "kernels": parameters.kernels,
         "map": flat,
         **flatten(rules),
         "briefing": briefing,

@@ -162,6 +162,7 @@ inline Config Config::from(const Fields& fields) {
   read_agents(c, fields);
   read_tables(c, fields);
   c.briefing = Briefing::from(fields, c.resources);
+  c.quick_look = find_quick_look(fields.text("kernels"));
 
   c.max_stations = c.placed_size + fields.count("spare_stations");
   const auto& map = fields.list("map");

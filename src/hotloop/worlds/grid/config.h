@@ -10,6 +10,7 @@ namespace hl::grid {
 
 constexpr uint32_t max_window = 15;
 constexpr uint32_t max_cells_in_window = max_window * max_window;
+constexpr uint32_t max_tokens = 1000;
 constexpr uint32_t max_side = 255;
 constexpr uint32_t max_resources = 16;
 constexpr uint32_t max_rows = 64;  // of any table; rules.py refuses more
@@ -94,6 +95,15 @@ enum Part {
   parts
 };
 
+// Reads an observation many tokens at a time; see sight.h.
+struct Config;
+struct Sight;
+struct Stations;
+using QuickLook = bool (*)(const Config&, const uint8_t* tokens, int32_t tick, Stations&, Sight&);
+
+// The one for these kernels: null for "scalar", and for "auto" on a processor that has none.
+QuickLook find_quick_look(const std::string& kernels);
+
 struct Config {
   uint32_t height, width, agents, teams, directions, window, tokens, max_steps, walls;
   int64_t num_actions;
@@ -123,7 +133,8 @@ struct Config {
 
   uint8_t map[max_side * max_side];  // MapCell a cell, reading order
 
-  Briefing briefing;  // the teacher's
+  Briefing briefing;     // the teacher's
+  QuickLook quick_look;  // the teacher's, or null
 
   static Config from(const Fields& fields);
 };

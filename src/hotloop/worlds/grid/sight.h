@@ -66,9 +66,9 @@ inline const uint8_t* see_self(const uint8_t* token, const uint8_t* end, Sight& 
   return token;
 }
 
-// Some tokens of a window, at most one a cell; the room for one more is written and not counted.
+// Some tokens of an observation; the room for one more is written and not counted.
 struct Picked {
-  const uint8_t* at[max_cells_in_window + 1];
+  const uint8_t* at[max_tokens + 1];
   uint32_t count = 0;
 
   // Counts without a branch, because what comes next cannot be guessed.
@@ -110,8 +110,14 @@ inline void see_station(const Briefing& briefing, const Sight& sight, const uint
   stations.ready[station] = ready;
 }
 
-// Reads an observation: global tokens, the agent's own, then those of the cells around it.
-inline void look(const Config& c, const uint8_t* token, int32_t tick, Stations& stations, Sight& sight) {
+// Up to which distance nothing can be missing, if tokens may have been dropped after one of this location.
+inline int clear_until(uint8_t last, int radius) {
+  return last == global_location ? -1 : std::abs(last / 16 - radius) + std::abs(last % 16 - radius) - 1;
+}
+
+// Reads an observation token by token: global ones, the agent's own, then those of the cells around it.
+inline void look_closely(const Config& c, const uint8_t* token, int32_t tick, Stations& stations,
+                         Sight& sight) {
   const uint8_t* end = token + c.tokens * 3;
   Picked tags, found;
   std::memset(sight.rows, 0, sizeof sight.rows);
@@ -124,9 +130,13 @@ inline void look(const Config& c, const uint8_t* token, int32_t tick, Stations& 
   for (uint32_t k = 0; k < found.count; ++k) {
     see_station(c.briefing, sight, found.at[k], end, tick, stations);
   }
-  if (token != end) return;
-  int row = end[-3] / 16 - sight.radius, col = end[-3] % 16 - sight.radius;
-  sight.clear = end[-3] == global_location ? -1 : std::abs(row) + std::abs(col) - 1;
+  if (token == end) sight.clear = clear_until(end[-3], sight.radius);
+}
+
+// Reads an observation, in the quick way where there is one and it can.
+inline void look(const Config& c, const uint8_t* token, int32_t tick, Stations& stations, Sight& sight) {
+  bool seen = c.quick_look != nullptr && c.quick_look(c, token, tick, stations, sight);
+  if (!seen) look_closely(c, token, tick, stations, sight);
 }
 
 // What is sure to be seen of a row of the window where tokens were dropped.
