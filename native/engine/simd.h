@@ -16,9 +16,9 @@ namespace {
 namespace simd {
 
 constexpr int width = HL_LANES;
-using Double = double [[gnu::vector_size(8 * HL_LANES)]];
-using Word = uint64_t [[gnu::vector_size(8 * HL_LANES)]];
-using Float = float [[gnu::vector_size(4 * HL_LANES)]];
+using Double = double __attribute__((vector_size(8 * HL_LANES)));
+using Word = uint64_t __attribute__((vector_size(8 * HL_LANES)));
+using Float = float __attribute__((vector_size(4 * HL_LANES)));
 
 constexpr double two_to_52 = 4503599627370496.0;
 constexpr uint64_t exponent_of_52 = 0x4330000000000000u;

@@ -15,9 +15,9 @@ namespace learn {
 using hl::size_t;
 
 constexpr size_t lanes = HL_LANES;
-using Floats = float [[gnu::vector_size(4 * HL_LANES)]];
-using Ints = int32_t [[gnu::vector_size(4 * HL_LANES)]];
-using Bytes = uint8_t [[gnu::vector_size(HL_LANES)]];
+using Floats = float __attribute__((vector_size(4 * HL_LANES)));
+using Ints = int32_t __attribute__((vector_size(4 * HL_LANES)));
+using Bytes = uint8_t __attribute__((vector_size(HL_LANES)));
 
 HL_OWN Floats all(float x) { return x - Floats{}; }
 

@@ -93,7 +93,8 @@ class Policy {
     Bytes flags{};
     std::memcpy(&flags, allowed + b * lanes, count);
     const Ints open = __builtin_convertvector(flags, Ints);
-    return (open == 0) & (lane_numbers() < static_cast<int32_t>(count)) ? all(forbidden) : x;
+    const Ints closed = (open == 0) & (lane_numbers() < static_cast<int32_t>(count));
+    return closed ? all(forbidden) : x;
   }
 
   float above(size_t action) const { return above_[action / lanes][action % lanes]; }

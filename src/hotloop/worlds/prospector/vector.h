@@ -117,7 +117,7 @@ HL_OWN void asteroids(uint64_t stream, int count, Asteroid* out) {
 }
 
 // Eight numbers whatever the instruction set.
-using Float8 = float [[gnu::vector_size(32)]];
+using Float8 = float __attribute__((vector_size(32)));
 
 HL_OWN Float8 load8(const float* from) {
   Float8 x;
