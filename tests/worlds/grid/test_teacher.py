@@ -197,6 +197,19 @@ def test_it_knows_a_station_on_its_spawn_and_knows_it_again_after_forgetting_it(
     assert asked(batch) == [WEST]
 
 
+@impls
+def test_stations_of_no_use_take_no_place_in_its_memory(impl: str) -> None:
+    batch = world("#####\n#@..#\n#####", impl)
+    batch.step(np.array([[EAST]], np.int32))
+    show(batch, energy=90, heart=1)
+    nothing_else = batch.observations.copy()
+    show_stations(batch, "chest", 0x54)
+    assert asked(batch) == [WEST]
+    batch.observations[...] = nothing_else
+    show_stations(batch, "beacon", *(row * 16 + col for row in (0, 1, 9, 10) for col in range(11)))
+    assert asked(batch) == [WEST], "it has met more beacons than it remembers stations"
+
+
 def test_what_it_remembers_is_bounded_by_its_frame() -> None:
     batch = hotloop.make(
         "grid/arena", num_envs=1, agents=2, map_size="150x150", density=0.02, impl="reference"
