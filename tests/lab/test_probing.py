@@ -95,13 +95,15 @@ def test_a_probe_that_cannot_run_is_a_notice_and_the_others_go_on(tmp_path: Path
         raise InputError("the env broke")
 
     absent = a_probe("absent", found, Obstacle(why="it is not installed", remedy="install it"))
-    probes = (absent, a_probe("dark", broken), a_probe("refused", refuses), a_probe("mine", found))
+    faulty = a_probe("faulty", lambda staged: {}[staged.calls])  # type: ignore[misc]
+    probes = (absent, a_probe("dark", broken), a_probe("refused", refuses), faulty, a_probe("mine", found))
     record = with_probes(PROFILE, asked(tmp_path, *probes))
     assert [each.probe for each in record.findings] == ["mine"]
     said = [(each.code, each.text, each.remedy) for each in record.notices]
     assert said[0] == ("no-probe", "the probe absent did not look: it is not installed", "install it")
     assert said[1] == ("no-probe", "the probe dark did not look: it is dark", "light a lamp")
     assert said[2][1] == "the probe refused did not look: the env broke"
+    assert said[3][1].startswith("the probe faulty did not look: it raised KeyError: ")
     assert (record.exit_code, record.partial) == (PROFILE.exit_code, False)
 
 

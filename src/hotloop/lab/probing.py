@@ -35,6 +35,7 @@ PASS_NS = 1_000_000_000
 """What a warm-up and a pass take where no probe looks and no number of steps was asked for."""
 SECONDS = 3
 """That the program plays which is looked at from outside."""
+MEND = "leave the probe out, or mend that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +106,21 @@ def looked(probe: Probe, asked: Asked) -> Finding | Obstacle:
     asked.folder.mkdir(parents=True, exist_ok=True)
     try:
         with scene(asked) as staged:
-            return probe.look(staged)
+            return seen(probe, staged)
     except ProbeError as error:
         return error.obstacle
     except HotloopError as error:
-        return Obstacle(why=str(error), remedy="leave the probe out, or mend that")
+        return Obstacle(why=str(error), remedy=MEND)
+
+
+def seen(probe: Probe, staged: Scene) -> Finding:
+    """What a probe found; whatever its package raises must not cost what was measured before."""
+    try:
+        return probe.look(staged)
+    except (ProbeError, HotloopError):
+        raise
+    except Exception as error:
+        raise ProbeError(f"it raised {type(error).__name__}: {error}", MEND) from error
 
 
 def noticed(record: Record, probe: Probe, obstacle: Obstacle) -> Record:
