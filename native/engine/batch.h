@@ -333,7 +333,7 @@ class Batch final : public AnyBatch {
   template <bool Profiled>
   void drag(int worker, size_t envs) {
     for (size_t turns = envs * options_.drag; turns > 0; --turns) {
-      std::atomic_signal_fence(std::memory_order_seq_cst);  // no instruction, but keeps the loop
+      asm volatile("");  // no instruction, but a compiler must keep the loop
     }
     if constexpr (Profiled) crew_[static_cast<size_t>(worker)].phases.mark(drag_phase);
   }

@@ -1,5 +1,7 @@
 import errno
+import os
 import re
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +60,17 @@ def test_no_exception_ever_looks_like_a_verdict(
     behave: Callable[..., Any], error: BaseException, code: ExitCode
 ) -> None:
     assert behave(raising(error)).code == code
+
+
+@pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_sigterm_interrupts_also_where_ctrl_c_is_ignored(behave: Callable[..., Any], ctrl_c: Any) -> None:
+    before = signal.signal(signal.SIGINT, ctrl_c)
+    try:
+        said = behave(lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert said.code == ExitCode.INTERRUPTED
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("error", [InputError("wrong:\n  this"), SetupError("wrong:\n  this")])

@@ -166,7 +166,8 @@ def heard() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("heard")
-def test_ctrl_c_in_the_middle_saves_a_checkpoint_and_a_partial_record(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_saves_a_checkpoint_and_a_partial_record(tmp_path: Path, number: int) -> None:
     code = "import sys; from hotloop.cli.main import main; sys.exit(main())"
     words = [*SHORT[:-1], "total_timesteps=100000000", "run=a", "--json"]
     command = [sys.executable, "-c", code, "train", *words]
@@ -176,7 +177,7 @@ def test_ctrl_c_in_the_middle_saves_a_checkpoint_and_a_partial_record(tmp_path: 
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("epoch 6"):
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
                 break
         out, err = process.communicate(timeout=60)
     assert process.returncode == ExitCode.INTERRUPTED, err

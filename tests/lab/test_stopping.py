@@ -14,18 +14,21 @@ def heard() -> Iterator[None]:
         yield
 
 
-def press() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
+def press(number: int = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
 
 
-def test_the_first_ctrl_c_asks_and_the_second_interrupts() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
     said: list[str] = []
+    before = signal.getsignal(number)
     with Stop(said.append) as stop:
-        press()
+        press(number)
         assert stop.asked
         assert len(said) == 1
         with pytest.raises(KeyboardInterrupt):
-            press()
+            press(number)
+    assert signal.getsignal(number) is before
 
 
 def test_afterwards_ctrl_c_is_what_it_was() -> None:
@@ -40,3 +43,5 @@ def test_who_ignores_ctrl_c_goes_on_ignoring_it() -> None:
     with Stop(print) as stop:
         press()
         assert not stop.asked
+        press(signal.SIGTERM)
+        assert stop.asked, "a SIGTERM is not ignored"

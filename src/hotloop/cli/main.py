@@ -6,10 +6,14 @@ never looks like a verdict.
 
 import errno
 import os
+import signal
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
@@ -19,7 +23,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; nothing is raised."""
-    with dropping_streams():
+    with dropping_streams(), hearing_sigterm():
         try:
             from hotloop.cli.app import run
 
@@ -28,6 +32,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BaseException as error:  # noqa: BLE001 - here every exception gets its code
             code = explain(error)
     return int(code)
+
+
+@contextmanager
+def hearing_sigterm() -> Iterator[None]:
+    """Who asks the program to end by a SIGTERM interrupts it as by Ctrl-C: what there is gets saved."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, press_ctrl_c)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def press_ctrl_c(_: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C would now; where that is ignored, as in the background, interrupt all the same."""
+    handler = signal.getsignal(signal.SIGINT)
+    (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
 
 
 def explain(error: BaseException) -> int:

@@ -1,4 +1,7 @@
-"""Stopping where it is safe: Ctrl-C lets work under way be finished; pressed again it ends it at once."""
+"""Stopping where it is safe: Ctrl-C lets work under way be finished; pressed again it ends it at once.
+
+A scheduler that wants its machine back sends SIGTERM, and is heard just as well.
+"""
 
 import signal
 import threading
@@ -6,25 +9,27 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class Stop:
-    """Whether somebody asked to stop, while it is entered; only the main thread hears of Ctrl-C."""
+    """Whether somebody asked to stop, while it is entered; only the main thread hears of it."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._before: Any = None
+        self._before: dict[int, Any] = {}
         self.asked = False
 
     def __enter__(self) -> Self:
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            self._before = signal.signal(signal.SIGINT, self._hear)
+        if threading.current_thread() is threading.main_thread():
+            heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+            self._before = {each: signal.signal(each, self._hear) for each in heard}
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        for each, before in self._before.items():
+            signal.signal(each, before)
+        self._before = {}
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
