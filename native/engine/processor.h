@@ -7,7 +7,15 @@
 
 #define HL_OWN [[gnu::always_inline]] static inline
 
+#include <stdexcept>
+#include <string>
+
 namespace hl {
+
+// To be thrown where kernels are asked for by a name that this processor cannot run.
+inline std::runtime_error no_such_kernels(const std::string& name) {
+  return std::runtime_error("this processor has no " + name + ": kernels=auto takes the best that it has");
+}
 
 #if defined(__x86_64__)
 inline bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }

@@ -1,6 +1,7 @@
 """A batch's own promises: order of calls, seeds, saved envs, settings, closing."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,6 +150,16 @@ def test_auto_without_a_native_module_falls_back_and_says_so(monkeypatch: pytest
     assert [notice.code for notice in batch.spec.notices] == ["fell-back"]
     assert small("reference").spec.notices == ()
     with pytest.raises(SetupError, match="impl=reference"):
+        small("native")
+
+
+def test_what_this_processor_lacks_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(*_: object) -> None:
+        raise RuntimeError("this processor has no avx512: kernels=auto takes the best that it has")
+
+    module = SimpleNamespace(WORLDS=["grid"], COMPILER="", FLAGS="", ISA="", clock_name=str, make=make)
+    monkeypatch.setattr(native, "_load", lambda: module)
+    with pytest.raises(SetupError, match=r"no avx512: kernels=auto"):
         small("native")
 
 

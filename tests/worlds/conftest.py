@@ -3,6 +3,7 @@ from collections.abc import Callable
 import pytest
 
 import hotloop
+from hotloop.core.errors import SetupError
 
 
 @pytest.fixture
@@ -12,7 +13,7 @@ def has_kernels() -> Callable[[str], bool]:
     def has(name: str) -> bool:
         try:
             hotloop.make("prospector", num_envs=1, impl="native", kernels=name)
-        except ValueError:
+        except SetupError:
             return False
         return True
 

@@ -6,6 +6,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from hotloop.core.errors import SetupError
 from hotloop.core.world import Plan, World
 from hotloop.envs.options import BatchSettings
 
@@ -47,21 +48,24 @@ def build() -> Build | None:
 
 
 def make_engine(world: World, plan: Plan, options: BatchSettings) -> Any:
-    """A native batch; `why_not` must have said None."""
+    """A native batch; `why_not` must have said None. SetupError where the machine lacks what is asked for."""
     module = _load()
     assert not isinstance(module, ImportError)
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
-    return module.make(
-        world.name,
-        plain,
-        options.num_envs,
-        options.threads,
-        options.seed,
-        options.autoreset,
-        options.profile,
-        options.drag,
-        options.seed_step,
-    )
+    try:
+        return module.make(
+            world.name,
+            plain,
+            options.num_envs,
+            options.threads,
+            options.seed,
+            options.autoreset,
+            options.profile,
+            options.drag,
+            options.seed_step,
+        )
+    except RuntimeError as error:
+        raise SetupError(str(error)) from None
 
 
 def mark_cost_ns() -> float:

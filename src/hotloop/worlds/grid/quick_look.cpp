@@ -12,7 +12,7 @@ constexpr QuickLook look_avx512 = nullptr;
 
 QuickLook find_quick_look(const std::string& kernels) {
   if (kernels == "scalar" || (kernels == "auto" && !has_avx512())) return nullptr;
-  if (!has_avx512()) throw std::invalid_argument("this processor has no " + kernels);
+  if (!has_avx512()) throw no_such_kernels(kernels);
   return look_avx512;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/batch.h"
+#include "engine/processor.h"
 #include "prospector/actions.h"
 #include "prospector/digest.h"
 #include "prospector/observe.h"
@@ -183,7 +184,7 @@ inline Config Config::from(const Fields& fields) {
               .pack_all = fields.text("packing") == "full",
               .generate_all = fields.text("generation") == "eager",
               .kernels = find_kernels(fields.text("kernels").c_str())};
-  if (c.kernels == nullptr) throw std::invalid_argument("this processor has no " + fields.text("kernels"));
+  if (c.kernels == nullptr) throw no_such_kernels(fields.text("kernels"));
   const float scale[gauges] = {max_fuel, full, full, full, max_cargo, full, static_cast<float>(c.time_max),
                                1};
   std::memcpy(c.gauge_scale, scale, sizeof scale);
