@@ -4,44 +4,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.envs.foreign.actions import Sample, sampler
-from hotloop.envs.foreign.spec import (
-    RESET,
-    STEP,
-    Answers,
-    ForeignSpec,
-    everything,
-    in_span,
-    native_phases,
-    raised,
-    time_inside,
-)
+from hotloop.envs.foreign.answering import NAMES, Answering, plainly
+from hotloop.envs.foreign.spec import ForeignSpec, raised
 
 Given = tuple[Any, Any, Any, Any, Any]
 """Observation, reward, terminated, truncated, info."""
 RETURNS = "(observation, reward, terminated, truncated, info), or (observation, reward, done, info)"
 
 
-class SingleSubject:
+class SingleSubject(Answering):
     """One env; when an episode ends, the next begins in the same call and is counted."""
 
     autoreset = "after the step that ends an episode"
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        self.env, self.spec = env, spec
-        if timed:
-            time_inside(env)
-        self._step = in_span(STEP, env.step, timed=timed)
-        self._reset = in_span(RESET, env.reset, timed=timed)
+        super().__init__(env, spec, timed=timed)
         self._sample: Sample | None = None
-        self._steps = self.resets = 0
-        self._answers = Answers()
-        self._given: Given = (None, 0.0, False, False, {})
-        self.observation: Any = None
-        """What the next action is to be chosen from."""
 
     def reset(self) -> None:
         try:
@@ -70,35 +51,9 @@ class SingleSubject:
             self._sample = sampler(self.env, self.spec.name)
         return self._sample(random, calls)
 
-    @property
-    def counters(self) -> dict[str, int]:
-        return {
-            "foreign_steps": self._steps,
-            "env_steps": self._steps,
-            "agent_steps": self._steps,
-            "resets": self.resets,
-        }
-
-    def answers(self) -> Mapping[str, NDArray[Any]]:
-        return self._answers.read(self._parts())
-
-    def everything(self) -> Mapping[str, NDArray[Any]]:
-        """All of the last call's answers, also those that a reset does not give."""
-        return everything(self._parts())
-
     def _parts(self) -> dict[str, Any]:
-        names = ("observations", "rewards", "terminals", "truncations", "infos")
-        seen, reward, ended, cut, info = self._given
-        kept = (seen, float(reward), bool(ended), bool(cut), info)
-        return {**dict(zip(names, kept, strict=True)), "next_observations": self.observation}
-
-    def phase_totals(self) -> dict[str, int]:
-        return native_phases(self.env)
-
-    def close(self) -> None:
-        close = getattr(self.env, "close", None)
-        if callable(close):
-            close()
+        parts = dict(zip(NAMES, plainly(self._given), strict=True))
+        return {**parts, "next_observations": self.observation}
 
 
 def five(given: Any) -> Given:

@@ -4,40 +4,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hotloop.envs.foreign.actions import Sample, from_space
+from hotloop.envs.foreign.answering import NAMES, Answering, plainly
 from hotloop.envs.foreign.single import first_of, second_of, seeded
-from hotloop.envs.foreign.spec import (
-    RESET,
-    STEP,
-    Answers,
-    ForeignSpec,
-    everything,
-    in_span,
-    raised,
-    time_inside,
-)
+from hotloop.envs.foreign.spec import ForeignSpec, in_span, raised
 
 MASK = "action_mask"
 
 
-class ParallelSubject:
-    """A parallel env: one call steps all living agents; when none is left, the next episode begins."""
+class ZooSubject(Answering):
+    """An env with agents that have names, each with actions of its own to draw."""
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        self.env, self.spec = env, spec
-        if timed:
-            time_inside(env)
-        self._step = in_span(STEP, env.step, timed=timed)
-        self._reset = in_span(RESET, env.reset, timed=timed)
+        super().__init__(env, spec, timed=timed)
         self._samples: dict[str, Sample] = {
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
-        self._steps = self._agent_steps = self.resets = 0
-        self._answers = Answers()
-        self._given: tuple[Any, ...] = ()
-        self.observation: Any = None
+
+    def draw_by_agent(self, random: np.random.Generator, calls: int) -> list[dict[str, Any]]:
+        """An action for every agent there can be, for each call."""
+        drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
+        return [{agent: actions[call] for agent, actions in drawn.items()} for call in range(calls)]
+
+
+class ParallelSubject(ZooSubject):
+    """A parallel env: one call steps all living agents; when none is left, the next episode begins."""
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        super().__init__(env, spec, timed=timed)
+        self._agent_steps = 0
 
     def reset(self) -> None:
         try:
@@ -67,38 +63,18 @@ class ParallelSubject:
             raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        """An action for every agent there can be; a step takes those of the living."""
-        drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
-        return [{agent: actions[call] for agent, actions in drawn.items()} for call in range(calls)]
+        """A step takes the actions of the living."""
+        return self.draw_by_agent(random, calls)
 
     @property
-    def counters(self) -> dict[str, int]:
-        return {
-            "foreign_steps": self._steps,
-            "env_steps": self._steps,
-            "agent_steps": self._agent_steps,
-            "resets": self.resets,
-        }
-
-    def answers(self) -> Mapping[str, NDArray[Any]]:
-        return self._answers.read(self._parts())
-
-    def everything(self) -> Mapping[str, NDArray[Any]]:
-        """All of the last call's answers, also those that a reset does not give."""
-        return everything(self._parts())
+    def agent_steps(self) -> int:
+        return self._agent_steps
 
     def _parts(self) -> dict[str, Any]:
-        names = ("observations", "rewards", "terminals", "truncations", "infos")
-        return {**dict(zip(names, self._given, strict=True)), "next_observations": self.observation}
-
-    def phase_totals(self) -> dict[str, int]:
-        return {}
-
-    def close(self) -> None:
-        self.env.close()
+        return {**super()._parts(), "next_observations": self.observation}
 
 
-class TurnSubject:
+class TurnSubject(ZooSubject):
     """An AEC env: one call is the turn of one agent, and counts as one env-step and one agent-step.
 
     Which actions are legal is known only when a turn comes, so what is drawn beforehand is a number from
@@ -106,20 +82,9 @@ class TurnSubject:
     """
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        self.env, self.spec = env, spec
-        if timed:
-            time_inside(env)
-        self._step = in_span(STEP, env.step, timed=timed)
+        super().__init__(env, spec, timed=timed)
         self._last = in_span("env.last", env.last, timed=timed)
         self._pick = in_span("action selection", self._choose, timed=timed)
-        self._reset = in_span(RESET, env.reset, timed=timed)
-        self._samples: dict[str, Sample] = {
-            agent: from_space(env.action_space(agent)) for agent in env.possible_agents
-        }
-        self._turns = self.resets = 0
-        self._answers = Answers()
-        self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
-        self.observation: Any = None
 
     def reset(self) -> None:
         try:
@@ -133,7 +98,7 @@ class TurnSubject:
         _, _, ended, cut, info = self._given
         try:
             self._step(None if ended or cut else self._pick(actions, info))
-            self._turns += 1
+            self._steps += 1
             if self.env.agents:
                 self._look()
             else:
@@ -142,12 +107,8 @@ class TurnSubject:
             raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
-        chances = random.random(calls).tolist()
-        return [
-            (chances[call], {agent: actions[call] for agent, actions in drawn.items()})
-            for call in range(calls)
-        ]
+        drawn = self.draw_by_agent(random, calls)
+        return list(zip(random.random(calls).tolist(), drawn, strict=True))
 
     def _choose(self, drawn: Any, info: Mapping[str, Any]) -> Any:
         if not isinstance(drawn, tuple):
@@ -173,30 +134,6 @@ class TurnSubject:
         self._given = self._last()
         self.observation = self._given[0]
 
-    @property
-    def counters(self) -> dict[str, int]:
-        return {
-            "foreign_steps": self._turns,
-            "env_steps": self._turns,
-            "agent_steps": self._turns,
-            "resets": self.resets,
-        }
-
-    def answers(self) -> Mapping[str, NDArray[Any]]:
-        return self._answers.read(self._parts())
-
-    def everything(self) -> Mapping[str, NDArray[Any]]:
-        """All of the last call's answers, also those that a reset does not give."""
-        return everything(self._parts())
-
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
-        names = ("observations", "rewards", "terminals", "truncations", "infos")
-        seen, reward, ended, cut, info = self._given
-        return dict(zip(names, (seen, float(reward), bool(ended), bool(cut), info), strict=True))
-
-    def phase_totals(self) -> dict[str, int]:
-        return {}
-
-    def close(self) -> None:
-        self.env.close()
+        return dict(zip(NAMES, plainly(self._given), strict=True))
