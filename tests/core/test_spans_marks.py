@@ -113,7 +113,6 @@ def test_a_mark_by_name_charges_the_time_since_the_span_began_or_the_mark_before
     seen = spans.rows()
     assert spans.calls() == {"round": 1, "round/forward": 1, "round/inner": 1, "round/step": 1}
     assert seen["round/forward"].total_ns >= 300_000
-    assert seen["round/step"].total_ns < seen["round/inner"].total_ns
     spans.assert_adds_up()
 
 
