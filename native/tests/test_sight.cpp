@@ -24,8 +24,6 @@ struct Dice {
 struct Writing {
   std::vector<uint8_t>& row;
   size_t used = 0;
-  int stations = 0;
-  bool spent = false;
 
   void token(uint8_t location, uint8_t feature, uint8_t value) {
     if (3 * used == row.size()) return;
@@ -52,19 +50,16 @@ void write_agent(Writing& out, Dice& dice, uint8_t at, uint32_t one_in) {
   out.token(at, feature_agent_id, dice.byte());
 }
 
-void write_station(Writing& out, Dice& dice, uint8_t at, uint32_t one_in, bool may_be_spent) {
-  bool has_uses = dice.once_in(3), spent = has_uses && may_be_spent && dice.once_in(4);
-  out.stations += 1;
-  out.spent |= spent;
+void write_station(Writing& out, Dice& dice, uint8_t at, uint32_t one_in) {
   if (dice.once_in(4)) out.token(at, feature_team, 1);
   out.token(at, feature_tag, static_cast<uint8_t>(2 + (at * 7) % (last_tag - 1)));  // a place keeps its kind
   write_holdings(out, dice, at, one_in);
   out.token(at, feature_cooldown, dice.once_in(2) ? 0 : dice.byte());
-  if (has_uses) out.token(at, feature_uses, spent ? 0 : 9);
+  if (dice.once_in(3)) out.token(at, feature_uses, dice.once_in(4) ? 0 : 9);
   if (dice.once_in(6)) out.token(at, feature_clipped, dice.byte());
 }
 
-void write_observation(Writing& out, Dice& dice, int radius, bool may_be_spent) {
+void write_observation(Writing& out, Dice& dice, int radius) {
   uint32_t one_in = 2 + dice.below(40), crowd = 1 + dice.below(6);
   out.token(global_location, feature_completion, dice.byte());
   out.token(global_location, feature_last_action, dice.byte());
@@ -81,7 +76,7 @@ void write_observation(Writing& out, Dice& dice, int radius, bool may_be_spent) 
     uint32_t what = dice.below(6);
     if (what < 3) out.token(at, feature_tag, tag_wall);
     if (what == 3) write_agent(out, dice, at, one_in);
-    if (what > 3) write_station(out, dice, at, one_in, may_be_spent);
+    if (what > 3) write_station(out, dice, at, one_in);
   }
 }
 
@@ -94,7 +89,9 @@ bool same(const Sight& a, const Sight& b) {
 bool same(const Stations& a, const Stations& b) {
   return std::memcmp(a.place, b.place, sizeof a.place) == 0 &&
          std::memcmp(a.kind, b.kind, sizeof a.kind) == 0 &&
-         std::memcmp(a.ready, b.ready, sizeof a.ready) == 0 && a.met == b.met && a.on_spawn == b.on_spawn;
+         std::memcmp(a.ready, b.ready, sizeof a.ready) == 0 &&
+         std::memcmp(a.of_kind, b.of_kind, sizeof a.of_kind) == 0 && a.met == b.met &&
+         a.on_spawn == b.on_spawn;
 }
 
 std::unique_ptr<Config> config(uint32_t radius, uint32_t tokens) {
@@ -108,35 +105,27 @@ std::unique_ptr<Config> config(uint32_t radius, uint32_t tokens) {
   return c;
 }
 
-// Looks twice at each, so that what was new is then known; how often the quick look could do it.
-size_t looks_alike(QuickLook quick, uint32_t radius, uint32_t tokens, uint64_t seed) {
+// Looks twice at each observation: what was new is then known.
+void looks_alike(QuickLook quick, uint32_t radius, uint32_t tokens, uint64_t seed) {
   Dice dice{Pcg32(seed)};
   auto c = config(radius, tokens);
   Stations ours{}, theirs{};
   Sight mine, yours;
-  size_t quickly = 0;
   for (int32_t tick = 1; tick <= 200; ++tick) {
-    bool fresh = tick % 20 == 1;
-    if (fresh) ours = theirs = Stations{};
+    if (tick % 20 == 1) ours = theirs = Stations{};
     // Of its own size, so that a read beyond its end is one beyond an allocation.
     std::vector<uint8_t> row(3 * tokens, unused);
     Writing out{row};
-    write_observation(out, dice, static_cast<int>(radius), tick % 10 == 0);
+    write_observation(out, dice, static_cast<int>(radius));
     for (int again = 0; again < 2; ++again) {
       look_closely(*c, row.data(), tick, theirs, yours);
-      Stations before = ours;
-      bool seen = quick(*c, row.data(), tick, ours, mine);
-      CHECK(seen || same(ours, before));
-      bool all_known = fresh && again == 1 && out.stations <= Stations::capacity;
-      CHECK(seen || !all_known || out.spent || out.used == tokens);
-      if (!seen) look_closely(*c, row.data(), tick, ours, mine);
-      quickly += seen;
+      CHECK(quick(*c, row.data(), tick, ours, mine));
       CHECK(same(mine, yours) && same(ours, theirs));
     }
   }
-  return quickly;
 }
 
+// Tokens that come in no order may be misread, and that is all.
 void garbage_harms_nothing(QuickLook quick, uint32_t radius, uint32_t tokens) {
   Dice dice{Pcg32(tokens)};
   auto c = config(radius, tokens);
@@ -159,15 +148,11 @@ int main() {
     return 0;
   }
   CHECK(find_quick_look("scalar") == nullptr);
-  size_t looks = 0, quickly = 0;
   for (uint32_t radius = 0; radius <= max_window / 2; ++radius) {
     for (uint32_t tokens : {1u, 2u, 3u, 7u, 20u, 62u, 63u, 64u, 100u, 126u, 127u, 200u, 377u, max_tokens}) {
-      quickly += looks_alike(quick, radius, tokens, radius * 1000 + tokens);
-      looks += 400;
+      looks_alike(quick, radius, tokens, radius * 1000 + tokens);
       garbage_harms_nothing(quick, radius, tokens);
     }
   }
-  CHECK(quickly > looks / 2);
-  std::printf("%zu of %zu looks were quick\n", quickly, looks);
   return report();
 }

@@ -57,7 +57,8 @@ struct Stations {
   // Row and column modulo 256, which tell all cells of a map apart.
   uint16_t place[capacity];
   uint8_t kind[capacity];
-  int32_t ready[capacity];  // the tick from which it can be used, as far as is known
+  int32_t ready[capacity];                // the tick from which it can be used, as far as is known
+  uint32_t of_kind[Briefing::max_kinds];  // the slots with stations of a kind, a bit each
   uint32_t met;
   int32_t on_spawn;  // 1 + the index of the station that stands there; 0 is none
 
@@ -72,12 +73,19 @@ struct Stations {
     return (wanted == spawn ? on_spawn : found) - 1;
   }
 
-  int known() const { return static_cast<int>(std::min<uint32_t>(met, capacity)); }
+  // Sees one that cannot be used before a tick, as far as it shows; what is known may be later.
+  void see(Cell cell, uint8_t its_kind, int32_t not_before) {
+    int i = find(cell);
+    if (i == none) i = meet(cell, its_kind);
+    ready[i] = std::max(ready[i], not_before);
+  }
 
   int meet(Cell cell, uint8_t its_kind) {
     int i = static_cast<int>(met++ % capacity);
     place[i] = place_of(cell);
     on_spawn = place[i] == spawn ? i + 1 : on_spawn == i + 1 ? 0 : on_spawn;
+    of_kind[kind[i]] &= ~(1u << i);
+    of_kind[its_kind] |= 1u << i;
     kind[i] = its_kind;
     ready[i] = 0;
     return i;

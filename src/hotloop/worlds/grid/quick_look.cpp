@@ -1,19 +1,24 @@
-// quick_look.cpp - which quick look this processor has.
+// quick_look.cpp - which quick look this processor has, and what is rare in it.
+#include "grid/quick_look.h"
+
 #include "engine/processor.h"
-#include "grid/sight.h"
 
 namespace hl::grid {
 
-#if defined(__x86_64__)
-bool look_avx512(const Config& c, const uint8_t* tokens, int32_t tick, Stations& stations, Sight& sight);
-#else
-constexpr QuickLook look_avx512 = nullptr;
-#endif
-
 QuickLook find_quick_look(const std::string& kernels) {
   if (kernels == "scalar" || (kernels == "auto" && !has_avx512())) return nullptr;
-  if (!has_avx512()) throw no_such_kernels(kernels);
-  return look_avx512;
+#if defined(__x86_64__)
+  if (has_avx512()) return look_avx512;
+#endif
+  throw no_such_kernels(kernels);
+}
+
+void meet_stations(const SeenStations& seen, const Sight& sight, Stations& memory) {
+  for (uint32_t k = 0; k < seen.count; ++k) {
+    if (seen.kinds[k] != Briefing::useless) {
+      memory.see(sight.at(seen.locations[k]), seen.kinds[k], seen.ready[k]);
+    }
+  }
 }
 
 }  // namespace hl::grid

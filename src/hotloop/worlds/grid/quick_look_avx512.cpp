@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #include "engine/processor.h"
-#include "grid/sight.h"
+#include "grid/quick_look.h"
 
 namespace hl::grid {
 namespace {
@@ -126,19 +126,17 @@ struct Around {
   List objects, tags;           // of each object: its location and its tag
   List agents;                  // of each other agent: its location
   List stations, kinds, waits;  // of each station: its location, its kind, how long it cannot be used
-  bool any_spent = false;       // a station has no uses left
+  uint32_t spent[max_tokens];   // the stations that have no uses left
+  uint32_t spent_count = 0;
 };
 
-// A station is clipped whose cooldown was the last to come before.
-HL_OWN void see_clipped(Around& around, uint64_t clipped, uint64_t cooldowns, const Tokens& tokens) {
-  uint8_t value[64];
-  store(value, tokens.value);
-  for (; clipped != 0; clipped &= clipped - 1) {
-    auto token = static_cast<uint32_t>(__builtin_ctzll(clipped));
-    uint32_t stations = around.waits.count - count_of(cooldowns >> token);
-    if (stations == 0) continue;
-    uint8_t& wait = around.waits.at[stations - 1];
-    wait = wait > value[token] ? wait : value[token];
+// Calls visit(station, token) for tokens that come after the cooldown of the station they are about.
+template <class Visit>
+HL_OWN void each_of(uint64_t some, uint64_t cooldowns, const Around& around, Visit visit) {
+  for (; some != 0; some &= some - 1) {
+    auto token = static_cast<uint32_t>(__builtin_ctzll(some));
+    uint32_t begun = around.waits.count - count_of(cooldowns >> token);
+    if (begun != 0) visit(begun - 1, token);
   }
 }
 
@@ -150,8 +148,16 @@ HL_OWN void see_tokens(Around& around, const Tokens& tokens, uint64_t own) {
   uint64_t cooldowns = where(tokens.feature, feature_cooldown);
   List::append(around.waits, cooldowns, tokens.value);
   uint64_t clipped = where(tokens.feature, feature_clipped);
-  if (clipped != 0) see_clipped(around, clipped, cooldowns, tokens);
-  around.any_spent |= (where(tokens.feature, feature_uses) & where(tokens.value, 0)) != 0;
+  uint64_t spent = where(tokens.feature, feature_uses) & where(tokens.value, 0);
+  if ((clipped | spent) == 0) return;
+  uint8_t value[64];
+  store(value, tokens.value);
+  each_of(clipped, cooldowns, around, [&](uint32_t station, uint32_t token) {
+    uint8_t& wait = around.waits.at[station];
+    wait = wait > value[token] ? wait : value[token];
+  });
+  each_of(spent, cooldowns, around,
+          [&](uint32_t station, uint32_t) { around.spent[around.spent_count++] = station; });
 }
 
 HL_OWN void sort_objects(Around& around, const Briefing& briefing) {
@@ -237,12 +243,13 @@ struct Half {
   }
 };
 
-// False, and nothing has changed, where a station is new.
-HL_OWN bool see_stations(const Around& around, const Sight& sight, int32_t tick, Stations& memory) {
+HL_OWN void see_stations(const Around& around, const Sight& sight, int32_t tick, Stations& memory) {
   Half upper = Half::of(memory, 0), lower = Half::of(memory, 16);
   const __m512i top = ints_of(sight.here.row - sight.radius), left = ints_of(sight.here.col - sight.radius);
+  const uint32_t count = around.stations.count;
   uint32_t useful = 0;
-  for (uint32_t first = 0; first == 0 || first < around.stations.count; first += 16) {
+  alignas(64) int32_t places[16], ready[max_tokens + 16];
+  for (uint32_t first = 0; first == 0 || first < count; first += 16) {
     __m512i location = _mm512_cvtepu8_epi32(load_16(around.stations.at + first));
     __m512i row = _mm512_add_epi32(top, _mm512_srli_epi32(location, 4));
     __m512i col = _mm512_add_epi32(left, location & ints_of(15));
@@ -250,24 +257,26 @@ HL_OWN bool see_stations(const Around& around, const Sight& sight, int32_t tick,
     __m512i wait = _mm512_cvtepu8_epi32(load_16(around.waits.at + first));
     __mmask16 of_use = _mm_cmpneq_epi8_mask(load_16(around.kinds.at + first), _mm_set1_epi8(-1));
     static_assert(Briefing::useless == List::filler && Briefing::useless == 0xFF);
-    alignas(64) int32_t places[16], ready[16];
     store(places, _mm512_mask_mov_epi32(ints_of(Half::nowhere), of_use, place));
-    store(ready, _mm512_add_epi32(ints_of(tick), wait));
-    for (uint32_t k = 0; k < 6 || (k < 16 && first + k < around.stations.count); ++k) {
-      Half::see(upper, ints_of(places[k]), ints_of(ready[k]));
-      Half::see(lower, ints_of(places[k]), ints_of(ready[k]));
+    store(ready + first, _mm512_add_epi32(ints_of(tick), wait));
+    for (uint32_t k = 0; k < around.spent_count; ++k) ready[around.spent[k]] = never;
+    for (uint32_t k = 0; k < 6 || (k < 16 && first + k < count); ++k) {
+      Half::see(upper, ints_of(places[k]), ints_of(ready[first + k]));
+      Half::see(lower, ints_of(places[k]), ints_of(ready[first + k]));
     }
     useful += count_of(of_use);
   }
-  if (count_of(upper.seen) + count_of(lower.seen) != useful) return false;
+  if (count_of(upper.seen) + count_of(lower.seen) != useful) {
+    meet_stations({around.stations.at, around.kinds.at, ready, count}, sight, memory);
+    return;
+  }
   store(memory.ready, upper.ready);
   store(memory.ready + 16, lower.ready);
-  return true;
 }
 
 }  // namespace
 
-// It cannot where a station is new or spent, or its last tokens were dropped.
+// It cannot where stations and cooldowns do not match, which is where tokens come in another order.
 bool look_avx512(const Config& c, const uint8_t* token, int32_t tick, Stations& memory, Sight& sight) {
   const uint8_t* end = token + c.tokens * 3;
   const int radius = static_cast<int>(c.radius);
@@ -283,9 +292,13 @@ bool look_avx512(const Config& c, const uint8_t* token, int32_t tick, Stations& 
   }
   sort_objects(around, c.briefing);
   see_objects(around, sight);
-  sight.clear = around.tokens == c.tokens ? clear_until(end[-3], radius) : 2 * radius;
-  if (around.any_spent || around.stations.count != around.waits.count) return false;
-  return see_stations(around, sight, tick, memory);
+  bool whole = around.tokens != c.tokens;
+  sight.clear = whole ? 2 * radius : clear_until(end[-3], radius);
+  bool cut = !whole && around.stations.count == around.waits.count + 1;
+  if (cut) around.waits.at[around.waits.count++] = 0;  // the last one's cooldown was dropped
+  if (around.stations.count != around.waits.count) return false;
+  see_stations(around, sight, tick, memory);
+  return true;
 }
 
 }  // namespace hl::grid

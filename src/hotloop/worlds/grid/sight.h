@@ -23,6 +23,10 @@ struct Sight {
   Bits blocked(int row) const { return rows[row + margin] >> (32 + margin); }
   Bits agents(int row) const { return (rows[row + margin] & 0xFFFFFFFF) >> margin; }
 
+  Cell at(uint8_t location) const {
+    return {here.row + location / 16 - radius, here.col + location % 16 - radius};
+  }
+
   // Whether another agent is in a cell of the window.
   bool agent_in(Cell cell) const {
     return agents(cell.row - here.row + radius) >> (cell.col - here.col + radius) & 1;
@@ -98,16 +102,13 @@ inline void see_objects(const Briefing& briefing, const Picked& tags, Sight& sig
 inline void see_station(const Briefing& briefing, const Sight& sight, const uint8_t* token,
                         const uint8_t* end, int32_t tick, Stations& stations) {
   uint8_t location = token[0], kind = briefing.kind_of_tag[token[2]];
-  Cell cell = {sight.here.row + location / 16 - sight.radius, sight.here.col + location % 16 - sight.radius};
-  int station = stations.find(cell);
-  if (station == none) station = stations.meet(cell, kind);
-  int32_t ready = std::max(stations.ready[station], tick);
+  int32_t ready = tick;
   for (token += 3; token != end && token[0] == location; token += 3) {
     bool waits = (token[1] == feature_cooldown) | (token[1] == feature_clipped);
     ready = std::max(ready, waits ? tick + token[2] : 0);
     if (token[1] == feature_uses && token[2] == 0) ready = never;
   }
-  stations.ready[station] = ready;
+  stations.see(sight.at(location), kind, ready);
 }
 
 // Up to which distance nothing can be missing, if tokens may have been dropped after one of this location.

@@ -34,7 +34,7 @@ class Decision {
     remember(atlas_, sight_);
     learn();
     directions_ = static_cast<int>(c.directions);
-    first_turn_ = (index + mind_.tick / b_.habits.whim) % directions_;
+    first_turn_ = (index + mind_.tick / b_.habits.whim) & (directions_ - 1);
   }
 
   int32_t choose() {
@@ -114,16 +114,18 @@ class Decision {
 
   // Stations for these tasks in the frame that can be used soon; whether there are any.
   bool start_at_stations(Tasks some) {
-    if (some == 0) return false;
-    flood_.clear_front();
     const Stations& s = atlas_.stations;
+    uint32_t slots = 0;
+    for (; some != 0; some &= some - 1) slots |= s.of_kind[b_.tasks[std::countr_zero(some)].kind];
+    if (slots == 0) return false;
+    flood_.clear_front();
     int32_t soon = mind_.tick + b_.habits.soon;
     bool any = false;
-    for (int i = 0; i < s.known(); ++i) {
+    for (; slots != 0; slots &= slots - 1) {
+      int i = std::countr_zero(slots);
       auto row = static_cast<uint8_t>((s.place[i] >> 8) - atlas_.top);
       auto col = static_cast<uint8_t>(s.place[i] - atlas_.left);
-      bool fits = (b_.of_kind[s.kind[i]] & some) != 0 && s.ready[i] <= soon;
-      if (!fits || row >= frame || col >= frame) continue;
+      if (s.ready[i] > soon || row >= frame || col >= frame) continue;
       flood_.start_at(row, Bits{1} << col);
       any = true;
     }
@@ -156,7 +158,7 @@ class Decision {
     turns &= (1u << directions_) - 1;
     if (turns == 0) return none;
     uint32_t turned = (turns | turns << directions_) >> first_turn_;
-    return (std::countr_zero(turned) + first_turn_) % directions_;
+    return (std::countr_zero(turned) + first_turn_) & (directions_ - 1);
   }
 
   int32_t follow() {
@@ -223,7 +225,8 @@ class Decision {
   Atlas& atlas_;
   Sight sight_;
   Flood flood_;
-  int directions_, first_turn_;
+  int directions_;  // 4 or 8: a mask does for a remainder
+  int first_turn_;
 };
 
 struct Teacher {
