@@ -11,6 +11,7 @@ from hotloop.envs.batch import Batch
 from hotloop.worlds.grid.features import GLOBAL, KINDS, UNUSED, Feature
 
 NOOP, NORTH, SOUTH, EAST, WEST, NORTH_EAST, NORTH_WEST, SOUTH_EAST, SOUTH_WEST = range(9)
+MOST_KINDS, MOST_RESOURCES = 64, 16
 AGENT, WALL = KINDS.index("agent"), KINDS.index("wall")
 
 Way = dict[str, object]
@@ -41,6 +42,27 @@ def table(folder: Path, text: str) -> str:
     file = folder / "rules.toml"
     file.write_text(text)
     return str(file)
+
+
+def crowded() -> str:
+    """As many kinds and resources as there may be: spent, clipped, useless, with holdings of two bytes."""
+    kinds = range(MOST_KINDS - 1)
+    rows = [
+        f"resources = {[f'r{k}' for k in range(MOST_RESOURCES)]}",
+        "vibes = 4",
+        "start = { r0 = 300, r15 = 9 }",
+        f"place = {{ {', '.join(f'k{k} = 1' for k in kinds)}, chest = 4 }}",
+    ]
+    for k in kinds:
+        rows += ["[[stations]]", f'kind = "k{k}"', f"cooldown = {k % 9}", f"uses = {k % 4}"]
+        rows += [f"gives = {{ r{k % MOST_RESOURCES} = {1 + 37 * k % 700} }}"]
+    rows += ["[[stations]]", 'kind = "chest"', "takes = { r3 = 1 }", "stores = true"]
+    for k in range(0, 40, 4):
+        rows += ["[[events]]", f'name = "clip {k}"', 'effect = "clip"', f'kind = "k{k}"']
+        rows += [f"every = {3 + k}", "count = 2", "amount = 9"]
+    for source in ("deposit", "r1", "r2", "r4", "r5", "r6", "r7"):
+        rows += ["[[rewards]]", f'of = "{source}"', "weight = 1.0"]
+    return "\n".join(rows)
 
 
 def act(batch: Batch, *actions: int) -> list[bool]:

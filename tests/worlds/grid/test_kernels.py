@@ -7,41 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.grids import table
+from support.grids import crowded, table
 
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 from hotloop.worlds.grid.features import Feature
 
-KINDS, RESOURCES = 64, 16
-
 
 @pytest.fixture(autouse=True)
 def _needs_avx512(has_kernels: Callable[[str], bool]) -> None:
     if not has_kernels("avx512"):
         pytest.skip("this processor has no avx512: there is one way to read")
-
-
-def crowded() -> str:
-    """As many kinds and resources as there may be: spent, clipped, useless, with holdings of two bytes."""
-    kinds = range(KINDS - 1)
-    rows = [
-        f"resources = {[f'r{k}' for k in range(RESOURCES)]}",
-        "vibes = 4",
-        "start = { r0 = 300, r15 = 9 }",
-        f"place = {{ {', '.join(f'k{k} = 1' for k in kinds)}, chest = 4 }}",
-    ]
-    for k in kinds:
-        rows += ["[[stations]]", f'kind = "k{k}"', f"gives = {{ r{k % RESOURCES} = {1 + 37 * k % 700} }}"]
-        rows += [f"cooldown = {k % 9}", f"uses = {k % 4}"]
-    rows += ["[[stations]]", 'kind = "chest"', "takes = { r3 = 1 }", "stores = true"]
-    for k in range(0, 40, 4):
-        rows += ["[[events]]", f'name = "clip {k}"', 'effect = "clip"', f'kind = "k{k}"']
-        rows += [f"every = {3 + k}", "count = 2", "amount = 9"]
-    for source in ("deposit", "r1", "r2", "r4", "r5", "r6", "r7"):
-        rows += ["[[rewards]]", f'of = "{source}"', "weight = 1.0"]
-    return "\n".join(rows)
 
 
 def both(target: str, **parameters: object) -> tuple[Batch, Batch]:

@@ -268,6 +268,21 @@ def test_native_chooses_what_the_specification_chooses_in_any_world(
 
 
 @needs_native
+@pytest.mark.parametrize("kernels", ["auto", "scalar"])
+def test_native_chooses_what_the_specification_chooses_among_more_stations_than_it_remembers(
+    kernels: str,
+) -> None:
+    kinds = "+cogsAHB"
+    rows = [[kinds[(5 * r + c) % 8] if r % 3 == c % 3 == 1 else "." for c in range(40)] for r in range(40)]
+    for k in range(0, 40, 10):
+        rows[k][k] = "@"
+    text = "\n".join("".join(row) for row in rows) + "\n"
+    given = {"map": text, "agents": 4, "teams": 0, "max_steps": 400, "kernels": kernels}
+    batch = hotloop.make("grid/guard", num_envs=1, impl="native", **given)
+    assert first_difference(batch, 400) == ""
+
+
+@needs_native
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["grid/guard", "grid/arena"])
 def test_native_chooses_what_the_specification_chooses_for_2000_steps(target: str) -> None:
