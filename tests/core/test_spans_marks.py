@@ -113,6 +113,8 @@ def test_a_mark_by_name_charges_the_time_since_the_span_began_or_the_mark_before
     seen = spans.rows()
     assert spans.calls() == {"round": 1, "round/forward": 1, "round/inner": 1, "round/step": 1}
     assert seen["round/forward"].total_ns >= 300_000
+    below = sum(row.total_ns for path, row in seen.items() if path.startswith("round/"))
+    assert below <= seen["round"].total_ns, "the inner span's time is not charged to the mark after it too"
     spans.assert_adds_up()
 
 
