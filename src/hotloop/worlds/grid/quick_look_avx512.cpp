@@ -259,6 +259,7 @@ HL_OWN void see_stations(const Around& around, const Sight& sight, int32_t tick,
     static_assert(Briefing::useless == List::filler && Briefing::useless == 0xFF);
     store(places, _mm512_mask_mov_epi32(ints_of(Half::nowhere), of_use, place));
     store(ready + first, _mm512_add_epi32(ints_of(tick), wait));
+    // All of them, each time: what is said of later stations is overwritten, and said again with them.
     for (uint32_t k = 0; k < around.spent_count; ++k) ready[around.spent[k]] = never;
     for (uint32_t k = 0; k < 6 || (k < 16 && first + k < count); ++k) {
       Half::see(upper, ints_of(places[k]), ints_of(ready[first + k]));
