@@ -22,7 +22,7 @@ from typing import Any
 import hotloop
 from hotloop.core.settings import apply, parse_pairs
 from hotloop.envs.episodes import Episodes
-from hotloop.stats.bootstrap import mean_interval
+from hotloop.stats.intervals import mean_interval
 from hotloop.train.evaluation import EvalSettings, evaluate
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer, Update

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import hotloop
-from hotloop.stats.paired import Ratio, ratio
+from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise
 from interleaved import output
 from interleaved.batches import BatchSide

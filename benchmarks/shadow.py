@@ -9,7 +9,7 @@ with the optimized encoder and one with the original together, and a fifth more.
 import os
 
 import hotloop
-from hotloop.stats.paired import Ratio, ratio
+from hotloop.stats.ratio import Ratio, ratio
 from interleaved import output
 from interleaved.batches import BatchSide
 from interleaved.rounds import Blocks, run_rounds

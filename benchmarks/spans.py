@@ -10,7 +10,8 @@ from collections.abc import Callable
 from timeit import Timer
 from typing import Any
 
-from hotloop.core import spans, spans_python
+from hotloop.core import spans
+from hotloop.core.spans import python
 from hotloop.stats.summary import Summary, summarise
 from interleaved import output
 from interleaved.rounds import orders
@@ -23,7 +24,7 @@ STATEMENTS = {
     "mark by number": "number(0)",
     "span": 'with span("learn"): pass',
 }
-ENGINES: dict[str, Any] = {"": spans, " (plain Python)": spans_python}
+ENGINES: dict[str, Any] = {"": spans, " (plain Python)": python}
 
 
 def timer(engine: Any, statement: str, *, on: bool) -> Callable[[], float]:

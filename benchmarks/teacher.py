@@ -18,7 +18,7 @@ from typing import Any
 
 import hotloop
 from hotloop.envs.batch import Batch
-from hotloop.stats.paired import Ratio, ratio
+from hotloop.stats.ratio import Ratio, ratio
 from interleaved import output
 from interleaved.sides import one_core
 from interleaved.stepping import pin

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from hotloop.core import spans
 from hotloop.core.spans import Span
-from hotloop.stats.paired import ratio
+from hotloop.stats.ratio import ratio
 from hotloop.train.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer

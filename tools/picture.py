@@ -16,7 +16,7 @@ from rich.text import Text
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record
-from hotloop.lab.profile import profile
+from hotloop.lab.profile.profile import profile
 from hotloop.report.terminal import draw_notices, draw_profile
 
 ROOT = Path(__file__).parent.parent

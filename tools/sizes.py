@@ -1,4 +1,4 @@
-"""Refuses functions over 60 lines and files over 400, in Python and in C++."""
+"""Refuses functions over 60 lines and files over 500, in Python and in C++."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ CPP_SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 SKIPPED = re.compile(r"(^|/)(\.|templates/|vendor/)")
 
 MAX_FUNCTION_LINES = 60
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 500
 
 
 class Excess(NamedTuple):

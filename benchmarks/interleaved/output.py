@@ -12,8 +12,8 @@ from hotloop.core.code import code
 from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import machine
 from hotloop.envs import native
-from hotloop.stats.paired import Ratio
-from hotloop.stats.sign import FEWEST
+from hotloop.stats.intervals import FEWEST
+from hotloop.stats.ratio import Ratio
 from hotloop.stats.summary import Summary, summarise
 from interleaved.rounds import Blocks
 from interleaved.sides import BENCHMARKS

@@ -4,7 +4,7 @@ import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from hotloop.stats.paired import Ratio, ratio
+from hotloop.stats.ratio import Ratio, ratio
 from interleaved.sides import Side
 from interleaved.stepping import Block
 

@@ -3,14 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hotloop.core.arrival import when_imported
+from hotloop.envs.adapters.arrival import when_imported
 
 if TYPE_CHECKING:
     from hotloop.core import spans
-    from hotloop.core.monitor import monitor
     from hotloop.core.spans import Marks, mark, span
-    from hotloop.envs.registration import register_envs
-    from hotloop.envs.targets import make
+    from hotloop.core.spans.monitor import monitor
+    from hotloop.envs.adapters.registration import register_envs
+    from hotloop.envs.open import make
     from hotloop.lab.api import profile
 
 __version__ = "0.1.0"
@@ -18,11 +18,11 @@ __all__ = ["Marks", "__version__", "make", "mark", "monitor", "profile", "regist
 
 _HOMES = {
     "Marks": "hotloop.core.spans",
-    "make": "hotloop.envs.targets",
+    "make": "hotloop.envs.open",
     "mark": "hotloop.core.spans",
-    "monitor": "hotloop.core.monitor",
+    "monitor": "hotloop.core.spans.monitor",
     "profile": "hotloop.lab.api",
-    "register_envs": "hotloop.envs.registration",
+    "register_envs": "hotloop.envs.adapters.registration",
     "span": "hotloop.core.spans",
     "spans": "hotloop.core",
 }
@@ -36,4 +36,4 @@ def __getattr__(name: str) -> Any:
 
 
 # Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.
-when_imported("gymnasium", lambda: import_module("hotloop.envs.registration"))
+when_imported("gymnasium", lambda: import_module("hotloop.envs.adapters.registration"))

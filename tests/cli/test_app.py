@@ -27,7 +27,7 @@ def test_help_lists_every_command_and_every_exit_code(hotloop: Callable[..., Any
 def test_every_command_teaches_by_example_and_has_json(hotloop: Callable[..., Any], name: str) -> None:
     said = hotloop(name, "--help")
     assert said.code == ExitCode.FINE
-    examples = import_module(f"hotloop.cli.{name}").EXAMPLES
+    examples = import_module(f"hotloop.cli.commands.{name}").EXAMPLES
     assert examples
     assert any(shlex.split(example)[:2] == ["hotloop", name] for example in examples)
     for part in (*examples, "--json"):

@@ -1,6 +1,6 @@
 import pytest
 
-from hotloop.core.cgroup import limits
+from hotloop.core.machine import container_limits
 
 
 def make(root, files: dict[str, str]):
@@ -11,7 +11,7 @@ def make(root, files: dict[str, str]):
 
 
 def test_nothing_limits_a_machine_without_control_groups(tmp_path):
-    assert limits(tmp_path) == {"cpus": None, "memory_bytes": None}
+    assert container_limits(tmp_path) == {"cpus": None, "memory_bytes": None}
 
 
 def test_version_two_limits_are_read(tmp_path):
@@ -20,7 +20,7 @@ def test_version_two_limits_are_read(tmp_path):
         "sys/fs/cgroup/cpu.max": "50000 100000\n",
         "sys/fs/cgroup/memory.max": "1073741824\n",
     }
-    assert limits(make(tmp_path, files)) == {"cpus": 0.5, "memory_bytes": 1 << 30}
+    assert container_limits(make(tmp_path, files)) == {"cpus": 0.5, "memory_bytes": 1 << 30}
 
 
 def test_the_tightest_group_on_the_way_up_counts(tmp_path):
@@ -31,7 +31,7 @@ def test_the_tightest_group_on_the_way_up_counts(tmp_path):
         "sys/fs/cgroup/pod/box/cpu.max": "400000 100000\n",
         "sys/fs/cgroup/pod/box/memory.max": "max\n",
     }
-    assert limits(make(tmp_path, files)) == {"cpus": 2.0, "memory_bytes": None}
+    assert container_limits(make(tmp_path, files)) == {"cpus": 2.0, "memory_bytes": None}
 
 
 @pytest.mark.parametrize("path", ["/", "/docker/0123"])
@@ -42,7 +42,7 @@ def test_version_one_limits_are_read_even_where_the_path_is_the_hosts(tmp_path, 
         "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
         "sys/fs/cgroup/memory/memory.limit_in_bytes": "4096\n",
     }
-    assert limits(make(tmp_path, files)) == {"cpus": 3.0, "memory_bytes": 4096}
+    assert container_limits(make(tmp_path, files)) == {"cpus": 3.0, "memory_bytes": 4096}
 
 
 def test_version_one_says_no_limit_in_numbers(tmp_path):
@@ -52,4 +52,4 @@ def test_version_one_says_no_limit_in_numbers(tmp_path):
         "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
         "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
     }
-    assert limits(make(tmp_path, files)) == {"cpus": None, "memory_bytes": None}
+    assert container_limits(make(tmp_path, files)) == {"cpus": None, "memory_bytes": None}

@@ -1,7 +1,7 @@
 import pytest
 
-from hotloop.core import gpu as module
-from hotloop.core.gpu import gpu
+from hotloop.core import machine as module
+from hotloop.core.machine import gpu
 
 
 @pytest.fixture

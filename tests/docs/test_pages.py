@@ -10,13 +10,13 @@ import pytest
 from support.pages import ALL_PAGES, PAGES, ROOT, anchors, blocks, links, name_of, prose, spans
 
 from figures import rewritten
-from hotloop.cli.plans import QUICK, THOROUGH
+from hotloop.cli.flags import QUICK, THOROUGH
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
 from hotloop.core.registry import commands, worlds
 from hotloop.core.settings import describe
 from hotloop.core.world import World
-from hotloop.envs.options import BatchSettings
+from hotloop.envs.settings import BatchSettings
 from hotloop.worlds.grid.features import FEATURES, KINDS
 from hotloop.worlds.grid.rules import Area, Change, Event, Recipe, Reward, Rules
 

@@ -9,7 +9,8 @@ from support.play import tape
 
 import hotloop
 from hotloop.core.errors import InputError, SetupError
-from hotloop.envs import native, targets
+from hotloop.envs import native
+from hotloop.envs import open as opening
 from hotloop.envs.batch import Batch, OrderError
 
 impls = pytest.mark.parametrize("impl", ["native", "reference"])
@@ -172,7 +173,7 @@ def test_profiling_is_decided_by_the_key_before_the_variable(monkeypatch: pytest
 
 
 def test_a_bare_world_means_its_default_preset() -> None:
-    assert targets.make("grid", num_envs=1).spec.target == "grid/arena"
+    assert opening.make("grid", num_envs=1).spec.target == "grid/arena"
 
 
 @impls

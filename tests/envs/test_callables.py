@@ -2,7 +2,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.envs.callables import call, literal
-from hotloop.envs.targets import open_target
+from hotloop.envs.open import open_target
 
 USER = """
 import hotloop

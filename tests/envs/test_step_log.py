@@ -5,7 +5,7 @@ import pytest
 
 from hotloop.core import spans
 from hotloop.envs.batch import Batch
-from hotloop.envs.targets import make
+from hotloop.envs.open import make
 
 HEAD = 4
 LIMIT = 5

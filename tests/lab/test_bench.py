@@ -6,9 +6,9 @@ from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import Record
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
-from hotloop.lab import account, play
 from hotloop.lab.bench import bench
-from hotloop.lab.rounds import Rounds
+from hotloop.lab.measure import stepping, work
+from hotloop.lab.measure.rounds import Rounds
 
 SHORT = Rounds(count=6, iterations=80, warmup=40)
 needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
@@ -39,7 +39,7 @@ def test_the_path_names_what_ran(impl: str) -> None:
 
 @needs_native
 def test_a_native_run_whose_counters_say_otherwise_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(account.STEPS_OF, "native", "reference_steps")
+    monkeypatch.setitem(work.STEPS_OF, "native", "reference_steps")
     with pytest.raises(SetupError, match=r"0\.0% of the steps ran natively"):
         bench("grid/toy", SMALL | {"impl": "native"}, SHORT)
 
@@ -61,7 +61,7 @@ def test_asking_for_profiling_is_refused() -> None:
 def test_the_collector_is_off_while_a_batch_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     step, seen = Batch.step, set[bool]()
 
-    def watch(batch: Batch, actions: play.Actions) -> None:
+    def watch(batch: Batch, actions: stepping.Actions) -> None:
         seen.add(gc.isenabled())
         step(batch, actions)
 
@@ -74,7 +74,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, at_call: int) -> Record:
     """Run a bench that Ctrl-C ends in the given batch call."""
     step, calls = Batch.step, iter(range(1, 1_000))
 
-    def stop(batch: Batch, actions: play.Actions) -> None:
+    def stop(batch: Batch, actions: stepping.Actions) -> None:
         if next(calls) == at_call:
             raise KeyboardInterrupt
         step(batch, actions)

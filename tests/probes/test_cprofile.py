@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.scenes import scene, turn
 
-from hotloop.probes import stacks
+from hotloop.core.record import stacks
 from hotloop.probes.cprofile import Stats, look, probe, tree
 
 A, B, C = ("f.py", 1, "a"), ("f.py", 2, "b"), ("f.py", 3, "c")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.scenes import KEPT, hold, leak, scene, tangle
 
-from hotloop.core.finding import Finding
+from hotloop.core.record import Finding
 from hotloop.probes.memory import LONGER, PAIRS, PARTS, differences, grown, look, whole
 
 pytest.importorskip("memray")

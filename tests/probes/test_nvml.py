@@ -1,7 +1,7 @@
 import ctypes
 from typing import Any
 
-from hotloop.probes import nvml
+from hotloop.probes import resources
 
 
 class Driver:
@@ -31,14 +31,14 @@ class Driver:
 
 
 def test_each_gpu_says_how_busy_it_is_and_how_much_memory_is_in_use() -> None:
-    assert nvml.reader(Driver())() == ((0.3, 1 << 31), (0.6, 1 << 32))
+    assert resources.gpu_reader(Driver())() == ((0.3, 1 << 31), (0.6, 1 << 32))
 
 
 def test_a_driver_that_does_not_answer_is_no_gpu() -> None:
     for failing in ("init", "count", "handle"):
-        assert nvml.reader(Driver(failing))() == ()
+        assert resources.gpu_reader(Driver(failing))() == ()
 
 
 def test_no_driver_is_no_gpu(monkeypatch: Any) -> None:
-    monkeypatch.setattr(nvml, "LIBRARY", "no-such-library.so")
-    assert nvml.reader()() == ()
+    monkeypatch.setattr(resources, "LIBRARY", "no-such-library.so")
+    assert resources.gpu_reader()() == ()

@@ -8,7 +8,8 @@ from support.scenes import quick, scene
 
 from hotloop.core.errors import InputError
 from hotloop.core.probe import ProbeError
-from hotloop.probes import pyspy, stacks
+from hotloop.core.record import stacks
+from hotloop.probes import pyspy
 from hotloop.probes.pyspy import attach, check_pid, describe, failure, inside, look, why_not
 
 MAIN, PLAY, STEP = ("main", "m.py", 1), ("drawn.<locals>.played", "p.py", 2), ("Env.step", "/a/env.py", 3)

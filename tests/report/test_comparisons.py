@@ -4,7 +4,7 @@ from io import StringIO
 from rich.console import Console, RenderableType
 from support.records import BENCH, MACHINE, bench_with
 
-from hotloop.lab.versus import versus
+from hotloop.judge.compare import versus
 from hotloop.report.comparisons import draw_comparisons
 
 

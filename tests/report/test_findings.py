@@ -3,7 +3,7 @@ from typing import Any
 
 from rich.console import Console
 
-from hotloop.core.finding import Finding, Table
+from hotloop.core.record import Finding, Table
 from hotloop.report.findings import MOST_ROWS, draw_findings
 
 

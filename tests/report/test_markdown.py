@@ -2,10 +2,9 @@ from dataclasses import replace
 
 from support.records import PROFILE
 
-from hotloop.core.finding import Finding, Table
 from hotloop.core.notices import Code, notice
-from hotloop.core.record import Resources
-from hotloop.lab.previous import with_previous
+from hotloop.core.record import Finding, Resources, Table
+from hotloop.judge.baselines import with_previous
 from hotloop.report.markdown import MOST_ROWS, draw_profile, table
 
 STEADY = {"env_steps_per_s": (4.0e6,) * 8, "agent_steps_per_s": (8.0e6,) * 8}

@@ -4,9 +4,8 @@ from html.parser import HTMLParser
 
 from support.records import PROFILE
 
-from hotloop.core.finding import Finding, Table
-from hotloop.core.record import Resources
-from hotloop.lab.previous import with_previous
+from hotloop.core.record import Finding, Resources, Table
+from hotloop.judge.baselines import with_previous
 from hotloop.report.page import draw_page
 
 STACKS = {(("slow<T>", "/a/env.py", 3),): 1.0}

@@ -1,4 +1,4 @@
-from hotloop.lab.profile import profile
+from hotloop.lab.profile.profile import profile
 from hotloop.report.shifts import shares, shifts
 
 

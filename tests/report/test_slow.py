@@ -5,8 +5,7 @@ import pytest
 from rich.console import Console, RenderableType
 from support.records import PROFILE
 
-from hotloop.core.record import Record
-from hotloop.core.slow import Again, Pauses, Slow, SlowStep, Spread
+from hotloop.core.record import Again, Pauses, Record, Slow, SlowStep, Spread
 from hotloop.report.markdown import draw_profile
 from hotloop.report.slow import SHOWN, blamed, draw_again, draw_slow, page_parts, sections, took
 

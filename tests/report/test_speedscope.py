@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.trace import Slice, Trace
-from hotloop.lab.profile import profile
-from hotloop.lab.tracing import Tracer
+from hotloop.core.spans.trace import Slice, Trace
+from hotloop.lab.profile.profile import profile
+from hotloop.lab.profile.trace import Tracer
 from hotloop.report.speedscope import draw_speedscope
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hotloop.lab.profile.WARMUP", 100)
+    monkeypatch.setattr("hotloop.lab.profile.profile.WARMUP", 100)
 
 
 TRACE = Trace(

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.trace import Slice, Trace
-from hotloop.lab.profile import profile
-from hotloop.lab.tracing import Tracer
+from hotloop.core.spans.trace import Slice, Trace
+from hotloop.lab.profile.profile import profile
+from hotloop.lab.profile.trace import Tracer
 from hotloop.report import trace as module
 from hotloop.report.trace import draw_trace
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hotloop.lab.profile.WARMUP", 100)
+    monkeypatch.setattr("hotloop.lab.profile.profile.WARMUP", 100)
 
 
 TRACE = Trace(

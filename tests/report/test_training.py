@@ -4,13 +4,11 @@ import pytest
 from rich.console import Console
 from support.records import BENCH
 
-from hotloop.cli.dashboard import duration
-from hotloop.core.record import Phase
-from hotloop.core.validation import Difference, Validation
+from hotloop.cli.live.training import duration
+from hotloop.core.record import Difference, Phase, Validation
+from hotloop.core.record.times import CALL, LARGEST, REST, Region, Times, tree_lines, tree_text
 from hotloop.report.training import draw_training, draw_tree, times_of
 from hotloop.report.units import sparkline
-from hotloop.train.times import Region, Times
-from hotloop.train.tree import CALL, LARGEST, REST, tree_lines, tree_text
 
 TIMES = Times(
     how="sync",

@@ -4,9 +4,17 @@ from typing import Any
 from rich.console import Console
 from support.records import BENCH
 
-from hotloop.core.record import Ratio, Record
-from hotloop.core.rollout import Configuration, Rollout
-from hotloop.core.validation import Difference, Facts, Part, Recipe, Validation
+from hotloop.core.record import (
+    Configuration,
+    Difference,
+    Facts,
+    Part,
+    Ratio,
+    Recipe,
+    Record,
+    Rollout,
+    Validation,
+)
 from hotloop.report.validation import draw_replay, draw_rollout, draw_validations
 
 WRONG = Difference(

@@ -1,6 +1,6 @@
 import random
 
-from hotloop.stats.bootstrap import mean_interval
+from hotloop.stats.intervals import mean_interval
 
 
 def test_an_interval_holds_the_mean_of_where_the_values_come_from_nearly_always() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hotloop.stats.paired import ratio
-from hotloop.stats.sign import sign_rank
+from hotloop.stats.intervals import sign_rank
+from hotloop.stats.ratio import ratio
 
 TRIALS = 1_000
 TRUE = 1.03

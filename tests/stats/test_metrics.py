@@ -1,13 +1,13 @@
 import dataclasses
 
-from hotloop.core.record import Method, Metric, PathRan, Record, Target, Work
-from hotloop.stats.metrics import with_metrics
+from hotloop.core.record import Described, Method, Metric, PathRan, Record, Work
+from hotloop.stats.summary import with_metrics
 
 RECORD = Record(
     run_id="r",
     kind="bench",
     created="2025-01-01T00:00:00+00:00",
-    target=Target(
+    target=Described(
         name="grid", world="grid", impl="native", device="cpu", params={}, workload_hash="0", variant={}
     ),
     machine={},

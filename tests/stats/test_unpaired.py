@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotloop.stats.sign import sign_interval
-from hotloop.stats.unpaired import FEWEST, ONE_MISS_IN, apart
+from hotloop.stats.intervals import sign_interval
+from hotloop.stats.ratio import EACH_MISS_IN, FEWEST_APART, apart
 
-times = st.lists(st.floats(min_value=1, max_value=1e6), min_size=FEWEST, max_size=40)
+times = st.lists(st.floats(min_value=1, max_value=1e6), min_size=FEWEST_APART, max_size=40)
 
 
 def test_the_ratio_is_that_of_the_medians_and_no_pair_was_measured() -> None:
@@ -33,7 +33,7 @@ def test_the_other_way_round_is_the_inverse(a: list[float], b: list[float]) -> N
 @given(times, times)
 def test_the_interval_is_wider_than_what_both_medians_allow(a: list[float], b: list[float]) -> None:
     found = apart(a, b)
-    around_a, around_b = sign_interval(a, ONE_MISS_IN), sign_interval(b, ONE_MISS_IN)
+    around_a, around_b = sign_interval(a, EACH_MISS_IN), sign_interval(b, EACH_MISS_IN)
     assert found is not None
     assert around_a is not None
     assert around_b is not None

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from hotloop.core.record import Ratio
-from hotloop.stats.verdict import agrees_slower, half_width, more_pairs, outcome, visible
+from hotloop.stats.ratio import agrees_slower, half_width, more_pairs, outcome, visible
 
 
 def of(low: float, high: float, pairs: int = 30) -> Ratio:

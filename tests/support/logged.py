@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hotloop.lab.logs import Events, Laps, Steps
+from hotloop.lab.profile.calls import Events, Laps, Steps
 
 Span = tuple[str, int, int]
 """Path, begin, end."""

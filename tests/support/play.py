@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import hotloop
 from hotloop.core import registry
-from hotloop.core.random import Draws
+from hotloop.core.exact.random import Draws
 from hotloop.core.settings import describe
 from hotloop.envs.batch import Batch, Spec
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from hotloop.core.record import Method, Overhead, PathRan, Record, Target, Work
-from hotloop.lab.phases import Timing
-from hotloop.stats.metrics import with_metrics
+from hotloop.core.record import Described, Method, Overhead, PathRan, Record, Work
+from hotloop.lab.profile.tree import Timing
+from hotloop.stats.summary import with_metrics
 
 MACHINE: dict[str, Any] = {
     "fingerprint": "0123456789ab",
@@ -28,7 +28,7 @@ PROFILE = with_metrics(
         run_id="20250102-030405-0123abcd-grid-toy",
         kind="profile",
         created="2025-01-02T03:04:05+00:00",
-        target=Target(
+        target=Described(
             name="grid/toy",
             world="grid",
             impl="native",

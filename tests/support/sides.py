@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hotloop
-from hotloop.core.validation import Difference
+from hotloop.core.record import Difference
 from hotloop.envs.subject import SubjectSpec
-from hotloop.lab.equality import Agreement
-from hotloop.lab.sides import Turn
+from hotloop.lab.measure.turns import Turn
+from hotloop.lab.validate.equal import Agreement
 
 Pace = Callable[[int], float]
 """From the number of a turn to the ns of one env-step."""

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from hotloop.core.record import Record
 from hotloop.envs.batch import Batch
-from hotloop.lab import regimen, runs
-from hotloop.lab.epochs import Epoch
-from hotloop.lab.regimen import Regimen
-from hotloop.lab.training import Asked, Watch, train
+from hotloop.lab.training import folder as folders
+from hotloop.lab.training import settings as training_settings
+from hotloop.lab.training.record import Epoch
+from hotloop.lab.training.run import Asked, Watch, train
+from hotloop.lab.training.settings import Regimen
 
 SMALL = {
     "num_envs": "8",
@@ -30,11 +31,11 @@ def small(target: str = "prospector/short", updates: int = 6, **words: object) -
     """A regimen of some updates; `train__eval__every=2` is train.eval.every=2."""
     given = {key.replace("__", "."): str(value) for key, value in words.items()}
     total = {"train.total_timesteps": str(updates * STEPS_PER_UPDATE)}
-    return regimen.read(target, {**SMALL, **total, **given})
+    return training_settings.read(target, {**SMALL, **total, **given})
 
 
-def run_of(folder: Path, name: str = "a") -> runs.Run:
-    return runs.Run(folder=folder / name)
+def run_of(folder: Path, name: str = "a") -> folders.Run:
+    return folders.Run(folder=folder / name)
 
 
 def trained(

@@ -6,7 +6,7 @@ from support.trainings import small
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.train.evaluation import Actor, evaluate, own_batch
-from hotloop.train.options import EvalSettings
+from hotloop.train.settings import EvalSettings
 from hotloop.train.trainer import Trainer
 
 FEW = EvalSettings(episodes=5, steps=15)

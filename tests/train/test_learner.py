@@ -2,7 +2,7 @@ import torch
 from support.samples import samples
 
 from hotloop.train import ppo
-from hotloop.train.learner import minibatches
+from hotloop.train.ppo import minibatches
 from hotloop.train.settings import TrainSettings
 
 

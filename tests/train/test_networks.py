@@ -1,10 +1,9 @@
 import torch
 
 import hotloop
-from hotloop.train.networks import ActorCritic, default_network
+from hotloop.train.networks import ActorCritic, TokenBag, default_network
 from hotloop.train.rollout import row_shape
 from hotloop.train.settings import TrainSettings
-from hotloop.train.tokens import TokenBag
 
 
 def network_for(target: str, **given: object) -> ActorCritic:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hotloop.core import spans
-from hotloop.train import regions
-from hotloop.train.regions import Blocking, Stream, mark, span
+from hotloop.train import timing
+from hotloop.train.timing import Blocking, Stream, mark, span
 
 
 class Device:
@@ -48,13 +48,13 @@ class Device:
 @pytest.fixture
 def device() -> Iterator[Device]:
     yield Device()
-    regions.watch(None)
+    timing.watch(None)
     spans.disable()
 
 
 def test_work_of_the_device_is_charged_to_who_queued_it_and_not_to_who_waited(device: Device) -> None:
     stream = Stream(device.event, device.wait)
-    regions.watch(stream)
+    timing.watch(stream)
     with span("learn"):
         device.launch(30)
         mark("forward")
@@ -75,7 +75,7 @@ def test_work_of_the_device_is_charged_to_who_queued_it_and_not_to_who_waited(de
 
 def test_work_of_the_host_alone_is_time_of_the_stream_too(device: Device) -> None:
     stream = Stream(device.event, device.wait)
-    regions.watch(stream)
+    timing.watch(stream)
     with span("rollout"):
         device.launch(2)
         device.wait()
@@ -94,7 +94,7 @@ def test_work_of_the_host_alone_is_time_of_the_stream_too(device: Device) -> Non
 
 def test_time_before_and_after_a_span_between_two_marks_is_the_marks(device: Device) -> None:
     stream = Stream(device.event, device.wait)
-    regions.watch(stream)
+    timing.watch(stream)
     with span("rollout"):
         mark("student")
         device.think(1)
@@ -112,7 +112,7 @@ def test_time_before_and_after_a_span_between_two_marks_is_the_marks(device: Dev
 
 def test_the_tree_adds_up_over_many_turns_and_a_new_window_begins_empty(device: Device) -> None:
     stream = Stream(device.event, device.wait)
-    regions.watch(stream)
+    timing.watch(stream)
     for _ in range(3):
         with span("learn"):
             for _ in range(4):
@@ -128,7 +128,7 @@ def test_the_tree_adds_up_over_many_turns_and_a_new_window_begins_empty(device: 
 
 def test_the_events_make_the_same_tree_as_the_hosts_clock(device: Device) -> None:
     stream = Stream(device.event, device.wait)
-    regions.watch(stream)
+    timing.watch(stream)
     spans.enable()
     for _ in range(2):
         with span("rollout"):
@@ -147,14 +147,14 @@ def test_the_events_make_the_same_tree_as_the_hosts_clock(device: Device) -> Non
 
 def test_a_region_that_is_still_open_counts_up_to_now(device: Device) -> None:
     stream = Stream(device.event, device.wait)
-    regions.watch(stream)
+    timing.watch(stream)
     with span("rollout"):
         device.think(4)
         assert stream.read()[0].total_ns == 4_000_000
 
 
 def test_waiting_at_every_boundary_is_told_to_the_device(device: Device) -> None:
-    regions.watch(Blocking(device.wait))
+    timing.watch(Blocking(device.wait))
     with span("learn"):
         mark("forward")
     assert device.waits == 3

@@ -6,7 +6,7 @@ import torch
 from support.training import ToyBatch
 from torch import Tensor
 
-from hotloop.train.kernels_native import find_kernels
+from hotloop.train.kernels.native import find_kernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.rollout import Collector, Rollout, bootstrap, stagger
 from hotloop.train.settings import TrainSettings

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hotloop.train.scan import scan
+from hotloop.train.normalise import scan
 
 
 def plain(values: torch.Tensor, decays: torch.Tensor) -> torch.Tensor:

@@ -9,11 +9,10 @@ import pytest
 
 import hotloop
 from hotloop.core import spans
+from hotloop.core.record.times import ENVIRONMENT, Region, Times, add
 from hotloop.envs.batch import Batch
-from hotloop.train import regions
-from hotloop.train.regions import mark, span
-from hotloop.train.times import ENVIRONMENT, Region, Times, add
-from hotloop.train.timing import Clock, choose_how
+from hotloop.train import timing
+from hotloop.train.timing import Clock, choose_how, mark, span
 
 
 def times(wall_ns: int, **totals: int) -> Times:
@@ -44,7 +43,7 @@ def batch() -> Iterator[Batch]:
     made.reset()
     yield made
     spans.disable()
-    regions.watch(None)
+    timing.watch(None)
 
 
 def play(batch: Batch, calls: int = 20) -> None:

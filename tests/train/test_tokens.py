@@ -1,7 +1,7 @@
 import torch
 from torch.nn.functional import embedding_bag
 
-from hotloop.train.tokens import BITS, SPREAD, UNUSED, SumOfEntries, TokenBag
+from hotloop.train.networks import BITS, SPREAD, UNUSED, SumOfEntries, TokenBag
 
 
 def some_tokens(rows: int = 9, tokens: int = 6) -> torch.Tensor:

@@ -1,1 +1,1 @@
-"""The command line: one file a command, each with a function of its own name that returns an exit code."""
+"""The command line: one door, its flags and streams, and a file for each command."""

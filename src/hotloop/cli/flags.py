@@ -1,12 +1,51 @@
-"""The flags of bench and profile, each declared once."""
+"""Arguments and flags that commands take, each declared once."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hotloop.cli.arguments import TARGETS
-from hotloop.cli.plans import QUICK, THOROUGH
+from hotloop.core.registry import find, names_callable, presets
+from hotloop.core.settings import parse_pairs
+
+Numbers = tuple[int, int, int]
+"""Rounds, env-steps in each, env-steps of warm-up."""
+
+QUICK: Numbers = (8, 5_000, 20_000)
+
+THOROUGH: Numbers = (60, 20_000, 300_000)
+"""Three times the rounds make the interval about half as wide as it usually is."""
+
+TARGETS = (
+    "A preset such as grid/toy (grid means all of its presets), gym:ID, pettingzoo:MODULE, puffer:NAME, "
+    "path.py:callable or module:callable."
+)
+
+TargetName = Annotated[str, typer.Argument(metavar="TARGET", help=TARGETS)]
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY=VALUE",
+        help="Parameters; `hotloop worlds WORLD` lists them. Of others: arguments, seed, num_envs, vector.",
+        show_default=False,
+    ),
+]
+
+Policy = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Who plays: random, a player of the world's, tape:FILE or module:callable."
+    ),
+]
+
+Output = Annotated[
+    Path,
+    typer.Option(metavar="F", help="Where the record goes: a file if it ends in .json, else a folder."),
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 
 TargetOrNone = Annotated[
     str | None,
@@ -25,35 +64,45 @@ ProfileSteps = Annotated[
         help="Env-steps with and without the instrument, each.  [default: 200000; a slow target fewer]",
     ),
 ]
+
 Functions = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="A function to look at, as module.Class.method; may be repeated."),
 ]
+
 TapeFile = Annotated[
     Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
 ]
+
 RoundCount = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Measured rounds; from 6 on with an interval.  [default: 20]"),
 ]
+
 Iterations = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Env-steps in a round.  [default: 20000; a slow target fewer]"),
 ]
+
 Warmup = Annotated[
     int | None,
     typer.Option(
         metavar="N", min=0, help="Env-steps before the first round.  [default: 150000; at most 2 s]"
     ),
 ]
+
 Quick = Annotated[
     bool, typer.Option("--quick", help="{} rounds of {} after {}: a first look.".format(*QUICK))
 ]
+
 Thorough = Annotated[
     bool, typer.Option("--thorough", help="{} rounds of {} after {}, and half the band.".format(*THOROUGH))
 ]
+
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")]
+
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")]
+
 Mode = Annotated[
     str,
     typer.Option(
@@ -65,20 +114,24 @@ Mode = Annotated[
 Phases = Annotated[
     bool, typer.Option("--profile", help="After the clean rounds, say where the time goes, too.")
 ]
+
 Label = Annotated[str | None, typer.Option(metavar="LABEL", help="What to call this run in its record.")]
 
 TargetSpeed = Annotated[
     float | None, typer.Option(metavar="N", help="Env-steps a second to hold the speed against.")
 ]
+
 Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 where that is not reached.")]
 
 Baselines = Annotated[
     list[str] | None,
     typer.Option(metavar="F...", help="Records, or names of saved baselines, to compare this run with."),
 ]
+
 SaveBaseline = Annotated[
     str | None, typer.Option(metavar="NAME", help="Keep the record as this machine's baseline of that name.")
 ]
+
 Folder = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Measure nothing: show all records of a folder as one table."),
@@ -87,3 +140,22 @@ Folder = Annotated[
 Instructions = Annotated[
     bool, typer.Option("--instructions", help="Also count the instructions of an env-step (valgrind).")
 ]
+
+
+def names_world(name: str) -> bool:
+    """Whether a name given to bench or profile stands for all presets of a world."""
+    return "/" not in name and not names_callable(name)
+
+
+def targets_of(name: str) -> list[str]:
+    """The targets that a name given to bench or profile stands for."""
+    if names_callable(name):
+        return [name]
+    found = find(name)
+    return [each.target for each in presets(found.world)] if names_world(name) else [found.target]
+
+
+def given_by(words: Sequence[str] | None, **flags: object) -> dict[str, object]:
+    """Join key=value words and the flags that are short for such words."""
+    spelled = (f"{key}={value}" for key, value in flags.items() if value is not None)
+    return dict(parse_pairs([*(words or ()), *spelled]))

@@ -9,7 +9,6 @@ from typing import Any
 
 UNKNOWN = "unknown"
 
-
 HERE = Path(__file__).parent
 
 

@@ -4,11 +4,11 @@ import hashlib
 import json
 import os
 import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from hotloop.core.cgroup import limits
-from hotloop.core.gpu import gpu
 
 ROOT = Path("/")
 """The file system facts are read from; tests give a folder of their own."""
@@ -19,6 +19,13 @@ ISA = (
     *("amx_tile", "asimd", "sve", "sve2"),
 )
 """The instruction sets worth telling machines apart by, as /proc/cpuinfo spells them."""
+
+UNLIMITED_BYTES = 1 << 60
+"""Version 1 writes no limit as a number near 2**63."""
+
+GPU_QUERY = ["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
+
+PATIENCE_S = 20
 
 
 def machine(root: Path = ROOT) -> dict[str, Any]:
@@ -39,7 +46,7 @@ def describe_hardware(root: Path) -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "isa": isa(cpuinfo),
         "gpu": gpu(),
-        "limits": limits(root),
+        "limits": container_limits(root),
     }
 
 
@@ -104,3 +111,83 @@ def steal_share(root: Path) -> float | None:
     ticks = [int(word) for word in first[1:9]]  # user nice system idle iowait irq softirq steal
     total = sum(ticks)
     return ticks[7] / total if len(ticks) == 8 and total else None
+
+
+def container_limits(root: Path) -> dict[str, float | None]:
+    """CPUs and bytes this process may use; None where nothing limits them."""
+    cpus = [
+        quota for folder in group_folders(root, "cpu") for quota in (*cpu_max(folder), *cfs_quota(folder))
+    ]
+    memory = [size for folder in group_folders(root, "memory") for size in memory_limit(folder)]
+    return {"cpus": min(cpus, default=None), "memory_bytes": min(memory, default=None)}
+
+
+def group_folders(root: Path, controller: str) -> Iterator[Path]:
+    """The groups of this process for a controller, up to the top: each of them can set a limit.
+
+    A container often sees itself as the top while its path is the host's, so folders may not exist.
+    """
+    for line in read_lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        mount = root / "sys/fs/cgroup" / (controller if controllers else "")
+        group = mount / path.lstrip("/")
+        yield group
+        yield from (parent for parent in group.parents if parent.is_relative_to(mount))
+
+
+def cpu_max(folder: Path) -> Iterator[float]:
+    """Version 2: `quota period`, or `max period`."""
+    for line in read_lines(folder / "cpu.max"):
+        quota, period = line.split()
+        if quota != "max":
+            yield int(quota) / int(period)
+
+
+def cfs_quota(folder: Path) -> Iterator[float]:
+    """Version 1: quota and period in files of their own, -1 for no limit."""
+    quotas, periods = read_lines(folder / "cpu.cfs_quota_us"), read_lines(folder / "cpu.cfs_period_us")
+    for quota, period in zip(quotas, periods, strict=False):
+        if int(quota) > 0:
+            yield int(quota) / int(period)
+
+
+def memory_limit(folder: Path) -> Iterator[int]:
+    """Version 2 says `max` for no limit, version 1 a very large number."""
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        for line in read_lines(folder / name):
+            if line != "max" and int(line) < UNLIMITED_BYTES:
+                yield int(line)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file; none where it cannot be read."""
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def gpu() -> dict[str, Any] | None:
+    """Name, count, memory and driver of the first GPU and its likes; None where there is none."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    try:
+        done = subprocess.run(
+            [program, *GPU_QUERY], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_gpus(done.stdout) if done.returncode == 0 else None
+
+
+def parse_gpus(answer: str) -> dict[str, Any] | None:
+    """Read lines of `name, MiB, driver`, one a GPU."""
+    rows = [line.split(", ") for line in answer.splitlines() if line.strip()]
+    if not rows:
+        return None
+    name, mebibytes, driver = rows[0]
+    memory_bytes = int(mebibytes) << 20 if mebibytes.isdigit() else None  # some boards answer [N/A]
+    return {"name": name, "count": len(rows), "memory_bytes": memory_bytes, "driver": driver}

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.finding import Finding
-from hotloop.core.record import Instructions
+from hotloop.core.record import Finding, Instructions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

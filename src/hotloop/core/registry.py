@@ -11,8 +11,11 @@ from hotloop.core.probe import Probe
 from hotloop.core.world import World
 
 WORLDS = "hotloop.worlds"
+
 PROBES = "hotloop.probes"
-COMMANDS = "hotloop.cli"
+
+COMMANDS = "hotloop.cli.commands"
+
 DOOR = "main"
 """The module of the CLI that runs the commands and is none itself."""
 

@@ -7,14 +7,23 @@ threads, device). Only workloads have to be equal for two runs to be compared.
 import dataclasses
 import hashlib
 import json
+import math
+import numbers
+import types
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hotloop.core.convert import convert, name_of
 from hotloop.core.errors import InputError, unknown
 
 Role = Literal["workload", "variant"]
+
 T = TypeVar("T")
+
+WORDS_FOR_TRUE = ("true", "yes", "1")
+
+WORDS_FOR_FALSE = ("false", "no", "0")
+
+WORD_FOR_NONE = "none"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,7 @@ class ParameterInfo:
     @property
     def type(self) -> str:
         """The type as a person would write it: `int`, `float or none`, `int,int,...`."""
-        return name_of(self.annotation)
+        return type_name(self.annotation)
 
     @property
     def expected(self) -> str:
@@ -155,3 +164,82 @@ def hash_of(name: str, *values: Mapping[str, Any]) -> str:
     items = (item for mapping in values for item in mapping.items())
     text = json.dumps([name, *sorted(map(json.dumps, items))])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def convert(annotation: Any, given: object) -> Any:
+    """Turn text or an object into the annotated type; an error where that would lose or invent something.
+
+    Known are int, float, bool, str, tuples of one of them (`tuple[int, ...]`, in text `1,2`), and each
+    of these `| None`.
+    """
+    if is_optional(annotation):
+        return None if is_none(given) else convert(without_none(annotation), given)
+    if get_origin(annotation) is tuple:
+        return tuple(convert(get_args(annotation)[0], item) for item in items_of(given))
+    return READERS[annotation](given)
+
+
+def type_name(annotation: Any) -> str:
+    """The type as a person would write it."""
+    if is_optional(annotation):
+        return f"{type_name(without_none(annotation))} or {WORD_FOR_NONE}"
+    if get_origin(annotation) is tuple:
+        item = type_name(get_args(annotation)[0])
+        return f"{item},{item},..."
+    return "true or false" if annotation is bool else str(annotation.__name__)
+
+
+def is_optional(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
+
+
+def without_none(annotation: Any) -> Any:
+    return next(choice for choice in get_args(annotation) if choice is not type(None))
+
+
+def is_none(given: object) -> bool:
+    return given is None or (isinstance(given, str) and given.lower() == WORD_FOR_NONE)
+
+
+def items_of(given: object) -> Sequence[object]:
+    if isinstance(given, str):
+        return given.split(",")
+    if isinstance(given, Sequence):
+        return given
+    raise TypeError(given)
+
+
+def number(given: object, kind: type) -> Any:
+    """Text, or a number of this kind; NumPy's are, a bool is not."""
+    if isinstance(given, str) or (isinstance(given, kind) and not isinstance(given, bool)):
+        return given
+    raise TypeError(given)
+
+
+def read_int(given: object) -> int:
+    return int(number(given, numbers.Integral))
+
+
+def read_float(given: object) -> float:
+    value = float(number(given, numbers.Real))
+    if not math.isfinite(value):
+        raise ValueError(given)
+    return value
+
+
+def read_bool(given: object) -> bool:
+    word = str(given).lower()
+    if word in WORDS_FOR_TRUE:
+        return True
+    if word in WORDS_FOR_FALSE:
+        return False
+    raise ValueError(given)
+
+
+def read_str(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    raise TypeError(given)
+
+
+READERS = {int: read_int, float: read_float, bool: read_bool, str: read_str}

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from hotloop.core.clock import clock_cost_ns
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
-from hotloop.core.record import Target
+from hotloop.core.record import Described
 from hotloop.core.settings import Role, by_role, workload_hash
 from hotloop.core.world import Drawer, World
 from hotloop.envs.native import Build, mark_cost_ns
-from hotloop.envs.options import MAX_SEED, BatchSettings
+from hotloop.envs.settings import MAX_SEED, BatchSettings
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
@@ -67,9 +67,9 @@ class Spec:
         return self.settings.seed
 
     @property
-    def described(self) -> Target:
+    def described(self) -> Described:
         """What a record says of it; what somebody else's callable made is not called one of our worlds."""
-        return Target(
+        return Described(
             name=self.name,
             world=None if self.origin else self.world.name,
             impl=self.impl,

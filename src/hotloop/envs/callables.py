@@ -1,7 +1,6 @@
 """Callables by name, `path.py:function` or `module:function`, and what they return."""
 
 import ast
-import importlib
 import importlib.util
 import inspect
 import sys

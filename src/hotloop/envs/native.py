@@ -8,7 +8,7 @@ from typing import Any
 
 from hotloop.core.errors import SetupError
 from hotloop.core.world import Plan, World
-from hotloop.envs.options import BatchSettings
+from hotloop.envs.settings import BatchSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

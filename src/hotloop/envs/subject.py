@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.notices import Notice
-from hotloop.core.record import Target
+from hotloop.core.record import Described
 from hotloop.envs.native import Build
 
 
@@ -49,7 +49,7 @@ class SubjectSpec(Protocol):
     def decided_by(self) -> Mapping[str, str]: ...
 
     @property
-    def described(self) -> Target:
+    def described(self) -> Described:
         """What a record says of it, split into what changes results and what must not."""
 
 

@@ -10,10 +10,10 @@ from hotloop.core.record import Record
 from hotloop.envs.foreign.functions import find
 from hotloop.envs.foreign.opening import Order, examined, made
 from hotloop.envs.subject import Subject
-from hotloop.lab import lens
-from hotloop.lab.play import RANDOM
-from hotloop.lab.profile import plan
-from hotloop.lab.profile import profile as profile_target
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.profile import profile as looking
+from hotloop.lab.profile.profile import plan
+from hotloop.lab.profile.profile import profile as profile_target
 
 
 def profile(
@@ -38,8 +38,8 @@ def profile(
     order = Order(target=maker.name, arguments={}, given={}, seed=maker.seed)
     clean, watched = (opened(maker, order, timed=timed) for timed in (False, True))
     functions = [find(name, maker.home) for name in time]
-    sides = lens.Asked(clean=clean, watched=watched, policy=policy, functions=functions, tape=tape)
-    return lens.look(sides, plan(steps))
+    sides = looking.Asked(clean=clean, watched=watched, policy=policy, functions=functions, tape=tape)
+    return looking.look(sides, plan(steps))
 
 
 class Maker:

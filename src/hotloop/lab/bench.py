@@ -4,20 +4,20 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Comparison, Record
 from hotloop.envs.subject import Subject
-from hotloop.lab.account import Tally, both_validations, describe_validation
-from hotloop.lab.goals import Wanted, goal_of
-from hotloop.lab.instructions import counted
-from hotloop.lab.judge import judge
-from hotloop.lab.likeness import check_alike
-from hotloop.lab.opening import Given, open_subject
-from hotloop.lab.play import RANDOM, Play, no_collection, play, play_of
-from hotloop.lab.profile import with_phases
-from hotloop.lab.progress import Progress, silent
-from hotloop.lab.recording import Recorder, in_rounds, throughput
-from hotloop.lab.rounds import Rounds, calls_for, shortened, warm_up
-from hotloop.lab.versus import BAND, confirm, versus
+from hotloop.judge.alike import check_alike
+from hotloop.judge.compare import BAND, confirm, versus
+from hotloop.judge.judge import Wanted, goal_of, judge
+from hotloop.lab.measure.instructions import counted
+from hotloop.lab.measure.policy import RANDOM, Play, play_of
+from hotloop.lab.measure.record import Recorder, in_rounds, throughput
+from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
+from hotloop.lab.measure.stepping import no_collection, play
+from hotloop.lab.measure.target import Given, open_subject
+from hotloop.lab.measure.work import Tally, both_validations, describe_validation
+from hotloop.lab.profile.profile import with_phases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

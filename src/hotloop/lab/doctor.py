@@ -14,10 +14,12 @@ from typing import Any, Literal
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import machine
 from hotloop.envs import native
-from hotloop.lab.judge import BUSY_LOAD, CLOCKS, GOVERNORS, STEAL_SHARE
+from hotloop.judge.judge import BUSY_LOAD, CLOCKS, GOVERNORS, STEAL_SHARE
 
 State = Literal["ok", "warn", "bad"]
+
 Facts = Mapping[str, Any]
+
 Finding = tuple[State, str]
 
 

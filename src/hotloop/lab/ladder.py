@@ -9,26 +9,30 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 
 from hotloop.core.errors import unknown
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
-from hotloop.lab.account import Tally
-from hotloop.lab.goals import Wanted, goal_of
-from hotloop.lab.play import RANDOM, no_collection
-from hotloop.lab.progress import Progress, silent
-from hotloop.lab.recording import Recorder, describe_method, throughput
-from hotloop.lab.regimen import Regimen, per_update
-from hotloop.lab.sides import Side, SubjectSide
-from hotloop.lab.trainers import LEARNING, TrainSide, TrainSpec, spec_of, untimed
-from hotloop.lab.turns import orders
+from hotloop.judge.judge import Wanted, goal_of
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.stepping import no_collection
+from hotloop.lab.measure.turns import Side, SubjectSide, orders
+from hotloop.lab.measure.work import Tally
+from hotloop.lab.training.settings import Regimen, per_update
+from hotloop.lab.training.sides import LEARNING, TrainSide, TrainSpec, spec_of, untimed
 
 ENV_ONLY = "env_only"
+
 MODES = (ENV_ONLY, "rollout", "trainer", "trainer_eval")
+
 POLICIES = {
     ENV_ONLY: RANDOM,
     "rollout": "untrained policy",
     "trainer": LEARNING,
     "trainer_eval": f"{LEARNING}, evaluated",
 }
+
 ORDER = "all rungs in turns, shuffled"
+
 EVAL_EVERY = 5
 """Rollouts between two evaluations where nobody says; a turn has as many, and one evaluation."""
 

@@ -7,19 +7,21 @@ from dataclasses import dataclass, replace
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import OUTCOME, Method, Record
 from hotloop.core.settings import parameter
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episode, Episodes
-from hotloop.envs.targets import make
-from hotloop.lab.account import Tally, describe_validation
-from hotloop.lab.opening import Given, check_player
-from hotloop.lab.play import RANDOM, Actions
-from hotloop.lab.progress import Progress, silent
-from hotloop.lab.recording import Recorder, describe_method, throughput
+from hotloop.envs.open import make
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.stepping import Actions
+from hotloop.lab.measure.target import Given, check_player
+from hotloop.lab.measure.work import Tally, describe_validation
 
 MOST_ENVS = 64
 """Envs played at once where nobody says how many."""
+
 ENDLESS_STEPS = 1_000
 """Where a world never ends and nobody says when to stop."""
 

@@ -6,21 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.finding import Finding, Table
 from hotloop.core.probe import Probe, Scene
-from hotloop.probes import stacks
-from hotloop.probes.stacks import Frame, Stack
+from hotloop.core.record import Finding, Table, stacks
+from hotloop.core.record.stacks import Frame, Stack
 
 COLUMNS = ("function", "calls", "own_ns", "total_ns", "own_share")
+
 MOST_ROWS = 25
+
 SMALLEST = 0.0005
 """Of the whole; a part of the tree below it is counted with its caller."""
+
 DEEPEST = 60
+
 OFF = "<method 'disable' of '_lsprof.Profiler' objects>"
 """The profiler's last call, which is no part of the play."""
 
 Function = tuple[str, int, str]
 """File, line and name, as pstats has them."""
+
 Stats = dict[Function, tuple[int, int, float, float, dict[Function, tuple[int, int, float, float]]]]
 """Of a function: primitive calls, calls, own seconds, total seconds, and the same of each caller's share."""
 

@@ -19,10 +19,11 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.finding import Finding
 from hotloop.core.probe import Obstacle, Probe, Scene
+from hotloop.core.record import Finding
 
 COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)
+
 FIXED = {
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1",

@@ -3,8 +3,8 @@
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.finding import Finding, Table
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, package_missing
+from hotloop.core.record import Finding, Table
 
 COLUMNS = ("line", "hits", "total_ns", "share", "code")
 

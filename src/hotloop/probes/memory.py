@@ -12,23 +12,31 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hotloop.core.finding import Finding, Table
 from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
-from hotloop.probes.stacks import place
-from hotloop.stats.sign import FEWEST, sign_interval
+from hotloop.core.record import Finding, Table
+from hotloop.core.record.stacks import place
+from hotloop.stats.intervals import FEWEST, sign_interval
 
 PAIRS = FEWEST
 """Of windows: as many as an exact interval needs."""
+
 LONGER = 3
 """How many times the calls of the shorter window the longer one has."""
+
 SHORTEST = 8
 """Calls of the shorter window at least."""
+
 PARTS = 64
 """Of a pass, one is the shorter window: all windows together are a third of a pass, since memray is slow."""
+
 MOST_ROWS = 12
+
 FILE = "memory.bin"
+
 GROWTH = ("site", "bytes_per_env_step", "bytes_low", "bytes_high")
+
 COUNTS = ("site", "allocations_per_env_step", "bytes_per_env_step")
+
 PEAK = ("site", "bytes", "share")
 
 Sites = Mapping[str, float]

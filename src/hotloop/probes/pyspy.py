@@ -10,22 +10,28 @@ from contextlib import suppress
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.finding import Finding, Table
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
-from hotloop.probes import stacks
-from hotloop.probes.stacks import Frame, Stack, place
+from hotloop.core.record import Finding, Table, stacks
+from hotloop.core.record.stacks import Frame, Stack, place
 
 RATE = 200
 """Samples a second."""
+
 MOST_ROWS = 25
+
 FILE = "pyspy.speedscope.json"
+
 DENIED = ("permission denied", "operation not permitted", "os error 1)", "os error 13)")
+
 GONE = ("no such process", "failed to get process executable name", "no such file or directory")
+
 NO_PYTHON = "failed to find python version"
+
 REMEDY = (
     "run as root, allow it with `sysctl kernel.yama.ptrace_scope=0`, or give the container "
     "`--cap-add SYS_PTRACE`"
 )
+
 COLUMNS = ("function", "own_samples", "own_share", "total_share")
 
 

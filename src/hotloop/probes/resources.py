@@ -1,5 +1,6 @@
 """Resources: CPU, memory, I/O, threads and GPU of the process and its children, seen from a side thread."""
 
+import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,14 +9,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from hotloop.core.clock import now_ns
-from hotloop.core.finding import Finding, Table
 from hotloop.core.probe import Probe, Scene
-from hotloop.probes import nvml
+from hotloop.core.record import Finding, Table
 
 EVERY_S = 0.05
 """Between two samples."""
+
 SHORTEST_NS = 1_000_000_000
 """Of a pass; a play that is over sooner is played again."""
+
+LIBRARY = "libnvidia-ml.so.1"
+
+Read = Callable[[], tuple[tuple[float, int], ...]]
+"""Busy share and bytes in use of each GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,7 @@ def reader() -> Callable[[], Sample]:
 
     here = psutil.Process()
     psutil.cpu_percent(percpu=True)  # the first answer is about nothing
-    gpus = nvml.reader()
+    gpus = gpu_reader()
 
     def read() -> Sample:
         family = [here, *here.children(recursive=True)]
@@ -160,3 +166,40 @@ probe = Probe(
     why_not=lambda: None,
     look=look,
 )
+
+
+class GpuUtilization(ctypes.Structure):
+    """Percent of the time since the driver's last look."""
+
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
+
+
+class GpuMemory(ctypes.Structure):
+    """Bytes."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def gpu_reader(library: Any = None) -> Read:
+    """A function that reads all GPUs; it reads none where there is no driver, or no GPU."""
+    if library is None:
+        try:
+            library = ctypes.CDLL(LIBRARY)
+        except OSError:
+            return tuple
+    count = ctypes.c_uint()
+    if library.nvmlInit_v2() or library.nvmlDeviceGetCount_v2(ctypes.byref(count)):
+        return tuple
+    handles = [ctypes.c_void_p() for _ in range(count.value)]
+    for index, handle in enumerate(handles):
+        if library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)):
+            return tuple
+    return lambda: tuple(gpu_figures(library, handle) for handle in handles)
+
+
+def gpu_figures(library: Any, handle: ctypes.c_void_p) -> tuple[float, int]:
+    """One GPU; what it does not tell is zero."""
+    busy, memory = GpuUtilization(), GpuMemory()
+    library.nvmlDeviceGetUtilizationRates(handle, ctypes.byref(busy))
+    library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory))
+    return busy.gpu / 100, int(memory.used)

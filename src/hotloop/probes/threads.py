@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.finding import Finding, Table
 from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
+from hotloop.core.record import Finding, Table
 
 MOST_FUNCTIONS = 8
 """Of each thread."""
+
 TASKS = Path("/proc/self/task")
+
 BUSY_SHARE = 0.05
 """Of the wall time, from which on a thread is called busy."""
+
 FUNCTION_COLUMNS = ("thread", "function", "calls", "own_ns", "total_ns")
 
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from hotloop.core.record import Record
-from hotloop.lab.phases import PYTHON, STEP, WALL
+from hotloop.core.record import PYTHON, STEP, WALL, Record
 from hotloop.report.units import count
 
 FOLD_BELOW = 0.01

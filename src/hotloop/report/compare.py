@@ -5,13 +5,12 @@ from statistics import fmean
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hotloop.core.record import Comparison, PhaseRatio, Record
-from hotloop.lab.learning import AFTER, RETURNS
+from hotloop.core.record import AFTER, RETURNS, Comparison, PhaseRatio, Record
 from hotloop.report.comparisons import STYLES, ratio_words
 from hotloop.report.facts import code_line, machine_line
 from hotloop.report.terminal import fact_table, plain_table
 from hotloop.report.units import count, percent, plain, speed
-from hotloop.stats.bootstrap import mean_interval
+from hotloop.stats.intervals import mean_interval
 
 
 def draw_compare(record: Record) -> RenderableType:

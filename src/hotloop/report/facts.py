@@ -5,7 +5,7 @@ from typing import Any
 
 from hotloop.core.record import Goal, Record
 from hotloop.report.units import count, percent, plain, speed
-from hotloop.stats.bootstrap import mean_interval
+from hotloop.stats.intervals import mean_interval
 
 
 def machine_line(machine: dict[str, Any]) -> str:

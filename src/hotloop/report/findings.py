@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hotloop.core.finding import Finding, Table
+from hotloop.core.record import Finding, Table
 from hotloop.report.cells import cell, facts_of, heading, is_number
 from hotloop.report.terminal import plain_table
 

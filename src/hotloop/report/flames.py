@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 
-from hotloop.probes.stacks import Frame, Stack, short
+from hotloop.core.record.stacks import Frame, Stack, short
 from hotloop.report.cells import TIMES, scaled
 from hotloop.report.units import percent
 

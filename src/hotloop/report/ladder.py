@@ -10,8 +10,8 @@ from hotloop.report.comparisons import draw_comparisons, ratio_words
 from hotloop.report.facts import code_line, goal_line, machine_line, path_line
 from hotloop.report.terminal import SPREAD_STYLES, fact_table, plain_table, ran_as
 from hotloop.report.units import count, percent, speed, speed_interval
-from hotloop.stats.paired import ratio
-from hotloop.stats.sign import FEWEST
+from hotloop.stats.intervals import FEWEST
+from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import label
 
 HEADLINE = "env_steps_per_s"

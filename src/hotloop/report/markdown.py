@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hotloop.core.finding import Finding
-from hotloop.core.record import Comparison, Record, Resources
+from hotloop.core.record import Comparison, Finding, Record, Resources
 from hotloop.report import slow
 from hotloop.report.breakdown import break_down
 from hotloop.report.cells import CODE, SIZES, cell, facts_of, heading, scaled

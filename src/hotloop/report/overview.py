@@ -8,7 +8,7 @@ from rich.text import Text
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
 from hotloop.core.record import Record
-from hotloop.lab.versus import versus
+from hotloop.judge.compare import versus
 from hotloop.report.comparisons import STYLES, ratio_words
 from hotloop.report.shifts import shares
 from hotloop.report.terminal import draw_notice, plain_table

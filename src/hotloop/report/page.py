@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from hotloop.core.finding import Finding, Table
-from hotloop.core.record import Record
-from hotloop.probes.stacks import Stack
+from hotloop.core.record import Finding, Record, Table
+from hotloop.core.record.stacks import Stack
 from hotloop.report import flames, slow
 from hotloop.report.cells import CODE, cell, facts_of, heading, is_number
 from hotloop.report.markdown import (

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from hotloop.core.record import Record
-from hotloop.lab.phases import STEP
+from hotloop.core.record import STEP, Record
 from hotloop.report.units import percent
 
 MOST = 4

@@ -7,9 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotloop.core.record import Record
-from hotloop.core.slow import Again, Slow, SlowStep, Spread
-from hotloop.lab.phases import WALL
+from hotloop.core.record import WALL, Again, Record, Slow, SlowStep, Spread
 from hotloop.report.facts import code_line, machine_line
 from hotloop.report.terminal import fact_table, plain_table
 from hotloop.report.units import count, percent

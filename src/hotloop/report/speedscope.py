@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hotloop.core.trace import Slice, Trace
+from hotloop.core.spans.trace import Slice, Trace
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hotloop.core.trace import MAIN, Slice, Trace
+from hotloop.core.spans.trace import MAIN, Slice, Trace
 
 PROCESS = 1
 MOST_BYTES = 48_000_000

@@ -5,14 +5,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hotloop.core.record import Record
-from hotloop.core.validation import Validation
-from hotloop.lab.phases import WALL
+from hotloop.core.record import WALL, Record, Validation
+from hotloop.core.record.times import LARGEST, How, Region, Times, caption, tree_lines
 from hotloop.report.facts import code_line, machine_line, path_line, size_line
 from hotloop.report.terminal import bar, fact_table, plain_table, ran_as
 from hotloop.report.units import count, percent, plain, sparkline, speed
-from hotloop.train.times import How, Region, Times
-from hotloop.train.tree import LARGEST, caption, tree_lines
 
 HOWS: tuple[How, ...] = ("sync", "events", "async")
 

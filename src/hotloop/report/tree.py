@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hotloop.core.record import Phase, Record
-from hotloop.lab.phases import STEP, WALL
+from hotloop.core.record import STEP, WALL, Phase, Record
 
 SELF = "self"
 """What a row has beyond its children."""

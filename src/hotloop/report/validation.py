@@ -6,9 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hotloop.core.record import Record
-from hotloop.core.rollout import STEPS, Rollout
-from hotloop.core.validation import Difference, Facts, Part, Validation
+from hotloop.core.record import STEPS, Difference, Facts, Part, Record, Rollout, Validation
 from hotloop.report.comparisons import ratio_words
 from hotloop.report.facts import code_line, machine_line
 from hotloop.report.terminal import fact_table, plain_table

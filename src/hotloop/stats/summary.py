@@ -1,13 +1,14 @@
-"""The centre and the spread of a set of rounds."""
+"""The centre and the spread of a set of rounds, and the metrics of a record derived from them."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 from typing import Literal
 
 from hotloop.core.errors import InputError
-from hotloop.stats.sign import sign_interval
+from hotloop.core.record import Metric, Record
+from hotloop.stats.intervals import sign_interval
 
 Label = Literal["excellent", "good", "fair", "unstable", "unknown"]
 
@@ -64,3 +65,21 @@ def label(cv: float | None) -> Label:
     if cv < 0.10:
         return "good"
     return "fair" if cv < 0.20 else "unstable"
+
+
+def with_metrics(record: Record) -> Record:
+    """The record with its metrics computed anew, for one just made or just read."""
+    return replace(record, metrics={name: metric(values) for name, values in record.values.items() if values})
+
+
+def metric(values: Sequence[float]) -> Metric:
+    """The statistics that a record keeps of one metric."""
+    all_of_it = summarise(values)
+    return Metric(
+        median=all_of_it.median,
+        mean=all_of_it.mean,
+        cv=all_of_it.cv,
+        ci95=all_of_it.ci95,
+        min=all_of_it.min,
+        max=all_of_it.max,
+    )

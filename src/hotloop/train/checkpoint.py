@@ -14,8 +14,10 @@ from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 
 FORMAT = 1
+
 KEPT = 2
 """How many checkpoints stay in a folder: the last one, and the one before it."""
+
 NAME = re.compile(r"checkpoint-(\d+)(?:-\d+)?\.pt")
 
 

@@ -14,12 +14,13 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.episodes import Episode, Episodes
-from hotloop.envs.targets import make
-from hotloop.stats.bootstrap import mean_interval
-from hotloop.train.options import EvalSettings
+from hotloop.envs.open import make
+from hotloop.stats.intervals import mean_interval
 from hotloop.train.policy import log_probabilities, sample
+from hotloop.train.settings import EvalSettings
 
 MOST_ENVS = 64
+
 ENDLESS_STEPS = 1_000
 """Where a world never ends and nobody says when to stop."""
 

@@ -19,10 +19,14 @@ from typing import Any, Self
 from hotloop.core.clock import utc_now
 
 METRICS = Path("logs/metrics.jsonl")
+
 SCRIPT = Path("logs/script.log")
+
 TENSORBOARD = Path("tensorboard")
+
 DETAILS = ("loss/", "info/", "time/")
 """What the names of numbers begin with that the lines for people leave out."""
+
 RESUMED = "resumed"
 """The key of a line that says that the run went on from its `steps`."""
 

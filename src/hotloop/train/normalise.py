@@ -3,10 +3,9 @@
 import torch
 from torch import Tensor
 
-from hotloop.train.scan import scan
-
 CLIP = 10.0
 """Scaled values stay within plus and minus this."""
+
 EPSILON = 1e-8
 
 
@@ -113,3 +112,14 @@ class RewardScale:
     def restore(self, state: dict[str, Tensor]) -> None:
         self.running.copy_(state["running"])
         self.moments.restore({name: state[name] for name in self.moments.state()})
+
+
+def scan(values: Tensor, decays: Tensor) -> Tensor:
+    """x[t] = values[t] + decays[t] * x[t + 1] along the first axis, by doubling the reach of every x."""
+    reach, steps = 1, values.shape[0]
+    while reach < steps:
+        near, far = values[:-reach], values[reach:]
+        values = torch.cat((torch.addcmul(near, decays[:-reach], far), values[-reach:]))
+        decays = torch.cat((decays[:-reach] * decays[reach:], decays[-reach:]))
+        reach *= 2
+    return values

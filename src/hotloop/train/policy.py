@@ -1,12 +1,20 @@
-"""A policy over numbered actions, as the log-probabilities of all of them, [..., actions]."""
+"""A policy over numbered actions, and the network that it is asked of, in its precision and compiler."""
 
+import shutil
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from hotloop.core.errors import SetupError
+from hotloop.train.networks import Memory
+from hotloop.train.settings import TrainSettings
 
 FORBIDDEN = -1e9
 """The logit of an action that a mask forbids: its probability is exactly 0, and nothing becomes NaN."""
+
+Student = Callable[[Tensor, Memory | None, Tensor | None], tuple[Tensor, Tensor, Memory | None]]
 
 
 def allowed(logits: Tensor, masks: Tensor | None) -> Tensor:
@@ -69,3 +77,39 @@ def sample(log_probs: Tensor, uniforms: Tensor) -> Tensor:
     cumulative = log_probs.exp().cumsum(-1)
     heights = uniforms * cumulative[..., -1]  # the sum of float32 probabilities is not quite 1
     return torch.searchsorted(cumulative, heights[..., None], right=True)[..., 0]
+
+
+def make_student(network: nn.Module, settings: TrainSettings) -> Student:
+    """What collecting and learning call."""
+    called: Any = compiled(network) if settings.compile else network
+    if not settings.mixed_precision:
+        return called  # type: ignore[no-any-return]
+    try_bfloat16(settings.device)
+
+    def student(
+        observations: Tensor, memory: Memory | None, begins: Tensor | None
+    ) -> tuple[Tensor, Tensor, Memory | None]:
+        with torch.autocast(settings.device, dtype=torch.bfloat16):
+            logits, values, memory = called(observations, memory, begins)
+        kept = None if memory is None else (memory[0].float(), memory[1].float())
+        return logits.float(), values.float(), kept
+
+    return student
+
+
+def compiled(network: nn.Module) -> Any:
+    if not any(map(shutil.which, ("g++", "c++", "clang++"))):
+        raise SetupError("compile=true needs a C++ compiler, and none is found: install g++, or leave it out")
+    return torch.compile(network)
+
+
+def try_bfloat16(device: str) -> None:
+    """Multiply once, because some machines promise matrix instructions that they do not let anybody use."""
+    ones = torch.ones(64, 64, dtype=torch.bfloat16, device=device)
+    try:
+        ones @ ones
+    except RuntimeError as error:
+        raise SetupError(
+            f"mixed_precision=true: this machine cannot multiply bfloat16 matrices ({error}): "
+            "set the environment variable ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, or leave it out"
+        ) from None

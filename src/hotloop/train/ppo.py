@@ -1,21 +1,25 @@
-"""Proximal policy optimisation: advantages, samples and losses, in small functions over arrays.
+"""Proximal policy optimisation: advantages, samples, losses, and the passes of minibatches over them.
 
 Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothing here knows a world.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from hotloop.core.errors import HotloopError
 from hotloop.train.imitation import imitation_loss
+from hotloop.train.kernels.kernels import Kernels, Number
 from hotloop.train.networks import Memory
-from hotloop.train.policy import allowed, read
-from hotloop.train.rollout import Rollout, Student
-from hotloop.train.scan import scan
+from hotloop.train.normalise import scan
+from hotloop.train.policy import Student, allowed, read
+from hotloop.train.rollout import Rollout
 from hotloop.train.settings import TrainSettings
+from hotloop.train.timing import mark
 
 
 def advantages(
@@ -141,3 +145,80 @@ def ppo_terms(logits: Tensor, part: Samples, settings: TrainSettings) -> dict[st
         "approx_kl": kl,
         "clip_fraction": clipped,
     }
+
+
+def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Generator) -> Iterator[Tensor]:
+    """Shuffled indices for one pass over all samples."""
+    recurrent = samples.memory is not None
+    count = samples.actions.shape[1] if recurrent else samples.actions.shape[0]
+    size = settings.minibatch_size // settings.num_steps if recurrent else settings.minibatch_size
+    order = torch.randperm(count, generator=generator).to(samples.actions.device)
+    return iter(torch.split(order, size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """A network, its optimiser, and how it learns."""
+
+    network: nn.Module
+    student: Student
+    """The network as it is called: compiled, in mixed precision, or as it is."""
+    optimiser: torch.optim.Adam
+    settings: TrainSettings
+    kernels: Kernels
+    generator: torch.Generator
+
+    def learn(self, samples: Samples, imitating: float) -> dict[str, float]:
+        """Go over the samples as often as asked; the mean of every term over all minibatches."""
+        move = self.kernels.mover(self.optimiser, self.settings.max_grad_norm or float("inf"))
+        sums: dict[str, Number] = {}
+        count = 0
+        for epoch in range(self.settings.update_epochs):
+            for number, indices in enumerate(minibatches(samples, self.settings, self.generator)):
+                found = self.kernels.objective(self.student, samples, indices, self.settings, imitating)
+                mark("forward")
+                found.backward()
+                mark("backward")
+                terms = {**found.terms, "grad_norm": move()}
+                check_finite(self.network, terms, samples, indices, epoch=epoch, minibatch=number)
+                for name, term in terms.items():
+                    sums[name] = sums.get(name, 0) + term
+                count += 1
+                mark("optimiser")
+        return {name: float(total) / count for name, total in sums.items()}
+
+
+class DivergedError(HotloopError):
+    """A loss or a gradient that is no number; carries what is needed to look at it."""
+
+    def __init__(self, where: str, evidence: dict[str, Any]) -> None:
+        super().__init__(where)
+        self.where, self.evidence = where, evidence
+
+
+def check_finite(
+    network: nn.Module,
+    terms: dict[str, Number],
+    samples: Samples,
+    indices: Tensor,
+    *,
+    epoch: int,
+    minibatch: int,
+) -> None:
+    """Stop at the first loss or gradient norm that is not finite, and name what it came from."""
+    if math.isfinite(terms["total"] + terms["grad_norm"]):
+        return
+    arrays = dict(samples.take(indices).arrays())
+    there = {**arrays, **{name: torch.as_tensor(term) for name, term in terms.items()}}
+    first = next((name for name, array in there.items() if not torch.isfinite(array).all()), "?")
+    where = f"epoch {epoch}, minibatch {minibatch}: first in {first}"
+    evidence = {
+        "epoch": epoch,
+        "minibatch": minibatch,
+        "first": first,
+        "indices": indices,
+        "samples": arrays,
+        "losses": {name: float(term) for name, term in terms.items()},
+        "network": network.state_dict(),
+    }
+    raise DivergedError(where, evidence)

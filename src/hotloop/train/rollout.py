@@ -1,6 +1,6 @@
 """Collecting: the student acts, a teacher labels if asked, and all goes into tensors made once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,17 +9,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.envs.batch import Batch
-from hotloop.train.kernels import Kernels
+from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy import allowed
-from hotloop.train.regions import mark, span
+from hotloop.train.policy import Student, allowed
+from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
 LOOK_EVERY = 8
 """Observations of one step in so many count for their scale: neighbouring steps look alike."""
-
-Student = Callable[[Tensor, Memory | None, Tensor | None], tuple[Tensor, Tensor, Memory | None]]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,18 +11,17 @@ from torch import Tensor, nn
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
-from hotloop.train import checkpoint, threads
+from hotloop.train import checkpoint
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
-from hotloop.train.kernels_native import find_kernels, torch_threads
-from hotloop.train.learner import Learner
-from hotloop.train.nan import DivergedError
+from hotloop.train.kernels.kernels import use_threads
+from hotloop.train.kernels.native import find_kernels, torch_threads
 from hotloop.train.networks import default_network, seen
 from hotloop.train.normalise import ObservationScale, RewardScale
-from hotloop.train.ppo import Samples, advantages, samples_of
-from hotloop.train.regions import mark, span
+from hotloop.train.policy import make_student
+from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
 from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
 from hotloop.train.settings import TrainSettings, check_sizes
-from hotloop.train.student import make_student
+from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
 ADAM_EPSILON = 1e-5
@@ -60,7 +59,7 @@ class Trainer:
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
-        threads.use(settings.torch_threads)
+        use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
         self.steps = self.updates = self.learned = 0
         self.make_parts(watchers)

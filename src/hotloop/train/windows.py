@@ -20,6 +20,7 @@ MOST_SAMPLED = 16
 
 FIRST_ROOM = 1_024
 """Episodes of a window that there is room for before arrays have to grow."""
+
 RETURNS, LENGTHS = "/returns", "/lengths"
 """Columns beside the infos, by names that no info has."""
 

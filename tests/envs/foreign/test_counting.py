@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
-from hotloop.envs.targets import open_target
 
 
 def played(target: str, calls: int, /, **given: object) -> Subject:
@@ -51,7 +51,7 @@ def test_our_vector_env_resets_in_the_same_step_and_has_no_reset_steps() -> None
 
 def test_agent_steps_are_those_of_living_agents() -> None:
     given = {"target": "grid/toy", "agents": 3, "max_steps": 10, "map_size": "12x12"}
-    subject = played("hotloop.envs.pettingzoo:parallel_env", 25, **given)
+    subject = played("hotloop.envs.adapters.pettingzoo:parallel_env", 25, **given)
     assert gained(subject) == {"foreign_steps": 25, "env_steps": 25, "agent_steps": 75, "resets": 2}
 
 
@@ -64,7 +64,7 @@ def test_a_turn_based_game_is_played_by_its_rules_and_counted_by_turns() -> None
 
 def test_rows_of_a_puffer_env_are_agent_steps() -> None:
     given = {"target": "grid/toy", "agents": 3, "max_steps": 10, "map_size": "12x12"}
-    subject = played("hotloop.envs.pufferlib:PufferRows", 25, **given)
+    subject = played("hotloop.envs.adapters.pufferlib:PufferRows", 25, **given)
     assert gained(subject) == {"foreign_steps": 25, "env_steps": 25, "agent_steps": 75, "resets": 2}
 
 

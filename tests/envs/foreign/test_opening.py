@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.envs.batch import Batch
-from hotloop.envs.targets import open_target
+from hotloop.envs.open import open_target
 
 THEIRS = Path(__file__).parents[2] / "support" / "theirs.py"
 
@@ -23,8 +23,20 @@ THEIRS = Path(__file__).parents[2] / "support" / "theirs.py"
         ("support.theirs:make", {}, "gymnasium", 1, 1),
         (f"{THEIRS}:make", {"num_envs": "2", "work": "5"}, "gymnasium vector", 2, 1),
         ("support.theirs:plain", {}, "reset and step", 1, 1),
-        ("hotloop.envs.pufferlib:PufferRows", {"target": "grid/toy", "agents": "3"}, "pufferlib", 1, 3),
-        ("hotloop.envs.pettingzoo:parallel_env", {"target": "grid/toy"}, "pettingzoo parallel", 1, 20),
+        (
+            "hotloop.envs.adapters.pufferlib:PufferRows",
+            {"target": "grid/toy", "agents": "3"},
+            "pufferlib",
+            1,
+            3,
+        ),
+        (
+            "hotloop.envs.adapters.pettingzoo:parallel_env",
+            {"target": "grid/toy"},
+            "pettingzoo parallel",
+            1,
+            20,
+        ),
     ],
 )
 def test_whatever_a_target_names_is_opened_reset_and_stepped(

@@ -8,7 +8,7 @@ from hotloop.core.record import Record
 from hotloop.core.registry import find
 from hotloop.envs import tapes
 from hotloop.lab.sim import SimSettings, open_game, sim
-from hotloop.stats.bootstrap import mean_interval
+from hotloop.stats.intervals import mean_interval
 
 PLAYERS = ("greedy", "cautious", "timer")
 every_player = pytest.mark.parametrize("player", PLAYERS)

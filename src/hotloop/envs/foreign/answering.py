@@ -6,8 +6,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hotloop.envs.foreign.spec import (
-    RESET,
-    STEP,
+    ENV_RESET,
+    ENV_STEP,
     Answers,
     ForeignSpec,
     everything,
@@ -26,8 +26,8 @@ class Answering:
         self.env, self.spec = env, spec
         if timed:
             time_inside(env)
-        self._step = in_span(STEP, env.step, timed=timed)
-        self._reset = in_span(RESET, env.reset, timed=timed)
+        self._step = in_span(ENV_STEP, env.step, timed=timed)
+        self._reset = in_span(ENV_RESET, env.reset, timed=timed)
         self._steps = self.resets = 0
         self._answers = Answers()
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})

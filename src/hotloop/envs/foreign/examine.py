@@ -11,6 +11,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.envs.subject import Subject
 
 STEPS = 16
+
 BOX_NS = 200_000_000
 """A slow env is looked at for as long as this."""
 

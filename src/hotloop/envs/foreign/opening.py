@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.packages import need
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.examine import examine
@@ -19,12 +20,13 @@ from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.spec import ForeignSpec
 from hotloop.envs.foreign.vector import VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
-from hotloop.envs.packages import need
 from hotloop.envs.subject import Subject
 
 MODES = ("sync", "async", "own")
 """How several envs of one id are run: one after another, in workers, or by the vector env of its makers."""
+
 PROFILING = "HOTLOOP_PROFILING"
+
 KINDS = (
     "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib, "
     "a batch of hotloop.make, or an object with reset and step"
@@ -132,7 +134,7 @@ def gym(name: str, order: Order) -> Any:
     """An env, or several in a vector env, of an id that is registered with Gymnasium."""
     gymnasium = need("gymnasium")
     if name.startswith("hotloop/"):
-        importlib.import_module("hotloop.envs.registration").register_envs()
+        importlib.import_module("hotloop.envs.adapters.registration").register_envs()
     if order.num_envs is None and order.vector is None:
         return made(order.target, lambda: gymnasium.make(name, **order.arguments))
     mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.envs.foreign.spec import RESET, STEP, ForeignSpec, in_span, raised, time_inside
+from hotloop.envs.foreign.spec import ENV_RESET, ENV_STEP, ForeignSpec, in_span, raised, time_inside
 
 
 class RowsSubject:
@@ -16,8 +16,8 @@ class RowsSubject:
         self.env, self.spec = env, spec
         if timed:
             time_inside(env)
-        self._step = in_span(STEP, env.step, timed=timed)
-        self._reset = in_span(RESET, env.reset, timed=timed)
+        self._step = in_span(ENV_STEP, env.step, timed=timed)
+        self._reset = in_span(ENV_RESET, env.reset, timed=timed)
         self._calls = self.resets = 0
         self._given: tuple[Any, ...] = ()
         self.observation: Any = None

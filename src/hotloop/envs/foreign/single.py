@@ -12,6 +12,7 @@ from hotloop.envs.foreign.spec import ForeignSpec, raised
 
 Given = tuple[Any, Any, Any, Any, Any]
 """Observation, reward, terminated, truncated, info."""
+
 RETURNS = "(observation, reward, terminated, truncated, info), or (observation, reward, done, info)"
 
 

@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.notices import Notice
-from hotloop.core.record import Target
+from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
 from hotloop.envs.callables import last_words
 from hotloop.envs.native import Build
 
-STEP = "env.step"
-RESET = "env.reset"
+ENV_STEP = "env.step"
+
+ENV_RESET = "env.reset"
+
 OBSERVE = "observation encoding"
+
 ENCODERS = ("_get_obs", "_get_observation", "_observe")
 """What environments call the method that encodes what an agent sees."""
 
@@ -45,9 +48,9 @@ class ForeignSpec:
     decided_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def described(self) -> Target:
+    def described(self) -> Described:
         params = {**{key: plain(value) for key, value in self.arguments.items()}, "seed": self.seed}
-        return Target(
+        return Described(
             name=self.name,
             world=None,
             impl=self.impl,

@@ -11,8 +11,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled
 from hotloop.envs.foreign.spec import (
-    RESET,
-    STEP,
+    ENV_RESET,
+    ENV_STEP,
     ForeignSpec,
     arrays,
     in_span,
@@ -23,6 +23,7 @@ from hotloop.envs.foreign.spec import (
 )
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
+
 ALL_AT_WORK, SLOWEST = "until the first is done", "from the first to the last"
 """The two parts of waiting: the second is what uneven workers cost."""
 
@@ -38,8 +39,8 @@ class VectorSubject:
         self.workers: Workers | None = None
         if timed:
             self._look_inside()
-        self._step = in_span(STEP, env.step, timed=timed)
-        self._reset = in_span(RESET, env.reset, timed=timed)
+        self._step = in_span(ENV_STEP, env.step, timed=timed)
+        self._reset = in_span(ENV_RESET, env.reset, timed=timed)
         self._mode = getattr(env.metadata.get("autoreset_mode"), "value", "NextStep")
         self._steps = self.resets = self._reset_steps = 0
         self._finished = 0

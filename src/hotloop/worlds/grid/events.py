@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hotloop.core.random import Draws
+from hotloop.core.exact.random import Draws
 from hotloop.worlds.grid.objects import Agent, Station
 from hotloop.worlds.grid.rules import AGENT, Event
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.maths import f32
-from hotloop.core.random import Draws, mix
+from hotloop.core.exact.maths import f32
+from hotloop.core.exact.random import Draws, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.grid.encounters import meet, use
 from hotloop.worlds.grid.events import fire

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core import maths
+from hotloop.core.exact import maths
 
 F = np.float32
 Number = np.floating[Any]

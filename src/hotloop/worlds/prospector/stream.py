@@ -1,6 +1,6 @@
 """The random numbers of an episode: one PCG32 stream, drawn from in the order of the rules."""
 
-from hotloop.core.random import Pcg32
+from hotloop.core.exact.random import Pcg32
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     SMALLEST,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.random import mix
+from hotloop.core.exact.random import mix
 from hotloop.core.world import Plan
 from hotloop.worlds.prospector.actions import ACTIONS, HOLD, TABLE, hold
 from hotloop.worlds.prospector.beginning import begin

@@ -1,0 +1,237 @@
+"""hotloop compare: which of two is faster, and do both do the same."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hotloop.cli import flags
+from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.flags import Json, Output, Policy, given_by
+from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.core.errors import InputError
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+    from hotloop.lab.compare.compare import Asked
+    from hotloop.lab.compare.contenders import Contender, TargetContender
+    from hotloop.lab.measure.turns import Plan
+
+
+EXAMPLES = (
+    'hotloop compare "grid/toy encoder=original" grid/toy',
+    'hotloop compare "grid/arena threads=1" "grid/arena threads=2" --thorough',
+    "hotloop compare grid/toy env.py:faster_toy --profile",
+    "hotloop compare before.json after.json",
+    "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
+    'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
+)
+
+Build = Annotated[
+    str | None,
+    typer.Option(metavar="CMD", help="What builds a commit in its checkout.  [default: pip install .]"),
+]
+
+Band = Annotated[
+    float | None, typer.Option(metavar="%", help="Changes up to this are the same.  [default: 2]")
+]
+
+ReturnAfter = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Of two trainings: also the return after N env-steps each."),
+]
+
+SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
+
+
+def compare(  # noqa: PLR0913 - one argument a flag
+    a: Annotated[str, typer.Argument(metavar="A", help=SIDE, show_default=False)],
+    b: Annotated[str | None, typer.Argument(metavar="B", help=SIDE, show_default=False)] = None,
+    *,
+    a_ref: Annotated[
+        str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
+    ] = None,
+    b_ref: Annotated[str | None, typer.Option(metavar="REF", help="... and B's, of the one target.")] = None,
+    build: Build = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")
+    ] = False,
+    band: Band = None,
+    budget: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds that one run may take.  [default: 6]")
+    ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
+    ] = False,
+    control: Annotated[
+        str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
+    ] = None,
+    unlike: Annotated[
+        bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
+    ] = False,
+    instructions: flags.Instructions = False,
+    return_after: ReturnAfter = None,
+    policy: Policy = "random",
+    output: Output = FOLDER,
+    json: Json = False,
+) -> int:
+    """Which of two is faster, and do both do the same: B against A, the baseline.
+
+    First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
+    second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
+    exact 95% interval, beside that of A against itself. Slower is said only after a second run agrees.
+    Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
+    Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
+    """
+    from hotloop.lab.compare.compare import Asked
+
+    make_room(output)
+    chosen = plan(thorough=thorough, band=band, budget=budget)
+    refs = commits(a_ref, b_ref, b, build)
+    if b and (names_record(a) or names_record(b)):
+        return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
+    asked = Asked(
+        plan=chosen,
+        policy=policy,
+        unlike=unlike,
+        profile=profile or control is not None,
+        control=control,
+        instructions=instructions,
+    )
+    if refs:
+        return tell(of_commits(a, refs, build, asked), output, as_json=json)
+    return tell(of_targets(a, str(b), asked, return_after), output, as_json=json)
+
+
+def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
+    """The two commits to compare, if it is commits; refuses half of them."""
+    if a_ref and b_ref and b is None:
+        return a_ref, b_ref
+    if a_ref or b_ref:
+        raise InputError("two commits are compared by one target, --a-ref and --b-ref together")
+    if build is not None:
+        raise InputError("--build builds commits: give --a-ref and --b-ref too")
+    if b is None:
+        raise InputError("compare needs two sides, A and B, or one target with --a-ref and --b-ref")
+    return None
+
+
+def of_commits(words: str, refs: tuple[str, str], build: str | None, asked: "Asked") -> "Record":
+    """Compare a target at two commits of the project in the current folder."""
+    from hotloop.lab.compare.commits import CommitContender, check_asked, check_out
+
+    check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
+    side = contender(words)
+    with check_out(Path.cwd(), *refs, side.target, side.given, build=build, say=remark) as checkouts:
+        a, b = (CommitContender(checkout) for checkout in checkouts)
+        return live(a, b, asked)
+
+
+def names_record(side: str) -> bool:
+    return side.endswith(".json")
+
+
+def of_records(a: str, b: str, band: float, *, unlike: bool) -> "Record":
+    """Compare two records; refuses one of them beside something that would have to run."""
+    from hotloop.core.record import read
+    from hotloop.judge.compare import compare_records
+
+    if not (names_record(a) and names_record(b)):
+        raise InputError("a record can be compared with a record only: give two of them, or two targets")
+    return compare_records(read(Path(a)), read(Path(b)), band=band, unlike=unlike)
+
+
+def of_targets(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+    """Compare two targets as they run here, or the trainings on them."""
+    if names_training(a) or names_training(b):
+        return of_trainings(a, b, asked, return_after)
+    if return_after is not None:
+        raise InputError("--return-after is for trainings: give a side a train. key")
+    return live(contender(a), contender(b), asked)
+
+
+def names_training(side: str) -> bool:
+    """Whether a side has a key of the trainer's."""
+    return any(word.startswith("train.") for word in side.split())
+
+
+def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+    """Compare two trainings: their speed and, where asked, what they have learnt after as many steps."""
+    from dataclasses import replace
+
+    from hotloop.lab.training.sides import (
+        LEARNING,
+        SPEED_ONLY,
+        TrainContender,
+        check_one_variable,
+        with_returns,
+    )
+
+    if asked.profile or asked.instructions or asked.policy != "random":
+        raise InputError(SPEED_ONLY)
+    one, other = TrainContender(*parted(a)), TrainContender(*parted(b))
+    if not asked.unlike:
+        check_one_variable(one, other)
+    record = live(one, other, replace(asked, replayed=False, policy=LEARNING))
+    if return_after is None or record.partial:
+        return record
+    with bar(f"training {return_after:,} env-steps a side") as progress, stdout_kept_clean():
+        return with_returns(record, one, other, return_after, progress)
+
+
+def contender(words: str) -> "TargetContender":
+    """One side from its quoted argument."""
+    from hotloop.lab.compare.contenders import TargetContender
+
+    return TargetContender(*parted(words))
+
+
+def parted(words: str) -> tuple[str, dict[str, object]]:
+    """The target and the keys of a quoted argument."""
+    try:
+        target, *pairs = shlex.split(words) or [""]
+    except ValueError as error:
+        raise InputError(f"a side cannot be read: {error} in {words!r}") from None
+    if not target:
+        raise InputError("a side is empty: name a target, such as grid/toy, or a record")
+    return target, given_by(pairs)
+
+
+def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
+    """The usual plan or the thorough one, with what was asked for."""
+    from dataclasses import replace
+
+    from hotloop.lab.measure.turns import THOROUGH, USUAL
+
+    chosen = THOROUGH if thorough else USUAL
+    if band is not None:
+        if not 0 < band < 100:
+            raise InputError(f"--band {band:g} does not fit: expected per cent, above 0 and below 100")
+        chosen = replace(chosen, band=band / 100)
+    if budget is not None:
+        if budget <= 0:
+            raise InputError(f"--budget {budget:g} does not fit: expected seconds, above 0")
+        chosen = replace(chosen, budget_ns=round(budget * 1e9))
+    return chosen
+
+
+def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
+    from hotloop.lab.compare import compare as lab
+
+    with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
+        return lab.compare(a, b, asked, progress)
+
+
+def tell(record: "Record", output: Path, *, as_json: bool) -> int:
+    """Keep the record, print or draw it; returns its exit code."""
+    from hotloop.report.compare import draw_compare
+    from hotloop.report.terminal import draw_notices
+
+    remark(f"saved {save(record_path(output, record), record.to_json())}")
+    if as_json:
+        emit(record.to_json())
+    else:
+        show(draw_compare(record))
+    remark(draw_notices([record]))
+    return record.exit_code

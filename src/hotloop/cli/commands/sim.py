@@ -1,0 +1,125 @@
+"""hotloop sim: episodes played to the end, by whom you like."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hotloop.cli.console import bar, remark
+from hotloop.cli.flags import Json, Output, Words, given_by
+from hotloop.cli.live.capture import Pictures, Tape
+from hotloop.cli.live.episode import Narration, open_screen
+from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.cli.runner import tell
+from hotloop.core.errors import InputError
+from hotloop.core.settings import apply, describe
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+    from hotloop.lab.sim import Game, SimSettings
+
+
+PREFIX = "sim."
+
+EXAMPLES = (
+    "hotloop sim grid/guard player=teacher",
+    "hotloop sim grid/toy episodes=8 steps=500 --json",
+    "hotloop sim grid/guard player=teacher episodes=1 --show --fps 20",
+    "hotloop sim grid/guard player=teacher episodes=1 steps=150 --gif guard.gif",
+    "hotloop sim grid/arena episodes=4 --record arena.npz",
+    "hotloop sim prospector player=greedy episodes=1000",
+    "hotloop sim prospector player=cautious episodes=1 --show",
+)
+
+
+def sim(  # noqa: PLR0913 - one argument a flag
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A preset such as grid/guard.")],
+    words: Words = None,
+    *,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Draw or tell one env as it is played.")] = False,
+    fps: Annotated[float, typer.Option(metavar="F", min=0.1, max=50, help="Frames a second.")] = 10.0,
+    record: Annotated[
+        Path | None, typer.Option(metavar="TAPE", help="Keep seeds and actions, to be replayed.")
+    ] = None,
+    gif: Annotated[
+        Path | None, typer.Option(metavar="F", help="Film the first episode, up to 300 steps.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(metavar="F", help="Keep three moments of that film.")] = None,
+    output: Output = FOLDER,
+    json: Json = False,
+) -> int:
+    """Episodes played to the end by a named player, and what came of them.
+
+    Keys of its own: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode
+    off; a world that never ends is cut off after 1000). Every env plays its share, so that short
+    episodes do not count more often than long ones. A record is saved and never overwrites another.
+    """
+    from hotloop.lab.sim import open_game
+
+    if "=" in target:
+        raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
+    given, asked = split(given_by([word.removeprefix(PREFIX) for word in words or ()], seed=seed))
+    game = open_game(target, given | drawing(target, given, show=show, pictures=bool(gif or png)), asked)
+    keepsakes: list[Tape | Pictures] = [Tape(record)] if record else []
+    if gif or png:
+        keepsakes.append(Pictures(gif, png, fps=fps))
+    make_room(output)
+    played = play(game, keepsakes, fps=fps if show else None, as_json=json)
+    remark(f"saved {save(record_path(output, played), played.to_json())}")
+    for keepsake in keepsakes:
+        keepsake.save(game)
+    return report(played, as_json=json)
+
+
+def split(given: dict[str, object]) -> "tuple[dict[str, object], SimSettings]":
+    """Sort keys into those of the target and those of the game."""
+    from hotloop.lab.sim import SimSettings
+
+    ours = {info.name for info in describe(SimSettings)}
+    asked = apply(SimSettings, {key: value for key, value in given.items() if key in ours})
+    return {key: value for key, value in given.items() if key not in ours}, asked
+
+
+def drawing(target: str, given: dict[str, object], *, show: bool, pictures: bool) -> dict[str, object]:
+    """The settings of a run that is looked at: one env, unless somebody says how many."""
+    from hotloop.core.registry import find
+
+    if not show and not pictures:
+        return {}
+    if show and pictures:
+        raise InputError("--show draws text, --gif and --png draw images: run it twice, the seed is the same")
+    if "render_mode" in given:
+        raise InputError("leave out render_mode=: --show, --gif and --png decide it")
+    seen = {"num_envs": given.get("num_envs", 1)}
+    if show and find(target).world.narrator:
+        return seen
+    return seen | {"render_mode": "ansi" if show else "rgb_array"}
+
+
+def play(
+    game: "Game", keepsakes: "Sequence[Tape | Pictures]", *, fps: float | None, as_json: bool
+) -> "Record":
+    """Play a game under a bar, or before a person's eyes where `fps` says how fast."""
+    from hotloop.core.progress import silent
+    from hotloop.lab import sim as lab
+
+    watches = [keepsake.watch for keepsake in keepsakes]
+    with ExitStack() as stack:
+        if fps is None:
+            return lab.sim(game, stack.enter_context(bar(game.batch.spec.target)), watches)
+        stream = sys.stderr if as_json else sys.stdout
+        if narrator := game.batch.spec.world.narrator:
+            told = Narration(stream, narrator(game.batch.spec.parameters), player=game.asked.player)
+            return lab.sim(game, silent, [*watches, told.watch])
+        screen = stack.enter_context(open_screen(stream, player=game.asked.player, fps=fps))
+        return lab.sim(game, silent, [*watches, screen.watch])
+
+
+def report(played: "Record", *, as_json: bool) -> int:
+    from hotloop.report.terminal import draw_sim
+
+    return tell([played], draw_sim(played), as_json=as_json, as_list=False)

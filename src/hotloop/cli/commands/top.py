@@ -1,0 +1,48 @@
+"""hotloop top: what a running process does, live."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotloop.cli.console import emit
+from hotloop.cli.flags import Json
+from hotloop.core.errors import ExitCode, InputError
+
+EXAMPLES = (
+    "hotloop top --pid 12345",
+    "hotloop top --pid 12345 --json",
+)
+
+SECONDS = 1
+"""That a look for --json takes."""
+
+
+def top(
+    *,
+    pid: Annotated[int, typer.Option(metavar="PID", min=1, help="The Python process to look at.")],
+    json: Json = False,
+) -> int:
+    """What a running Python process does, live: its functions by the time they take, like top.
+
+    py-spy looks from outside; the process need not be started in any special way and hardly notices.
+    Ctrl-C ends the view, not the process. hotloop profile --pid PID keeps what it sees instead; --json
+    prints what is seen in one second.
+    """
+    from hotloop.lab.profile import attach as attaching
+
+    if json:
+        with tempfile.TemporaryDirectory(prefix="hotloop-") as made:
+            emit(attaching.attach(pid, Path(made), SECONDS).to_json())
+        return ExitCode.FINE
+    if not is_terminal():
+        raise InputError("top needs a terminal: hotloop profile --pid PID writes files instead")
+    attaching.watch(pid)
+    return ExitCode.FINE
+
+
+def is_terminal() -> bool:
+    """Whether there is somebody to look."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

@@ -1,0 +1,235 @@
+"""hotloop validate: is the fast one the same as the slow one, in everything, and where not."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hotloop.cli import flags
+from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.flags import Json, Output, given_by, names_world, targets_of
+from hotloop.cli.results import FOLDER, make_room, names_file, record_path, save
+from hotloop.cli.runner import measure, tell
+from hotloop.core.errors import ExitCode, InputError
+
+if TYPE_CHECKING:
+    from hotloop.core.progress import Progress
+    from hotloop.core.record import Comparison, Record
+    from hotloop.lab.validate.lockstep import Way
+    from hotloop.lab.validate.match import Pair
+
+
+EXAMPLES = (
+    "hotloop validate grid/toy",
+    "hotloop validate grid soak --against original",
+    "hotloop validate prospector/short 20000",
+    "hotloop validate fast.py:make 5000 --against slow.py:make",
+    'hotloop validate fast.py:make 5000 --against "gym:CartPole-v1" --mode tolerance:1e-5',
+    "hotloop validate --replay artifacts/throughput/NAME.bundle",
+    "hotloop validate grid --against original --rollout",
+)
+
+SCALE = "smoke"
+
+AmountAndWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[smoke|soak|N] KEY=VALUE",
+        help="A minute, at least 100,000 comparisons, or N env-steps  [default: smoke]; then parameters.",
+        show_default=False,
+    ),
+]
+
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OTHER",
+        help="reference (the Python twin), original (the grid's plain encoder), cuda, path.py:callable, or a "
+        "quoted target with keys; a callable has the target's keys unless it is given its own.  "
+        "[default: reference]",
+    ),
+]
+
+Mode = Annotated[
+    str, typer.Option(metavar="M", help="How equal: bytes, ulp:N or tolerance:T, of floating-point numbers.")
+]
+
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FIELD", help="A field not to compare, such as infos.time; may be given often."),
+]
+
+Replay = Annotated[
+    Path | None, typer.Option(metavar="BUNDLE", help="Play again what was found to differ, from its bundle.")
+]
+
+ShowRollout = Annotated[
+    bool, typer.Option("--rollout", help="Where the candidate stands on its way to the default; times both.")
+]
+
+Budget = Annotated[
+    float | None, typer.Option(metavar="S", help="Seconds that --rollout may time for.  [default: 6]")
+]
+
+
+def validate(  # noqa: PLR0913 - one argument a flag
+    target: flags.TargetOrNone = None,
+    words: AmountAndWords = None,
+    *,
+    against: Against = None,
+    mode: Mode = "bytes",
+    ignore: Ignore = None,
+    replay: Replay = None,
+    rollout: ShowRollout = False,
+    budget: Budget = None,
+    output: Output = FOLDER,
+    json: Json = False,
+) -> int:
+    """Is the fast one the same as the slow one: TARGET, the candidate, against its reference.
+
+    Both play the same tapes, random, scripted and adversarial (actions that do not exist, resets in the
+    middle, short episodes), and must show the same observations, rewards, flags, infos, random numbers and
+    state at every step; then the candidate plays them in other batch sizes and with more threads. The first
+    difference is named, and shrunk into a bundle that --replay plays again. Exit code 2: they differ.
+    """
+    from hotloop.lab.validate.equal import closeness_of
+    from hotloop.lab.validate.lockstep import Way
+
+    if replay is not None:
+        return play_again(alone(replay, target), as_json=json)
+    scale, given = parted(words)
+    candidate = named(target)
+    way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
+    if rollout:
+        return show_rollout(candidate, given, against, output, budget, as_json=json)
+    check_single(candidate, output)
+    with stdout_kept_clean():
+        pairs = pairs_of(targets_of(candidate), given, against)
+    make_room(output)
+    records = run(pairs, scale or SCALE, way, output)
+    from hotloop.report.validation import draw_validations
+
+    return tell(records, draw_validations(records), as_json=json, as_list=names_world(candidate))
+
+
+def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:
+    """How much is to be compared, and the parameters."""
+    amounts = [word for word in words or () if "=" not in word]
+    if len(amounts) > 1:
+        raise InputError(f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number")
+    return amounts[0] if amounts else None, given_by([word for word in words or () if "=" in word])
+
+
+def named(target: str | None) -> str:
+    if target is None:
+        raise InputError("validate needs a TARGET, or --replay BUNDLE: hotloop validate --help says how")
+    return target
+
+
+def alone(bundle: Path, target: str | None) -> Path:
+    """Refuse to validate and to replay at once."""
+    if target is not None:
+        raise InputError(f"--replay {bundle} says itself what is played: leave out {target}")
+    return bundle
+
+
+def check_single(target: str, output: Path) -> None:
+    presets = len(targets_of(target))
+    if presets > 1 and names_file(output):
+        raise InputError(
+            f"--output {output} is for one record, {target} has {presets} presets: name one of them"
+        )
+
+
+def pairs_of(targets: Sequence[str], given: dict[str, object], against: str | None) -> "dict[str, Pair]":
+    from hotloop.lab.validate.match import pair_of
+
+    return {target: pair_of(target, given, against) for target in targets}
+
+
+def run(pairs: "dict[str, Pair]", scale: str, way: "Way", output: Path) -> "list[Record]":
+    """Validate the targets one after another, and keep their records and bundles."""
+    from hotloop.lab.validate import bundle as bundles
+    from hotloop.lab.validate import validate as lab
+
+    first = next(iter(pairs.values()))
+    asked = lab.asked_for(scale, first.against, way, presets=len(pairs))
+
+    def experiment(name: str, progress: "Progress") -> "Record":
+        record, found = lab.validate(pairs[name], asked, progress)
+        if found is None or record.validation is None:
+            return record
+        path = bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
+        return replace(record, validation=replace(record.validation, bundle=str(path)))
+
+    def keep(record: "Record") -> Path:
+        return save(record_path(output, record), record.to_json())
+
+    return measure(list(pairs), experiment, keep)
+
+
+def play_again(path: Path, *, as_json: bool) -> int:
+    """Play a bundle again; its record is shown and not kept."""
+    from hotloop.lab.validate import bundle as bundles
+    from hotloop.lab.validate.validate import again
+    from hotloop.report.validation import draw_replay
+
+    bundle = bundles.read_bundle(path)
+    with bar(path.name) as progress, stdout_kept_clean():
+        record, from_state = again(bundle, progress)
+    if as_json:
+        emit(record.to_json())
+    else:
+        show(draw_replay(bundle.facts, record, from_state))
+    return record.exit_code
+
+
+def show_rollout(
+    target: str,
+    given: dict[str, object],
+    against: str | None,
+    output: Path,
+    budget: float | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Where a candidate stands, from the records of a folder and from timing it beside its reference."""
+    import json
+
+    from hotloop.cli.results import read_folder
+    from hotloop.lab.validate.adoption import stand
+    from hotloop.report.validation import draw_rollout
+
+    if names_file(output):
+        raise InputError(f"--rollout reads a folder of records and {output} is a file: name its folder")
+    targets = targets_of(target)
+    with stdout_kept_clean():
+        pair = pairs_of(targets[:1], given, against)[targets[0]]
+    records = read_folder(output)[0] if output.is_dir() and any(output.glob("*.json")) else []
+    found = stand(pair, targets, records, timed(pair, budget))
+    if as_json:
+        emit(f"{json.dumps(asdict(found), indent=1)}\n")
+    else:
+        show(draw_rollout(found))
+    return ExitCode.MISMATCH if any(each.difference for each in found.configurations) else ExitCode.FINE
+
+
+def timed(pair: "Pair", budget: float | None) -> "Comparison | None":
+    """Both sides in turns; a live comparison like any other, phases too where they are ours."""
+    from hotloop.cli.commands.compare import plan
+    from hotloop.core.registry import names_callable
+    from hotloop.lab.compare.compare import Asked, compare
+    from hotloop.lab.compare.contenders import TargetContender
+
+    a, b = (TargetContender(side.target, side.given) for side in (pair.reference, pair.candidate))
+    phases = not (names_callable(a.target) or names_callable(b.target))
+    asked = Asked(plan=plan(thorough=False, band=None, budget=budget), profile=phases)
+    with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
+        record = compare(a, b, asked, progress)
+    if record.partial:
+        raise KeyboardInterrupt
+    for each in record.notices:
+        remark(f"{each.code}: {each.text}")
+    return record.comparisons[0]

@@ -1,0 +1,62 @@
+"""What is kept of a run beside its record: a tape, a film, a strip of pictures."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotloop.cli.console import remark
+from hotloop.cli.results import keep_new, make_room_for
+
+if TYPE_CHECKING:
+    from hotloop.lab.measure.stepping import Actions
+    from hotloop.lab.sim import Game, Moment
+
+
+MOST_FRAMES = 300
+"""Of a film; a longer episode is filmed from its beginning up to there."""
+
+
+class Tape:
+    """The actions of a run, for a file to be replayed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._actions: list[Actions] = []
+        make_room_for(path)
+
+    def watch(self, moment: "Moment") -> None:
+        if moment.actions is not None:
+            self._actions.append(moment.actions.copy())
+
+    def save(self, game: "Game") -> None:
+        from hotloop.envs import tapes
+
+        tapes.write(self.path, tapes.record(game.batch, self._actions, game.limit))
+        remark(f"saved {self.path}: {len(self._actions):,} steps of {game.batch.spec.num_envs:,} envs")
+
+
+class Pictures:
+    """The first episode of the first env, for a film and for a strip of its moments."""
+
+    def __init__(self, gif: Path | None, png: Path | None, *, fps: float) -> None:
+        from hotloop.report.film import Film
+
+        self._gif, self._png, self._fps = gif, png, fps
+        self._film = Film()
+        self._is_over = False
+        for path in filter(None, (gif, png)):
+            make_room_for(path)
+
+    def watch(self, moment: "Moment") -> None:
+        self._is_over = self._is_over or any(episode.env == 0 for episode in moment.ended)
+        if not self._is_over and len(self._film) < MOST_FRAMES:
+            image = moment.batch.render()
+            assert not isinstance(image, str), "the batch was made to draw images"
+            self._film.add(image)
+
+    def save(self, game: "Game") -> None:
+        if self._gif:
+            keep_new(self._gif, self._film.gif(self._fps))
+            remark(f"saved {self._gif}: {len(self._film)} frames")
+        if self._png:
+            keep_new(self._png, self._film.strip())
+            remark(f"saved {self._png}")

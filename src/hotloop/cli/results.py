@@ -1,0 +1,174 @@
+"""Where results go and come from: checked before anything is measured, and never over another file."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotloop.cli.console import remark
+from hotloop.core.code import git
+from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.files import free_path, write_new
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+
+
+FOLDER = Path("artifacts/throughput")
+"""Where records go unless somebody says otherwise."""
+
+VALIDATION = "validate"
+"""The kind of records that hold no speed."""
+
+
+def record_path(output: Path, record: "Record") -> Path:
+    """Where a record goes: a name that ends in .json is its file, any other a folder."""
+    return output if names_file(output) else output / f"{record.run_id}.json"
+
+
+def names_file(output: Path) -> bool:
+    return output.suffix == ".json"
+
+
+def make_room(output: Path) -> None:
+    """Make the folder of an output before anything is measured; refuse one that cannot be written to."""
+    make_folder(output.parent if names_file(output) else output)
+
+
+def make_room_for(path: Path) -> None:
+    """Refuse, before anything is played, a file that exists or whose folder cannot be written to."""
+    if path.exists():
+        raise InputError(f"{path} exists and is never overwritten: give another name")
+    make_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder {folder}: {error.strerror}; choose another output"
+        ) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to {folder}: no permission; choose another output")
+
+
+def keep_new(path: Path, content: bytes) -> None:
+    """Write a file under the name that somebody gave it."""
+    try:
+        write_new(path, content)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from error
+
+
+def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
+    """Write a file under the first free name; `beside` are (suffix, content) of files that share its stem."""
+    free = free_path(path, beside=tuple(suffix for suffix, _ in beside))
+    try:
+        write_new(free, text)
+        for suffix, more in beside:
+            write_new(free.with_suffix(suffix), more)
+    except OSError as error:
+        raise SetupError(f"cannot write {free}: {error.strerror}") from error
+    return free
+
+
+def part_words(words: Sequence[str] | None, baselines: Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Part key=value words from baselines after the first, which are words of their own on a command line."""
+    given = list(words or ())
+    if not baselines:
+        return given, []
+    return [word for word in given if "=" in word], [*baselines, *(word for word in given if "=" not in word)]
+
+
+def find_baselines(words: Sequence[str]) -> "tuple[Record, ...]":
+    """Read what files and names of saved baselines stand for."""
+    from hotloop.core.machine import machine
+    from hotloop.judge.baselines import find
+
+    here = machine() if words else {}
+    return tuple(find(word, here) for word in words)
+
+
+def check_baseline(name: str | None) -> None:
+    """Refuse, before anything is measured, a name that is taken or a place that cannot be written to."""
+    if name is not None:
+        from hotloop.core.machine import machine
+        from hotloop.judge.baselines import check_free
+
+        make_room_for(check_free(name, machine()["fingerprint"]))
+
+
+def keep_baseline(name: str | None, record: "Record") -> None:
+    """Keep a run as this machine's baseline, unless it was broken off or found wrong."""
+    from hotloop.judge.baselines import baseline_path
+
+    if name is None:
+        return
+    if record.partial or ExitCode(record.exit_code) is ExitCode.MISMATCH:
+        remark(
+            f"not saved as baseline {name}: the run was {'interrupted' if record.partial else 'not equal'}"
+        )
+        return
+    path = baseline_path(name, record.machine["fingerprint"])
+    keep_new(path, record.to_json().encode())
+    remark(f"saved {path}")
+
+
+def read_folder(folder: Path) -> "tuple[list[Record], list[str]]":
+    """The records of a folder, oldest first, and one line for each file that is none."""
+    from hotloop.core.record import read
+    from hotloop.stats.summary import with_metrics
+
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}: --report takes one that holds records")
+    records: list[Record] = []
+    foreign: list[str] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            records.append(with_metrics(read(path)))
+        except InputError as error:
+            foreign.append(str(error))
+    if not records:
+        left_out = f" ({len(foreign)} other files)" if foreign else ""
+        raise InputError(
+            f"{folder} holds no record{left_out}: hotloop bench TARGET --output {folder} makes one"
+        )
+    return sorted(records, key=lambda record: record.created), foreign
+
+
+def show_folder(folder: Path, *, as_json: bool) -> int:
+    """Print or draw all records of a folder; what is no record is named and left out."""
+    from hotloop.cli.console import emit, show
+    from hotloop.report.overview import draw_left_out, draw_overview
+
+    found, foreign = read_folder(folder)
+    records = [record for record in found if record.kind != VALIDATION]
+    if len(records) < len(found):
+        remark(
+            f"left out {len(found) - len(records)} validations: hotloop validate TARGET --rollout reads them"
+        )
+    if as_json:
+        emit(f"[{','.join(record.to_json() for record in records)}]\n")
+    elif records:
+        show(draw_overview(records))
+    if foreign:
+        remark(draw_left_out(foreign))
+    return ExitCode.FINE
+
+
+def check_repository() -> None:
+    """Refuse to commit where there is nothing to commit to, before anything is measured."""
+    if git(Path.cwd(), "rev-parse", "--is-inside-work-tree") != "true":
+        raise InputError("--commit needs a git repository around this folder: git init, or leave it out")
+
+
+def commit(paths: Sequence[Path], message: str) -> None:
+    """Commit these files and no other; SetupError with git's last words where it refuses."""
+    names = [str(path) for path in paths]
+    for words in (["add", "--force", "--", *names], ["commit", "--quiet", "-m", message, "--", *names]):
+        done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split())[-300:]
+            raise SetupError(f"{', '.join(names)} saved, but git {words[0]} failed: {said}")

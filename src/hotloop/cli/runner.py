@@ -1,0 +1,52 @@
+"""What bench and profile have in common: targets measured one after another, each record kept and shown."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.core.errors import ExitCode, worst
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hotloop.core.progress import Progress
+    from hotloop.core.record import Record
+
+
+Experiment = Callable[[str, "Progress"], "Record"]
+
+
+def check(targets: Sequence[str], given: Mapping[str, object], policy: str, **looked_into: bool) -> None:
+    """Refuse what cannot be built, played, looked into or counted before the first target is measured."""
+    from hotloop.lab.measure import target as measured
+
+    with stdout_kept_clean():
+        measured.check(targets, given, policy, **looked_into)
+
+
+def measure(
+    targets: Sequence[str], experiment: Experiment, keep: "Callable[[Record], Path]"
+) -> "list[Record]":
+    """Run an experiment on each target and keep its record; an interrupted one is the last."""
+    records: list[Record] = []
+    for target in targets:
+        with bar(target) as progress, stdout_kept_clean():
+            records.append(experiment(target, progress))
+        remark(f"saved {keep(records[-1])}")
+        if records[-1].partial:
+            break
+    return records
+
+
+def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, as_list: bool) -> int:
+    """Print the records, or draw them; returns the exit code of the gravest."""
+    from hotloop.report.terminal import draw_notices
+
+    if as_json:
+        texts = [record.to_json() for record in records]
+        emit(f"[{','.join(texts)}]\n" if as_list else texts[0])
+    else:
+        show(view)
+    remark(draw_notices(records))
+    return worst(ExitCode(record.exit_code) for record in records)

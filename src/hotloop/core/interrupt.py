@@ -1,0 +1,54 @@
+"""Interruption where it is safe: Ctrl-C lets work under way be finished; pressed again it ends it at once.
+
+A scheduler that wants its machine back sends SIGTERM, and is heard just as well.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Self
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """Whether somebody asked to stop, while it is entered; only the main thread hears of it."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._before: dict[int, Any] = {}
+        self.asked = False
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+            self._before = {each: signal.signal(each, self._hear) for each in heard}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each, before in self._before.items():
+            signal.signal(each, before)
+        self._before = {}
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        self._say("stopping after this update, with a checkpoint; Ctrl-C again stops at once")
+
+
+@contextmanager
+def put_off_interrupt() -> Iterator[list[int]]:
+    """Take down a Ctrl-C instead of raising it, where it would have been raised: here, and not ignored."""
+    pressed: list[int] = []
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,146 @@
+"""A profile as a record keeps it: phases, what the instrument cost, and the slowest steps."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hotloop.core.record.plain import Interval
+
+Draw = tuple[int, int, int]
+"""Calls that actions were drawn for, calls that were played of them, and how often that came in a row."""
+
+Repeated = Literal["slow again", "not slow again", "cannot tell"]
+
+WALL = "wall"
+"""From call to return, as the caller sees it."""
+
+PYTHON = "wall/python"
+"""What the wall has beyond the step: Python, and the binding to native code."""
+
+STEP = "wall/step"
+"""The whole step inside the batch; its phases are below it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How one phase varied from call to call; a percentile is absent where the calls are too few for it."""
+
+    path: str
+    calls: int
+    p50_ns: float | None = None
+    p95_ns: float | None = None
+    p99_ns: float | None = None
+    max_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowStep:
+    """One of the slowest step calls."""
+
+    rank: int
+    """What `--replay-slow` calls it by."""
+    step: int
+    """The call's number since the reset, from 1: every env's step in a batch."""
+    env: int | None
+    """The one env that is to blame, where one can be told."""
+    seed: int
+    wall_ns: int
+    phases: dict[str, int]
+    """Path to ns of this call; in the warm-up only the whole."""
+    resets: int
+    """Episodes that began in it."""
+    gc_ns: int
+    """Of it that garbage was collected for."""
+    collections: int
+    check_step: int
+    check: str
+    """What all envs gave back after that step, hashed: a run that comes to the same took the same way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pauses:
+    """Garbage collection in the instrumented passes."""
+
+    collections: int = 0
+    total_ns: int = 0
+    longest_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow:
+    """What single step calls took, and everything needed to come to one of them again."""
+
+    relative_error: float
+    """Of every percentile, at most."""
+    calls: int
+    """Step calls looked at, those with a reset included."""
+    missed: int = 0
+    """Spans and marks there was no room for."""
+    typical_ns: float | None = None
+    """The median call without a reset."""
+    typical_reset_ns: float | None = None
+    steps: tuple[SlowStep, ...] = ()
+    """The slowest calls in which no episode began."""
+    resets: tuple[SlowStep, ...] = ()
+    """The slowest calls in which one did."""
+    warmup: tuple[SlowStep, ...] = ()
+    """The slowest calls of the warm-up, which nothing else is measured in."""
+    reset_spreads: tuple[Spread, ...] = ()
+    """Phases of those calls; the phases of the others have theirs in the profile's own rows."""
+    pauses: Pauses = field(default_factory=Pauses)
+    target: str
+    given: dict[str, Any]
+    policy: str
+    """As they were given."""
+    draws: tuple[Draw, ...] = ()
+    """How the actions were drawn, from the reset on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A slow step that was run again."""
+
+    run_id: str
+    """Of the profile it is from."""
+    slow: SlowStep
+    typical_ns: float
+    """The median step on the way to it, this time."""
+    typical_then_ns: float
+    """What a step of its kind took in that profile."""
+    wall_ns: tuple[int, ...]
+    """Each time it was run."""
+    gc_ns: tuple[int, ...]
+    phases: dict[str, int]
+    """Of the run that took the median time."""
+    how: str
+    """How it was run more than once."""
+    same_way: bool | None
+    """Whether the run came to the same state; None where it was not seen."""
+    unlike: tuple[str, ...] = ()
+    """What differs from the profile: machine, code."""
+    outcome: Repeated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One row of a profile."""
+
+    path: str
+    """Names from the outermost inwards, joined by `/`."""
+    calls: int
+    total_ns: int
+    mean_ns: float
+    p50_ns: float | None = None
+    p95_ns: float | None = None
+    p99_ns: float | None = None
+    max_ns: float | None = None
+    share: float
+    """Of the wall time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """What the instrument cost: time with it over time without."""
+
+    ratio: float
+    ci95: Interval | None
+    mark_ns: float | None

@@ -1,0 +1,176 @@
+"""The account of where time went: a tree of regions that adds up to the wall.
+
+`how` says what a region's time is:
+
+- `sync`    the host's clock around work that is done when it is read: always so on a CPU; with a GPU after
+            waiting for it at every boundary, which is exact, and slower than the run;
+- `events`  events on the GPU's stream, read after the window;
+- `async`   the host's clock around work that a GPU may still have to do: not to be trusted.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+How = Literal["sync", "events", "async"]
+
+ENVIRONMENT = "rollout/environment"
+"""The region whose children are the world's phases."""
+
+REST = "unaccounted"
+
+CALL = "call and waiting"
+"""What the environment's step has beyond its phases: the call into it, and its threads' waiting."""
+
+LARGEST = "◀ largest"
+
+HOW = {
+    "sync": "host clock, read when the work is done",
+    "events": "events on the GPU's stream, read after the window",
+    "async": "host clock around work that the GPU may still have to do: GPU work is charged to who waits",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """One row of the tree."""
+
+    path: str
+    """Names from the outermost inwards, joined by `/`."""
+    calls: int
+    total_ns: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def above(self) -> str:
+        """The path of the row it is part of; empty where that is the wall."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def depth(self) -> int:
+        return self.path.count("/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """The account of one window, or of several added up."""
+
+    how: How
+    wall_ns: int
+    regions: tuple[Region, ...]
+    """Parents before their children."""
+
+    def below(self, path: str) -> tuple[Region, ...]:
+        """What a row consists of; the wall's path is empty."""
+        return tuple(region for region in self.regions if region.above == path)
+
+    def rest_ns(self, path: str) -> int:
+        """What a row has beyond its parts; 0 where it has none."""
+        parts = self.below(path)
+        whole = self.wall_ns if not path else self[path].total_ns
+        return whole - sum(part.total_ns for part in parts) if parts else 0
+
+    @property
+    def unaccounted_ns(self) -> int:
+        """What is in no part: the rests of the wall and of every row.
+
+        The rest of the environment's step is the call into it and the waiting of its threads, and is known.
+        """
+        paths = ["", *(region.path for region in self.regions if region.path != ENVIRONMENT)]
+        return sum(map(self.rest_ns, paths))
+
+    @property
+    def largest(self) -> Region | None:
+        """The part that took most; the environment's step is one part, whatever its phases."""
+        parts = [each for each in self.regions if each.path == ENVIRONMENT or not self.below(each.path)]
+        outside = [each for each in parts if each.above != ENVIRONMENT]
+        return max(outside, key=lambda each: each.total_ns, default=None)
+
+    def share(self, path: str) -> float:
+        """Of the wall; 0 for what there was none of."""
+        found = next((region for region in self.regions if region.path == path), None)
+        return found.total_ns / self.wall_ns if found and self.wall_ns else 0.0
+
+    def __getitem__(self, path: str) -> Region:
+        return next(region for region in self.regions if region.path == path)
+
+
+def add(windows: Iterable[Times]) -> Times | None:
+    """Several windows as one; None where there are none."""
+    all_windows = list(windows)
+    if not all_windows:
+        return None
+    totals: dict[str, tuple[int, int]] = {}
+    for window in all_windows:
+        for row in window.regions:
+            calls, ns = totals.get(row.path, (0, 0))
+            totals[row.path] = calls + row.calls, ns + row.total_ns
+    return Times(
+        how=all_windows[-1].how,
+        wall_ns=sum(window.wall_ns for window in all_windows),
+        regions=in_order(totals),
+    )
+
+
+def in_order(totals: Mapping[str, tuple[int, int]], above: str = "") -> tuple[Region, ...]:
+    """Rows by path, parents before their children, also where a child came after its parent's sibling."""
+    rows = list[Region]()
+    for path, (calls, ns) in totals.items():
+        if path.rpartition("/")[0] == above:
+            rows += [Region(path=path, calls=calls, total_ns=ns), *in_order(totals, path)]
+    return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimesLine:
+    """One line of the tree."""
+
+    name: str
+    depth: int
+    ns: int
+    share: float
+    """Of the wall."""
+    calls: int | None = None
+    largest: bool = False
+
+    @property
+    def ms(self) -> float:
+        return self.ns / 1e6
+
+
+def tree_lines(times: Times) -> tuple[TimesLine, ...]:
+    """The wall, then every row above its parts; the lines of one depth add up to the line they are below."""
+    whole = max(times.wall_ns, 1)
+    largest = times.largest
+
+    def line(name: str, depth: int, ns: int, region: Region | None = None) -> TimesLine:
+        marked = region is not None and region is largest
+        calls = region.calls if region else None
+        return TimesLine(name=name, depth=depth, ns=ns, share=ns / whole, calls=calls, largest=marked)
+
+    def below(path: str, depth: int) -> Iterator[TimesLine]:
+        for region in times.below(path):
+            yield line(region.name, depth, region.total_ns, region)
+            yield from below(region.path, depth + 1)
+        if times.below(path):
+            yield line(CALL if path == ENVIRONMENT else REST, depth, times.rest_ns(path))
+
+    return (line("window", 0, times.wall_ns), *below("", 1))
+
+
+def caption(times: Times) -> str:
+    share = times.unaccounted_ns / max(times.wall_ns, 1)
+    return f"{share:.1%} unaccounted in all; timed by {times.how}: {HOW[times.how]}"
+
+
+def tree_text(times: Times) -> str:
+    """The tree in plain lines, for a log."""
+    rows = [
+        f"{'  ' * line.depth + line.name:<32} {line.ms:>12,.2f} ms {line.share:>7.1%}"
+        + (f"  {LARGEST}" if line.largest else "")
+        for line in tree_lines(times)
+    ]
+    return "\n".join([*rows, caption(times)])

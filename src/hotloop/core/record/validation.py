@@ -1,0 +1,108 @@
+"""What a validation found: how much was compared, and the first place where two sides differ."""
+
+from dataclasses import dataclass
+from typing import Any
+
+BYTES = "bytes"
+"""The strictest way to compare, and the usual one."""
+
+BUNDLE_FORMAT = 1
+"""Of the files that show a difference again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The first place where two sides answered differently."""
+
+    step: int
+    """Steps that had been played; 0 is the reset."""
+    field: str
+    index: tuple[int, ...]
+    """Into the field; the env first, then the agent where there is one."""
+    a: str
+    """What the reference says."""
+    b: str
+    agent: str | None = None
+    """Whose output it is; None where it is the whole env's."""
+    before: str | None = None
+    """What both said in this place the tick before; None at the first reset."""
+    after_reset: bool = False
+    """Whether it was seen after a reset in the middle, before the next step."""
+
+    def __str__(self) -> str:
+        return f"step {self.step}, {self.field}{list(self.index)}: {self.a} against {self.b}"
+
+    @property
+    def env(self) -> int | None:
+        """None where whole fields are unlike."""
+        return self.index[0] if self.index else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One tape, played by the candidate in one way."""
+
+    tape: str
+    """`random`, `adversarial`, or the player who made it."""
+    num_envs: int
+    threads: int
+    steps: int
+    """Calls, each a step of every env."""
+    comparisons: int
+    by_digest: bool = False
+    """Whether hashes of everything were compared, with those of the reference's one play."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """How much was compared; one comparison is one agent's full output at one step."""
+
+    comparisons: int
+    mismatches: int
+    timing_ratio: float | None = None
+    """How many times as long the reference took: of one encoder alone where a shadow compared them."""
+    mode: str = BYTES
+    """`bytes`, `ulp:N` or `tolerance:T`."""
+    against: str | None = None
+    """The reference; None where one encoder shadowed another."""
+    fields: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Fields that both have and nobody compared."""
+    parts: tuple[Part, ...] = ()
+    difference: Difference | None = None
+    bundle: str | None = None
+    """The file that `hotloop validate --replay` reproduces it from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a side is made: a target and its keys, seed included."""
+
+    target: str
+    given: dict[str, Any]
+
+    @property
+    def words(self) -> str:
+        """As it would be typed."""
+        return " ".join([self.target, *(f"{key}={value}" for key, value in self.given.items())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a bundle says beside its actions and states."""
+
+    format: int = BUNDLE_FORMAT
+    version: str
+    reference: Recipe
+    candidate: Recipe
+    tape: str
+    """`random`, `adversarial`, or the player who made it."""
+    mode: str
+    ignore: tuple[str, ...]
+    difference: Difference
+    steps_before: int
+    """Steps that led to the states the tape begins in; 0 where it begins with a reset."""
+    resets: tuple[tuple[int, int], ...]
+    """(actions before it, env): what is begun anew in the middle."""
+    story: tuple[str, ...] = ()
+    """What it was shrunk from, in words."""

@@ -1,0 +1,166 @@
+"""Spans: named regions of Python code, timed into a tree that adds up.
+
+    with span("learn"):             # or @span("learn") on a function
+        ...
+
+    with span("collect"):
+        actions = forward()
+        mark("forward")             # the time since the span began goes to "forward"
+        batch.step(actions)
+        mark("step")                # the time since the last mark goes to "step"
+
+Off is the default and costs a call that does nothing. A mark costs a clock read, so marks are for hot
+loops and spans for regions of 100 microseconds and more. `Marks` are marks by number, a little cheaper
+still, whose chain begins where `start` says. Each thread has a tree of its own, whose open
+span a new span or mark becomes a child of; a child process starts with an empty tree.
+
+A span covers a region of one function: it cannot stay open across a `yield` or `await`. A chain of marks
+lives inside one open span: the first mark in another span only starts a new chain. Time that spans or
+other marks took between two marks is theirs and not the mark's, so nothing is counted twice.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hotloop.core.spans import python as engine
+else:
+    try:
+        import hotloop.core._spans as engine
+    except ModuleNotFoundError:
+        from hotloop.core.spans import python as engine
+
+from hotloop.core.clock import now_ns
+from hotloop.core.spans.python import Raw
+
+span = engine.span
+"""A region by name: a context manager and a decorator, one shared object for each name."""
+
+mark = engine.mark
+"""Charge the time since the last mark in the innermost open span, or since that span began, to a name."""
+
+Marks = engine.Marks
+"""Chained marks: `Marks(names)`, `start()`, `mark(slot)`."""
+
+enable = engine.enable
+"""Begin with an empty tree; spans that are open now are left out."""
+
+disable = engine.disable
+"""Stop the clock; the tree stays to be read."""
+
+enabled = engine.enabled
+"""Whether spans are being timed."""
+
+keep = engine.keep
+"""Make a log with room for so many spans and marks, which enabling empties; 0 is none."""
+
+lap = engine.lap
+"""Log one turn of a loop: the time since the last lap, with a number of the caller's."""
+
+take = engine.take
+"""What was logged: ([(thread, parent, name)], int64 rows of (place, begin, end, own), how many were missed).
+
+A place of -1 is a lap. `own` is the time of a span, of a mark what it was charged, of a lap its number.
+Begin and end are in ticks.
+"""
+
+moment = engine.moment
+"""Ticks and nanoseconds of one moment; two of them make a time line of ticks."""
+
+MARKS = 2_000
+"""Made in a row to see what one costs."""
+
+NATIVE = engine.__name__.endswith("_spans")
+"""Whether the compiled spans are in use; the Python ones cost a few times as much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One row of the tree: total_ns is self_ns and the totals of the children."""
+
+    path: str
+    """Names from the outermost inwards, joined by `/`."""
+    calls: int
+    total_ns: int
+    self_ns: int
+    children: tuple["Span", ...]
+
+    def walk(self) -> Iterator["Span"]:
+        """This row and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def tree() -> tuple[Span, ...]:
+    """The outermost spans of all threads together; those still open count up to now."""
+    return merge(engine.read())
+
+
+def text(rows: Iterable[Span] | None = None) -> str:
+    """The tree as lines of text: total, share of the row above, calls; `self` is what no child has."""
+    tops = tree() if rows is None else tuple(rows)
+    lines = [line for row in tops for line in _lines(row, row.total_ns, "")]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(row: Span, above_ns: int, indent: str) -> Iterator[str]:
+    yield _line(indent + row.path.rpartition("/")[2], row.total_ns, above_ns, f"{row.calls:>10,} x")
+    for child in row.children:
+        yield from _lines(child, row.total_ns, indent + "  ")
+    if row.children:
+        yield _line(f"{indent}  self", row.self_ns, row.total_ns, "")
+
+
+def _line(name: str, total_ns: int, above_ns: int, calls: str) -> str:
+    share = total_ns / above_ns if above_ns else 0.0
+    return f"{name:<40} {total_ns / 1e6:>12,.3f} ms {share:>7.1%} {calls}".rstrip()
+
+
+def merge(rows: Iterable[Raw], above: str = "") -> tuple[Span, ...]:
+    """Add up rows of one name, such as one region in several threads."""
+    groups: dict[str, list[Raw]] = {}
+    for row in rows:
+        groups.setdefault(row[0], []).append(row)
+    return tuple(combine(above + name, group) for name, group in groups.items())
+
+
+def combine(path: str, group: list[Raw]) -> Span:
+    """One row from the rows of one path."""
+    total_ns = sum(total for _, _, total, _ in group)
+    children = merge(chain.from_iterable(below for _, _, _, below in group), path + "/")
+    return Span(
+        path=path,
+        calls=sum(calls for _, calls, _, _ in group),
+        total_ns=total_ns,
+        self_ns=total_ns - sum(child.total_ns for child in children),
+        children=children,
+    )
+
+
+def mark_cost_ns() -> float:
+    """What a mark takes here and now; empties the tree."""
+    enable()
+    try:
+        with span("cost"):
+            begin = now_ns()
+            for _ in range(MARKS):
+                mark("mark")
+            return (now_ns() - begin) / MARKS
+    finally:
+        disable()
+
+
+def start_anew() -> None:
+    """Empty the tree and leave it on or off: what a child process inherits happened in its parent."""
+    was_on = enabled()
+    enable()
+    if not was_on:
+        disable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=start_anew)

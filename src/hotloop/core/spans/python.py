@@ -1,0 +1,343 @@
+"""Spans in plain Python, for installations without the native module; agrees with native/spans/tree.h."""
+
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar, final
+
+from hotloop.core.clock import now_ns
+from hotloop.core.spans.timed import timed
+
+P = ParamSpec("P")
+
+R = TypeVar("R")
+
+Raw = tuple[str, int, int, tuple[Any, ...]]
+"""Name, calls, total_ns and the rows below, of one thread."""
+
+Place = tuple[int, int, str]
+"""Thread, number of the parent (-1 for the outermost) and name, of one path of a tree."""
+
+
+class Log:
+    """Every span and mark that ended, one by one, up to as many as there is room for."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.clear()
+
+    def clear(self) -> None:
+        self.events: list[tuple[Node | None, int, int, int]] = []
+        self.missed = self.lapped_ns = 0
+
+    def add(self, node: "Node | None", begin_ns: int, end_ns: int, own: int) -> None:
+        if len(self.events) < self.room:
+            self.events.append((node, begin_ns, end_ns, own))
+        else:
+            self.missed += self.room > 0
+
+    def lap(self, time_ns: int, given: int) -> None:
+        if self.lapped_ns:
+            self.add(None, self.lapped_ns, time_ns, given)
+        self.lapped_ns = time_ns
+
+
+LOG = Log()
+
+
+class Node:
+    """One path of a tree: a name below its parent."""
+
+    __slots__ = ("calls", "children", "name", "total_ns")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.calls = 0
+        self.total_ns = 0
+        self.children: dict[str, Node] = {}
+
+    def child(self, name: str) -> "Node":
+        found = self.children.get(name)
+        if found is None:
+            found = self.children[name] = Node(name)
+        return found
+
+
+class Frame:
+    """One open span."""
+
+    __slots__ = ("covered_at_mark_ns", "covered_ns", "marked_ns", "node", "start_ns")
+
+    def __init__(self, node: Node, start_ns: int) -> None:
+        self.node = node
+        self.start_ns = start_ns
+        self.covered_ns = 0
+        """Time that closed children and marks have taken."""
+        self.marked_ns = start_ns
+        """When the last mark by name was made: a span is its own first one, a thread has none."""
+        self.covered_at_mark_ns = 0
+
+
+class Tree:
+    """What one thread has timed since spans were enabled; the first frame is the thread itself."""
+
+    def __init__(self) -> None:
+        self.stack = [Frame(Node(""), 0)]
+
+    def open(self, name: str) -> None:
+        node = self.stack[-1].node.child(name)
+        node.calls += 1
+        self.stack.append(Frame(node, now_ns()))
+
+    def close(self, name: str, time_ns: int) -> None:
+        """Close the innermost open span of this name and whatever is still open inside it."""
+        depth = len(self.stack) - 1
+        while depth and self.stack[depth].node.name != name:
+            depth -= 1
+        while depth and len(self.stack) > depth:
+            frame = self.stack.pop()
+            frame.node.total_ns += time_ns - frame.start_ns
+            self.stack[-1].covered_ns += time_ns - frame.start_ns
+            LOG.add(frame.node, frame.start_ns, time_ns, time_ns - frame.start_ns)
+
+    def mark(self, name: str) -> None:
+        """Charge the time since the last mark by name, less what spans and other marks took meanwhile."""
+        frame, time_ns = self.stack[-1], now_ns()
+        node = frame.node.child(name)
+        if frame.marked_ns:
+            taken_ns = frame.covered_ns - frame.covered_at_mark_ns
+            own_ns = max(0, time_ns - frame.marked_ns - taken_ns)
+            node.calls += 1
+            node.total_ns += own_ns
+            frame.covered_ns += own_ns
+            LOG.add(node, frame.marked_ns, time_ns, own_ns)
+        frame.marked_ns = time_ns
+        frame.covered_at_mark_ns = frame.covered_ns
+
+    def read(self, time_ns: int) -> tuple[Raw, ...]:
+        still_open = {id(frame.node): time_ns - frame.start_ns for frame in self.stack[1:]}
+        return rows(self.stack[0].node, still_open)
+
+
+def rows(node: Node, still_open: dict[int, int]) -> tuple[Raw, ...]:
+    """The children of a node that were reached, with the time of those still open."""
+    return tuple(
+        (child.name, child.calls, child.total_ns + still_open.get(id(child), 0), rows(child, still_open))
+        for child in node.children.values()
+        if child.calls
+    )
+
+
+class Forest:
+    """The trees of all threads since spans were enabled."""
+
+    def __init__(self) -> None:
+        self.running = False
+        self.stopped_ns = 0
+        self.plant()
+
+    def plant(self) -> None:
+        """Forget all trees: each thread starts a new one with its next span.
+
+        The lock makes each use of a tree one step to the other threads. It is new here too, because
+        after a fork the old one may be held by a thread that no longer exists.
+        """
+        self.lock = threading.RLock()
+        self.local = threading.local()
+        self.trees: list[Tree] = []
+
+    def tree(self) -> Tree:
+        """The tree of the running thread."""
+        found: Tree | None = getattr(self.local, "tree", None)
+        if found is None:
+            found = self.local.tree = Tree()
+            self.trees.append(found)
+        return found
+
+    def time_ns(self) -> int:
+        """Now, or when the clock was stopped."""
+        return now_ns() if self.running else self.stopped_ns
+
+
+FOREST = Forest()
+
+REGIONS: dict[str, "Region"] = {}
+
+
+@final
+class Region:
+    """What `span` gives: enters and leaves a region of one name, in any thread, any number of times."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> "Region":
+        if FOREST.running:
+            with FOREST.lock:
+                if FOREST.running:
+                    FOREST.tree().open(self.name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if FOREST.trees:
+            with FOREST.lock:
+                FOREST.tree().close(self.name, FOREST.time_ns())
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        return timed(self, function)
+
+
+def span(name: str, /) -> Region:
+    """The region of a name; the same object each time."""
+    if not isinstance(name, str):
+        raise TypeError("a span is named by a str")
+    found = REGIONS.get(name)
+    if found is None:
+        if not name or "/" in name:
+            raise ValueError(
+                "the name of a span is not empty and has no '/', which joins the names of a path"
+            )
+        found = REGIONS[name] = Region(name)
+    return found
+
+
+def mark(name: str, /) -> None:
+    """Charge the time since the last mark in the innermost open span, or since it began, to a name."""
+    if FOREST.running:
+        region = span(name)
+        with FOREST.lock:
+            FOREST.tree().mark(region.name)
+
+
+class Chain:
+    """Where the marks of one thread stand."""
+
+    __slots__ = ("covered_ns", "frame", "last_ns", "nodes")
+
+    def __init__(self, frame: Frame, names: Sequence[str]) -> None:
+        self.frame = frame
+        self.nodes = [frame.node.child(name) for name in names]
+        self.covered_ns = frame.covered_ns
+        self.last_ns = now_ns()
+
+    def charge(self, slot: int) -> None:
+        """Charge the time since the last mark, less what spans and other marks took meanwhile.
+
+        A mark whose own chain began before this one's last mark took some that was earlier, hence the zero.
+        """
+        time_ns = now_ns()
+        taken_ns = self.frame.covered_ns - self.covered_ns
+        own_ns = max(0, time_ns - self.last_ns - taken_ns)
+        node = self.nodes[slot]
+        node.calls += 1
+        node.total_ns += own_ns
+        self.frame.covered_ns += own_ns
+        self.covered_ns = self.frame.covered_ns
+        LOG.add(node, self.last_ns, time_ns, own_ns)
+        self.last_ns = time_ns
+
+
+@final
+class Marks:
+    """Named slots; each mark charges the time since the mark before it to one of them."""
+
+    def __init__(self, names: Sequence[str], /) -> None:
+        if isinstance(names, str):
+            raise TypeError("marks are named by a sequence of str")
+        self.names = tuple(span(name).name for name in names)
+        self._local = threading.local()
+
+    def start(self) -> None:
+        """Begin a chain in the innermost open span."""
+        if FOREST.running:
+            with FOREST.lock:
+                self._begin()
+
+    def mark(self, slot: int, /) -> None:
+        """Charge the time since the last mark; the first mark in a span only begins a chain there."""
+        if not 0 <= slot < len(self.names):
+            raise IndexError(f"slot {slot} of {len(self.names)} marks")
+        if FOREST.running:
+            with FOREST.lock:
+                self._charge(slot)
+
+    def _begin(self) -> None:
+        self._local.chain = Chain(FOREST.tree().stack[-1], self.names)
+
+    def _charge(self, slot: int) -> None:
+        chain: Chain | None = getattr(self._local, "chain", None)
+        if chain is None or chain.frame is not FOREST.tree().stack[-1]:
+            self._begin()
+        elif FOREST.running:
+            chain.charge(slot)
+
+
+def enable() -> None:
+    """Begin with an empty tree; spans that are open now are left out."""
+    FOREST.plant()
+    LOG.clear()
+    FOREST.running = True
+
+
+def disable() -> None:
+    """Stop the clock; the tree stays to be read."""
+    with FOREST.lock:
+        FOREST.stopped_ns = FOREST.time_ns()
+        FOREST.running = False
+
+
+def enabled() -> bool:
+    """Whether spans are being timed."""
+    return FOREST.running
+
+
+def read() -> list[Raw]:
+    """The outermost rows of every thread, those still open up to now."""
+    with FOREST.lock:
+        time_ns = FOREST.time_ns()
+        return [row for tree in FOREST.trees for row in tree.read(time_ns)]
+
+
+def keep(events: int, /) -> None:
+    """Make a log with room for so many spans and marks; 0 is none."""
+    if events < 0:
+        raise ValueError(f"a log of {events} events")
+    LOG.clear()
+    LOG.room = events
+
+
+def lap(given: int, /) -> None:
+    """Log the time since the last lap, with a number."""
+    if FOREST.running:
+        LOG.lap(now_ns(), given)
+
+
+def moment() -> tuple[int, int]:
+    """Ticks and nanoseconds of now, which are the same here."""
+    time_ns = now_ns()
+    return time_ns, time_ns
+
+
+def take() -> tuple[list[Place], bytes, int]:
+    """What was logged: places, int64 rows of (place, begin, end, own), how many there was no room for."""
+    with FOREST.lock:
+        places: list[Place] = []
+        numbers: dict[int, int] = {}
+        for thread, tree in enumerate(FOREST.trees):
+            list_below(tree.stack[0].node, thread, -1, places, numbers)
+        rows = array("q")
+        for node, *times in LOG.events:
+            rows.extend((-1 if node is None else numbers[id(node)], *times))
+        missed = LOG.missed
+        LOG.clear()
+    return places, rows.tobytes(), missed
+
+
+def list_below(node: Node, thread: int, parent: int, places: list[Place], numbers: dict[int, int]) -> None:
+    """The nodes of a tree, parents before their children, numbered from 0."""
+    for child in node.children.values():
+        numbers[id(child)] = here = len(places)
+        places.append((thread, parent, child.name))
+        list_below(child, thread, here, places, numbers)

@@ -1,0 +1,1 @@
+"""Our worlds as other libraries know environments: Gymnasium, PettingZoo, PufferLib."""

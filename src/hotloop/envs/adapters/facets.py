@@ -1,0 +1,106 @@
+"""How a batch looks to libraries that know one agent or many: spaces, and arrays in their shapes."""
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError
+from hotloop.envs.batch import Batch
+from hotloop.envs.open import make
+
+RENDER_MODES = ("rgb_array", "ansi")
+
+RENDER_FPS = 10
+
+OURS = ("num_envs", "autoreset", "seed", "render_mode")
+"""Keys of a batch that the library's own arguments decide."""
+
+
+def open_batch(
+    target: str, given: dict[str, Any], *, num_envs: int, render_mode: str | None, autoreset: bool = False
+) -> Batch:
+    """Make the batch behind an env of another library."""
+    for key in OURS:
+        if key in given:
+            raise InputError(
+                f"leave out {key}: the library decides it (num_envs, reset(seed=...), render_mode)"
+            )
+    if render_mode not in (None, *RENDER_MODES):
+        raise InputError(f"render_mode is {render_mode!r}: expected None, {' or '.join(RENDER_MODES)}")
+    shown = render_mode or "none"
+    return make(target, num_envs=num_envs, autoreset=autoreset, render_mode=shown, **given)
+
+
+def render_modes(batch: Batch) -> list[str]:
+    return list(RENDER_MODES) if batch.spec.world.drawer else []
+
+
+def observation_box(batch: Batch, shape: tuple[int, ...]) -> Box:
+    """What observations of a shape can be: as the world declares, or all that their type can hold."""
+    dtype = batch.observations.dtype
+    declared = next(
+        array
+        for array in batch.spec.world.layout(batch.spec.parameters).arrays
+        if array.name == "observations"
+    )
+    low, high = limits(dtype)
+    return Box(
+        low if declared.low is None else declared.low,
+        high if declared.high is None else declared.high,
+        shape,
+        dtype.type,
+    )
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def has_agent_axis(batch: Batch) -> bool:
+    """Whether observations are [num_envs, agents, ...] rather than [num_envs, ...]."""
+    shape = batch.observations.shape
+    return len(shape) > 2 and shape[1] == batch.spec.agents
+
+
+def whole_observations(batch: Batch) -> NDArray[Any]:
+    """A view of the observations, [num_envs, ...], without an axis for an agent that is alone."""
+    alone = batch.spec.agents == 1 and has_agent_axis(batch)
+    return batch.observations[:, 0] if alone else batch.observations
+
+
+def agent_observations(batch: Batch) -> NDArray[Any]:
+    """A view of the observations, [num_envs, agents, ...]."""
+    return batch.observations if has_agent_axis(batch) else batch.observations[:, None]
+
+
+def whole_rewards(batch: Batch) -> NDArray[np.float32]:
+    """The rewards of an env, [num_envs]: those of its agents added up."""
+    rewards = batch.rewards.reshape(batch.spec.num_envs, -1)
+    total: NDArray[np.float32] = rewards[:, 0] if rewards.shape[1] == 1 else rewards.sum(axis=1)
+    return total
+
+
+def whole_observation_space(batch: Batch) -> Box:
+    seen = whole_observations(batch)
+    return observation_box(batch, seen.shape[1:])
+
+
+def whole_action_space(batch: Batch) -> Discrete[Any] | MultiDiscrete:
+    """A number, or one for each agent."""
+    spec = batch.spec
+    return Discrete(spec.num_actions) if spec.agents == 1 else MultiDiscrete([spec.num_actions] * spec.agents)
+
+
+def infos_of(batch: Batch) -> dict[str, NDArray[Any]]:
+    """The infos of a batch, and what Gymnasium's users look for there: masks, and each agent's reward."""
+    more: dict[str, NDArray[Any]] = {}
+    if batch.masks is not None:
+        alone = batch.spec.agents == 1 and batch.masks.ndim > 2
+        more["action_mask"] = batch.masks[:, 0] if alone else batch.masks
+    if batch.spec.agents > 1:
+        more["agent_rewards"] = batch.rewards
+    return {**batch.infos, **more}

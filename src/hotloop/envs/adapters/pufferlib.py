@@ -1,0 +1,118 @@
+"""Our worlds as PufferLib's: every agent of every env is a row of flat buffers that the caller may own.
+
+`PufferRows` has all that PufferLib asks of an env and does without the package; `puffer_env` makes it a
+PufferEnv where the package is installed.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError
+from hotloop.core.packages import need
+from hotloop.envs.adapters import facets
+from hotloop.envs.adapters.seeds import EpisodeSeeds, one_each
+
+Rows = NDArray[Any]
+
+
+class PufferRows:
+    """Rows are agents, [num_envs * agents, ...]; an env that ends begins its next episode in that step."""
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        num_envs: int = 1,
+        buf: Mapping[str, Rows] | None = None,
+        render_mode: str | None = None,
+        **given: Any,
+    ) -> None:
+        self._batch = facets.open_batch(target, given, num_envs=num_envs, render_mode=render_mode)
+        spec = self._batch.spec
+        seen = facets.agent_observations(self._batch)
+        self.num_agents = num_envs * spec.agents
+        self._seen = seen.reshape(self.num_agents, *seen.shape[2:])
+        self.single_observation_space = facets.observation_box(self._batch, seen.shape[2:])
+        self.single_action_space: Discrete[Any] = Discrete(spec.num_actions)
+        self.render_mode = render_mode
+        self._seeds = EpisodeSeeds(num_envs)
+        self._actions = np.zeros((num_envs, spec.agents), np.int32)
+        self._take_buffers(buf)
+
+    def reset(self, seed: int | None = None) -> tuple[Rows, list[dict[str, float]]]:
+        envs = np.arange(self._batch.spec.num_envs)
+        seeds = self._seeds.begin(envs, one_each(seed, len(envs)), np.random.default_rng())
+        self._batch.reset(seeds)
+        self.observations[:] = self._seen
+        for rows in (self.rewards, self.terminals, self.truncations):
+            rows[:] = 0
+        return self.observations, []
+
+    def step(self, actions: Rows) -> tuple[Rows, Rows, Rows, Rows, list[dict[str, float]]]:
+        """Step every row; infos are one summary of the episodes that ended, or nothing."""
+        batch = self._batch
+        np.copyto(self._actions.reshape(-1), actions, casting="same_kind")
+        batch.step(self._actions)
+        agents = batch.spec.agents
+        self.rewards[:] = batch.rewards.reshape(-1)
+        self.terminals[:] = np.repeat(batch.terminals, agents)
+        self.truncations[:] = np.repeat(batch.truncations, agents)
+        finished = np.flatnonzero(batch.terminals | batch.truncations)
+        infos = [self._summary(finished)] if finished.size else []
+        if finished.size:
+            batch.reset_many(finished, self._seeds.follow(finished))
+        self.observations[:] = self._seen
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def render(self) -> Any:
+        return None if self.render_mode is None else self._batch.render(0)
+
+    def close(self) -> None:
+        self._batch.close()
+
+    def _take_buffers(self, buf: Mapping[str, Rows] | None) -> None:
+        """Write into the caller's buffers, or make them."""
+        space, rows = self.single_observation_space, self.num_agents
+        own = {
+            "observations": np.zeros((rows, *space.shape), space.dtype),
+            "rewards": np.zeros(rows, np.float32),
+            "terminals": np.zeros(rows, np.bool_),
+            "truncations": np.zeros(rows, np.bool_),
+            "masks": np.ones(rows, np.bool_),
+            "actions": np.zeros(rows, np.int32),
+        }
+        for name, made in own.items():
+            given = made if buf is None else buf[name]
+            if given.shape != made.shape:
+                raise InputError(f"buf[{name!r}] has the shape {given.shape}: expected {made.shape}")
+            setattr(self, name, given)
+
+    observations: Rows
+    rewards: Rows
+    terminals: Rows
+    truncations: Rows
+    masks: Rows
+    actions: Rows
+
+    def _summary(self, finished: NDArray[np.int64]) -> dict[str, float]:
+        """The means of what finished episodes say about themselves."""
+        told = {name: rows for name, rows in self._batch.infos.items() if name.startswith("episode_")}
+        return {name: float(rows[finished].mean()) for name, rows in told.items()}
+
+
+def puffer_env(target: str, **given: Any) -> Any:
+    """A PufferEnv of a preset; SetupError where PufferLib is not installed."""
+    base = need("pufferlib").PufferEnv
+
+    class HotloopPufferEnv(PufferRows, base):  # type: ignore[misc, valid-type]
+        """The rows above, with PufferLib's own bookkeeping around them."""
+
+        def __init__(self, buf: Any = None, **rest: Any) -> None:
+            PufferRows.__init__(self, target, **rest)
+            base.__init__(self, buf)
+
+    return HotloopPufferEnv(**given)

@@ -1,0 +1,109 @@
+"""From a target's name and its settings to a batch."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from hotloop.core import registry, settings
+from hotloop.core.errors import SetupError, unknown
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.world import Plan, World
+from hotloop.envs import native
+from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.reference import ReferenceEngine
+from hotloop.envs.second_way import WatchedEngine
+from hotloop.envs.settings import BatchSettings
+from hotloop.envs.subject import Subject
+
+T = TypeVar("T")
+
+
+def open_target(target: str, given: Mapping[str, object], *, profile: bool = False) -> Subject:
+    """Open whatever a target names: a preset of ours, or somebody else's environment."""
+    if not registry.names_callable(target):
+        return make(target, **{"profile": profile, **given})
+    from hotloop.envs.foreign.opening import open_foreign
+
+    return open_foreign(target, given, timed=profile)
+
+
+def make(target: str, /, **given: object) -> Batch:
+    """Make a batch of a world: `make("grid/toy", num_envs=64, agents=100)`.
+
+    Keys are those of BatchSettings and of the world's parameters; values may be text.
+    """
+    found = registry.find(target)
+    world, preset = found.world, found.preset
+    mine, theirs = _split(given, world)
+    options, decided = _decide(BatchSettings, {}, mine)
+    parameters: Any
+    parameters, decided_by_world = _decide(world.parameters, world.presets[preset], theirs)
+    plan = world.plan(parameters)
+    impl, notices = _choose(options.impl, world)
+    layout = world.layout(parameters)
+    spec = Spec(
+        target=f"{world.name}/{preset}",
+        world=world,
+        preset=preset,
+        impl=impl,
+        agents=layout.agents,
+        num_actions=layout.num_actions,
+        drawn_actions=layout.drawn_actions,
+        parameters=parameters,
+        settings=options,
+        build=native.build() if impl == "native" else None,
+        notices=notices,
+        decided_by=decided | decided_by_world,
+    )
+    return Batch(_engine(spec, plan), spec)
+
+
+def _split(given: Mapping[str, object], world: World) -> tuple[dict[str, object], dict[str, object]]:
+    """Sort keys into those of the batch and those of the world; refuse the rest."""
+    ours = {info.name for info in settings.describe(BatchSettings)}
+    theirs = {info.name for info in settings.describe(world.parameters)}
+    for key in given:
+        if key not in ours | theirs:
+            then = f"hotloop worlds {world.name} lists them"
+            raise unknown("key", key, sorted(ours | theirs), then)
+    return (
+        {key: value for key, value in given.items() if key in ours},
+        {key: value for key, value in given.items() if key in theirs},
+    )
+
+
+def _decide(
+    cls: type[T], preset: Mapping[str, object], given: Mapping[str, object]
+) -> tuple[T, dict[str, str]]:
+    """Argument before environment variable before preset before default; and say which it was."""
+    asked: dict[str, Any] = {}
+    decided: dict[str, str] = {}
+    for info in settings.describe(cls):
+        from_environment = info.from_environment(os.environ)
+        if info.name in given:
+            decided[info.name] = "argument"
+        elif from_environment is not None:
+            asked[info.name] = from_environment
+            decided[info.name] = f"environment {info.env}"
+        else:
+            decided[info.name] = "preset" if info.name in preset else "default"
+    return settings.apply(cls, preset, asked, given), decided
+
+
+def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
+    """Settle `auto`; refuse `native` where it is not to be had."""
+    if asked == "reference":
+        return "reference", ()
+    why_not = native.why_not(world.name)
+    if why_not is None:
+        return "native", ()
+    if asked == "native":
+        raise SetupError(f"impl=native: {why_not}; build it with a C++ compiler, or use impl=reference")
+    return "reference", (notice(Code.FELL_BACK, why=why_not),)
+
+
+def _engine(spec: Spec, plan: Plan) -> Any:
+    if spec.impl == "native":
+        engine = native.make_engine(spec.world, plan, spec.settings)
+        return WatchedEngine(engine, spec.target) if getattr(spec.parameters, "shadow", False) else engine
+    return ReferenceEngine(spec.world, plan, spec.parameters, spec.settings)

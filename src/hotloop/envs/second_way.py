@@ -1,0 +1,117 @@
+"""Engines whose shadow is watched: how much was compared is said on stderr, what differs goes to a log."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import utc_now
+from hotloop.core.files import free_path
+
+FIRST = (1_000, 10_000)
+
+EVERY = 100_000
+"""Comparisons after which progress is said: at the first ones, then at every so many."""
+
+FOLDER = Path("artifacts/validation")
+
+
+class WatchedEngine:
+    """A native engine that is looked at after every call; all else is the engine's own."""
+
+    def __init__(self, engine: Any, target: str) -> None:
+        self._engine = engine
+        self._target = target
+        self._next = FIRST[0]
+        self._mismatches = 0
+        self._logged: dict[int, int] = {}
+        self._log: Path | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def step(self, actions: NDArray[np.int32]) -> None:
+        self._engine.step(actions)
+        self._look()
+
+    def reset(self, seeds: NDArray[np.uint64] | None) -> None:
+        self._engine.reset(seeds)
+        self._look()
+
+    def reset_many(self, envs: NDArray[np.int64], seeds: NDArray[np.uint64] | None) -> None:
+        self._engine.reset_many(envs, seeds)
+        self._look()
+
+    def _look(self) -> None:
+        comparisons, mismatches = self._engine.shadow()
+        if mismatches != self._mismatches:
+            self._mismatches = mismatches
+            self._keep()
+        if comparisons >= self._next:
+            self._next = milestone_after(comparisons)
+            self._say(comparisons)
+
+    def _say(self, comparisons: int) -> None:
+        ratio = timing_ratio(dict(self._engine.counters()))
+        took = f", original takes {ratio:.2f} times as long as optimized" if ratio else ""
+        say(f"shadow of {self._target}: {comparisons:,} comparisons, {self._mismatches:,} mismatches{took}")
+
+    def _keep(self) -> None:
+        """Add what is new to the log; only the first mismatches of an env are known by place."""
+        arrays = self._engine.arrays()["observations"]
+        lines = []
+        for env in range(len(arrays)):
+            found = self._engine.mismatches(env)
+            lines += [line(env, each, arrays.shape[2:]) for each in found[self._logged.get(env, 0) :]]
+            self._logged[env] = len(found)
+        try:
+            self._write(lines)
+        except OSError as error:  # the run goes on, and its counters have the mismatches all the same
+            say(f"shadow of {self._target}: MISMATCH, and no log of it: {error}")
+
+    def _write(self, lines: list[str]) -> None:
+        if self._log is None:
+            self._log = begin_log()
+            say(f"shadow of {self._target}: MISMATCH, written to {self._log.resolve()}")
+            lines = [f"{self._target}: the original encoder's byte against the optimized one's", *lines]
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write("".join(f"{each}\n" for each in lines))
+
+
+def milestone_after(comparisons: int) -> int:
+    """The next number of comparisons that is worth a word."""
+    coming = (each for each in FIRST if each > comparisons)
+    return next(coming, (comparisons // EVERY + 1) * EVERY)
+
+
+def timing_ratio(counters: Mapping[str, int]) -> float | None:
+    """How many times as long the original encoder took as the optimized one; None where nobody timed them."""
+    original, optimized = (counters.get(f"shadow.{name}_ticks", 0) for name in ("original", "optimized"))
+    return original / optimized if original and optimized else None
+
+
+def line(env: int, found: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """One mismatch in words; `shape` is that of one agent's observation."""
+    episode_seed, tick, agent, byte, original, optimized = found
+    place = [env, agent, *(int(at) for at in np.unravel_index(byte, shape))]
+    return (
+        f"tick {tick}, env {env}, agent {agent}, observations{place}: {original} against {optimized}, "
+        f"episode seed {episode_seed}"
+    )
+
+
+def begin_log() -> Path:
+    """A file of this process's own."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    stamp = utc_now().strftime("%Y%m%d-%H%M%S")
+    path = free_path(FOLDER / f"mismatches-{stamp}-{os.getpid()}.log")
+    path.touch(exist_ok=False)
+    return path
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

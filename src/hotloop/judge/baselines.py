@@ -1,0 +1,97 @@
+"""Baselines: records kept by name for each machine, and the previous profile of a folder."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.errors import InputError, unknown
+from hotloop.core.record import Comparison, Record, read
+from hotloop.judge.alike import hardware, unequal
+from hotloop.judge.compare import IN_TURNS, forbidding, versus
+from hotloop.stats.summary import with_metrics
+
+FOLDER = Path("baselines")
+
+NAME = re.compile(r"\w[\w.-]*")
+
+
+def names_file(word: str) -> bool:
+    """Whether a baseline is given as a file rather than by the name it was saved under."""
+    return word.endswith(".json") or Path(word).name != word
+
+
+def baseline_path(name: str, fingerprint: str) -> Path:
+    """Where a baseline of that name is kept for a machine; refuses what cannot be a name."""
+    if names_file(name) or not NAME.fullmatch(name):
+        raise InputError(f"{name!r} is no name for a baseline: use letters, digits, '-', '_' and '.'")
+    return FOLDER / fingerprint / f"{name}.json"
+
+
+def check_free(name: str, fingerprint: str) -> Path:
+    """The path of a baseline that is yet to be; refuses one that is there, and says how to replace it."""
+    path = baseline_path(name, fingerprint)
+    if path.exists():
+        raise InputError(f"baseline {name} exists and is never overwritten: to replace it, first rm {path}")
+    return path
+
+
+def find(word: str, machine: Mapping[str, Any]) -> Record:
+    """The record that a file's path or a saved baseline's name stands for."""
+    path = Path(word) if names_file(word) else saved(word, machine)
+    return with_metrics(read(path))
+
+
+def saved(name: str, machine: Mapping[str, Any]) -> Path:
+    """Where a baseline of this machine is; refuses one of another with what differs."""
+    path = baseline_path(name, machine["fingerprint"])
+    if path.exists():
+        return path
+    elsewhere = sorted(FOLDER.glob(f"*/{path.name}"))
+    if elsewhere:
+        other = unequal(hardware(read(elsewhere[-1]).machine), hardware(machine))
+        raise InputError(f"baseline {name} is of another machine ({other}): save one of this machine")
+    known = sorted(each.stem for each in path.parent.glob("*.json"))
+    has = f"this machine has {', '.join(known)}" if known else f"save one with --save-baseline {name}"
+    raise unknown("baseline", name, known, has)
+
+
+def latest_profile(folder: Path, target: str) -> Record | None:
+    """The latest whole profile of a target among a folder's records; None where there is none."""
+    paths = (path for path in folder.glob("profile-*.json") if path.suffixes == [".json"])
+    found = [record for path in paths if (record := read_profile(path, target))]
+    return max(found, key=lambda record: record.created, default=None)
+
+
+def read_profile(path: Path, target: str) -> Record | None:
+    """A record that a profile can be held against; None for any other file."""
+    try:
+        record = read(path)
+    except InputError:
+        return None
+    is_one = record.kind == "profile" and record.target.name == target
+    return with_metrics(record) if is_one and not record.partial and record.work.env_steps else None
+
+
+def with_previous(record: Record, previous: Record | None) -> Record:
+    """Hold a finished profile against the previous one, and say what is unlike; its verdict stays its own.
+
+    What two runs one after the other could not have shown is called the same, within a band as wide as that.
+    """
+    if previous is None or record.partial or not record.work.env_steps:
+        return record
+    compared = versus(previous, record, unlike=True)
+    if compared.outcome == "cannot tell" and not forbidding(previous, record, compared.band):
+        compared = within_noise(compared)
+    return replace(record, comparisons=(*record.comparisons, compared))
+
+
+def within_noise(comparison: Comparison) -> Comparison:
+    """Widen the band to the noise, where nothing but that kept the two from being the same."""
+    ratio = comparison.ratio
+    if ratio is None or not ratio.low <= 1 <= ratio.high:
+        return comparison
+    band = max(ratio.high, 1 / ratio.low) - 1
+    why = f"within noise: a change of less than {band:.0%} would not have shown; {IN_TURNS}"
+    return replace(comparison, outcome="same", band=band, why=why)

@@ -1,0 +1,175 @@
+"""Judging a record: notices, verdict and exit code, from nothing but the record itself."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hotloop.core.errors import ExitCode, InputError, worst
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import STEP, WALL, Goal, Outcome, Record
+from hotloop.stats.intervals import FEWEST, sign_interval
+from hotloop.stats.summary import label
+from hotloop.stats.trend import drift, warmup_suspect
+
+HEADLINE = "env_steps_per_s"
+"""The metric whose spread is judged; agent-steps are the same times a constant."""
+
+BUSY_LOAD = 0.5
+"""Load for each core before the run from which the machine is called busy."""
+
+STEAL_SHARE = 0.01
+
+GOVERNORS = (None, "performance")
+
+CLOCKS = (None, "tsc", "arch_sys_counter")
+"""What is fit to measure with; None is a machine that does not say."""
+
+VERDICTS = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail", ExitCode.REGRESSION: "fail"}
+"""What is not one of these cannot tell."""
+
+OUTCOMES: Mapping[Outcome, ExitCode] = {
+    "faster": ExitCode.FINE,
+    "same": ExitCode.FINE,
+    "slower": ExitCode.REGRESSION,
+    "cannot tell": ExitCode.CANNOT_TELL,
+}
+
+UNACCOUNTED_SHARE = 0.05
+
+OVERHEAD_SHARE = 0.05
+
+FLOOR_MISS_IN = 10
+"""Of the interval whose lower end is the floor: 5% on that side, which takes five rounds."""
+
+
+def judge(record: Record) -> Record:
+    """Add what a reader must know, the verdict and the exit code."""
+    notices = (
+        *record.notices,
+        *rounds_notices(record),
+        *goal_notices(record),
+        *phase_notices(record),
+        *machine_notices(record),
+    )
+    code = worst(exit_codes(record))
+    verdict = VERDICTS.get(code, "cannot tell")
+    return replace(record, notices=notices, verdict=verdict, exit_code=int(code))
+
+
+def exit_codes(record: Record) -> Iterator[ExitCode]:
+    """Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own."""
+    if record.validation and record.validation.mismatches:
+        yield ExitCode.MISMATCH
+    if record.partial:
+        yield ExitCode.INTERRUPTED
+        return
+    if record.goal and record.goal.enforced and not record.goal.met:
+        yield ExitCode.REGRESSION
+    for comparison in record.comparisons:
+        yield OUTCOMES[comparison.outcome]
+    if HEADLINE in record.metrics and label(record.metrics[HEADLINE].cv) == "unstable":
+        yield ExitCode.UNSTABLE
+
+
+def rounds_notices(record: Record) -> Iterator[Notice]:
+    """Whether the rounds are enough, steady and alike, and all of one path."""
+    checked = record.validation
+    if checked and checked.mismatches:
+        yield notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons)
+    if len(record.path.ran) > 1:
+        yield notice(Code.PATH_MIXED, share=record.path.ran.get("native", 0.0), requested="native")
+    values = record.values.get(HEADLINE, ())
+    if record.partial:
+        rounds = record.method.rounds
+        yield notice(Code.PARTIAL, done=rounds if record.comparisons else f"{len(values)} of {rounds}")
+    elif len(values) < FEWEST and not record.comparisons:
+        yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
+    if not values:
+        return
+    cv = record.metrics[HEADLINE].cv
+    if cv is not None and label(cv) == "unstable":
+        yield notice(Code.UNSTABLE, metric=HEADLINE, cv=cv)
+    trend = drift(values)
+    if trend.suspect:
+        yield notice(Code.DRIFT, metric=HEADLINE, change=trend.change)
+    if warmup_suspect(values):
+        yield notice(Code.WARMUP, metric=HEADLINE)
+
+
+def goal_notices(record: Record) -> Iterator[Notice]:
+    """Whether what was asked for was reached."""
+    goal = record.goal
+    if goal and not goal.met:
+        short = 1 - record.metrics[HEADLINE].median / goal.env_steps_per_s
+        yield notice(Code.BELOW_TARGET, short=short, target=goal.env_steps_per_s)
+
+
+def phase_notices(record: Record) -> Iterator[Notice]:
+    """Whether the phases add up and the instrument was light."""
+    totals = {phase.path: phase.total_ns for phase in record.phases}
+    step, whole_ns = STEP in totals, totals.get(STEP) or totals.get(WALL)
+    unaccounted = (record.unaccounted_ns or 0) / whole_ns if whole_ns else 0.0
+    if step and record.method.threads > 1:
+        yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
+    elif abs(unaccounted) > UNACCOUNTED_SHARE:
+        yield notice(Code.UNACCOUNTED, share=unaccounted)
+    if record.overhead and record.overhead.ratio > 1 + OVERHEAD_SHARE:
+        yield notice(Code.OVERHEAD, cost=record.overhead.ratio - 1)
+
+
+def busy_load(machine: Mapping[str, Any]) -> float | None:
+    """The load before the run where it was enough to call the machine busy; else None."""
+    load: float | None = machine.get("load")
+    cores = machine.get("usable_cores") or 1
+    return load if load is not None and load > BUSY_LOAD * cores else None
+
+
+def machine_notices(record: Record) -> Iterator[Notice]:
+    """Whether the machine and the code were fit for a number to keep."""
+    machine = record.machine
+    load = busy_load(machine)
+    if load is not None:
+        yield notice(Code.BUSY_MACHINE, load=load, cores=machine.get("usable_cores") or 1)
+    steal = machine.get("steal_share")
+    if steal is not None and steal > STEAL_SHARE:
+        yield notice(Code.STOLEN_TIME, share=steal)
+    if machine.get("governor") not in GOVERNORS:
+        yield notice(Code.GOVERNOR, governor=machine["governor"])
+    if machine.get("clocksource") not in CLOCKS:
+        yield notice(Code.SLOW_CLOCK, clocksource=machine["clocksource"])
+    cpus = machine["limits"]["cpus"]
+    if cpus is not None and record.method.threads > cpus:
+        yield notice(Code.CPU_LIMIT, cpus=cpus, threads=record.method.threads)
+    if record.code["dirty"]:
+        yield notice(Code.DIRTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A speed to be reached."""
+
+    env_steps_per_s: float
+    enforced: bool = False
+    """Whether missing it is a failure, and not only said."""
+
+    def __post_init__(self) -> None:
+        if not self.env_steps_per_s > 0:
+            raise InputError(f"a target of {self.env_steps_per_s:g} steps a second: expected more than 0")
+
+
+def goal_of(record: Record, wanted: Wanted | None) -> Goal | None:
+    """Hold a finished run against what was wanted: its median has to reach it.
+
+    The floor is the lower bound of the median with 95% on its side: a target for this machine that the
+    same code does not miss by chance.
+    """
+    values = record.values[HEADLINE]
+    if wanted is None or record.partial:
+        return None
+    around = sign_interval(values, FLOOR_MISS_IN)
+    return Goal(
+        env_steps_per_s=wanted.env_steps_per_s,
+        floor=around[0] if around else None,
+        enforced=wanted.enforced,
+        met=record.metrics[HEADLINE].median >= wanted.env_steps_per_s,
+    )

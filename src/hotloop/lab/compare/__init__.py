@@ -1,0 +1,1 @@
+"""Which of two is faster, and whether both do the same."""

@@ -1,0 +1,292 @@
+"""Two commits of a project as the sides of a comparison: each checked out, built and opened apart."""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from hotloop.core.code import git
+from hotloop.core.errors import InputError
+from hotloop.core.notices import Notice
+from hotloop.core.record import Described, Instructions
+from hotloop.envs.native import Build
+from hotloop.lab.compare.contenders import Contender
+from hotloop.lab.compare.process import ProcessSide, end_group, first_difference, start
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.target import Given
+from hotloop.lab.measure.turns import Side
+from hotloop.lab.validate.equal import STEPS, Agreement
+
+Say = Callable[[str], None]
+
+LAST_LINES = 15
+"""Of what a build printed that are worth showing."""
+
+SEED = 42
+"""Where no seed is given."""
+
+OURS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+"""Environment variables that would lead a side's Python back to the present code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit as it was asked for and as it is."""
+
+    ref: str
+    sha: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.ref} ({self.sha[:12]})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """A commit that was built in a folder of its own."""
+
+    commit: Commit
+    place: Path
+    asked: Mapping[str, Any]
+    """The worker's settings: target, given, seed, tree."""
+    environment: Mapping[str, str]
+
+    def open(self) -> ProcessSide:
+        """A new process with the target in it."""
+        return open_side(self.commit, self.place, self.asked, self.environment)
+
+
+@contextmanager
+def check_out(
+    project: Path,
+    a_ref: str,
+    b_ref: str,
+    target: str,
+    given: Given,
+    *,
+    build: str | None = None,
+    say: Say,
+) -> Iterator[tuple[Checkout, Checkout]]:
+    """Build a target at two commits of the repository around a folder; nothing is left behind at the end.
+
+    Each commit is cloned into a temporary folder, where its objects stay those of the project, and built:
+    by `build`, a shell command run there, or by pip into a `.venv` of its own.
+    """
+    top = git(project, "rev-parse", "--show-toplevel")
+    if top is None:
+        raise InputError(f"{project} is in no git repository: commits can only be compared in one")
+    root = Path(top)
+    commits = [resolve(root, ref) for ref in (a_ref, b_ref)]
+    if git(root, "status", "--porcelain", "--untracked-files=no"):
+        say("uncommitted changes are in neither commit and are not measured")
+    asked = {"target": target, "given": dict(given), "seed": seed_of(given), "tree": str(root.resolve())}
+    with tempfile.TemporaryDirectory(prefix="hotloop-") as name:
+        folder = Path(name)
+        places = [
+            prepare(root, commit, folder / side, project.resolve(), build, say)
+            for side, commit in zip("ab", commits, strict=True)
+        ]
+        a, b = (
+            Checkout(commit=commit, place=place, asked=asked, environment=apart(place, folder))
+            for commit, place in zip(commits, places, strict=True)
+        )
+        yield a, b
+
+
+def resolve(root: Path, ref: str) -> Commit:
+    """The commit that a ref names; InputError where there is none."""
+    sha = git(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if not sha:
+        raise InputError(f"there is no commit {ref!r} in {root}: give a branch, a tag or a hash")
+    return Commit(ref=ref, sha=sha)
+
+
+def seed_of(given: Given) -> int:
+    word = str(given.get("seed", SEED))
+    if not word.isdecimal():
+        raise InputError(f"seed={word} does not fit: expected a whole number")
+    return int(word)
+
+
+def prepare(root: Path, commit: Commit, checkout: Path, project: Path, build: str | None, say: Say) -> Path:
+    """Check a commit out and build it; returns the project's folder in it."""
+    say(f"building {commit.name}")
+    temporary = checkout.parent
+    with (temporary / f"{checkout.name}.log").open("w+b") as log:
+        clone = ["git", "clone", "--quiet", "--shared", "--no-checkout", str(root), str(checkout)]
+        run(commit, clone, root, apart(root, temporary), log)
+        detach = ["git", "checkout", "--quiet", "--detach", commit.sha]
+        run(commit, detach, checkout, apart(checkout, temporary), log)
+        place = checkout / project.relative_to(root.resolve())
+        if not place.is_dir():
+            raise InputError(f"{commit.name} has no folder {place.relative_to(checkout)}")
+        for command in commands(place, build):
+            run(commit, command, place, apart(place, temporary), log)
+    return place
+
+
+def commands(place: Path, build: str | None) -> list[list[str]]:
+    """What builds a checkout: what was asked for, or pip where there is something to install."""
+    if build is not None:
+        return [["sh", "-c", build]]
+    if not any((place / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        return []
+    install = [str(python_of(place)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "."]
+    return [[sys.executable, "-m", "venv", ".venv"], install]
+
+
+def python_of(place: Path) -> Path:
+    return place / ".venv" / "bin" / "python"
+
+
+def run(
+    commit: Commit, command: list[str], folder: Path, environment: Mapping[str, str], log: IO[bytes]
+) -> None:
+    """Run one step of a build; InputError with its last lines where it fails, nothing running afterwards."""
+    process = start(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+    )
+    try:
+        status = process.wait()
+    finally:
+        end_group(process)
+    if status:
+        log.seek(0)
+        lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
+        words = shlex.join([Path(command[0]).name, *command[1:]])
+        said = "".join(f"\n  {line}" for line in lines)
+        raise InputError(f"{commit.name} does not build: {words} ended with {status}{said}")
+
+
+def apart(folder: Path, temporary: Path) -> dict[str, str]:
+    """The environment of a side: nothing leads back to the present code, and what it leaves is removed."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in OURS and not name.startswith(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX"))
+    }
+    kept["TMPDIR"] = str(temporary)
+    pins = folder / "constraints.txt"
+    if pins.is_file():
+        kept |= {"PIP_CONSTRAINT": str(pins), "PIP_BUILD_CONSTRAINT": str(pins)}
+    return kept
+
+
+def open_side(
+    commit: Commit, place: Path, asked: Mapping[str, Any], environment: Mapping[str, str]
+) -> ProcessSide:
+    """Open a target by the Python of a checkout, or by the present one with the checkout before all else."""
+    python = python_of(place)
+    if not python.exists():
+        python = Path(sys.executable)
+        before = [str(place), str(place / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**environment, "PYTHONPATH": os.pathsep.join(before)}
+    side = ProcessSide(commit.name, python, place, asked, environment)
+    if strays := side.facts.pop("strays"):
+        side.close()
+        raise InputError(
+            f"{commit.name}: {strays[0]} was loaded, which is not the commit's: "
+            "the build must install the project into .venv of the checkout"
+        )
+    side.facts |= {"ref": commit.ref, "commit": commit.sha}
+    return side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSpec:
+    """What the worker of a commit said about the target it opened."""
+
+    name: str
+    impl: str
+    requested: str
+    num_envs: int
+    agents: int
+    threads: int
+    seed: int
+    described: Described
+    build: Build | None = None
+    notices: tuple[Notice, ...] = ()
+    decided_by: Mapping[str, str] = field(default_factory=dict)
+
+
+WHOLE = "commits are compared whole, under random play: give no --policy, no --profile, no --instructions"
+"""Because a commit may be older than the instrument, and than its players."""
+
+
+def check_asked(policy: str, *, beyond_speed: bool) -> None:
+    """Refuse what a commit cannot be asked."""
+    if policy != RANDOM or beyond_speed:
+        raise InputError(WHOLE)
+
+
+class CommitContender:
+    """A target at a commit; who compares two of them says that the code differs, so nothing else may."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self.checkout = checkout
+        with closing(checkout.open()) as side:
+            self._facts = side.facts
+        self.name = f"{checkout.asked['target']} at {checkout.commit.name}"
+
+    @property
+    def spec(self) -> CommitSpec:
+        facts, asked = self._facts, self.checkout.asked
+        return CommitSpec(
+            name=str(asked["target"]),
+            impl=facts["impl"],
+            requested="auto",
+            num_envs=facts["num_envs"],
+            agents=facts["agents"],
+            threads=int((facts["target"] or {}).get("variant", {}).get("threads", 1)),
+            seed=asked["seed"],
+            described=self._target(),
+        )
+
+    @property
+    def code(self) -> dict[str, Any]:
+        build = self._facts["build"] or {}
+        return {
+            "version": self._facts["versions"].get("hotloop", "unknown"),
+            "commit": self.checkout.commit.sha,
+            "dirty": False,
+            "compiler": build.get("compiler"),
+            "flags": build.get("flags"),
+        }
+
+    def side(self, policy: str, *, profile: bool = False) -> Side:
+        check_asked(policy, beyond_speed=profile)
+        return self.checkout.open()
+
+    def agreement(self, other: Contender) -> Agreement:
+        """Both replay the same steps, each in its own process, and tell hashes of every answer."""
+        assert isinstance(other, CommitContender)
+        with closing(self.checkout.open()) as a, closing(other.checkout.open()) as b:
+            difference = first_difference(a, b, STEPS)
+        spec = self.spec
+        compared = (STEPS + 1) * spec.num_envs * spec.agents
+        return Agreement(steps=STEPS, envs=spec.num_envs, comparisons=compared, difference=difference)
+
+    def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
+        raise InputError(WHOLE)
+
+    def _target(self) -> Described:
+        """As the commit's own Hotloop describes it; what it cannot say is what was asked for."""
+        told = self._facts["target"]
+        if told is not None:
+            return Described(**told)
+        asked = self.checkout.asked
+        return Described(
+            name=str(asked["target"]),
+            world=None,
+            impl=self._facts["impl"],
+            device="cpu",
+            params=dict(asked["given"]) | {"seed": asked["seed"]},
+            workload_hash="",
+            variant={"num_envs": self._facts["num_envs"]},
+        )

@@ -1,0 +1,145 @@
+"""Sides that live in processes of their own, each with its own Python, commanded over pipes."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.errors import InputError
+from hotloop.core.interrupt import put_off_interrupt
+from hotloop.lab.measure.turns import Turn
+
+WORKER = Path(__file__).parents[1] / "workers" / "worker.py"
+
+PATIENCE_S = 2
+"""How long a worker may take to end by itself."""
+
+LAST_CHARACTERS = 300
+
+
+class ProcessSide:
+    """A target in a worker process; see worker.py for what is said between them."""
+
+    def __init__(
+        self,
+        name: str,
+        python: Path,
+        folder: Path,
+        asked: Mapping[str, object],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._process = start(
+            [str(python), str(WORKER), json.dumps(asked)],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+        )
+        try:
+            self.facts: dict[str, Any] = self._answer()
+        except BaseException:
+            self.close()
+            raise
+
+    def turn(self, env_steps: int) -> Turn:
+        return Turn(**self._ask(turn=env_steps))
+
+    def counters(self) -> dict[str, int]:
+        return self._ask(counters=True)
+
+    def replay(self, steps: int) -> list[dict[str, str]]:
+        """Play afresh from the seed: field to hash, after the reset and after every step."""
+        told: list[dict[str, str]] = self._ask(replay=steps)["steps"]
+        return told
+
+    def close(self) -> None:
+        """End the worker by closing its pipe; kill it, and what it started, if that is not enough."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # what nobody reads any more is not missed
+                    pipe.close()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(PATIENCE_S)
+        finally:
+            end_group(self._process)
+            self._printed.close()
+
+    def _ask(self, **command: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise self._ended()
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise InputError(f"{self.name}: {answer['error']}")
+        return answer
+
+    def _ended(self) -> InputError:
+        self._printed.seek(0)
+        printed = self._printed.read().decode(errors="replace").strip()
+        status = self._process.wait()
+        how = (
+            f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit code {status}"
+        )
+        return InputError(
+            f"{self.name}: the program {how}; it said: {printed[-LAST_CHARACTERS:] or 'nothing'}"
+        )
+
+
+def start(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
+    """Start a process that leads a group of its own.
+
+    Ctrl-C is put off until the process is known, and then ends it: one that nobody knows would live on.
+    """
+    with put_off_interrupt() as interrupted:
+        process = subprocess.Popen(command, start_new_session=True, **how)
+    if interrupted:
+        end_group(process)
+        raise KeyboardInterrupt
+    return process
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that leads a group of its own, and whatever it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:
+    """Where two sides first answer differently when both replay the same steps; None where nowhere."""
+    for step, (ours, theirs) in enumerate(zip(a.replay(steps), b.replay(steps), strict=True)):
+        fields = [*ours, *(field for field in theirs if field not in ours)]
+        differing = [field for field in fields if ours.get(field) != theirs.get(field)]
+        if differing:
+            where = f"step {step}" if step else "the reset"
+            return f"{where}: {_named(differing[0], ours, theirs)}{_others(differing)}"
+    return None
+
+
+def _named(field: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    if field in ours and field in theirs:
+        return f"{field} differ"
+    return f"only {'A' if field in ours else 'B'} answers {field}"
+
+
+def _others(differing: Sequence[str]) -> str:
+    return f" (and {', '.join(differing[1:])})" if len(differing) > 1 else ""

@@ -1,0 +1,1 @@
+"""How anything is measured: where actions come from, what is timed, rounds, turns, and the record of it."""

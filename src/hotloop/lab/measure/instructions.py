@@ -1,0 +1,87 @@
+"""How many instructions an env-step takes: the second axis beside time, which a busy machine cannot move."""
+
+import json
+from dataclasses import replace
+
+from hotloop.core import registry
+from hotloop.core.errors import ExitCode, worst
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Instructions, Record
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.target import Given
+from hotloop.probes.instructions import Counter
+
+ENOUGH = 100_000_000
+"""Instructions between the two runs: what differs from one process to the next is a ten-thousandth of it."""
+
+SHORT = 1
+"""Calls of the shorter run; what a first step does once is in both."""
+
+PARTS = 5
+"""Of the work, for the progress: starting, two runs to see how much a call takes, and the two that count."""
+
+
+def count(
+    target: str,
+    given: Given,
+    *,
+    policy: str = RANDOM,
+    progress: Progress = silent,
+    env_steps: int | None = None,
+) -> Instructions:
+    """Count the instructions of an env-step of a target, with every probe off and one thread.
+
+    `env_steps` are those of the longer run, as `Instructions.runs` has them: give those of one side to the
+    other, so that both are counted over the same stretch. By default they are as many as are needed.
+    """
+    asked = {"target": target, "given": on_one_thread(target, given), "policy": policy}
+    progress(0, PARTS)
+    with Counter(["-m", "hotloop.lab.workers.counted", json.dumps(asked)]) as counter:
+        progress(1, PARTS)
+        num_envs: int = counter.facts["num_envs"]
+        longer = long_enough(counter, progress) if env_steps is None else -(-env_steps // num_envs)
+        runs = tuple(
+            (calls * num_envs, run(counter, calls, longer, progress, part))
+            for part, calls in ((4, SHORT), (5, max(longer, SHORT + 1)))
+        )
+        return subtract(runs, isa=" ".join(counter.facts["isa"]))
+
+
+def counted(
+    record: Record, target: str, given: Given, progress: Progress = silent, *, policy: str = RANDOM
+) -> Record:
+    """A record with the instructions of its target; Ctrl-C leaves it without them, and marked."""
+    if record.partial:
+        return record
+    try:
+        return replace(record, instructions=count(target, given, policy=policy, progress=progress))
+    except KeyboardInterrupt:
+        code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
+        return replace(record, partial=True, verdict="cannot tell", exit_code=int(code))
+
+
+def on_one_thread(target: str, given: Given) -> dict[str, object]:
+    """Threads wait for each other by spinning, which is no work and never the same twice."""
+    return dict(given) if registry.names_callable(target) else {**given, "threads": 1}
+
+
+def long_enough(counter: Counter, progress: Progress) -> int:
+    """Calls of the longer run: a power of two more than the shorter one has, the same for the same code."""
+    one, two = (run(counter, calls, 2, progress, part) for part, calls in ((2, 1), (3, 2)))
+    more = 1
+    while more * (two - one) < ENOUGH:
+        more *= 2
+    return SHORT + more
+
+
+def run(counter: Counter, calls: int, drawn: int, progress: Progress, part: int) -> int:
+    """The instructions of one run; both of a pair draw the actions of the longer one."""
+    counted = counter.count({"drawn": drawn, "played": calls})
+    progress(part, PARTS)
+    return counted
+
+
+def subtract(runs: tuple[tuple[int, int], ...], isa: str) -> Instructions:
+    """What the longer run has beyond the shorter, for each env-step it has beyond it."""
+    (few, begun), (many, whole) = runs
+    return Instructions(per_env_step=(whole - begun) / (many - few), runs=runs, isa=isa)

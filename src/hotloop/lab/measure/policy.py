@@ -1,0 +1,305 @@
+"""Where a measurement's actions come from: random play, a player, a tape, or a policy in the loop."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Draw
+from hotloop.core.registry import names_callable
+from hotloop.core.settings import by_role
+from hotloop.core.spans import span
+from hotloop.envs import callables, tapes
+from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.foreign.spec import ENV_STEP, raised
+from hotloop.envs.open import make, open_target
+from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.lab.measure.stepping import Actions, repeat
+
+RANDOM = "random"
+
+FEWEST_BATCHES = 16
+
+MOST_BYTES = 16 << 20
+"""Of actions drawn at a time; a round that needs more goes through them again."""
+
+TAPE = "tape:"
+
+POLICY, FORWARD, SELECT = "policy", "forward", "select"
+"""Rows of the tree: choosing an action; and its two parts, where a policy has methods of these names."""
+
+Choose = Callable[[Any], Any]
+"""From an observation to an action, both as the subject gives and takes them."""
+
+
+class Play(Protocol):
+    """Where a measurement gets its actions from."""
+
+    policy: str
+    """What a record says of it."""
+
+    def draw(self, calls: int) -> Sequence[Actions]:
+        """The actions of the next calls, to be cycled through where there are fewer."""
+
+    def put_back(self, actions: Sequence[Actions]) -> None:
+        """Take the last ones of a draw that were not played."""
+
+    def close(self) -> None: ...
+
+
+def play_of(policy: str, subject: Subject) -> Play:
+    """The random play of a subject, or that of one of a batch's players."""
+    if policy == RANDOM:
+        return RandomPlay(subject)
+    if policy.startswith(TAPE):
+        return TapePlay(policy, tapes.read_for(Path(policy.removeprefix(TAPE)), subject))
+    if is_live(policy):
+        choose = load(policy)
+        return AheadPlay(reopen(subject), lambda ahead: choose(observed(ahead)), policy)
+    if not isinstance(subject, Batch):
+        raise InputError(
+            f"{subject.spec.name} has no player {policy!r}: it is random, tape:FILE or module:callable"
+        )
+    return AheadPlay(reopen(subject), lambda ahead: ahead.choose(policy), policy)
+
+
+class RandomPlay:
+    """Uniformly random actions for one shape of batch, of those the world draws from; a seed decides them.
+
+    Every round draws its own: the same actions round after round would push an agent the same way each
+    time, until all of them stood at a wall.
+    """
+
+    policy = RANDOM
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._random = np.random.default_rng(subject.spec.seed)
+
+    def draw(self, calls: int) -> Sequence[Actions]:
+        """Draw the actions of a number of calls, or fewer of them to cycle through where they are large."""
+        spec = self._subject.spec
+        bytes_a_call = spec.num_envs * spec.agents * np.dtype(np.int32).itemsize
+        batches = max(FEWEST_BATCHES, min(calls, MOST_BYTES // bytes_a_call))
+        return self._subject.draw(self._random, batches)
+
+    def put_back(self, actions: Sequence[Actions]) -> None:
+        """Forget them: others are as random."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class AheadPlay:
+    """What somebody does who looks at the state: recorded ahead of the clock, replayed under it.
+
+    A subject of its own, with the seeds of the measured one, is played and so is always in the state that
+    the measured one comes to when it steps through the same actions.
+    """
+
+    def __init__(self, ahead: Subject, choose: Callable[[Any], Actions], player: str) -> None:
+        self.policy = f"{player} (replayed tape)"
+        self._choose = choose
+        self._left: list[Actions] = []
+        self._ahead = ahead
+        self._ahead.reset()
+
+    def draw(self, calls: int) -> Sequence[Actions]:
+        """Exactly as many as asked for: such a tape cannot be cycled through."""
+        while len(self._left) < calls:
+            self._left.append(copy(self._choose(self._ahead)))
+            self._ahead.step(self._left[-1])
+        drawn, self._left = self._left[:calls], self._left[calls:]
+        return drawn
+
+    def put_back(self, actions: Sequence[Actions]) -> None:
+        """Keep them for the next draw, since the measured subject has not seen them."""
+        self._left = [*actions, *self._left]
+
+    def close(self) -> None:
+        self._ahead.close()
+
+
+class TapePlay:
+    """The actions of a tape, from its beginning; a run that is longer goes through it again."""
+
+    def __init__(self, policy: str, actions: Sequence[Actions]) -> None:
+        self.policy = policy
+        self._actions = actions
+        self._next = 0
+
+    def draw(self, calls: int) -> Sequence[Actions]:
+        drawn = [self._actions[(self._next + call) % len(self._actions)] for call in range(calls)]
+        self._next = (self._next + calls) % len(self._actions)
+        return drawn
+
+    def put_back(self, actions: Sequence[Actions]) -> None:
+        self._next = (self._next - len(actions)) % len(self._actions)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def reopen(subject: Subject) -> Any:
+    """Another subject of the same workload."""
+    spec = subject.spec
+    if isinstance(spec, Spec):
+        workload = by_role(spec.parameters, "workload") | by_role(spec.settings, "workload")
+        return make(spec.target, **workload, num_envs=spec.num_envs)
+    return open_target(spec.name, getattr(spec, "given", {}))
+
+
+def is_live(policy: object) -> bool:
+    """Whether a policy is somebody's callable rather than the name of a player or a tape."""
+    return not isinstance(policy, str) or (names_callable(policy) and not policy.startswith(TAPE))
+
+
+def load(policy: object, *, timed: bool = False) -> Choose:
+    """The policy itself, with `timed` in spans: a function of observations, or an object with parts."""
+    made = callables.find(policy) if isinstance(policy, str) else policy
+    if isinstance(made, type):
+        made = made()
+    region: Callable[[str], Callable[[Choose], Choose]] = span if timed else (lambda _: lambda same: same)
+    forward, select = getattr(made, FORWARD, None), getattr(made, SELECT, None)
+    if callable(forward) and callable(select):
+        score, pick = region(FORWARD)(forward), region(SELECT)(select)
+        return region(POLICY)(lambda seen: pick(score(seen)))
+    if not callable(made):
+        raise InputError(
+            f"the policy is a {type(made).__name__}: expected a function from observations to actions"
+        )
+    return region(POLICY)(made)
+
+
+def name_of(policy: object) -> str:
+    """What a record says of a policy."""
+    return policy if isinstance(policy, str) else getattr(policy, "__qualname__", type(policy).__name__)
+
+
+class Proxy:
+    """A subject in front of another, the same in all that is not said below."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    @property
+    def spec(self) -> SubjectSpec:
+        return self._subject.spec
+
+    @property
+    def observation(self) -> Any:
+        return observed(self._subject)
+
+    def reset(self) -> None:
+        self._subject.reset()
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return self._subject.draw(random, calls)
+
+    def step(self, actions: Any) -> None:
+        self._subject.step(actions)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return self._subject.counters
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        return self._subject.answers()
+
+    def phase_totals(self) -> dict[str, int]:
+        return self._subject.phase_totals()
+
+    def close(self) -> None:
+        self._subject.close()
+
+
+class Actor(Proxy):
+    """A subject whose policy chooses each action in the call that steps it."""
+
+    def __init__(self, subject: Subject, choose: Choose) -> None:
+        super().__init__(subject)
+        self._choose = choose
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Nothing: what is handed to `step` is not looked at."""
+        return [None] * calls
+
+    def step(self, actions: Any) -> None:
+        try:
+            chosen = self._choose(observed(self._subject))
+        except Exception as error:
+            raise raised("the policy", error) from error
+        self._subject.step(chosen)
+
+
+class Watched(Proxy):
+    """A subject with its step in a span, if it has none itself, that keeps what was played, if asked to."""
+
+    def __init__(self, subject: Subject, *, keep: bool) -> None:
+        super().__init__(subject)
+        self.played: list[Any] = []
+        step = span(ENV_STEP)(subject.step) if isinstance(subject, Batch) else subject.step
+
+        def kept(actions: Any) -> None:
+            self.played.append(copy(actions))
+            step(actions)
+
+        self.step = kept if keep else step  # type: ignore[method-assign]
+
+
+def observed(subject: Subject) -> Any:
+    """What a policy sees."""
+    return subject.observations if isinstance(subject, Batch) else getattr(subject, "observation", None)
+
+
+class Journal:
+    """A play that notes each draw: calls that were asked for and calls that were played."""
+
+    def __init__(self, script: Play) -> None:
+        self._script = script
+        self.policy = script.policy
+        self._drawn = 0
+        self._draws: list[list[int]] = []
+
+    def draw(self, calls: int) -> Sequence[Actions]:
+        """Draw; unless some are put back, as many as were asked for are played, in turns where fewer."""
+        drawn = self._script.draw(calls)
+        self._drawn = len(drawn)
+        self._draws.append([calls, calls])
+        return drawn
+
+    def put_back(self, actions: Sequence[Actions]) -> None:
+        """Take back the last ones of a draw whose actions were played once each."""
+        self._script.put_back(actions)
+        self._draws[-1][1] = self._drawn - len(actions)
+
+    def close(self) -> None:
+        self._script.close()
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """What was drawn so far, equal ones in a row as one."""
+        runs: list[Draw] = []
+        for asked, played in self._draws:
+            times = runs.pop()[2] if runs and runs[-1][:2] == (asked, played) else 0
+            runs.append((asked, played, times + 1))
+        return tuple(runs)
+
+
+def play_again(script: Play, draws: Sequence[Draw], calls: int) -> Iterator[Actions]:
+    """The actions of the first so many calls of a journal, or of all it has."""
+    return islice(all_of(script, draws), calls)
+
+
+def all_of(script: Play, draws: Sequence[Draw]) -> Iterator[Actions]:
+    for asked, played, times in draws:
+        for _ in range(times):
+            drawn = script.draw(asked)
+            if played < asked:
+                script.put_back(drawn[played:])
+            yield from repeat(drawn, played)

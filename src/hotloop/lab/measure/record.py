@@ -1,0 +1,123 @@
+"""From what was measured to a record: the parts every experiment fills in the same way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hotloop.core.clock import utc_now
+from hotloop.core.code import code
+from hotloop.core.machine import machine
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Method, Overhead, Record, run_id
+from hotloop.envs.subject import SubjectSpec
+from hotloop.judge.alike import Setting
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.work import describe_path, describe_work
+from hotloop.stats.intervals import FEWEST
+from hotloop.stats.ratio import ratio
+from hotloop.stats.summary import with_metrics
+
+
+class Recorder:
+    """Takes down machine, code and target before a run, so that the run itself does not change them."""
+
+    def __init__(self, kind: str, spec: SubjectSpec, ran: dict[str, Any] | None = None) -> None:
+        """`ran` is the code that runs, where it is not the present one."""
+        self._spec = spec
+        self._kind = kind
+        self._now = utc_now()
+        self._machine = machine()
+        build = spec.build
+        self._code = ran or code(asdict(build) if build else None)
+
+    @property
+    def code(self) -> dict[str, Any]:
+        """The code that runs."""
+        return self._code
+
+    def setting(self, policy: str) -> Setting:
+        """What a run of this subject has to share with whatever it is compared with."""
+        return Setting(machine=self._machine, target=self._spec.described, kind=self._kind, policy=policy)
+
+    def record(
+        self,
+        *,
+        method: Method,
+        counters: Mapping[str, int],
+        values: Mapping[str, Sequence[float]],
+        notices: Sequence[Notice] = (),
+        **more: Any,
+    ) -> Record:
+        """Make the record of a finished run; `counters` are those of the measured rounds.
+
+        `more` are fields of the record itself.
+        """
+        spec = self._spec
+        return with_metrics(
+            Record(
+                run_id=run_id(self._now, self._code["commit"], self._code["dirty"], spec.name),
+                kind=self._kind,
+                created=self._now.isoformat(timespec="seconds"),
+                target=spec.described,
+                machine=self._machine,
+                code=self._code,
+                method=method,
+                work=describe_work(counters),
+                path=describe_path(spec.requested, counters, claimed=spec.impl),
+                values={name: tuple(raw) for name, raw in values.items()},
+                notices=(*spec.notices, *decided_elsewhere(spec), *notices),
+                **more,
+            )
+        )
+
+
+def describe_method(spec: SubjectSpec, *, rounds: int, iterations: int, policy: str, **more: Any) -> Method:
+    """Say how something was measured; `more` are fields of the method itself."""
+    build = spec.build
+    usual: dict[str, Any] = {
+        "warmup": 0,
+        "order": "single",
+        "threads": spec.threads,
+        "clock": "perf_counter_ns" + (f"; phases {build.clock}" if build else ""),
+    }
+    return Method(rounds=rounds, iterations=iterations, policy=policy, **usual | more)
+
+
+def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, *, order: str = "single") -> Method:
+    """The method of what was measured in rounds after a warm-up."""
+    return describe_method(
+        spec, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, order=order
+    )
+
+
+def decided_elsewhere(spec: SubjectSpec) -> list[Notice]:
+    """Name the settings that an environment variable decided, since no command line shows them."""
+    return [
+        notice(Code.ENVIRONMENT, setting=setting, source=source)
+        for setting, source in spec.decided_by.items()
+        if source.startswith("environment")
+    ]
+
+
+def throughput(spec: SubjectSpec, env_steps: int, wall_ns: Sequence[int]) -> dict[str, list[float]]:
+    """The speed of each round, from its wall time."""
+    env_steps_per_s = [env_steps * 1e9 / ns for ns in wall_ns]
+    return {
+        "env_steps_per_s": env_steps_per_s,
+        "agent_steps_per_s": [speed * spec.agents for speed in env_steps_per_s],
+    }
+
+
+def overhead(
+    pairs: Sequence[tuple[int, int]], paused_ns: Sequence[int], mark_ns: float | None
+) -> Overhead | None:
+    """What the instrument cost, from pairs of clean and watched ns; None where they are too few.
+
+    `paused_ns` is what each watched one spent on collecting garbage, which the clean ones leave to later.
+    """
+    if len(pairs) < FEWEST:
+        return None
+    clean_ns = [clean for clean, _ in pairs]
+    watched_ns = [max(1, watched - paused) for (_, watched), paused in zip(pairs, paused_ns, strict=True)]
+    cost = ratio(watched_ns, clean_ns)
+    return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=mark_ns)

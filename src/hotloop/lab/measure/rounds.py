@@ -1,0 +1,89 @@
+"""Rounds: how many there are, how long each is, and the warm-up before the first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.progress import Progress
+from hotloop.envs.subject import Subject
+from hotloop.lab.measure.policy import Play
+
+WARMUP_NS = 2_000_000_000
+
+ROUND_NS = 400_000_000
+"""What the warm-up and one round may take where they are boxed: ten seconds for the usual 20 rounds."""
+
+DRAWN_AT_ONCE = 256
+"""Calls of the warm-up whose actions are drawn together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """A plan of measurement. Steps are env-steps: one batch call makes num_envs of them."""
+
+    count: int = 20
+    """Measured rounds; the round, not the step, is the sample."""
+    iterations: int = 20_000
+    """Env-steps in one round, rounded up to whole batch calls."""
+    warmup: int = 150_000
+    """Env-steps before the first round, thrown away and recorded."""
+    box_iterations: bool = True
+    """Whether a slow target gets shorter rounds, of as many calls as fit into 0.4 seconds."""
+    box_warmup: bool = True
+    """Whether the warm-up ends after two seconds."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("count", 1), ("iterations", 1), ("warmup", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
+
+    @property
+    def env_steps(self) -> int:
+        """Env-steps of the whole run, warm-up included."""
+        return self.warmup + self.count * self.iterations
+
+
+def calls_for(env_steps: int, subject: Subject) -> int:
+    """The batch calls that make at least this many env-steps."""
+    return -(-env_steps // subject.spec.num_envs)
+
+
+def warm_up(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: Progress) -> Rounds:
+    """Step all subjects through the same actions until they are warm; returns the rounds as they fit."""
+    num_envs = subjects[0].spec.num_envs
+    calls = calls_for(asked.warmup, subjects[0])
+    begin, done, stepping_ns = now_ns(), 0, 0
+
+    def is_over() -> bool:
+        return done >= calls or (asked.box_warmup and done > 0 and now_ns() - begin > WARMUP_NS)
+
+    while not is_over():
+        drawn = script.draw(min(DRAWN_AT_ONCE, calls - done))
+        before, start = done, now_ns()
+        for actions in drawn:
+            for subject in subjects:
+                subject.step(actions)
+            done += 1
+            progress(done * num_envs, asked.env_steps)
+            if is_over():
+                break
+        stepping_ns += now_ns() - start
+        script.put_back(drawn[done - before :])
+    calls = fit(calls_for(asked.iterations, subjects[0]), asked, stepping_ns / done if done else 0.0)
+    return replace(asked, warmup=done * num_envs, iterations=calls * num_envs)
+
+
+def fit(calls: int, asked: Rounds, ns_per_call: float) -> int:
+    """Cut the calls of a round down to what the box has room for; one always has."""
+    if not asked.box_iterations or not ns_per_call:
+        return calls
+    return max(1, min(calls, int(ROUND_NS / ns_per_call)))
+
+
+def shortened(asked: Rounds, ran: Rounds) -> list[Notice]:
+    """Say so where a slow target got fewer steps than usual."""
+    if ran.iterations >= asked.iterations and ran.warmup >= asked.warmup:
+        return []
+    return [notice(Code.SHORTENED, iterations=ran.iterations, warmup=ran.warmup)]

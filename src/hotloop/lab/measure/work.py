@@ -1,0 +1,91 @@
+"""A subject's own account of a run: which path ran and how much work was done."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from hotloop.core.errors import SetupError
+from hotloop.core.record import PathRan, Validation, Work
+from hotloop.envs.second_way import timing_ratio
+
+STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
+"""Implementation to the counter kept by the code that did its steps."""
+
+COVERAGE = "coverage."
+
+DECISIONS = "decisions."
+"""What the names of counters begin with: mechanics that fired, and the choices each player made."""
+
+
+class Tally:
+    """What counters gained over a stretch of a run: from `begin` to the last `note`."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+        self.begin()
+
+    def begin(self) -> None:
+        self._first = self._last = self._read()
+
+    def note(self) -> None:
+        self._last = self._read()
+
+    @property
+    def gained(self) -> dict[str, int]:
+        """Counter to gain; one that is new counts from zero."""
+        return {name: count - self._first.get(name, 0) for name, count in self._last.items()}
+
+
+def describe_work(counters: Mapping[str, int]) -> Work:
+    """Say how much was done, from the counters of the measured rounds."""
+    return Work(
+        env_steps=counters.get("env_steps", 0),
+        agent_steps=counters.get("agent_steps", 0),
+        resets=counters.get("resets", 0),
+        decisions=sum(n for name, n in counters.items() if name.startswith(DECISIONS)),
+        updates=counters.get("updates", 0),
+        tokens=counters.get("tokens", 0),
+        rows=counters.get("rows", 0),
+        coverage={
+            name.removeprefix(COVERAGE): n for name, n in counters.items() if name.startswith(COVERAGE)
+        },
+    )
+
+
+def describe_validation(counters: Mapping[str, int]) -> Validation | None:
+    """Say what the shadow encoder found; None where there was none."""
+    comparisons = counters.get("shadow.comparisons", 0)
+    if not comparisons:
+        return None
+    mismatches = counters["shadow.mismatches"]
+    return Validation(comparisons=comparisons, mismatches=mismatches, timing_ratio=timing_ratio(counters))
+
+
+def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:
+    """What either of two compared, counted together."""
+    if a is None or b is None:
+        return a or b
+    return replace(
+        a,
+        comparisons=a.comparisons + b.comparisons,
+        mismatches=a.mismatches + b.mismatches,
+        timing_ratio=a.timing_ratio or b.timing_ratio,
+    )
+
+
+def describe_path(requested: str, counters: Mapping[str, int], *, claimed: str = "") -> PathRan:
+    """Say which implementation ran, as shares of the steps.
+
+    Refuses native that was not native throughout: where it was asked for, and where the subject claims it.
+    """
+    steps = counters.get("env_steps", 0)
+    shares = {impl: counters.get(name, 0) / steps for impl, name in STEPS_OF.items()} if steps else {}
+    ran = {impl: share for impl, share in shares.items() if share > 0}
+    if "native" in (requested, claimed) and steps and ran.get("native", 0.0) < 1.0:
+        counted = ", ".join(f"{name} {counters[name]:,}" for name in STEPS_OF.values() if name in counters)
+        raise SetupError(
+            f"impl=native was {'asked for' if requested == 'native' else 'claimed'} but "
+            f"{ran.get('native', 0.0):.1%} of the steps ran natively "
+            f"(the counters say {counted or 'nothing'} of {steps:,}): "
+            "build the native module (hotloop doctor says how), or ask for impl=auto"
+        )
+    return PathRan(requested=requested, ran=ran, counters=dict(counters))

@@ -1,0 +1,1 @@
+"""Where the time goes: phases, spans, slow steps, traces and probes."""

@@ -1,0 +1,76 @@
+"""Attaching: a look at a process that runs already, which nobody has to stop or change."""
+
+from pathlib import Path
+
+from hotloop.core.clock import utc_now
+from hotloop.core.code import code
+from hotloop.core.errors import SetupError
+from hotloop.core.machine import machine
+from hotloop.core.probe import ProbeError
+from hotloop.core.record import Described, Method, PathRan, Record, Work, run_id
+from hotloop.probes import pyspy
+
+
+def attach(pid: int, folder: Path, seconds: int) -> Record:
+    """What a process does for some seconds, as a record that has no speed of its own.
+
+    InputError where there is no such process, SetupError where it may not be looked at.
+    """
+    check(pid)
+    now, ran = utc_now(), code(None)
+    command = command_of(pid)
+    try:
+        found = pyspy.attach(pid, folder, seconds)
+    except ProbeError as error:
+        raise SetupError(str(error)) from None
+    name = f"pid:{pid}"
+    return Record(
+        run_id=run_id(now, ran["commit"], ran["dirty"], name),
+        kind="profile",
+        created=now.isoformat(timespec="seconds"),
+        target=Described(
+            name=name,
+            world=None,
+            impl="foreign",
+            device="cpu",
+            params={"command": command},
+            workload_hash="",
+            variant={},
+        ),
+        machine=machine(),
+        code=ran,
+        method=Method(
+            rounds=0, iterations=0, warmup=0, threads=1, order="single", clock="py-spy", policy="its own"
+        ),
+        work=Work(),
+        path=PathRan(requested="foreign"),
+        values={},
+        findings=(found,),
+    )
+
+
+def check(pid: int) -> None:
+    """Refuse a process that is not there, and a machine without py-spy."""
+    pyspy.check_pid(pid)
+    obstacle = pyspy.why_not()
+    if obstacle is not None:
+        raise SetupError(f"{obstacle.why}: {obstacle.remedy}")
+
+
+def watch(pid: int) -> None:
+    """Show what a process does, live, until Ctrl-C; SetupError where it may not be looked at."""
+    check(pid)
+    try:
+        pyspy.top(pid)
+    except ProbeError as error:
+        raise SetupError(str(error)) from None
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process."""
+    import psutil
+
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return "unknown"

@@ -1,0 +1,266 @@
+"""What each single step call of a stretch took, phase by phase, from the logs of spans and batches."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core import spans
+from hotloop.core.record import PYTHON, STEP, WALL
+from hotloop.envs.batch import Batch
+from hotloop.lab.measure.stepping import GC
+from hotloop.lab.profile.tree import ELSE, LOOP, native_place
+
+Numbers = NDArray[np.int64]
+
+HEAD = 4
+"""Columns of a batch's row before its phases."""
+
+
+class Timeline:
+    """From ticks to the nanoseconds of `now_ns`, by two moments as far apart as the run allows."""
+
+    def __init__(self) -> None:
+        self._first = self._last = spans.moment()
+
+    def read_clock(self) -> None:
+        """Take the present moment as the nearer one."""
+        self._last = spans.moment()
+
+    @property
+    def _ns_per_tick(self) -> float:
+        ticks, ns = (late - early for late, early in zip(self._last, self._first, strict=True))
+        return ns / ticks if ticks else 1.0
+
+    def ns(self, ticks: Numbers) -> Numbers:
+        """When it was."""
+        return self._last[1] + self.duration_ns(ticks - self._last[0])
+
+    def duration_ns(self, ticks: Numbers) -> Numbers:
+        """How long it took."""
+        rounded: Numbers = np.rint(ticks * self._ns_per_tick).astype(np.int64)
+        return rounded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Spans and marks one by one, in the order they ended; all times in ns."""
+
+    paths: tuple[str, ...]
+    """Of each place, names from the outermost inwards, joined by `/`."""
+    threads: Numbers
+    """Of each place: 0 is the first thread that was in a span."""
+    place: Numbers
+    begin: Numbers
+    end: Numbers
+    own: Numbers
+    """The time charged to it: of a mark, less than from begin to end where other spans are inside."""
+    missed: int
+
+    def chosen(self, which: Any) -> "Events":
+        """Some of them, as an index of an array says which."""
+        return replace(
+            self,
+            **{name: getattr(self, name)[which] for name in ("place", "begin", "end", "own")},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laps:
+    """Turns of a loop, back to back."""
+
+    begin: Numbers
+    end: Numbers
+    given: Numbers
+
+
+def read_spans(timeline: Timeline) -> tuple[Events, Laps]:
+    """Take what was logged since spans were enabled."""
+    places, rows, missed = spans.take()
+    place, begin, end, own = np.frombuffer(rows, np.int64).reshape(-1, 4).T
+    paths: list[str] = []
+    for _, parent, name in places:
+        paths.append(name if parent < 0 else f"{paths[parent]}/{name}")
+    begin_ns, end_ns, lap = timeline.ns(begin), timeline.ns(end), place < 0
+    whole = end - begin == own
+    own_ns = np.where(whole, end_ns - begin_ns, timeline.duration_ns(own))
+    events = Events(
+        paths=tuple(paths),
+        threads=np.array([thread for thread, _, _ in places], np.int64),
+        place=place,
+        begin=begin_ns,
+        end=end_ns,
+        own=own_ns,
+        missed=missed,
+    )
+    return events.chosen(~lap), Laps(begin=begin_ns[lap], end=end_ns[lap], given=own[lap])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Steps of a batch one by one; all times in ns."""
+
+    names: tuple[str, ...]
+    begin: Numbers
+    end: Numbers
+    ended: Numbers
+    """Episodes that ended in each."""
+    first_env: Numbers
+    """Of those; -1 where none did."""
+    phases: Numbers
+    """[steps, workers, phases]"""
+
+    @property
+    def workers(self) -> int:
+        return int(self.phases.shape[1])
+
+    def chosen(self, which: Any) -> "Steps":
+        fields = ("begin", "end", "ended", "first_env", "phases")
+        return replace(self, **{name: getattr(self, name)[which] for name in fields})
+
+
+def read_steps(batch: Batch, timeline: Timeline) -> Steps:
+    """Take what a batch has logged; the twins' clock is Python's already."""
+    rows, native = batch.take_log(), batch.spec.impl == "native"
+    times = timeline.ns(rows[:, :2]) if native else rows[:, :2]
+    phases = timeline.duration_ns(rows[:, HEAD:]) if native else rows[:, HEAD:]
+    names = batch.spec.phases
+    return Steps(
+        names=names,
+        begin=times[:, 0],
+        end=times[:, 1],
+        ended=rows[:, 2],
+        first_env=rows[:, 3],
+        phases=phases.reshape(len(rows), -1, len(names)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Times of one phase, and the call that each was in."""
+
+    path: str
+    ns: Numbers
+    call: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """Step calls one after another; all times in ns."""
+
+    begin: Numbers
+    end: Numbers
+    resets: Numbers
+    """Episodes that began in each."""
+    env: Numbers
+    """The one env that began one; -1 where none or several did."""
+    samples: tuple[Sample, ...]
+    """Times of the phases; one may come several times a call, or not at all."""
+    gc: Sample
+
+    @property
+    def wall_ns(self) -> Numbers:
+        return self.end - self.begin
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def phases(self, call: int) -> dict[str, int]:
+        """Path to ns in one call, what did not happen in it left out."""
+        totals = {sample.path: int(sample.ns[sample.call == call].sum()) for sample in self.samples}
+        return {path: ns for path, ns in totals.items() if ns}
+
+
+def of_batch(steps: Steps, events: Events, end_ns: int) -> Calls:
+    """Calls of a batch: each lasts until the next begins, so that what Python does is in it too."""
+    begin = steps.begin
+    end = np.append(begin[1:], max(end_ns, int(steps.end[-1]))) if len(begin) else begin
+    inside = steps.end - steps.begin
+    every = np.arange(len(begin))
+    fixed = {WALL: end - begin, PYTHON: end - begin - inside, STEP: inside}
+    return Calls(
+        begin=begin,
+        end=end,
+        resets=steps.ended,
+        env=only_env(steps),
+        samples=(
+            *(Sample(path=path, ns=ns, call=every) for path, ns in fixed.items()),
+            *phase_samples(steps, every, STEP),
+        ),
+        gc=collections(events, begin, end),
+    )
+
+
+def of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbers) -> Calls:
+    """Calls of a loop: its laps, the spans inside them, and the native steps inside those."""
+    begin, end, every = laps.begin, laps.end, np.arange(len(laps.begin))
+    env = np.full(len(begin), -1, np.int64)
+    inner = list(spans_of(events, begin, end))
+    rest = end - begin - sum(total_of(sample, len(begin)) for sample in inner if sample.path.count("/") == 1)
+    samples = [
+        Sample(path=WALL, ns=end - begin, call=every),
+        *inner,
+        Sample(path=ELSE, ns=rest, call=every),
+    ]
+    if steps is not None:
+        inside = call_of(begin, end, steps.begin)
+        place = native_place(sample.path for sample in samples)
+        samples += [Sample(path=place, ns=steps.end - steps.begin, call=inside)]
+        samples += phase_samples(steps, inside, place)
+        known = inside >= 0
+        env[inside[known]] = only_env(steps)[known]
+    return Calls(
+        begin=begin,
+        end=end,
+        resets=resets,
+        env=env,
+        samples=tuple(samples),
+        gc=collections(events, begin, end),
+    )
+
+
+def total_of(sample: Sample, calls: int) -> Numbers:
+    """What a phase took in each call."""
+    total: Numbers = np.bincount(sample.call, weights=sample.ns, minlength=calls).astype(np.int64)
+    return total
+
+
+def only_env(steps: Steps) -> Numbers:
+    only: Numbers = np.where(steps.ended == 1, steps.first_env, -1)
+    return only
+
+
+def phase_samples(steps: Steps, call: NDArray[np.intp], place: str) -> list[Sample]:
+    """Phases of native steps; threads work side by side, so a phase's time is its mean over them."""
+    mean = steps.phases.sum(axis=1) // steps.workers
+    return [
+        Sample(path=f"{place}/{name}", ns=mean[:, column], call=call)
+        for column, name in enumerate(steps.names)
+    ]
+
+
+def spans_of(events: Events, begin: Numbers, end: Numbers) -> Iterator[Sample]:
+    """Spans and marks of the loop's own thread, by path."""
+    inside = call_of(begin, end, events.begin)
+    for place, path in enumerate(events.paths):
+        if path.startswith(f"{LOOP}/"):
+            here = (events.place == place) & (inside >= 0)
+            yield Sample(path=WALL + path.removeprefix(LOOP), ns=events.own[here], call=inside[here])
+
+
+def collections(events: Events, begin: Numbers, end: Numbers) -> Sample:
+    """Pauses of the garbage collector, wherever it was called."""
+    places = [place for place, path in enumerate(events.paths) if path.rpartition("/")[2] == GC]
+    here = np.isin(events.place, places)
+    inside = call_of(begin, end, events.begin[here])
+    return Sample(path=GC, ns=events.own[here], call=inside)
+
+
+def call_of(begin: Numbers, end: Numbers, times: Numbers) -> NDArray[np.intp]:
+    """The call that was running at each time; -1 where none was."""
+    call = np.searchsorted(begin, times, side="right") - 1
+    running = (call >= 0) & (times <= end[call]) if len(begin) else np.zeros(len(times), bool)
+    found: NDArray[np.intp] = np.where(running, call, -1)
+    return found

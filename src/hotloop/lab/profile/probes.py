@@ -1,0 +1,215 @@
+"""Probing: each probe in a pass of its own over the play of a target, after the clean passes are timed."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, fields, replace
+from inspect import unwrap
+from pathlib import Path
+from typing import Any
+
+from hotloop.core import registry
+from hotloop.core.errors import ExitCode, HotloopError, InputError, unknown, worst
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Finding, Instructions, Record, Resources
+from hotloop.envs.foreign.functions import KEPT, find
+from hotloop.envs.subject import Subject
+from hotloop.lab.measure.instructions import count
+from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
+from hotloop.lab.measure.rounds import calls_for
+from hotloop.lab.measure.stepping import play
+from hotloop.lab.measure.target import Given, open_subject
+from hotloop.lab.profile.profile import home_of
+
+PHASES = "phases"
+"""What profile finds itself; it is asked for like a probe and always there."""
+
+ALWAYS = "resources"
+
+EVERY = "all"
+
+LINE = "line"
+
+INSTRUCTIONS = "instructions"
+
+WARM_NS = 200_000_000
+
+PASS_NS = 1_000_000_000
+"""What a warm-up and a pass take where no probe looks and no number of steps was asked for."""
+
+SECONDS = 3
+"""That the program plays which is looked at from outside."""
+
+MEND = "leave the probe out, or mend that"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked at, by which probes, and where their files go."""
+
+    target: str
+    given: Given
+    policy: str
+    steps: int | None
+    probes: tuple[Probe, ...]
+    time: tuple[str, ...]
+    """Functions that were named."""
+    folder: Path
+
+
+def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
+    """The probes that words name, commas between them or not, in the registry's order."""
+    known = registry.probes()
+    names = [name.strip() for word in words for name in word.split(",") if name.strip()]
+    for name in names:
+        if name not in (*known, PHASES, EVERY):
+            there = ", ".join((PHASES, *known))
+            raise unknown("probe", name, (*known, PHASES, EVERY), f"there are {there}; {EVERY} means all")
+    if LINE in names and not time:
+        raise InputError("--probe line needs functions to look at: name them with --time module.Class.method")
+    wanted = {ALWAYS, *(known if EVERY in names else names)} - ({LINE} if not time else set())
+    return tuple(probe for name, probe in known.items() if name in wanted)
+
+
+def check(probes: Sequence[Probe], targets: Sequence[str], time: Sequence[str]) -> None:
+    """Refuse functions without lines before anything is measured; the targets were opened once by then."""
+    if has_line(probes):
+        for target in targets:
+            functions(target, time)
+
+
+def has_line(probes: Sequence[Probe]) -> bool:
+    return any(probe.name == LINE for probe in probes)
+
+
+def with_probes(record: Record, asked: Asked, progress: Progress = silent) -> Record:
+    """Let each probe look, one after another; one that cannot is a notice, and Ctrl-C marks the record."""
+    if record.partial:
+        return record
+    for done, probe in enumerate(asked.probes):
+        progress(done, len(asked.probes))
+        try:
+            found = looked(probe, asked)
+        except KeyboardInterrupt:
+            return interrupted(record)
+        record = added(record, found) if isinstance(found, Finding) else noticed(record, probe, found)
+    return record
+
+
+def interrupted(record: Record) -> Record:
+    """What there is of a record whose last probes did not look."""
+    code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
+    said = (*record.notices, notice(Code.PARTIAL, done="all"))
+    return replace(record, partial=True, notices=said, verdict="cannot tell", exit_code=int(code))
+
+
+def looked(probe: Probe, asked: Asked) -> Finding | Obstacle:
+    """What a probe found, or why it could not look."""
+    obstacle = probe.why_not()
+    if obstacle is not None:
+        return obstacle
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with scene(asked) as staged:
+            return seen(probe, staged)
+    except ProbeError as error:
+        return error.obstacle
+    except HotloopError as error:
+        return Obstacle(why=str(error), remedy=MEND)
+
+
+def seen(probe: Probe, staged: Scene) -> Finding:
+    """What a probe found; whatever its package raises must not cost what was measured before."""
+    try:
+        return probe.look(staged)
+    except (ProbeError, HotloopError):
+        raise
+    except Exception as error:
+        raise ProbeError(f"it raised {type(error).__name__}: {error}", MEND) from error
+
+
+def noticed(record: Record, probe: Probe, obstacle: Obstacle) -> Record:
+    said: Notice = notice(Code.NO_PROBE, probe=probe.name, why=obstacle.why, remedy=obstacle.remedy)
+    return replace(record, notices=(*record.notices, said))
+
+
+def added(record: Record, found: Finding) -> Record:
+    """A record with a finding, and with the fields of its own that the finding fills."""
+    record = replace(record, findings=(*record.findings, found))
+    if found.probe == ALWAYS:
+        named = {field.name: found.facts[field.name] for field in fields(Resources)}
+        return replace(record, resources=Resources(**named))
+    if found.probe == LINE:  # it has seen calls that a span around the function cannot
+        denied = {notice(Code.NEVER_CALLED, function=name) for name in found.facts["ran"]}
+        return replace(record, notices=tuple(said for said in record.notices if said not in denied))
+    if found.probe == INSTRUCTIONS:
+        runs = tuple((env_steps, counted) for env_steps, counted in found.facts["runs"])
+        return replace(record, instructions=Instructions(**found.facts | {"runs": runs}))
+    return record
+
+
+@contextmanager
+def scene(asked: Asked) -> Iterator[Scene]:
+    """A target of its own for one probe, warm, with what plays it."""
+    with ExitStack() as stack:
+        subject, script = stack.enter_context(staged(asked.target, asked.given, asked.policy))
+        ns_per_call = warm(subject, script)
+        usual = max(1, int(PASS_NS / ns_per_call))
+        calls = usual if asked.steps is None else min(usual, calls_for(asked.steps, subject))
+        words = {"target": asked.target, "given": dict(asked.given), "policy": asked.policy}
+        yield Scene(
+            draw=lambda count: drawn(subject, script, count),
+            calls=calls,
+            clean_ns=max(1, round(calls * ns_per_call)),
+            env_steps=subject.spec.num_envs,
+            folder=asked.folder,
+            functions=functions(asked.target, asked.time) if has_line(asked.probes) else (),
+            program=("-P", "-m", "hotloop.lab.workers.played", json.dumps(words | {"seconds": SECONDS})),
+            marker="played",
+            count=lambda: count(asked.target, asked.given, policy=asked.policy),
+        )
+
+
+@contextmanager
+def staged(target: str, given: Given, policy: str) -> Iterator[tuple[Subject, Play]]:
+    """A target without any instrument and who plays it, a policy of somebody's inside the loop."""
+    with closing(open_subject(target, given, profile=False)) as subject:
+        subject.reset()
+        if is_live(policy):
+            actor = Actor(subject, load(policy))
+            yield actor, RandomPlay(actor)
+            return
+        with closing(play_of(policy, subject)) as script:
+            yield subject, script
+
+
+def drawn(subject: Subject, script: Play, calls: int) -> Callable[[], None]:
+    """Draw the actions of some calls now, to play them later."""
+    actions = script.draw(calls)
+
+    def played() -> None:
+        play(subject, actions, calls)
+
+    return played
+
+
+def warm(subject: Subject, script: Play) -> float:
+    """Step until it is warm, ever longer; returns the ns that a call took in the last stretch."""
+    calls, ns = 1, 0
+    while True:
+        ns = play(subject, script.draw(calls), calls)
+        if ns > WARM_NS:
+            return ns / calls
+        calls *= 2
+
+
+def functions(target: str, time: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    """The functions that were named, as their owners hold them; InputError where one has no lines."""
+    found = ((name, find(name, home_of(target)).kept) for name in time)
+    named = tuple((name, unwrap(kept.__func__ if isinstance(kept, KEPT) else kept)) for name, kept in found)
+    for name, function in named:
+        if not hasattr(function, "__code__"):
+            raise InputError(f"--time {name} has no lines to look at: it is not written in Python")
+    return named

@@ -1,0 +1,150 @@
+"""Rows that add up: the tree of a watched loop, and the phases of a native step."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hotloop.core.record import PYTHON, STEP, WALL, Phase, Spread
+from hotloop.core.spans import Span
+from hotloop.envs.foreign.spec import ENV_STEP
+from hotloop.envs.subject import Subject
+
+LOOP = "loop"
+"""The span around one turn."""
+
+ELSE = f"{WALL}/everything else"
+"""What the loop does beside the env and the policy: Python, and the counting of work."""
+
+NATIVE = "native step"
+
+PhaseTimes = Mapping[str, int]
+"""Phase to ns, with `step` for the whole of it, as a batch reports them."""
+
+
+def native_place(paths: Iterable[str]) -> str:
+    """Where native steps stand among the paths of a loop: below our own env's step, if it has a row."""
+    within = f"{WALL}/{ENV_STEP}"
+    inner = [path for path in paths if path.startswith(f"{within}/Hotloop") and path.count("/") == 2]
+    return f"{inner[0] if inner else within}/{NATIVE}"
+
+
+class Tree:
+    """Rows by path, from `wall` inwards; what other threads did side by side is not among them."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._totals: dict[str, list[int]] = {}
+        """Path to calls and ns."""
+        self.wall_ns = self.loop_ns = self.else_ns = self.calls = 0
+
+    def add(self, tops: Iterable[Span], wall_ns: int, calls: int, native_before: Mapping[str, int]) -> None:
+        """Take in one turn: its spans, its wall time, and what native phases had taken before it."""
+        self.wall_ns += wall_ns
+        self.calls += calls
+        for top in tops:
+            if top.path == LOOP:
+                self.loop_ns += top.total_ns
+                self.else_ns += top.self_ns
+                for row in (each for child in top.children for each in child.walk()):
+                    self._count(WALL + row.path.removeprefix(LOOP), row.calls, row.total_ns)
+        self._add_native(calls, native_before)
+
+    def _add_native(self, calls: int, before: Mapping[str, int]) -> None:
+        gained = {name: ns - before.get(name, 0) for name, ns in self._subject.phase_totals().items()}
+        if "step" not in gained:
+            return
+        place = native_place(self._totals)
+        self._count(place, calls, gained.pop("step"))
+        for name, ns in gained.items():
+            self._count(f"{place}/{name}", calls, ns // self._subject.spec.threads)
+
+    def _count(self, path: str, calls: int, ns: int) -> None:
+        row = self._totals.setdefault(path, [0, 0])
+        row[0] += calls
+        row[1] += ns
+
+    @property
+    def unaccounted_ns(self) -> int:
+        """What the wall has beyond the loop: the instrument's own beginning and end."""
+        return self.wall_ns - self.loop_ns
+
+    def share(self, name: str) -> float:
+        """Of the wall time, of all rows of a name."""
+        ns = sum(ns for path, (_, ns) in self._totals.items() if path.rpartition("/")[2] == name)
+        return ns / self.wall_ns if self.wall_ns else 0.0
+
+    def has(self, name: str) -> bool:
+        return any(path.rpartition("/")[2] == name for path in self._totals)
+
+    def rows(self, spreads: Mapping[str, Spread]) -> tuple[Phase, ...]:
+        """The whole first, then parents before their children."""
+        totals = {WALL: [self.calls, self.wall_ns], **self._totals, ELSE: [self.calls, self.else_ns]}
+        return tuple(
+            self._row(path, calls, ns, spreads.get(path, Spread(path=path, calls=0)))
+            for path, (calls, ns) in totals.items()
+        )
+
+    def _row(self, path: str, calls: int, ns: int, spread: Spread) -> Phase:
+        return Phase(
+            path=path,
+            calls=calls,
+            total_ns=ns,
+            mean_ns=ns / calls if calls else 0.0,
+            p50_ns=spread.p50_ns,
+            p95_ns=spread.p95_ns,
+            p99_ns=spread.p99_ns,
+            max_ns=spread.max_ns,
+            share=ns / self.wall_ns,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What the instrumented passes measured."""
+
+    wall_ns: int
+    times: PhaseTimes
+    env_steps: int
+    threads: int
+    """Threads work on a step side by side, so a phase's time is its mean over them."""
+    spreads: Mapping[str, Spread]
+    """Path to how single batch calls varied."""
+    num_envs: int
+    """Env-steps of one such call."""
+
+    @property
+    def phases(self) -> dict[str, int]:
+        """Phase to ns, which the threads shared."""
+        return {name: ns // self.threads for name, ns in self.times.items() if name != "step"}
+
+    @property
+    def unaccounted_ns(self) -> int:
+        """What the step has beyond its phases; negative only where clocks disagree."""
+        return self.times["step"] - sum(self.phases.values())
+
+    def rows(self) -> tuple[Phase, ...]:
+        """Draw up the account, the whole first."""
+        step_ns = self.times["step"]
+        inside = (self._row(f"{STEP}/{name}", ns) for name, ns in self.phases.items())
+        return (
+            self._row(WALL, self.wall_ns),
+            self._row(PYTHON, self.wall_ns - step_ns),
+            self._row(STEP, step_ns),
+            *inside,
+        )
+
+    def _row(self, path: str, total_ns: int) -> Phase:
+        spread = self.spreads.get(path, Spread(path=path, calls=0))
+        return Phase(
+            path=path,
+            calls=self.env_steps,
+            total_ns=total_ns,
+            mean_ns=total_ns / self.env_steps,
+            p50_ns=self._of_env_step(spread.p50_ns),
+            p95_ns=self._of_env_step(spread.p95_ns),
+            p99_ns=self._of_env_step(spread.p99_ns),
+            max_ns=self._of_env_step(spread.max_ns),
+            share=total_ns / self.wall_ns,
+        )
+
+    def _of_env_step(self, call_ns: float | None) -> float | None:
+        return None if call_ns is None else call_ns / self.num_envs

@@ -1,0 +1,222 @@
+"""A watch over the instrumented side of a profile: every step call by itself, in bounded memory."""
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from heapq import heappush, heappushpop
+from itertools import islice
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+
+from hotloop.core import spans
+from hotloop.core.clock import now_ns
+from hotloop.core.record import Slow, SlowStep, Spread
+from hotloop.envs.batch import Batch
+from hotloop.envs.subject import Subject
+from hotloop.lab.measure.policy import Journal, Proxy
+from hotloop.lab.measure.stepping import Actions, collecting, repeat
+from hotloop.lab.profile import calls as table
+from hotloop.lab.profile.calls import Events, Steps, Timeline, read_spans, read_steps
+from hotloop.lab.profile.slow import KEPT, Keeper
+from hotloop.lab.profile.trace import Tracer
+from hotloop.stats.histogram import RELATIVE_ERROR
+
+NO_RESETS = SimpleNamespace(resets=0)
+"""What stands in for a subject whose own log says which envs were reset."""
+
+EVENTS = 1 << 18
+"""Spans and marks of a stretch: 8 MiB."""
+
+STEPS_BYTES = 8 << 20
+"""Rows of a batch's steps of a stretch."""
+
+FIRST_CALLS = 2_048
+"""Of the first stretch, before it is known how many events a call makes."""
+
+FILLED = 0.7
+"""Of the log that a stretch is planned to fill."""
+
+
+class Watch:
+    """Looks at stretches of calls: `with watch.look(): play(...)`, then `note`."""
+
+    def __init__(
+        self, subject: Subject, *, by_laps: bool, collects: bool, tracer: Tracer | None = None
+    ) -> None:
+        self._subject = subject
+        self._by_laps = by_laps
+        """Whether the loop itself marks its turns; a batch by itself has its steps."""
+        self._collects = collects
+        self._tracer = tracer
+        self._batch = batch_in(subject)
+        self._timeline = Timeline()
+        self._room = self._log_rows = FIRST_CALLS
+        spec = subject.spec
+        self.keeper = Keeper(seed=spec.seed, num_envs=spec.num_envs)
+        self.counted: Any = subject if hasattr(subject, "resets") else NO_RESETS
+        """What a lap is given the resets of."""
+        self.steps = self._end_ns = 0
+        """Calls since the reset; when the last stretch ended."""
+        self._warming = Warming(subject)
+        self.last_step: SlowStep | None = None
+        """The last call that was looked at."""
+        self._resets = resets_of(subject)
+
+    def __enter__(self) -> Self:
+        if self._by_laps:
+            spans.keep(EVENTS)
+        else:
+            spans.keep(EVENTS // 16)  # nothing but the collector's pauses
+        if self._batch is not None:
+            spec = self._batch.spec
+            width = 8 * (4 + spec.threads * len(spec.phases))
+            self._log_rows = max(1, min(STEPS_BYTES // width, EVENTS))
+            self._room = self._log_rows if not self._by_laps else min(self._room, self._log_rows)
+            self._batch.keep_log(self._log_rows)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        spans.keep(0)
+        if self._batch is not None:
+            self._batch.keep_log(0)
+
+    def warming(self, subject: Subject) -> "Warming":
+        """The watched side as the warm-up is to step it."""
+        self._warming = Warming(subject)
+        return self._warming
+
+    def begin(self) -> None:
+        """Begin to look, after the warm-up."""
+        self.steps = self._warming.steps
+        self.keeper.warm(self._warming.slowest, (self.steps, fingerprint(self._subject)))
+        self._resets = resets_of(self._subject)
+        if self._batch is not None:
+            self._batch.take_log()
+
+    def stretches(self, actions: Sequence[Actions], calls: int) -> Iterator[list[Actions]]:
+        """The actions of a pass, cut into what the logs have room for."""
+        script = repeat(actions, calls)
+        while part := list(islice(script, self._room)):
+            yield part
+
+    @contextmanager
+    def look(self) -> Iterator[None]:
+        with collecting(automatic=self._collects):
+            spans.enable()
+            try:
+                yield
+            finally:
+                self._end_ns = spans.moment()[1]
+                spans.disable()
+
+    def note(self, calls: int, *, only_traced: bool = False) -> int:
+        """Take in the stretch that was just played; returns the ns that garbage was collected in it.
+
+        What was slowed down by another profiler is only traced.
+        """
+        self._timeline.read_clock()
+        events, laps = read_spans(self._timeline)
+        steps = read_steps(self._batch, self._timeline) if self._batch is not None else None
+        if self._by_laps:
+            resets = self._resets_in(laps.given, steps)
+            seen = table.of_loop(laps, events, steps, resets)
+        else:
+            assert steps is not None, "a batch that is profiled logs its steps"
+            seen = table.of_batch(steps, events, self._end_ns)
+        before, self.steps = self.steps, self.steps + calls
+        check = (self.steps, fingerprint(self._subject))
+        kept = [] if only_traced else self.keeper.add(seen, before, check)
+        if len(seen):
+            self.last_step = self.keeper.describe(seen, len(seen) - 1, before, check)
+        self.keeper.missed += events.missed
+        if self._tracer is not None:
+            self._tracer.add(seen, events, steps, before, kept)
+        self._plan(calls, events)
+        return int(seen.gc.ns.sum())
+
+    def _resets_in(self, counted: Any, steps: Steps | None) -> Any:
+        """Episodes that began in each lap, as the subject counted them; a batch says it in its rows."""
+        if isinstance(self._subject, Batch) and steps is not None:
+            return steps.ended[: len(counted)]
+        resets = np.diff(counted, prepend=self._resets)
+        self._resets = resets_of(self._subject)
+        return resets
+
+    def _plan(self, calls: int, events: Events) -> None:
+        """Make the next stretch as long as the log has room for."""
+        if self._by_laps and calls:
+            per_call = (len(events.place) + events.missed) / calls + 1
+            room = max(1, int(FILLED * EVENTS / per_call))
+            self._room = room if self._batch is None else min(room, self._log_rows)
+
+    def spreads(self) -> dict[str, Spread]:
+        """How phases varied where no episode began; what only happens where one does, there."""
+        return self.keeper.with_reset.spreads() | self.keeper.ordinary.spreads()
+
+    def slow(self, *, target: str, given: Mapping[str, object], policy: str, journal: Journal) -> Slow:
+        """What a record keeps of it."""
+        keeper = self.keeper
+        steps, resets, warmup = keeper.ranked()
+        return Slow(
+            relative_error=RELATIVE_ERROR,
+            calls=keeper.calls,
+            missed=keeper.missed,
+            typical_ns=keeper.ordinary.typical_ns,
+            typical_reset_ns=keeper.with_reset.typical_ns,
+            steps=steps,
+            resets=resets,
+            warmup=warmup,
+            reset_spreads=tuple(keeper.with_reset.spreads().values()),
+            pauses=keeper.pauses,
+            target=target,
+            given={key: plain(value) for key, value in given.items()},
+            policy=policy,
+            draws=journal.draws,
+        )
+
+
+class Warming(Proxy):
+    """A subject that times each call and knows the slowest."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        self.steps = 0
+        self.slowest: list[tuple[int, int]] = []
+        """ns and step of each, in the order of a heap."""
+
+    def step(self, actions: Any) -> None:
+        begin = now_ns()
+        self._subject.step(actions)
+        timed = (now_ns() - begin, self.steps + 1)
+        self.steps += 1
+        if len(self.slowest) < KEPT:
+            heappush(self.slowest, timed)
+        elif timed > self.slowest[0]:
+            heappushpop(self.slowest, timed)
+
+
+def batch_in(subject: Subject) -> Batch | None:
+    """The batch whose steps a subject's steps are, where it is one or has one inside and is profiled."""
+    env = getattr(subject, "env", None)
+    inner = getattr(getattr(env, "unwrapped", env), "_batch", None)
+    found = subject if isinstance(subject, Batch) else inner
+    return found if isinstance(found, Batch) and found.spec.settings.profile else None
+
+
+def resets_of(subject: Subject) -> int:
+    return int(getattr(subject, "resets", 0))
+
+
+def fingerprint(subject: Subject) -> str:
+    """What all envs gave back last, hashed; of our own worlds their whole state."""
+    answers = subject.answers()
+    hashed = 0
+    for name in ["digest"] if "digest" in answers else sorted(answers):
+        hashed = zlib.crc32(np.ascontiguousarray(answers[name]).tobytes(), hashed)
+    return f"{hashed:08x}"
+
+
+def plain(value: object) -> object:
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

@@ -1,0 +1,1 @@
+"""Training runs: what they are told, their folder, their windows, their record."""

@@ -1,0 +1,216 @@
+"""From a training run to its record: what each window of updates came to, and all of them together."""
+
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotloop.core.clock import cpu_ns, now_ns
+from hotloop.core.errors import ExitCode, worst
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import OUTCOME, WALL, Method, Phase, Record, Resources, Validation
+from hotloop.core.record.times import ENVIRONMENT, Times, add
+from hotloop.envs.batch import Batch
+from hotloop.judge.judge import VERDICTS, machine_notices
+from hotloop.lab.measure.record import Recorder, describe_method
+from hotloop.lab.measure.work import Tally
+from hotloop.lab.training.settings import Regimen
+from hotloop.lab.training.sides import LEARNING
+from hotloop.lab.validate.shadow import Shadowed
+from hotloop.train.windows import Window
+
+if TYPE_CHECKING:
+    from hotloop.train.evaluation import Evaluation
+    from hotloop.train.trainer import Update
+
+
+CLOCK = "perf_counter_ns; regions "
+"""What a method says of its clock, before how the regions were timed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """What one window of updates came to."""
+
+    number: int
+    """Updates of the run so far."""
+    steps: int
+    """Env-steps of the run since its very beginning."""
+    total: int
+    """Env-steps it is to make."""
+    wall_ns: int
+    env_steps: int
+    """In this window."""
+    mean_sps: float
+    """Env-steps a second since this process began to train."""
+    window: Window
+    update: "Update"
+    """The last one."""
+    losses: dict[str, float]
+    """Means over the window's updates."""
+    agreement: float | None
+    times: Times | None
+    evaluation: "Evaluation | None"
+    validation: Validation | None
+    rss_bytes: int
+    gpu_bytes: int | None = None
+    """Of the GPU's memory, that torch holds; None without one."""
+
+    @property
+    def sps(self) -> float:
+        """Env-steps a second in this window."""
+        return self.env_steps * 1e9 / self.wall_ns
+
+    @property
+    def eta_s(self) -> float:
+        """Seconds left at this window's speed."""
+        return max(self.total - self.steps, 0) / self.sps
+
+    def values(self) -> dict[str, float | int | str | None]:
+        """All of it by name, for the logs."""
+        window, evaluation, checked = self.window, self.evaluation, self.validation
+        return {
+            "epoch": self.number,
+            "sps": self.sps,
+            "sps_mean": self.mean_sps,
+            "phase": self.update.phase,
+            "episodes": window.episodes,
+            "return": window.mean_return,
+            "length": window.mean_length,
+            "learning_rate": self.update.learning_rate,
+            "agreement": self.agreement,
+            **{f"loss/{name}": value for name, value in self.losses.items()},
+            **{f"info/{name}": value for name, value in (window.infos or window.sampled).items()},
+            **{
+                f"time/{part.path}": part.total_ns / 1e6
+                for part in (self.times.regions if self.times else ())
+            },
+            "time/unaccounted": self.times.unaccounted_ns / 1e6 if self.times else None,
+            "eval/return": evaluation.mean_return if evaluation else None,
+            "eval/length": evaluation.mean_length if evaluation else None,
+            "validation/comparisons": checked.comparisons if checked else None,
+            "validation/mismatches": checked.mismatches if checked else None,
+            "rss_bytes": self.rss_bytes,
+            "gpu_bytes": self.gpu_bytes,
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What is known so far of a run, complete up to the last whole window."""
+
+    work: Tally
+    first_steps: int
+    """Env-steps of the run before this process."""
+    begin_ns: int = 0
+    begin_cpu_ns: int = 0
+    updates: int = 0
+    epochs: list[Epoch] = field(default_factory=list)
+    evaluations: list["Evaluation"] = field(default_factory=list)
+    partial: bool = True
+    bundle: Path | None = None
+    """Where the first difference is kept that a comparison found."""
+
+    @property
+    def times(self) -> Times | None:
+        """Of all windows together; None where nothing was timed."""
+        return add(epoch.times for epoch in self.epochs if epoch.times)
+
+
+def record_of(
+    regimen: Regimen, batch: Batch, found: Findings, recorder: Recorder, shadowed: Shadowed | None
+) -> Record:
+    """The record of the windows there were: one value a window."""
+    cpu_share = (cpu_ns() - found.begin_cpu_ns) / max(now_ns() - found.begin_ns, 1)
+    made = recorder.record(
+        method=method(regimen, batch, found),
+        counters=found.work.gained | {"updates": found.updates},
+        values=values(batch, found),
+        partial=found.partial,
+        resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=cpu_share),
+        **phases(found.times),
+    )
+    if shadowed:
+        made = replace(made, validation=replace(shadowed.validation(), bundle=text_of(found.bundle)))
+    return judge(replace(made, target=regimen.described(batch)), regimen, found)
+
+
+def judge(record: Record, regimen: Regimen, found: Findings) -> Record:
+    """Add what a reader must know, the verdict and the exit code; the spread of a run is no fault of it."""
+    codes = [ExitCode.FINE]
+    if record.validation and record.validation.mismatches:
+        codes.append(ExitCode.MISMATCH)
+    if record.partial:
+        codes.append(ExitCode.INTERRUPTED)
+    code = worst(codes)
+    said = (*record.notices, *regimen.notices, *notices(record, found), *machine_notices(record))
+    return replace(record, notices=said, verdict=VERDICTS.get(code, "cannot tell"), exit_code=int(code))
+
+
+def notices(record: Record, found: Findings) -> list[Notice]:
+    said = []
+    checked, times = record.validation, found.times
+    if checked and checked.mismatches:
+        said.append(notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons))
+    if record.partial:
+        said.append(notice(Code.PARTIAL, done=len(found.epochs)))
+    if times and times.below(ENVIRONMENT) and record.method.threads > 1:
+        said.append(notice(Code.THREADS_SPLIT, threads=record.method.threads))
+    if times and times.how == "async":
+        said.append(notice(Code.HOST_TIMER))
+    return said
+
+
+def method(regimen: Regimen, batch: Batch, found: Findings) -> Method:
+    """A round is a window of updates."""
+    steps = batch.spec.num_envs * regimen.train.num_steps * regimen.train.log_every
+    times = found.times
+    clock = {"clock": f"{CLOCK}{times.how}"} if times else {}
+    return describe_method(batch.spec, rounds=len(found.epochs), iterations=steps, policy=LEARNING, **clock)
+
+
+def values(batch: Batch, found: Findings) -> dict[str, Sequence[float]]:
+    """One value a window; of returns, one a window in which an episode ended."""
+    epochs = found.epochs
+    known: dict[str, list[float]] = {
+        "env_steps_per_s": [epoch.sps for epoch in epochs],
+        "agent_steps_per_s": [epoch.sps * batch.spec.agents for epoch in epochs],
+        "wall_ns": [float(epoch.wall_ns) for epoch in epochs],
+        "env_steps": [float(epoch.env_steps) for epoch in epochs],
+        "return_per_agent": [each for epoch in epochs if (each := epoch.window.mean_return) is not None],
+        "episode_length": [each for epoch in epochs if (each := epoch.window.mean_length) is not None],
+        "agreement": [epoch.agreement for epoch in epochs if epoch.agreement is not None],
+        "eval_return": [evaluation.mean_return for evaluation in found.evaluations],
+    }
+    for name, info in batch.spec.world.outcomes.items():
+        known[f"{OUTCOME}{name}"] = [
+            epoch.window.infos[info] for epoch in epochs if info in epoch.window.infos
+        ]
+    return {name: rows for name, rows in known.items() if rows or name.endswith("_per_s")}
+
+
+def phases(times: Times | None) -> dict[str, Any]:
+    """The account of all windows; nothing where nothing was timed."""
+    if times is None:
+        return {}
+    rows = [
+        (WALL, 1, times.wall_ns),
+        *((f"{WALL}/{row.path}", row.calls, row.total_ns) for row in times.regions),
+    ]
+    account = tuple(
+        Phase(
+            path=path, calls=calls, total_ns=ns, mean_ns=ns / max(calls, 1), share=ns / max(times.wall_ns, 1)
+        )
+        for path, calls, ns in rows
+    )
+    return {"phases": account, "unaccounted_ns": times.unaccounted_ns}
+
+
+def text_of(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def peak_rss_bytes() -> int:
+    """The most memory this process has had in RAM."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,304 @@
+"""A training run from its first update to its record: windows, logs, evaluation, checkpoints, and Ctrl-C.
+
+The clock never stops: a window ends where the next begins, so the writing of one window's logs is in the
+next one's time, and the windows add up to the run.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from hotloop.core.clock import cpu_ns, now_ns
+from hotloop.core.errors import HotloopError, InputError, SetupError
+from hotloop.core.interrupt import Stop
+from hotloop.core.packages import need
+from hotloop.core.record import Record
+from hotloop.core.record.times import Times, tree_text
+from hotloop.core.spans.monitor import resident_bytes
+from hotloop.envs.batch import Batch
+from hotloop.lab.measure.record import Recorder
+from hotloop.lab.measure.work import Tally
+from hotloop.lab.training import folder as folders
+from hotloop.lab.training.folder import Run
+from hotloop.lab.training.record import Epoch, Findings, record_of
+from hotloop.lab.training.settings import Regimen
+from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
+from hotloop.lab.validate.shadow import Shadowed, shadow
+from hotloop.train.logs import Logs
+from hotloop.train.settings import ProfilerSettings
+from hotloop.train.timing import Clock, choose_how, gpu_bytes, span
+from hotloop.train.windows import Watcher, Windows
+
+if TYPE_CHECKING:
+    from hotloop.train.evaluation import Evaluation
+    from hotloop.train.trainer import Update
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a run is to do beside its regimen."""
+
+    regimen: Regimen
+    run: folders.Run
+    words: Mapping[str, object] = field(default_factory=dict)
+    """What the regimen was read from, for the run's folder."""
+    resume: Path | None = None
+    """A checkpoint to go on from."""
+    validate: str | None = None
+    """`true`, `smoke`, `soak` or a number of comparisons."""
+    watchers: tuple[Watcher, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Who looks on; nothing of it is called inside a rollout."""
+
+    update: Callable[[int, int], None] = lambda steps, total: None
+    """After every update: env-steps so far, and those there are to be."""
+    epoch: Callable[[Epoch], None] = lambda epoch: None
+    """After every window."""
+    say: Callable[[str], None] = lambda text: None
+
+
+def train(asked: Asked, watch: Watch | None = None) -> Record:
+    """Train to the end; Ctrl-C leaves a checkpoint and a record of the windows there were."""
+    looking = watch or Watch()
+    with ExitStack() as stack:
+        opened = stack.enter_context(closing(asked.regimen.open()))
+        batch, shadowed = shadow(opened, asked.validate)
+        recorder = Recorder("train", opened.spec)
+        session = Session(asked, batch, shadowed, looking)
+        session.open_folder(stack)
+        try:
+            with Stop(looking.say) as stop:
+                session.run(stop)
+        except KeyboardInterrupt:
+            session.found.partial = True
+        except HotloopError as error:
+            session.give_up(error)
+            raise
+        session.close()
+        made = record_of(asked.regimen, opened, session.found, recorder, shadowed)
+        return replace(made, label=asked.run.name)
+
+
+class Session:
+    """A trainer and everything around it."""
+
+    def __init__(self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch) -> None:
+        for package in ("torch", *(["tensorboard"] if asked.regimen.around.tensorboard else [])):
+            need(package)
+        from hotloop.train.trainer import Trainer
+
+        self.asked, self.regimen, self.watch = asked, asked.regimen, watch
+        self.batch, self.shadowed = batch, shadowed
+        self.windows = Windows(batch)
+        self.trainer: Trainer = Trainer(
+            batch,
+            self.regimen.train,
+            watchers=(self.windows, *asked.watchers),
+            resume=asked.resume,
+            folder=asked.run.folder,
+        )
+        if asked.resume is not None:
+            self.windows.restore(folders.read_windows(asked.resume))
+            self.check_unfinished()
+        elif self.regimen.train.stagger:
+            self.windows.restore(None)  # every env is in the middle of an episode already
+        self.clock = self.make_clock()
+        self.found = Findings(work=Tally(self.counters), first_steps=self.trainer.steps)
+        self.saved_at: int | None = self.trainer.steps if asked.resume else None
+
+    def counters(self) -> dict[str, int]:
+        return self.batch.counters | self.trainer.counters
+
+    def check_unfinished(self) -> None:
+        made, total = self.trainer.steps, self.regimen.train.total_timesteps
+        if self.trainer.finished:
+            raise InputError(
+                f"run {self.asked.run.name} has made its {made:,} steps of {total:,}: "
+                "give a larger total_timesteps to go on"
+            )
+
+    def open_folder(self, stack: ExitStack) -> None:
+        """Make the run's folder, now that nothing is left to refuse, and open its logs."""
+        run, resumed = self.asked.run, self.asked.resume is not None
+        if not resumed:
+            run.claim(self.regimen.target, self.asked.words)
+        stack.enter_context(run.lock())
+        resumed_at = self.trainer.steps if resumed else None
+        board = self.regimen.around.tensorboard
+        self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
+        self.trace: Trace | None = open_trace(self.regimen.profiler, run)
+
+    def make_clock(self) -> Clock | None:
+        if not self.regimen.timed:
+            return None
+        device = self.regimen.train.device
+        return Clock(self.batch, how=choose_how(self.regimen.around.timing, device), device=device)
+
+    def run(self, stop: Stop) -> None:
+        """Window after window until all steps are made, or somebody stops it."""
+        self.found.begin_ns, self.found.begin_cpu_ns = now_ns(), cpu_ns()
+        self.begin_window(self.found.begin_ns)
+        while not self.trainer.finished and not stop.asked and not self.differs:
+            self.one_update(stop)
+        if self.updates:
+            self.end_window()
+        self.found.partial = stop.asked and not self.trainer.finished
+        self.save()
+
+    @property
+    def differs(self) -> bool:
+        """Whether a comparison failed: what is learnt from there on is worth nothing."""
+        return self.shadowed is not None and self.shadowed.shadowing.difference is not None
+
+    def begin_window(self, at_ns: int) -> None:
+        self.window_ns = at_ns
+        self.updates: list[Update] = []
+        self.evaluation: Evaluation | None = None
+        if self.clock:
+            self.clock.begin(at_ns)
+
+    def one_update(self, stop: Stop) -> None:
+        """One rollout and what is due after it; the window ends when it is full."""
+        asked, trainer = self.regimen, self.trainer
+        self.updates.append(trainer.update())
+        if self.trace:
+            with span("profiler"):
+                self.trace.step()
+        if due(asked.eval.every, trainer.updates):
+            with span("eval"):
+                self.evaluate()
+        if due(asked.train.checkpoint_every, trainer.updates) and not trainer.finished:
+            with span("checkpoint"):
+                self.save()
+        with span("logging"):
+            self.watch.update(trainer.steps, asked.train.total_timesteps)
+        if len(self.updates) >= asked.train.log_every and not trainer.finished and not stop.asked:
+            self.end_window()
+
+    def end_window(self) -> None:
+        """Take down the window; what that takes belongs to the next one."""
+        times = self.clock.end() if self.clock else None
+        at_ns = self.window_ns + times.wall_ns if times else now_ns()
+        updates, evaluation, wall_ns = self.updates, self.evaluation, at_ns - self.window_ns
+        self.begin_window(at_ns)
+        with span("logging"):
+            epoch = self.epoch(updates, evaluation, times, wall_ns)
+            self.found.epochs.append(epoch)
+            self.found.work.note()
+            self.found.updates += len(updates)
+            self.logs.write(epoch.steps, epoch.values())
+            if times:
+                self.logs.say(tree_text(times))
+            self.watch.epoch(epoch)
+
+    def epoch(
+        self, updates: "Sequence[Update]", evaluation: "Evaluation | None", times: Times | None, wall_ns: int
+    ) -> Epoch:
+        window, found, trainer = self.windows.close(), self.found, self.trainer
+        agreed = [update.agreement for update in updates if update.agreement is not None]
+        names = updates[-1].losses
+        return Epoch(
+            number=trainer.updates,
+            steps=trainer.steps,
+            total=self.regimen.train.total_timesteps,
+            wall_ns=wall_ns,
+            env_steps=window.env_steps,
+            mean_sps=(trainer.steps - found.first_steps) * 1e9 / (self.window_ns - found.begin_ns),
+            window=window,
+            update=updates[-1],
+            losses={name: fmean(update.losses.get(name, 0.0) for update in updates) for name in names},
+            agreement=fmean(agreed) if agreed else None,
+            times=times,
+            evaluation=evaluation,
+            validation=self.shadowed.validation() if self.shadowed else None,
+            rss_bytes=resident_bytes(),
+            gpu_bytes=gpu_bytes(self.regimen.train.device),
+        )
+
+    def evaluate(self) -> None:
+        from hotloop.train.evaluation import evaluate
+
+        self.evaluation = evaluate(self.trainer, self.batch.spec, self.regimen.eval)
+        self.found.evaluations.append(self.evaluation)
+
+    def save(self) -> None:
+        """Keep a checkpoint, unless there is one of this very step."""
+        if self.saved_at == self.trainer.steps:
+            return
+        path = self.trainer.save(self.asked.run.checkpoints)
+        folders.keep_windows(path, self.windows.state())
+        self.saved_at = self.trainer.steps
+
+    def give_up(self, error: HotloopError) -> None:
+        """Leave a last line in the log: the run cannot go on."""
+        self.logs.say(f"stopped: {error}")
+        if self.clock:
+            self.clock.stop()
+
+    def close(self) -> None:
+        """Stop looking, and keep what was seen."""
+        if self.clock:
+            self.clock.stop()
+        if self.trace:
+            self.trace.close(self.watch.say)
+        if self.shadowed:
+            self.found.bundle = keep_difference(self.shadowed, self.asked.run.folder)
+
+
+def keep_difference(shadowed: Shadowed, folder: Path) -> Path | None:
+    """Write what it takes to see the first difference again; None where there is none."""
+    if shadowed.shadowing.difference is None:
+        return None
+    return write_bundle(bundle_of(shadowed.shadowing, tape="policy"), folder / f"difference{SUFFIX}")
+
+
+def due(every: int, count: int) -> bool:
+    return every > 0 and count % every == 0
+
+
+class Trace:
+    """The window of a run; one turn is one update."""
+
+    def __init__(self, asked: ProfilerSettings, path: Path) -> None:
+        from hotloop.probes.torch import Window
+
+        self.path = path
+        self._window = Window(
+            path,
+            wait=asked.wait_steps,
+            warmup=asked.warmup_steps,
+            active=asked.active_steps,
+            record_shapes=asked.record_shapes,
+        )
+
+    def step(self) -> None:
+        self._window.step()
+
+    def close(self, say: Callable[[str], None]) -> None:
+        """End the window, and say where its trace is, or why there is none."""
+        try:
+            self._window.close()
+        except SetupError as error:
+            say(str(error))
+        else:
+            say(f"saved {self.path}: open it in https://ui.perfetto.dev")
+
+
+def open_trace(asked: ProfilerSettings, run: Run) -> Trace | None:
+    """The trace that was asked for; None where none was."""
+    return Trace(asked, run.trace) if asked.enabled else None
+
+
+def check_trace(asked: ProfilerSettings, updates: int) -> None:
+    """Refuse a window that the run would end before."""
+    if asked.enabled and updates < asked.rollouts:
+        raise InputError(
+            f"train.profiler needs {asked.rollouts} rollouts (wait_steps + warmup_steps + active_steps) and "
+            f"the run has {updates}: give more total_timesteps, or shorten the window"
+        )

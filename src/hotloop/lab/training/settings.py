@@ -1,0 +1,174 @@
+"""A regimen: a target, what its batch is made with, and all that a training run is told.
+
+    prospector num_envs=256 train.update_epochs=4 train.eval.every=10
+
+Keys of the batch and of the world are bare. `train.` keys are the trainer's; one of them that is nobody
+else's may be bare, too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hotloop.core import registry
+from hotloop.core.errors import InputError, unknown
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Described
+from hotloop.core.settings import apply, by_role, describe, hash_of
+from hotloop.envs.batch import Batch
+from hotloop.envs.open import make
+from hotloop.envs.settings import BatchSettings
+from hotloop.lab.measure.target import Given
+from hotloop.train.settings import Around, EvalSettings, ProfilerSettings, TrainSettings, check_sizes
+
+PREFIX = "train."
+
+PARTS: Mapping[str, tuple[str, type]] = {
+    "train": ("", TrainSettings),
+    "around": ("", Around),
+    "eval": ("eval.", EvalSettings),
+    "profiler": ("profiler.", ProfilerSettings),
+}
+"""Fields of a regimen: what the names of their keys begin with after `train.`, and who reads the rest."""
+
+NUM_ENVS = 256
+"""Where nobody says how many: four minibatches of the usual size in the usual rollout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regimen:
+    """All that a run is made from."""
+
+    target: str
+    given: Given
+    """Keys of the batch and of its world."""
+    train: TrainSettings
+    around: Around = field(default_factory=Around)
+    eval: EvalSettings = field(default_factory=EvalSettings)
+    profiler: ProfilerSettings = field(default_factory=ProfilerSettings)
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def timed(self) -> bool:
+        return self.around.timing != "off"
+
+    def open(self) -> Batch:
+        """The batch that is trained on; its phases are timed where the run's are."""
+        return make(self.target, **{"profile": self.timed, **self.given})
+
+    def described(self, batch: Batch) -> Described:
+        """What a record says of it: the batch's own keys, and those of the training."""
+        mine = batch.spec.described
+        parts = {PREFIX: self.train, f"{PREFIX}eval.": self.eval}
+        workload = mine.params | named(parts, "workload")
+        return replace(
+            mine,
+            params=workload,
+            variant=mine.variant | named(parts, "variant"),
+            workload_hash=hash_of(mine.name, workload),
+        )
+
+
+def named(parts: Mapping[str, Any], role: Any) -> dict[str, object]:
+    """The values of one role, by the names they are typed as."""
+    values: dict[str, object] = {}
+    for prefix, part in parts.items():
+        for name, value in by_role(part, role).items():
+            values[prefix + name] = list(value) if isinstance(value, tuple) else value
+    return values
+
+
+def read(target: str, words: Mapping[str, object]) -> Regimen:
+    """Sort keys to who reads them and check them; what is too small for one rollout is cut to size."""
+    sorted_words = sort_words(target, words)
+    given = {"num_envs": NUM_ENVS, **sorted_words["given"]}
+    if "autoreset" in given:
+        raise InputError("leave out autoreset=: a run begins every next episode by itself")
+    made: dict[str, Any] = {part: apply(cls, sorted_words[part]) for part, (_, cls) in PARTS.items()}
+    return check(fit(Regimen(target=target, given=given, **made)))
+
+
+def full_names(target: str, words: Mapping[str, object]) -> dict[str, object]:
+    """The words with `train.` before every key that is the training's."""
+    sorted_words = sort_words(target, words)
+    ours = {
+        f"{PREFIX}{prefix}{name}": value
+        for part, (prefix, _) in PARTS.items()
+        for name, value in sorted_words[part].items()
+    }
+    return {**sorted_words["given"], **ours}
+
+
+def sort_words(target: str, words: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """Keys by who reads them: `given` for the batch and the world, else a field of a regimen."""
+    if registry.names_callable(target):
+        raise InputError(f"{target} is not one of our worlds, and these are what hotloop train trains on")
+    theirs = {info.name for info in describe(BatchSettings)}
+    theirs |= {info.name for info in describe(registry.find(target).world.parameters)}
+    ours = our_names()
+    found: dict[str, dict[str, object]] = {"given": {}, **{part: {} for part in PARTS}}
+    for key, value in words.items():
+        part, name = ("given", key) if key in theirs else ours.get(key.removeprefix(PREFIX), ("", ""))
+        if not part:
+            known = [*theirs, *(PREFIX + each for each in ours)]
+            raise unknown("key", key, known, f"hotloop train {target} --keys lists them")
+        if name in found[part]:
+            raise InputError(f"{key} is given twice, with {PREFIX} and without: give it once")
+        found[part][name] = value
+    return found
+
+
+def our_names() -> dict[str, tuple[str, str]]:
+    """What is typed after `train.`, to the field of a regimen and the name there."""
+    return {
+        prefix + info.name: (part, info.name)
+        for part, (prefix, cls) in PARTS.items()
+        for info in describe(cls)
+    }
+
+
+def fit(regimen: Regimen) -> Regimen:
+    """Where all steps there are do not make one rollout, make the rollout smaller, and say so."""
+    train = regimen.train
+    envs = apply(BatchSettings, {"num_envs": regimen.given["num_envs"]}).num_envs
+    asked = envs * train.num_steps
+    if train.total_timesteps >= asked:
+        return regimen
+    envs = min(envs, train.total_timesteps)
+    steps = train.total_timesteps // envs
+    given = {**regimen.given, "num_envs": envs}
+    samples = envs * steps * agents_of(regimen.target, given)
+    size = largest_divisor(samples, train.minibatch_size, steps if train.lstm else 1)
+    said = notice(Code.SHRUNK, total=train.total_timesteps, envs=envs, steps=steps)
+    smaller = replace(train, num_steps=steps, minibatch_size=size)
+    return replace(regimen, given=given, train=smaller, notices=(*regimen.notices, said))
+
+
+def per_update(regimen: Regimen) -> int:
+    """Env-steps of one rollout."""
+    return int(str(regimen.given["num_envs"])) * regimen.train.num_steps
+
+
+def updates_of(regimen: Regimen) -> int:
+    """Updates that the whole run takes."""
+    return -(-regimen.train.total_timesteps // per_update(regimen))
+
+
+def agents_of(target: str, given: Given) -> int:
+    """How many there are in an env of a target."""
+    batch = make(target, **{**given, "num_envs": 1})
+    batch.close()
+    return batch.spec.agents
+
+
+def largest_divisor(samples: int, most: int, unit: int) -> int:
+    """The largest size up to `most` that divides the samples and is a multiple of a unit."""
+    fitting = (size for size in range(min(most, samples), 0, -1) if samples % size == 0 and size % unit == 0)
+    return next(fitting, unit)
+
+
+def check(regimen: Regimen) -> Regimen:
+    """Refuse, before anything is made, what could not be run."""
+    envs = apply(BatchSettings, {"num_envs": regimen.given["num_envs"]}).num_envs
+    check_sizes(regimen.train, envs * agents_of(regimen.target, regimen.given))
+    return regimen

@@ -1,0 +1,197 @@
+"""Trainings as sides: what takes turns in the ladder of bench and in compare, every probe off.
+
+A turn is a number of whole updates, never less than one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+from hotloop.core.clock import now_ns
+from hotloop.core.code import code
+from hotloop.core.errors import InputError
+from hotloop.core.notices import Notice
+from hotloop.core.packages import need
+from hotloop.core.progress import Progress
+from hotloop.core.record import AFTER, RETURNS, Described, Instructions, Record
+from hotloop.envs.native import Build
+from hotloop.lab.compare.contenders import Contender
+from hotloop.lab.measure.target import Given
+from hotloop.lab.measure.turns import Side, Turn
+from hotloop.lab.training.settings import Regimen, read
+from hotloop.lab.validate.equal import Agreement
+from hotloop.stats.summary import with_metrics
+from hotloop.train.windows import Windows
+
+LEARNING = "learning policy"
+"""Who plays in a training, as a record says it."""
+
+Mode = Literal["rollout", "trainer", "trainer_eval"]
+
+SPEED_ONLY = (
+    "training is compared whole: give no --policy, --profile, --control or --instructions; "
+    "hotloop train shows where its time goes"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSpec:
+    """What a trainer in a comparison says about itself: its batch's facts, and the training's keys."""
+
+    name: str
+    impl: str
+    requested: str
+    num_envs: int
+    agents: int
+    threads: int
+    seed: int
+    described: Described
+    build: Build | None
+    notices: tuple[Notice, ...]
+    decided_by: Mapping[str, str] = field(default_factory=dict)
+
+
+def spec_of(regimen: Regimen) -> TrainSpec:
+    """Open a regimen's batch, and take down what it is."""
+    batch = regimen.open()
+    batch.close()
+    spec = batch.spec
+    return TrainSpec(
+        name=spec.name,
+        impl=spec.impl,
+        requested=spec.requested,
+        num_envs=spec.num_envs,
+        agents=spec.agents,
+        threads=spec.threads,
+        seed=spec.seed,
+        described=regimen.described(batch),
+        build=spec.build,
+        notices=(*spec.notices, *regimen.notices),
+        decided_by=spec.decided_by,
+    )
+
+
+def untimed(regimen: Regimen) -> Regimen:
+    """The same training with nothing looking on."""
+    return replace(regimen, around=replace(regimen.around, timing="off"))
+
+
+class TrainSide:
+    """A trainer with window metrics, run update by update: all of it, rollouts alone, or with evaluation."""
+
+    def __init__(self, name: str, regimen: Regimen, mode: Mode = "trainer") -> None:
+        need("torch")
+        from hotloop.train.trainer import Trainer
+
+        self.name, self.regimen, self.mode = name, regimen, mode
+        self.batch = regimen.open()
+        self.windows = Windows(self.batch)
+        self.trainer = Trainer(self.batch, regimen.train, watchers=(self.windows,))
+        self.updates = 0
+
+    def turn(self, env_steps: int) -> Turn:
+        from hotloop.train.kernels.kernels import use_threads
+
+        use_threads(self.regimen.train.torch_threads)
+        updates = max(1, round(env_steps / self.trainer.steps_per_update))
+        begin = now_ns()
+        for _ in range(updates):
+            self.update()
+        return Turn(now_ns() - begin, updates * self.trainer.steps_per_update)
+
+    def update(self) -> None:
+        self.updates += 1
+        if self.updates % self.regimen.train.log_every == 0:
+            self.windows.close()
+        if self.mode == "rollout":
+            self.collect()
+            return
+        self.trainer.update()
+        if self.mode == "trainer_eval" and self.updates % self.regimen.eval.every == 0:
+            self.evaluate()
+
+    def collect(self) -> None:
+        """A rollout that nothing is learnt from; a teacher labels it where a run would begin with one."""
+        from hotloop.train.imitation import phase_at
+
+        trainer = self.trainer
+        labelled = phase_at(trainer.steps, self.regimen.train).imitating
+        trainer.collector.collect(trainer.student, trainer.teacher if labelled else None)
+
+    def evaluate(self) -> tuple[float, ...]:
+        """The returns of the policy's episodes on envs of their own."""
+        from hotloop.train.evaluation import evaluate
+
+        return evaluate(self.trainer, self.batch.spec, self.regimen.eval).returns
+
+    def counters(self) -> Mapping[str, int]:
+        updates = self.updates if self.mode != "rollout" else 0
+        return self.batch.counters | self.trainer.counters | {"updates": updates}
+
+    def close(self) -> None:
+        self.batch.close()
+
+
+class TrainContender:
+    """A training as it was typed: a target, its keys and those of the trainer."""
+
+    def __init__(self, target: str, given: Given) -> None:
+        self.regimen = untimed(read(target, given))
+        self.name = " ".join([target, *(f"{key}={value}" for key, value in given.items())])
+
+    @cached_property
+    def spec(self) -> TrainSpec:
+        return spec_of(self.regimen)
+
+    @cached_property
+    def code(self) -> dict[str, Any]:
+        return code(asdict(self.spec.build) if self.spec.build else None)
+
+    def side(self, policy: str, *, profile: bool = False) -> Side:
+        return TrainSide(self.name, self.regimen)
+
+    def agreement(self, other: Contender) -> Agreement:
+        raise InputError("two trainings are compared by their speed and their returns, not by their bytes")
+
+    def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
+        raise InputError(SPEED_ONLY)
+
+    def returns_after(self, env_steps: int) -> tuple[float, ...]:
+        """Train anew for so many env-steps, then the returns of episodes whose seeds all sides share."""
+        longer = replace(self.regimen.train, total_timesteps=max(env_steps, 1))
+        side = TrainSide(self.name, replace(self.regimen, train=longer))
+        try:
+            while not side.trainer.finished:
+                side.update()
+            return side.evaluate()
+        finally:
+            side.close()
+
+
+def check_one_variable(a: TrainContender, b: TrainContender) -> None:
+    """Refuse an A/B in which more than one thing differs."""
+    one, other = (each.spec.described for each in (a, b))
+    if one.name != other.name:
+        raise InputError(f"the sides train on {one.name} and {other.name}: name one target, or use --unlike")
+    mine, theirs = one.params | one.variant, other.params | other.variant
+    differ = [key for key in {**mine, **theirs} if mine.get(key) != theirs.get(key)]
+    if len(differ) > 1:
+        raise InputError(
+            f"the sides differ in {', '.join(differ)}: training is compared on one variable, or use --unlike"
+        )
+
+
+class Learner(Protocol):
+    """A training that can be run anew."""
+
+    def returns_after(self, env_steps: int) -> Sequence[float]: ...
+
+
+def with_returns(record: Record, a: Learner, b: Learner, env_steps: int, progress: Progress) -> Record:
+    """Add the returns of both sides after so many env-steps."""
+    values: dict[str, tuple[float, ...]] = {AFTER: (float(env_steps),)}
+    for done, (name, side) in enumerate(zip(RETURNS, (a, b), strict=True), 1):
+        values[name] = tuple(side.returns_after(env_steps))
+        progress(done, 2)
+    return with_metrics(replace(record, values=record.values | values))

@@ -1,0 +1,1 @@
+"""Whether the fast one is the same as the slow one, and where not."""

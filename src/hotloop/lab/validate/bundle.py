@@ -1,0 +1,226 @@
+"""Bundles: a difference with all that it takes to see it again, in one file, and playing it again."""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.code import version
+from hotloop.core.errors import InputError
+from hotloop.core.files import free_path, write_new
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts, Recipe
+from hotloop.core.record.plain import ForeignError, from_plain
+from hotloop.core.settings import by_role
+from hotloop.envs.batch import Batch
+from hotloop.envs.open import open_target
+from hotloop.envs.subject import Subject
+from hotloop.envs.tapes import DAMAGES, flat, unfold
+from hotloop.lab.validate.equal import closeness_of
+from hotloop.lab.validate.shadow import Played, Saved, Shadowing, load_both, saved_of
+
+SUFFIX = ".bundle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bundle:
+    """A tape that two sides answer differently."""
+
+    facts: Facts
+    actions: NDArray[Any]
+    """[steps, num_envs, ...], the last step the one that differs."""
+    start: Saved | None = None
+    """The states the tape begins in; None where it begins with a reset."""
+    last_good: Saved | None = None
+    """Both sides before the last step; None where they cannot be saved."""
+
+
+def write_bundle(bundle: Bundle, path: Path) -> Path:
+    """Write a bundle whole or not at all, under the first free name."""
+    free = free_path(path)
+    arrays: dict[str, Any] = {"facts": np.array(json.dumps(asdict(bundle.facts))), "actions": bundle.actions}
+    for name in ("start", "last_good"):
+        arrays |= packed(name, getattr(bundle, name))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_new(free, buffer.getvalue())
+    return free
+
+
+def packed(name: str, saved: Saved | None) -> dict[str, NDArray[np.uint8]]:
+    """States as arrays, `last_good.0.3` being the fourth env of the reference."""
+    return {
+        f"{name}.{side}.{env}": np.frombuffer(state, np.uint8)
+        for side, states in enumerate(saved or ())
+        for env, state in enumerate(states)
+    }
+
+
+def unpacked(name: str, arrays: Mapping[str, NDArray[Any]], keys: Sequence[str]) -> Saved | None:
+    sides: list[tuple[bytes, ...]] = []
+    for side in range(2):
+        count = sum(key.startswith(f"{name}.{side}.") for key in keys)
+        sides.append(tuple(arrays[f"{name}.{side}.{env}"].tobytes() for env in range(count)))
+    return (sides[0], sides[1]) if sides[0] and sides[1] else None
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Read a bundle; InputError where there is none, where it is damaged, or of another version."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the bundle {path}: {error.strerror}") from None
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        raise InputError(f"{path} is not a bundle of Hotloop: validate writes one where two sides differ")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return parse_bundle(path, arrays)
+    except InputError:
+        raise
+    except DAMAGES as error:
+        raise InputError(f"{path} is not a whole bundle of Hotloop: {error}; validate again") from None
+
+
+def parse_bundle(path: Path, arrays: Any) -> Bundle:
+    """Put a bundle together; refuses one whose code was another, since its states mean something else."""
+    if "facts" not in arrays.files:
+        raise InputError(f"{path} is not a bundle of Hotloop: validate writes one where two sides differ")
+    plain = json.loads(str(arrays["facts"]))
+    wrote, wrote_format = plain.get("version"), plain.get("format")
+    if (wrote, wrote_format) != (version(), BUNDLE_FORMAT):
+        raise InputError(
+            f"{path} is from another version, Hotloop {wrote} (format {wrote_format}), "
+            f"and this is {version()} (format {BUNDLE_FORMAT}): replay it with that one, or validate again"
+        )
+    try:
+        facts = from_plain(Facts, plain, "bundle")
+    except ForeignError as error:
+        raise InputError(f"{path} is not a whole bundle of Hotloop: {error}; validate again") from None
+    return Bundle(
+        facts=facts,
+        actions=arrays["actions"],
+        start=unpacked("start", arrays, arrays.files),
+        last_good=unpacked("last_good", arrays, arrays.files),
+    )
+
+
+def bundle_of(
+    shadowing: Shadowing, *, tape: str, reference: Recipe | None = None, candidate: Recipe | None = None
+) -> Bundle:
+    """The bundle of a difference that was found; the recipes of our own batches need not be given."""
+    assert shadowing.difference is not None
+    played = shadowing.played
+    facts = Facts(
+        version=version(),
+        reference=reference or recipe_of(shadowing.reference),
+        candidate=candidate or recipe_of(shadowing.candidate),
+        tape=tape,
+        mode=shadowing.closeness.mode,
+        ignore=shadowing.ignore,
+        difference=shadowing.difference,
+        steps_before=played.steps_before,
+        resets=tuple(played.resets),
+    )
+    actions = as_array(shadowing.candidate, played.actions)
+    return with_last_good(Bundle(facts=facts, actions=actions, start=played.start))
+
+
+def recipe_of(subject: Subject) -> Recipe:
+    """How a batch of ours was made."""
+    if not isinstance(subject, Batch) or subject.spec.origin:
+        raise InputError(f"how {subject.spec.name} was made is not known: give its recipe")
+    spec = subject.spec
+    given: dict[str, Any] = {}
+    for part in (spec.parameters, spec.settings):
+        given |= by_role(part, "workload") | by_role(part, "variant")
+    return Recipe(target=spec.target, given={**given, "impl": spec.impl})
+
+
+def as_array(subject: Subject, actions: Sequence[Any]) -> NDArray[Any]:
+    """Actions as [steps, num_envs, ...]; InputError where they do not make an array of numbers."""
+    spec = subject.spec
+    if not actions:
+        return np.zeros((0, spec.num_envs), np.int32)
+    try:
+        rows = np.array([flat(each) for each in actions])
+    except ValueError:
+        rows = np.array(None)
+    if rows.dtype.kind not in "iufb":
+        raise InputError(f"the actions of {spec.name} do not make one array of numbers: they cannot be kept")
+    vector = spec.num_envs > 1 or isinstance(subject, Batch) or "vector" in getattr(spec, "kind", "")
+    return rows if vector else rows[:, None]
+
+
+def play_bundle(bundle: Bundle, steps: int | None = None, progress: Progress = silent) -> Shadowing:
+    """Play a bundle's tape on two new sides, or its first steps; the caller closes them."""
+    facts = bundle.facts
+    shadowing = open_both(facts)
+    if bundle.start:
+        load_both(shadowing.reference, shadowing.candidate, bundle.start)
+        shadowing.played = Played(start=bundle.start, steps_before=facts.steps_before)
+        shadowing.steps = facts.steps_before
+        shadowing.begin()
+    else:
+        shadowing.reset()
+    follow(shadowing, bundle.actions, facts.resets, steps, progress)
+    return shadowing
+
+
+def follow(
+    shadowing: Shadowing,
+    actions: NDArray[Any],
+    resets: Sequence[tuple[int, int]],
+    steps: int | None = None,
+    progress: Progress = silent,
+) -> None:
+    """Step both sides through a tape until they differ."""
+    begun: dict[int, list[int]] = {}
+    for before, env in resets:
+        begun.setdefault(before, []).append(env)
+    last = len(actions) if steps is None else steps
+    for number in range(last + 1):
+        if number in begun and (steps is None or number < last):
+            shadowing.reset_many(begun[number])
+        if shadowing.difference or number == last:
+            return
+        shadowing.step(unfold(shadowing.candidate, actions[number]))
+        progress(number, last)
+
+
+def open_both(facts: Facts) -> Shadowing:
+    reference = open_target(facts.reference.target, facts.reference.given)
+    candidate = open_target(facts.candidate.target, facts.candidate.given)
+    return Shadowing(reference, candidate, closeness=closeness_of(facts.mode), ignore=facts.ignore)
+
+
+def with_last_good(bundle: Bundle) -> Bundle:
+    """Add both sides' states before the last step or reset, where they can be saved and still agree there."""
+    after_reset = bundle.facts.difference.after_reset
+    before = max(len(bundle.actions) - (0 if after_reset else 1), 0)
+    with closing(play_bundle(bundle, before)) as shadowing:
+        saved = None if shadowing.difference else saved_of(shadowing.reference, shadowing.candidate)
+    return replace(bundle, last_good=saved)
+
+
+def from_last_good(bundle: Bundle) -> Difference | None:
+    """What one step or reset from the last good state shows; None where both agree or were not saved."""
+    saved: Saved | None = bundle.last_good
+    found, last = bundle.facts.difference, len(bundle.actions)
+    if saved is None or not last:
+        return None
+    with closing(open_both(bundle.facts)) as shadowing:
+        load_both(shadowing.reference, shadowing.candidate, saved)
+        shadowing.steps = found.step - (0 if found.after_reset else 1)
+        shadowing.begin()
+        if shadowing.difference is None and found.after_reset:
+            shadowing.reset_many([env for before, env in bundle.facts.resets if before == last])
+        elif shadowing.difference is None:
+            shadowing.step(unfold(shadowing.candidate, bundle.actions[-1]))
+        return shadowing.difference

@@ -1,0 +1,327 @@
+"""Equality: everything that a subject shows, and the first place where two of them differ."""
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError, SetupError
+from hotloop.core.record import BYTES, Difference
+from hotloop.envs.batch import Batch
+from hotloop.envs.subject import Subject
+
+Place = tuple[int, ...]
+
+USUAL_TOLERANCE = 1e-6
+
+EXPECTED = "expected bytes, ulp:N (such as ulp:4), tolerance or tolerance:T (such as tolerance:1e-6)"
+
+STEPS = 500
+
+LEAST_STEPS = 16
+
+BOX_NS = 1_500_000_000
+"""A slow side gets fewer steps: as many as fit, but for the least."""
+
+NEEDED = ("observations", "rewards", "terminals", "truncations")
+"""What every subject answers, in one field or several (`observations.left`); others where both have them."""
+
+Answers = Mapping[str, NDArray[Any]]
+
+Shown = dict[str, NDArray[Any]]
+
+STATE = "digest"
+
+RANDOM = "random"
+"""What the fields of the whole state, and of random numbers, are called or begin with."""
+
+CAUSES = ("terminals", "truncations", "rewards")
+"""Looked at first: a flag that is wrong spoils all the rest, since an episode begins too late or too soon."""
+
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closeness:
+    """A way to compare."""
+
+    mode: str = BYTES
+    apart: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]] | None = None
+    """Which floating-point numbers are too far from each other; None where bytes are compared."""
+
+    def first_place(self, a: NDArray[Any], b: NDArray[Any]) -> Place | None:
+        """Where two arrays of one shape and type first differ."""
+        if a.tobytes() == b.tobytes():
+            return None
+        if self.apart is None or a.dtype.kind != "f":
+            return first_byte(a, b)
+        far = self.apart(a, b)
+        return tuple(int(i) for i in np.argwhere(far)[0]) if far.any() else None
+
+    @property
+    def compares_state(self) -> bool:
+        """Whether a hash of the state means anything: only where every bit has to be the same."""
+        return self.apart is None
+
+
+EXACT = Closeness()
+
+
+def closeness_of(word: str) -> Closeness:
+    """The way to compare that a word stands for."""
+    kind, _, bound = word.partition(":")
+    try:
+        if kind == BYTES and not bound:
+            return EXACT
+        if kind == "ulp" and int(bound) >= 0:
+            return Closeness(mode=f"ulp:{int(bound)}", apart=beyond_ulps(int(bound)))
+        if kind == "tolerance":
+            tolerance = float(bound or USUAL_TOLERANCE)
+            if 0 <= tolerance < np.inf:
+                return Closeness(mode=f"tolerance:{tolerance:g}", apart=beyond(tolerance))
+    except ValueError:
+        pass
+    raise InputError(f"--mode {word} does not fit: {EXPECTED}")
+
+
+def first_byte(a: NDArray[Any], b: NDArray[Any]) -> Place:
+    """Where the bytes of two arrays first differ; values alone would not tell 0.0 from -0.0."""
+    one, other = (np.frombuffer(array.tobytes(), np.uint8) for array in (a, b))
+    at = int(np.argmax(one != other)) // a.dtype.itemsize
+    return tuple(int(i) for i in np.unravel_index(at, a.shape))
+
+
+def beyond_ulps(most: int) -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]:
+    """Further apart than so many representable numbers; NaN is equal to NaN and to nothing else."""
+
+    def apart(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+        one, other = ranks(a), ranks(b)
+        gap = np.where(one > other, one - other, other - one).view(np.uint64)
+        far: NDArray[np.bool_] = (gap > most) & ~(np.isnan(a) & np.isnan(b)) | (np.isnan(a) != np.isnan(b))
+        return far
+
+    return apart
+
+
+def ranks(array: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of each number in the order of all that its type can hold; both zeros have one."""
+    bits = array.view(f"i{array.dtype.itemsize}")
+    lowest = np.iinfo(bits.dtype).min
+    return np.where(bits < 0, lowest - bits, bits).astype(np.int64)
+
+
+def beyond(tolerance: float) -> Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]:
+    """Further apart than the tolerance, and than that share of the reference's size on top."""
+
+    def apart(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+        close: NDArray[np.bool_] = np.isclose(b, a, rtol=tolerance, atol=tolerance, equal_nan=True)
+        return ~close
+
+    return apart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How much of two sides was compared, and where they first differed."""
+
+    steps: int
+    envs: int
+    comparisons: int
+    """One is one agent's full output at one step."""
+    fields: tuple[str, ...] = ()
+    difference: Difference | str | None
+    """Where they first differed; in words where only hashes were compared."""
+
+
+def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
+    """Reset both and step them through the same random actions; a side of more envs is looked at in part."""
+    with closing(a), closing(b):
+        envs, agents = min(a.spec.num_envs, b.spec.num_envs), a.spec.agents
+        if b.spec.agents != agents:
+            raise InputError(f"{agents} agents against {b.spec.agents}: these cannot play one tape")
+        wide = a if a.spec.num_envs >= b.spec.num_envs else b
+        tape = wide.draw(np.random.default_rng(wide.spec.seed), steps)
+        for subject in (a, b):
+            subject.reset()
+        fields = common_fields(a.answers(), b.answers())
+        begin, played = now_ns(), 0
+        difference = first_of(0, rows_of(a, fields, envs), rows_of(b, fields, envs))
+        while difference is None and played < steps:
+            actions = {wide.spec.num_envs: tape[played]}
+            if a.spec.num_envs != b.spec.num_envs:
+                actions[envs] = cut(tape[played], envs)
+            played += 1
+            ours, theirs = (stepped(each, actions[each.spec.num_envs], fields, envs) for each in (a, b))
+            difference = first_of(played, ours, theirs)
+            if played >= LEAST_STEPS and now_ns() - begin > box_ns:
+                break
+    comparisons = (played + 1) * envs * agents
+    return Agreement(steps=played, envs=envs, comparisons=comparisons, fields=fields, difference=difference)
+
+
+def stepped(subject: Subject, actions: Any, fields: Sequence[str], envs: int) -> Answers:
+    """Step one side, and keep what it says before the other one moves."""
+    subject.step(actions)
+    return rows_of(subject, fields, envs)
+
+
+def rows_of(subject: Subject, fields: Sequence[str], envs: int) -> Answers:
+    answers = subject.answers()
+    return {name: answers[name][:envs].copy() for name in fields}
+
+
+def common_fields(a: Answers, b: Answers) -> tuple[str, ...]:
+    """The fields to compare, none of which may be one buffer seen twice."""
+    fields = tuple(name for name in a if name in b)
+    answered = {name.partition(".")[0] for name in fields}
+    missing = [name for name in NEEDED if name not in answered]
+    if missing:
+        raise InputError(f"the sides do not both answer with {', '.join(missing)}: they cannot be compared")
+    shared = [name for name in fields if np.may_share_memory(a[name], b[name])]
+    if shared:
+        raise SetupError(f"both sides show the same memory as {', '.join(shared)}: that proves nothing")
+    return fields
+
+
+def cut(actions: Any, num_envs: int) -> Any:
+    """The actions of the first envs, for a side that has fewer."""
+    return np.ascontiguousarray(actions[:num_envs])
+
+
+def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) -> Difference | None:
+    """The first byte that differs, or number that is too far off, field by field."""
+    for name, ours in a.items():
+        theirs = b[name]
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            one, other = (f"{array.dtype} {list(array.shape)}" for array in (ours, theirs))
+            return Difference(step=step, field=name, index=(), a=one, b=other)
+        at = closeness.first_place(ours, theirs)
+        if at is not None:
+            return Difference(step=step, field=name, index=at, a=str(ours[at]), b=str(theirs[at]))
+    return None
+
+
+def shown(subject: Subject) -> Shown:
+    """Everything that can be seen of a subject now; the arrays may be its own."""
+    read = getattr(subject, "everything", subject.answers)
+    answers = {**read(), **random_states(subject)}
+    causes = [name for cause in CAUSES for name in answers if name.partition(".")[0] == cause]
+    return {name: answers[name] for name in (*causes, *(each for each in answers if each not in causes))}
+
+
+def snapshot(subject: Subject, left_out: Sequence[str], envs: int) -> Shown:
+    """Copies of what a subject shows, so that nothing it does later can change them."""
+    return {name: rows[:envs].copy() for name, rows in shown(subject).items() if name not in left_out}
+
+
+def random_states(subject: Subject) -> Shown:
+    """A hash of every generator that an env of somebody else's keeps."""
+    env = getattr(subject, "env", None)
+    inner = getattr(env, "unwrapped", env)
+    envs = [getattr(each, "unwrapped", each) for each in getattr(inner, "envs", [inner])]
+    states = [
+        {name: hashed(value) for name, value in getattr(each, "__dict__", {}).items() if is_generator(value)}
+        for each in envs
+    ]
+    names = set.intersection(*map(set, states)) if states else set()
+    return {
+        f"{RANDOM}.{name.lstrip('_')}": np.array([state[name] for state in states], np.uint64)
+        for name in sorted(names)
+    }
+
+
+def is_generator(value: object) -> bool:
+    return isinstance(value, GENERATORS)
+
+
+def hashed(generator: Any) -> int:
+    """A hash of a generator's state."""
+    if isinstance(generator, np.random.Generator):
+        state: object = generator.bit_generator.state
+    elif isinstance(generator, np.random.RandomState):
+        state = generator.get_state(legacy=False)
+    else:
+        state = generator.getstate()
+    return int.from_bytes(hashlib.blake2b(spelled(state).encode(), digest_size=8).digest(), "big")
+
+
+def spelled(state: object) -> str:
+    """All of a state as text; an array's own would leave out its middle."""
+    return json.dumps(state, default=lambda array: array.tolist())
+
+
+def row_hashes(moment: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
+    """One hash an env of everything at a moment."""
+    rows = [np.ascontiguousarray(array) for array in moment.values()]
+    return np.array([row_hash(rows, env) for env in range(len(rows[0]))], np.uint64)
+
+
+def row_hash(rows: Sequence[NDArray[Any]], env: int) -> int:
+    total = hashlib.blake2b(digest_size=8)
+    for array in rows:
+        total.update(array[env].tobytes())
+    return int.from_bytes(total.digest(), "big")
+
+
+def check_alike(reference: Subject, candidate: Subject) -> None:
+    """Refuse sides that cannot play one tape: other spaces, agents or actions, another way to begin anew."""
+    one, other = reference.spec, candidate.spec
+    if one.agents != other.agents:
+        raise unlike_sides("agents", one.agents, other.agents)
+    for what, ours, theirs in zip(
+        ("an observation space", "an action space"), spaces(reference), spaces(candidate), strict=True
+    ):
+        if ours is not None and theirs is not None and ours != theirs:
+            raise unlike_sides(what, ours, theirs)
+    if autoreset(reference) != autoreset(candidate):
+        raise InputError(
+            f"the sides have different autoreset conventions: {one.name} begins the next episode "
+            f"{autoreset(reference)!r}, {other.name} {autoreset(candidate)!r}; make them alike"
+        )
+
+
+def unlike_sides(what: str, ours: object, theirs: object) -> InputError:
+    one, other = (" ".join(str(each).split()) for each in (ours, theirs))
+    return InputError(f"the reference has {what} of {one}, the candidate of {other}: make them alike")
+
+
+def spaces(subject: Subject) -> tuple[object, object]:
+    """What a subject says its observations and actions are; None where it does not."""
+    if isinstance(subject, Batch):
+        return None, f"{subject.spec.num_actions} actions"
+    env = getattr(subject, "env", None)
+    found = (getattr(env, name, None) for name in ("observation_space", "action_space"))
+    observation, action = (None if callable(space) else space for space in found)
+    return observation, action
+
+
+def autoreset(subject: Subject) -> str:
+    """When the next episode begins after one that ended."""
+    if isinstance(subject, Batch):
+        return "SameStep" if subject.spec.settings.autoreset else "Disabled"
+    return str(getattr(subject, "autoreset", "by itself"))
+
+
+def check_shown(reference: Shown, candidate: Shown) -> tuple[str, ...]:
+    """Refuse arrays that are unlike or the same memory; returns the fields that only one side has."""
+    answered = {name.partition(".")[0] for name in reference if name in candidate}
+    missing = [name for name in NEEDED if name not in answered]
+    if missing:
+        raise InputError(f"the sides do not both answer with {', '.join(missing)}: they cannot be compared")
+    for name, ours in reference.items():
+        theirs = candidate.get(name)
+        if theirs is None:
+            continue
+        if ours.shape[1:] != theirs.shape[1:] or ours.dtype != theirs.dtype:
+            one, other = (f"{array.dtype} {list(array.shape[1:])}" for array in (ours, theirs))
+            raise unlike_sides(name, one, other)
+        if np.may_share_memory(ours, theirs):
+            raise SetupError(f"both sides show the same memory as {name}: that proves nothing")
+    return tuple(sorted(set(reference) ^ set(candidate)))

@@ -1,0 +1,271 @@
+"""Lockstep: a course played by both sides at once, and then by the candidate in other ways by its hashes."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.record import Difference, Part, Recipe
+from hotloop.envs.subject import Subject
+from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
+from hotloop.lab.validate.courses import Course, actions_of, resets_before
+from hotloop.lab.validate.equal import Closeness, row_hashes, snapshot
+from hotloop.lab.validate.match import Pair, opened, takes
+from hotloop.lab.validate.shadow import Played, Shadowing, reset_some
+
+SIZES = (1, 3, 64)
+"""Of the batches that the candidate plays a tape again in."""
+
+EVERYTHING = "everything"
+"""The field of a difference that was seen in hashes and did not come again in lockstep."""
+
+Moved = Callable[[int], None]
+"""Told how many calls have been made since it was last told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When a course is over."""
+
+    calls: int | None = None
+    box_ns: int | None = None
+
+    def are_reached(self, calls: int, begin_ns: int) -> bool:
+        if self.calls is not None and calls >= self.calls:
+            return True
+        return self.box_ns is not None and now_ns() - begin_ns >= self.box_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How strictly two sides are compared."""
+
+    closeness: Closeness
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What a course showed."""
+
+    part: Part
+    difference: Difference | None = None
+    bundle: Bundle | None = None
+    unkept: str = ""
+    """Why there is no bundle of the difference."""
+    interrupted: bool = False
+    timing: tuple[int, int] = (0, 0)
+    """ns in the steps of the reference and of the candidate."""
+    hashes: list[NDArray[np.uint64]] = field(default_factory=list)
+    """Of everything, an env each, at every moment of the play."""
+    played: Played = field(default_factory=Played)
+    seen: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """`fields` that were compared, and those `left_out`."""
+    counters: dict[str, int] = field(default_factory=dict)
+    """The candidate's own account."""
+
+    def keep(self, shadowing: Shadowing, reference: Recipe, candidate: Recipe) -> None:
+        """Make the bundle of a difference, if there is one; that it cannot be made does not unmake it."""
+        if shadowing.difference is None:
+            return
+        try:
+            self.bundle = bundle_of(shadowing, tape=self.part.tape, reference=reference, candidate=candidate)
+        except InputError as error:
+            self.unkept = str(error)
+
+    def up_to(self, calls: int) -> "Found":
+        """The same play, as far as so many calls; the hashes beyond are never asked for."""
+        resets = [each for each in self.played.resets if each[0] < calls]
+        return replace(self, played=replace(self.played, actions=self.played.actions[:calls], resets=resets))
+
+
+def play_course(
+    pair: Pair, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
+) -> Found:
+    """Play a course on both sides, until its limits or until they differ."""
+    reference, candidate = (opened(side, **course.keys) for side in (pair.reference, pair.candidate))
+    shadowing = Shadowing(reference, candidate, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
+    hashes: list[NDArray[np.uint64]] = []
+    with closing(shadowing):
+        interrupted = not lead(shadowing, course, limits, hashes, moved)
+        found = found_in(shadowing, course.tape, hashes)
+        found.interrupted = interrupted
+        if bundled:
+            found.keep(shadowing, with_keys(pair.reference, course), with_keys(pair.candidate, course))
+        return found
+
+
+def lead(
+    shadowing: Shadowing, course: Course, limits: Limits, hashes: list[NDArray[np.uint64]], moved: Moved
+) -> bool:
+    """Lead both sides through a course; False where Ctrl-C ended it."""
+    try:
+        shadowing.reset()
+        begin = now_ns()
+        hashes.append(row_hashes(shadowing.answered))
+        candidate = shadowing.candidate
+        actions = actions_of(course.tape, candidate)
+        for calls in count():
+            if shadowing.difference or limits.are_reached(calls, begin):
+                break
+            if envs := resets_before(course.tape, calls, candidate.spec.num_envs):
+                shadowing.reset_many(envs)
+                hashes.append(row_hashes(shadowing.answered))
+            if shadowing.difference:
+                break
+            shadowing.step(next(actions))
+            hashes.append(row_hashes(shadowing.answered))
+            moved(1)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> Found:
+    spec = shadowing.candidate.spec
+    return Found(
+        part=Part(
+            tape=tape,
+            num_envs=spec.num_envs,
+            threads=spec.threads,
+            steps=shadowing.steps,
+            comparisons=shadowing.comparisons,
+        ),
+        difference=shadowing.difference,
+        timing=(shadowing.reference_ns, shadowing.candidate_ns),
+        hashes=hashes,
+        played=shadowing.played,
+        seen={"fields": shadowing.fields, "left_out": shadowing.left_out},
+        counters=dict(shadowing.candidate.counters),
+    )
+
+
+def with_keys(recipe: Recipe, course: Course, **more: object) -> Recipe:
+    return Recipe(target=recipe.target, given={**recipe.given, **course.keys, **more})
+
+
+def other_ways(pair: Pair, threads: int) -> list[dict[str, object]]:
+    """The batch sizes and threads that must change nothing, as far as the candidate can be made with them."""
+    wanted = [*((size, 1) for size in SIZES), (SIZES[-1], threads)]
+    able = {key: takes(pair.candidate, key) for key in ("num_envs", "threads")}
+    named: list[dict[str, object]] = [{"num_envs": envs, "threads": count} for envs, count in wanted]
+    ways = [{key: value for key, value in way.items() if able[key]} for way in named]
+    return [way for i, way in enumerate(ways) if way and way not in ways[:i]]
+
+
+def play_otherwise(
+    pair: Pair, course: Course, first: Found, keys: dict[str, object], way: Way, moved: Moved
+) -> Found:
+    """Play a course's tape by the candidate made in another way, and compare hashes of everything.
+
+    Where they differ, the reference plays as much of it again, so that the place can be named.
+    """
+    left_out = first.seen["left_out"]
+    with closing(opened(with_keys(pair.candidate, course, **keys))) as subject:
+        spec, envs = subject.spec, min(subject.spec.num_envs, first.part.num_envs)
+        at = first_apart(subject, first, left_out, envs, moved)
+        steps = len(first.played.actions) if at is None else at[0]
+        found = Found(
+            part=Part(
+                tape=course.tape,
+                num_envs=spec.num_envs,
+                threads=spec.threads,
+                steps=steps,
+                comparisons=(steps + 1) * envs * spec.agents,
+                by_digest=True,
+            )
+        )
+    if at is not None:
+        name(found, pair, course, first, keys, way, at)
+    return found
+
+
+def first_apart(
+    subject: Subject, first: Found, left_out: tuple[str, ...], envs: int, moved: Moved
+) -> tuple[int, int] | None:
+    """The step and env at which a subject's hashes leave those of a play; None where they never do."""
+    expected = iter(first.hashes)
+
+    def apart() -> int | None:
+        wrong = next(expected)[:envs] != row_hashes(snapshot(subject, left_out, envs))
+        return int(np.argmax(wrong)) if wrong.any() else None
+
+    subject.reset()
+    env, begun = apart(), resets_by_step(first.played)
+    for step, actions in enumerate(first.played.actions):
+        if env is None and step in begun:
+            reset_some(subject, widened(begun[step], subject.spec.num_envs, first.part.num_envs))
+            env = apart()
+        if env is not None:
+            return step, env
+        subject.step(fitted(actions, subject.spec.num_envs))
+        env = apart()
+        moved(1)
+    return None if env is None else (len(first.played.actions), env)
+
+
+def resets_by_step(played: Played) -> dict[int, list[int]]:
+    begun: dict[int, list[int]] = {}
+    for before, env in played.resets:
+        begun.setdefault(before, []).append(env)
+    return begun
+
+
+def fitted(actions: Any, num_envs: int) -> Any:
+    """The actions of a call for another number of envs: the first ones, or all of them again and again."""
+    rows = np.resize(actions, (num_envs, *actions.shape[1:])) if num_envs > len(actions) else actions
+    return np.ascontiguousarray(rows[:num_envs])
+
+
+def widened(envs: list[int], num_envs: int, before: int) -> list[int]:
+    """The envs begun anew, as `fitted` spreads them."""
+    return [env for env in range(num_envs) if env % before in envs]
+
+
+def name(
+    found: Found,
+    pair: Pair,
+    course: Course,
+    first: Found,
+    keys: dict[str, object],
+    way: Way,
+    at: tuple[int, int],
+) -> None:
+    """Let the reference play beside the candidate made in this way, to say where they differ.
+
+    A reference that cannot be made as small, or a difference that does not come again, leaves the hashes.
+    """
+    step, env = at
+    found.difference = Difference(
+        step=step, field=EVERYTHING, index=(env,), a="one hash", b="another, which was not seen again"
+    )
+    wide, narrow = found.part.num_envs, found.part.num_envs < first.part.num_envs
+    if narrow and not takes(pair.reference, "num_envs"):
+        return
+    candidate = with_keys(pair.candidate, course, **keys)
+    reference = with_keys(pair.reference, course, **({"num_envs": wide} if narrow else {}))
+    shadowing = Shadowing(
+        opened(reference), opened(candidate), closeness=way.closeness, ignore=way.ignore, kept_calls=None
+    )
+    with closing(shadowing):
+        shadowing.reset()
+        rows = np.array([fitted(each, wide) for each in first.played.actions])
+        follow(shadowing, rows, spread_resets(first, wide))
+        if shadowing.difference:
+            found.difference = shadowing.difference
+            found.keep(shadowing, reference, candidate)
+
+
+def spread_resets(first: Found, num_envs: int) -> list[tuple[int, int]]:
+    """What a play began anew, for another number of envs."""
+    return [
+        (before, env)
+        for before, envs in resets_by_step(first.played).items()
+        for env in widened(envs, num_envs, first.part.num_envs)
+    ]

@@ -1,0 +1,342 @@
+"""Shadowing: a reference that is given every call its candidate is given, and compared with it at once.
+
+Whoever drives an environment, a tape or a policy that learns, can have it shadowed:
+
+    shadowing = Shadowing(reference, candidate)     # two subjects: batches, or anybody's environments
+    shadowing.reset()
+    while ...:
+        shadowing.step(policy(candidate.observations))     # steps both; the candidate's arrays are its own
+    shadowing.difference                            # None, or where they first differed
+    shadowing.validation()                          # for a record: comparisons, mismatches, timing ratio
+    bundle.write(replay.of(shadowing, tape="policy"), path)     # what `hotloop validate --replay` takes
+    shadowing.close()                               # closes both
+
+The reference may have fewer envs than the candidate: then the first envs are compared, and the
+candidate alone pays for the others. After the first difference only the candidate is stepped.
+"""
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.record import Difference, Validation
+from hotloop.core.settings import by_role
+from hotloop.envs.batch import Batch
+from hotloop.envs.open import make
+from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.lab.validate.equal import (
+    EXACT,
+    RANDOM,
+    STATE,
+    Closeness,
+    Shown,
+    check_alike,
+    check_shown,
+    cut,
+    first_of,
+    shown,
+    snapshot,
+)
+
+KEPT_CALLS = 20_000
+"""After so many the tape begins anew from both sides' saved states, where they can be saved."""
+
+NOWHERE = "nothing"
+"""What a side says in a field that it does not show."""
+
+Saved = tuple[tuple[bytes, ...], tuple[bytes, ...]]
+"""The envs of the reference and of the candidate, as bytes."""
+
+ENVS = 8
+"""Of the twin: as many of the batch's first envs are compared."""
+
+LEVELS = {"true": None, "smoke": 10_000, "soak": 100_000}
+"""Comparisons after which the batch goes on alone, None is never; one is one agent's output at one step."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Played:
+    """What both sides have been given since the tape began."""
+
+    start: Saved | None = None
+    """The states it began in; None where that was the first reset."""
+    steps_before: int = 0
+    actions: list[Any] = field(default_factory=list)
+    resets: list[tuple[int, int]] = field(default_factory=list)
+    """(actions before it, env): what was begun anew in the middle, in order."""
+
+
+class Shadowing:
+    """A reference beside a candidate: both are given the same calls, and everything they show is compared."""
+
+    def __init__(
+        self,
+        reference: Subject,
+        candidate: Subject,
+        *,
+        closeness: Closeness = EXACT,
+        ignore: Sequence[str] = (),
+        kept_calls: int | None = KEPT_CALLS,
+    ) -> None:
+        """`ignore` names fields, or what their names begin with up to a dot, that are not compared.
+
+        `kept_calls` is the length of the tape in memory; None keeps all of it.
+        """
+        check_alike(reference, candidate)
+        self.reference, self.candidate, self.closeness = reference, candidate, closeness
+        self.envs = min(reference.spec.num_envs, candidate.spec.num_envs)
+        """How many are compared."""
+        if reference.spec.num_envs > self.envs:
+            raise InputError(
+                f"the reference has {reference.spec.num_envs} envs, the candidate {self.envs}: "
+                "the candidate must have at least as many"
+            )
+        self.ignore = (*ignore, *(() if closeness.compares_state else (STATE, RANDOM)))
+        self.fields: tuple[str, ...] = ()
+        self.left_out: tuple[str, ...] = ()
+        self.comparisons = self.steps = 0
+        self.difference: Difference | None = None
+        self.played = Played()
+        self.moment: Shown = {}
+        """What the reference showed last; its own copy."""
+        self.answered: Shown = {}
+        """What the candidate showed last; a copy too."""
+        self.reference_ns = self.candidate_ns = 0
+        """In the steps of each."""
+        self._kept_calls = kept_calls
+        self._one: Any = None
+        self._begun = False
+
+    def reset(self) -> None:
+        """Begin an episode in every env of both."""
+        if self._begun:
+            self.reset_many(range(self.candidate.spec.num_envs))
+            return
+        self._begun = True
+        for side in (self.reference, self.candidate):
+            side.reset()
+        self.begin()
+
+    def begin(self) -> None:
+        """Look at both as they are now, for the first time."""
+        ours, theirs = shown(self.reference), shown(self.candidate)
+        ignored = {name for name in ours if any(is_within(name, each) for each in self.ignore)}
+        self.left_out = tuple(sorted({*check_shown(ours, theirs), *ignored}))
+        self.fields = tuple(name for name in ours if name not in self.left_out)
+        self._begun = True
+        self._compare(after_reset=False)
+
+    def reset_many(self, envs: Iterable[int]) -> None:
+        """Begin an episode in some envs; an env that knows only its whole reset gets that."""
+        chosen = list(envs)
+        self.played.resets += [(len(self.played.actions), env) for env in chosen]
+        if self.difference is None:
+            reset_some(self.reference, [env for env in chosen if env < self.envs])
+        reset_some(self.candidate, chosen)
+        if self.difference is None:
+            self._compare(after_reset=True)
+
+    def step(self, actions: Any) -> None:
+        """Step both with the same actions, which have the candidate's shape, and compare everything."""
+        if self.difference is not None:
+            self.candidate.step(actions)
+            return
+        if self._kept_calls is not None and len(self.played.actions) >= self._kept_calls:
+            self._begin_tape()
+        self.played.actions.append(deepcopy(actions))
+        narrow = self.reference.spec.num_envs < self.candidate.spec.num_envs
+        ours = cut(actions, self.envs) if narrow else actions
+        self.steps += 1
+        begin = now_ns()
+        self.reference.step(ours)
+        self.reference_ns += now_ns() - begin
+        self._one = snapshot(self.reference, self.left_out, self.envs)
+        begin = now_ns()
+        self.candidate.step(actions)
+        self.candidate_ns += now_ns() - begin
+        self._compare(after_reset=False)
+
+    def validation(self) -> Validation:
+        """What was compared so far, for a record."""
+        return Validation(
+            comparisons=self.comparisons,
+            mismatches=int(self.difference is not None),
+            timing_ratio=self.timing_ratio,
+            mode=self.closeness.mode,
+            against=self.reference.spec.name,
+            fields=self.fields,
+            left_out=self.left_out,
+            difference=self.difference,
+        )
+
+    @property
+    def timing_ratio(self) -> float | None:
+        """How many times as long the reference's steps took, as many envs as they were."""
+        if not self.candidate_ns or not self.reference_ns:
+            return None
+        wider = self.candidate.spec.num_envs / self.reference.spec.num_envs
+        return self.reference_ns * wider / self.candidate_ns
+
+    def close(self) -> None:
+        self.reference.close()
+        self.candidate.close()
+
+    def _compare(self, *, after_reset: bool) -> None:
+        ours = self._one or snapshot(self.reference, self.left_out, self.envs)
+        self._one = None
+        self.answered = theirs = snapshot(self.candidate, self.left_out, self.envs)
+        self.comparisons += self.envs * self.reference.spec.agents
+        found = one_sided(self.steps, ours, theirs) or first_of(self.steps, ours, theirs, self.closeness)
+        if found:
+            agent = agent_of(found, ours, self.reference.spec)
+            before = value_at(self.moment, found)
+            self.difference = replace(found, agent=agent, before=before, after_reset=after_reset)
+        else:
+            self.moment = ours
+
+    def _begin_tape(self) -> None:
+        """Forget what led here, where both sides can be put here again."""
+        sides = (self.reference, self.candidate)
+        if not all(isinstance(side, Batch) for side in sides):
+            return
+        self.played = Played(start=saved_of(*sides), steps_before=self.steps)
+
+
+def saved_of(reference: Subject, candidate: Subject) -> Saved | None:
+    """Every env of both sides as bytes; None where one of them cannot be saved."""
+    if not (isinstance(reference, Batch) and isinstance(candidate, Batch)):
+        return None
+    ours, theirs = (
+        tuple(side.save(env) for env in range(side.spec.num_envs)) for side in (reference, candidate)
+    )
+    return ours, theirs
+
+
+def load_both(reference: Subject, candidate: Subject, saved: Saved) -> None:
+    """Put both sides into the states they were saved in."""
+    for side, states in zip((reference, candidate), saved, strict=True):
+        if not isinstance(side, Batch):
+            raise InputError(f"{side.spec.name} is not one of our batches: it takes no saved state")
+        for env, state in enumerate(states):
+            side.load(env, state)
+
+
+def reset_some(subject: Subject, envs: Sequence[int]) -> None:
+    if isinstance(subject, Batch):
+        subject.reset_many(np.array(envs, np.int64))
+    elif envs:
+        subject.reset()
+
+
+def is_within(name: str, part: str) -> bool:
+    return name == part or name.startswith(f"{part}.")
+
+
+def one_sided(step: int, ours: Shown, theirs: Shown) -> Difference | None:
+    """A field that one side shows at this moment and the other does not."""
+    for name in (*ours, *theirs):
+        if name not in ours or name not in theirs:
+            said = [described(side[name]) if name in side else NOWHERE for side in (ours, theirs)]
+            return Difference(step=step, field=name, index=(), a=said[0], b=said[1])
+    return None
+
+
+def described(array: Any) -> str:
+    return f"{array.dtype} {list(array.shape)}" if array.size > 1 else str(array.reshape(-1)[0])
+
+
+def agent_of(found: Difference, moment: Shown, spec: SubjectSpec) -> str | None:
+    """Whose output a place belongs to: by the second axis, or by the name of a field of one agent's."""
+    owner = found.field.partition(".")[2]
+    names = getattr(spec, "kind", "") == "pettingzoo parallel"
+    if names and owner:
+        return owner.partition(".")[0]
+    if found.field == STATE or found.field.startswith(RANDOM) or not found.index:
+        return None
+    shape = moment[found.field].shape
+    if len(shape) > 1 and shape[1] == spec.agents and len(found.index) > 1:
+        return str(found.index[1])
+    return "0" if spec.agents == 1 else None
+
+
+def value_at(moment: Shown, found: Difference) -> str | None:
+    """What stood in the place of a difference the tick before."""
+    array = moment.get(found.field)
+    if array is None or not found.index or len(found.index) != array.ndim:
+        return None
+    inside = all(at < size for at, size in zip(found.index, array.shape, strict=True))
+    return str(array[found.index]) if inside else None
+
+
+def comparisons_of(word: str) -> int | None:
+    """How much to compare: `true`, `smoke`, `soak` or a number of comparisons."""
+    if word in LEVELS:
+        return LEVELS[word]
+    if word.isdecimal() and int(word) > 0:
+        return int(word)
+    raise InputError(f"validate={word} does not fit: expected true, smoke, soak or a number of comparisons")
+
+
+class Shadowed:
+    """Stands in for a batch: what is not a step or a reset is the batch's own."""
+
+    def __init__(self, batch: Batch, most: int | None, *, reference: Batch | None = None) -> None:
+        if batch.spec.impl == "reference":
+            raise InputError("validate= compares native code with its twin: leave out impl=reference")
+        self._batch = batch
+        self._most = most
+        self.shadowing = Shadowing(reference or twin_of(batch), batch)
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to compare."""
+        enough = self._most is not None and self.shadowing.comparisons >= self._most
+        return enough or self.shadowing.difference is not None
+
+    def reset(self, seeds: object = None) -> None:
+        if seeds is not None:
+            raise InputError("a batch that is shadowed begins with its own seeds: leave the seeds out")
+        self.shadowing.reset()
+
+    def reset_many(self, indices: Any, seeds: object = None) -> None:
+        if seeds is not None:
+            raise InputError("a batch that is shadowed goes on with its own seeds: leave the seeds out")
+        if self.done:
+            self._batch.reset_many(indices)
+        else:
+            self.shadowing.reset_many(int(env) for env in indices)
+
+    def step(self, actions: Any) -> None:
+        if self.done:
+            self._batch.step(actions)
+        else:
+            self.shadowing.step(actions)
+
+    def validation(self) -> Validation:
+        return self.shadowing.validation()
+
+    def close(self) -> None:
+        self.shadowing.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+
+def shadow(batch: Batch, word: str | None) -> tuple[Batch, Shadowed | None]:
+    """What a trainer is given as its batch, and who compares, where somebody asked for that."""
+    if word is None:
+        return batch, None
+    shadowed = Shadowed(batch, comparisons_of(word))
+    return cast("Batch", shadowed), shadowed
+
+
+def twin_of(batch: Batch) -> Batch:
+    """The twin of the first few envs."""
+    spec = batch.spec
+    workload = by_role(spec.parameters, "workload") | by_role(spec.settings, "workload")
+    return make(spec.target, **workload, num_envs=min(ENVS, spec.num_envs), impl="reference")

@@ -1,0 +1,277 @@
+"""Validate: a reference against a candidate over tapes, until all of it is seen to be the same or is not.
+
+First the reference is played against itself: what differs from itself cannot judge anybody. Then both
+play the courses in lockstep, everything compared at every step; and the candidate plays them again in
+other batch sizes and with more threads, held against the same play by hashes.
+"""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import ExitCode, InputError, worst
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record, Validation
+from hotloop.envs.batch import Spec
+from hotloop.envs.subject import SubjectSpec
+from hotloop.judge.judge import VERDICTS
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.record import Recorder, describe_method
+from hotloop.lab.measure.work import COVERAGE
+from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
+from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
+from hotloop.lab.validate.lockstep import (
+    Found,
+    Limits,
+    Way,
+    found_in,
+    other_ways,
+    play_course,
+    play_otherwise,
+)
+from hotloop.lab.validate.match import ORIGINAL, Pair, opened
+from hotloop.lab.validate.shrink import shrink
+
+SMOKE, SOAK = "smoke", "soak"
+
+SMOKE_NS = 45_000_000_000
+"""For both sides together; playing the tapes in other ways takes the rest of a minute."""
+
+SOAK_COMPARISONS = 100_000
+
+SOAK_ENCODERS = 1_000_000
+"""Beside the original encoder, which is native code too."""
+
+ITSELF_CALLS = 300
+
+ITSELF = Limits(calls=ITSELF_CALLS, box_ns=1_500_000_000)
+"""How far the reference is played against itself, a course."""
+
+AGAIN_CALLS = 2_000
+"""Of a smoke test are played in other ways."""
+
+AGAIN_SHARE = 4 / 3
+"""What all of a smoke test takes about, beside what the first plays take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a validation is to do."""
+
+    steps: int | None = None
+    """Env-steps; None where the clock decides."""
+    comparisons: int | None = None
+    """At least so many; None where steps or the clock decide."""
+    box_ns: int | None = None
+    way: Way
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What is known so far."""
+
+    plays: list[Found] = field(default_factory=list)
+    bundle: Bundle | None = None
+    partial: bool = True
+
+    @property
+    def failed(self) -> Found | None:
+        return next((each for each in self.plays if each.difference), None)
+
+
+def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
+    """What `smoke`, `soak` or a number of steps means; the clock is shared by the presets of a world."""
+    if scale == SMOKE:
+        return Asked(box_ns=SMOKE_NS // presets, way=way)
+    if scale == SOAK:
+        return Asked(comparisons=SOAK_ENCODERS if against == ORIGINAL else SOAK_COMPARISONS, way=way)
+    if not scale.isdecimal() or int(scale) < 1:
+        raise InputError(
+            f"{scale} does not say how much: expected smoke, soak or a number of steps, such as 5000"
+        )
+    return Asked(steps=int(scale), way=way)
+
+
+def validate(pair: Pair, asked: Asked, progress: Progress = silent) -> tuple[Record, Bundle | None]:
+    """Validate a pair; Ctrl-C leaves a record of what was compared."""
+    with closing(opened(pair.candidate)) as subject:
+        spec, courses = subject.spec, courses_for(subject, pair.candidate)
+    recorder = Recorder("validate", spec)
+    calls = planned(asked, spec)
+    meter = Meter(progress, asked, calls)
+    check_itself(pair, courses, asked.way, calls, meter)
+    found = Findings()
+    try:
+        play_all(pair, courses, asked, found, meter)
+        failed = found.failed
+        if failed and failed.bundle:
+            found.bundle = failed.bundle
+            found.bundle = shrink(failed.bundle, progress=progress)
+        found.partial = False
+    except KeyboardInterrupt:
+        found.partial = True
+    return record(pair, asked, found, recorder, spec), found.bundle
+
+
+def check_itself(pair: Pair, courses: list[Course], way: Way, calls: int | None, meter: "Meter") -> None:
+    """Refuse a reference that answers the same calls differently the second time."""
+    alone = replace(pair, candidate=pair.reference)
+    limits = replace(ITSELF, calls=min(ITSELF_CALLS, calls or ITSELF_CALLS))
+    for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
+        found = play_course(alone, course, way, limits, moved=meter.wait, bundled=False)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        if found.difference:
+            raise InputError(
+                f"the reference {pair.reference.words} differs from itself ({found.difference}): "
+                "make it deterministic, or leave that field out with --ignore"
+            )
+
+
+def planned(asked: Asked, spec: SubjectSpec) -> int | None:
+    """Calls of all courses in lockstep; None where the clock decides."""
+    if asked.steps is not None:
+        return -(-asked.steps // spec.num_envs)
+    if asked.comparisons is not None:
+        return -(-asked.comparisons // (spec.num_envs * spec.agents))
+    return None
+
+
+class Meter:
+    """Turns calls, or the time where that decides, into progress; the other ways count as the first does."""
+
+    def __init__(self, progress: Progress, asked: Asked, calls: int | None) -> None:
+        self._progress, self._calls = progress, calls
+        self._box_ns = round((asked.box_ns or 0) * AGAIN_SHARE)
+        self._begin, self._done = now_ns(), 0
+        self.ways = 0
+
+    def wait(self, calls: int) -> None:
+        """Something goes on that was not planned by calls."""
+        self._progress(0, 1)
+
+    def __call__(self, calls: int) -> None:
+        self._done += calls
+        done, total = self._done, (self._calls or 0) * (1 + self.ways)
+        if self._calls is None:
+            done, total = now_ns() - self._begin, self._box_ns
+        self._progress(min(done, total), total)
+
+
+def play_all(pair: Pair, courses: list[Course], asked: Asked, found: Findings, meter: Meter) -> None:
+    """Every course in lockstep, each then in the other ways; the first difference ends it."""
+    with closing(opened(pair.candidate)) as subject:
+        total = planned(asked, subject.spec)
+    ways = other_ways(pair, more_threads())
+    meter.ways = len(ways)
+    for course in courses:
+        limits = limits_of(course, total, asked.box_ns)
+        first = play_course(pair, course, asked.way, limits, meter)
+        found.plays.append(first)
+        if first.interrupted:
+            raise KeyboardInterrupt
+        for keys in ways:
+            if found.failed:
+                return
+            tape = first if asked.box_ns is None else first.up_to(AGAIN_CALLS)
+            found.plays.append(play_otherwise(pair, course, tape, keys, asked.way, meter))
+        if found.failed:
+            return
+
+
+def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
+    return Limits(
+        calls=None if calls is None else max(round(calls * course.share + 0.5), 1),
+        box_ns=None if box_ns is None else round(box_ns * course.share),
+    )
+
+
+def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: SubjectSpec) -> Record:
+    first = [each for each in found.plays if not each.part.by_digest]
+    calls = sum(each.part.steps for each in found.plays)
+    made = recorder.record(
+        method=describe_method(
+            spec,
+            rounds=len(found.plays),
+            iterations=calls * spec.num_envs // max(len(found.plays), 1),
+            policy=", ".join(each.part.tape for each in first),
+            order="lockstep, the reference first",
+        ),
+        counters=added(first),
+        values={},
+        notices=notices(found, first, silent_mechanics(spec, added(first))),
+        partial=found.partial,
+        validation=validation(pair, asked, found, first),
+    )
+    mismatch = [ExitCode.MISMATCH] if found.failed else []
+    code = worst([*mismatch, *([ExitCode.INTERRUPTED] if found.partial else [])])
+    return replace(made, exit_code=int(code), verdict=VERDICTS.get(code, "cannot tell"))
+
+
+def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | None]:
+    """Play a bundle again: the record of it, and whether one step from the last good state differs too."""
+    with closing(play_bundle(bundle, progress=progress)) as shadowing:
+        spec = shadowing.candidate.spec
+        found = found_in(shadowing, bundle.facts.tape, [])
+        reference = bundle.facts.reference.words
+        checked = replace(shadowing.validation(), against=reference, parts=(found.part,))
+    made = Recorder("validate", spec).record(
+        method=describe_method(spec, rounds=1, iterations=found.part.steps, policy=bundle.facts.tape),
+        counters=found.counters,
+        values={},
+        validation=checked,
+    )
+    code = ExitCode.MISMATCH if found.difference else ExitCode.FINE
+    stepped_once = None if bundle.last_good is None else from_last_good(bundle) is not None
+    return replace(made, exit_code=int(code), verdict=VERDICTS[code]), stepped_once
+
+
+def added(plays: list[Found]) -> dict[str, int]:
+    """The candidate's counters over all plays in lockstep."""
+    total: dict[str, int] = {}
+    for each in plays:
+        for name, counted in each.counters.items():
+            total[name] = total.get(name, 0) + counted
+    return total
+
+
+def validation(pair: Pair, asked: Asked, found: Findings, first: list[Found]) -> Validation:
+    seen: Mapping[str, tuple[str, ...]] = first[0].seen if first else {}
+    failed = found.failed
+    ours, theirs = (sum(each.timing[side] for each in first) for side in (0, 1))
+    return Validation(
+        comparisons=sum(each.part.comparisons for each in found.plays),
+        mismatches=int(failed is not None),
+        timing_ratio=ours / theirs if theirs else None,
+        mode=asked.way.closeness.mode,
+        against=pair.reference.words,
+        fields=seen.get("fields", ()),
+        left_out=seen.get("left_out", ()),
+        parts=tuple(each.part for each in found.plays),
+        difference=failed.difference if failed else None,
+    )
+
+
+def silent_mechanics(spec: SubjectSpec, counters: Mapping[str, int]) -> list[str]:
+    """What a preset exists for and no tape made happen: nothing was found out about it."""
+    if not isinstance(spec, Spec):
+        return []
+    wanted = spec.world.mechanics.get(spec.preset, ())
+    return [name for name in wanted if not counters.get(f"{COVERAGE}{name}")]
+
+
+def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list[Notice]:
+    """What a reader must know: what was not compared or never happened, and how far it came."""
+    said = []
+    if silent_ones and not found.failed:
+        said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
+    left_out = first[0].seen["left_out"] if first else ()
+    if left_out:
+        said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))
+    if found.failed and found.failed.unkept:
+        said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
+    if found.partial:
+        said.append(notice(Code.PARTIAL, done=len(found.plays)))
+    return said

@@ -1,0 +1,1 @@
+"""Programs run as processes of their own; nothing imports them."""

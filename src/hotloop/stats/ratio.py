@@ -1,0 +1,99 @@
+"""How many times as long one side took as another, in pairs or apart, and what that allows to say."""
+
+import math
+from collections.abc import Sequence
+from math import exp, log
+from statistics import median
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Outcome, Ratio
+from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_interval
+from hotloop.stats.summary import variation
+
+EACH_MISS_IN = 40
+"""Of each median's interval: 2.5% and 2.5%, so that both hold together in 95% of cases."""
+
+FEWEST_APART = 7
+"""Values of each side for such an interval."""
+
+SPREADS = 2.0
+"""How many coefficients of variation the level of a machine may have moved from one run to the next."""
+
+MOST_TIMES = 100
+"""How many times narrower an interval can be hoped to become: ten thousand times the rounds."""
+
+
+def ratio(a_ns: Sequence[float], b_ns: Sequence[float], *, together: int = 1) -> Ratio:
+    """The median of ln(tA/tB) over the pairs with its exact sign-test interval, as ratios.
+
+    Where several are looked at `together`, the intervals hold all at once in 95% of cases (Bonferroni).
+    """
+    if len(a_ns) != len(b_ns):
+        raise InputError(f"{len(a_ns)} times of A and {len(b_ns)} of B: each round measures both")
+    if not all(time > 0 for time in (*a_ns, *b_ns)):
+        raise InputError("a time of zero or less cannot be compared: make the rounds longer")
+    logs = [log(a / b) for a, b in zip(a_ns, b_ns, strict=True)]
+    interval = sign_interval(logs, ONE_MISS_IN * together)
+    if interval is None:
+        raise InputError(f"{len(a_ns)} pairs are too few for an interval: measure at least {FEWEST}")
+    return Ratio(estimate=exp(median(logs)), low=exp(interval[0]), high=exp(interval[1]), pairs=len(logs))
+
+
+def apart(a_ns: Sequence[float], b_ns: Sequence[float], *, doubt: float = 1.0) -> Ratio | None:
+    """How many times as long A took as B, by their medians; None where either has fewer than seven values.
+
+    The interval reaches from the lowest to the highest ratio that the intervals of both medians allow, and
+    then further by the spread between runs. That spread cannot be seen from one run a side: rounds of
+    one run are alike in all that moves slowly, such as heat, neighbours and where memory came to lie. The
+    spread between rounds, which can be seen, grows with the same causes and stands in for it, the larger of
+    the two sides' and twice, since both sides may have moved. `doubt` is a factor for what else is known.
+    """
+    around_a, around_b = sign_interval(a_ns, EACH_MISS_IN), sign_interval(b_ns, EACH_MISS_IN)
+    if around_a is None or around_b is None:
+        return None
+    doubt *= 1 + SPREADS * max(variation(a_ns) or 0.0, variation(b_ns) or 0.0)
+    return Ratio(
+        estimate=median(a_ns) / median(b_ns),
+        low=around_a[0] / around_b[1] / doubt,
+        high=around_a[1] / around_b[0] * doubt,
+        pairs=0,
+    )
+
+
+def outcome(ratio: Ratio, band: float) -> Outcome:
+    """Faster or slower where the whole interval is beyond the band, the same where it is inside."""
+    upper = 1 + band
+    if ratio.low > upper:
+        return "faster"
+    if ratio.high < 1 / upper:
+        return "slower"
+    return "same" if 1 / upper <= ratio.low and ratio.high <= upper else "cannot tell"
+
+
+def agrees_slower(ratio: Ratio, band: float) -> bool:
+    """Whether a second run found B slower too: beyond the band at its best guess, and surely not equal."""
+    return ratio.estimate < 1 / (1 + band) and ratio.high < 1
+
+
+def half_width(ratio: Ratio) -> float:
+    """Half the interval's width, as a share: 0.01 is plus or minus 1%."""
+    return math.sqrt(ratio.high / ratio.low) - 1
+
+
+def visible(ratio: Ratio, band: float) -> float:
+    """The smallest change that this many pairs, as noisy as these, would have shown beyond the band."""
+    return (1 + band) * (1 + half_width(ratio)) - 1
+
+
+def more_pairs(ratio: Ratio, band: float) -> int | None:
+    """How many more would bring the interval to one side of the edge of the band; None where none would.
+
+    An interval narrows with the square root of the pairs. It has to become narrower than the distance of
+    the estimate from the nearest edge.
+    """
+    edge = math.log1p(band)
+    distance = abs(abs(math.log(ratio.estimate)) - edge)
+    width = math.log1p(half_width(ratio))
+    if width > distance * MOST_TIMES:
+        return None
+    return max(0, math.ceil(ratio.pairs * (width / distance) ** 2) - ratio.pairs) if distance else None

@@ -1,0 +1,81 @@
+"""What the trainer does with whole arrays beside the network's own passes, by whoever does it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from hotloop.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from hotloop.train.normalise import ObservationScale
+    from hotloop.train.policy import Student
+    from hotloop.train.ppo import Samples
+
+
+Number = Tensor | float
+"""A tensor where reading it would be waiting for a device."""
+
+USUAL_THREADS = torch.get_num_threads()
+"""What torch found fit for the machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """What is to be made smaller: its terms, and where the gradient begins."""
+
+    terms: dict[str, Number]
+    """Among them their sum, `total`."""
+    roots: tuple[Tensor, ...]
+    gradients: tuple[Tensor, ...] | None = None
+    """Of the objective by the roots; None where the root is the objective."""
+
+    def backward(self) -> None:
+        """Add its gradient to that of every parameter."""
+        torch.autograd.backward(self.roots, self.gradients)
+
+
+Move = Callable[[], Number]
+"""One step of an optimiser with the gradients there are, which it uses up; the norm they had. Nothing moves
+where that is no number."""
+
+
+class Kernels(Protocol):
+    """One way to do it. `kernels_torch` is the specification of every other."""
+
+    name: str
+
+    def scale(self, scale: "ObservationScale", raw: Tensor, out: Tensor) -> None:
+        """Write observations [rows, ...] into their place, scaled where they are to be."""
+
+    def choose(
+        self,
+        logits: Tensor,
+        masks: Tensor | None,
+        uniforms: Tensor,
+        *,
+        acting: Tensor,
+        actions: Tensor,
+        log_probs: Tensor,
+    ) -> None:
+        """Choose by policies [rows, actions] at numbers from [0, 1): actions for the batch and for torch."""
+
+    def objective(
+        self,
+        student: "Student",
+        samples: "Samples",
+        indices: Tensor,
+        settings: TrainSettings,
+        imitating: float,
+    ) -> Objective:
+        """What the samples of a minibatch are to teach; `imitating` 1 is imitation alone, 0 is PPO alone."""
+
+    def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
+        """Steps of an optimiser whose state nobody else touches meanwhile; gradients are cut to a norm."""
+
+
+def use_threads(count: int) -> None:
+    """Let torch work with so many from now on; 0 is the usual number."""
+    torch.set_num_threads(count or USUAL_THREADS)

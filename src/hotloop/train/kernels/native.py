@@ -1,0 +1,186 @@
+"""The trainer's arithmetic natively, for networks that live on a CPU.
+
+An operation of torch costs some microseconds before it does anything, and a loss is dozens of them, each of
+which goes over all its arrays. Here the loss and its gradient by logits and values are found in one pass that
+reads the samples where they lie, and torch is left the passes through the network.
+"""
+
+import importlib
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from hotloop.core.errors import SetupError
+from hotloop.train.kernels.kernels import Kernels, Move, Objective
+from hotloop.train.kernels.torch import TorchKernels
+from hotloop.train.normalise import CLIP, ObservationScale
+from hotloop.train.policy import Student
+from hotloop.train.ppo import Samples
+from hotloop.train.settings import TrainSettings
+
+TERMS = ("value", "policy", "entropy", "approx_kl", "clip_fraction", "imitation")
+"""In the order in which they are found."""
+
+
+class NativeKernels:
+    """See `Kernels`; tensors are on the host, contiguous and of 32 bits."""
+
+    def __init__(self, run: Any) -> None:
+        self.name = f"native.{run.name}"
+        self._run = run
+
+    def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
+        if not scale.active or raw.dtype != torch.float32:
+            scale.write(raw, out)
+            return
+        self._run.scale(raw.numpy(), scale.shift.numpy(), scale.scale.numpy(), CLIP, out.numpy())
+
+    def choose(
+        self,
+        logits: Tensor,
+        masks: Tensor | None,
+        uniforms: Tensor,
+        *,
+        acting: Tensor,
+        actions: Tensor,
+        log_probs: Tensor,
+    ) -> None:
+        self._run.choose(
+            logits.numpy(),
+            None if masks is None else masks.numpy(),
+            uniforms.numpy(),
+            acting.numpy(),
+            actions.numpy(),
+            log_probs.numpy(),
+        )
+
+    def objective(
+        self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
+    ) -> Objective:
+        logits, values, _ = student(*samples.inputs(indices))
+        by_logits, by_values = torch.empty_like(logits), torch.empty_like(values)
+        width = logits.shape[-1]
+        found = self._run.learn(
+            logits.detach().reshape(-1, width).numpy(),
+            flat(values.detach()),
+            samples.numbers(indices).numpy(),
+            flat(samples.actions),
+            flat(samples.log_probs),
+            flat(samples.advantages),
+            flat(samples.returns),
+            None if samples.masks is None else samples.masks.reshape(-1, width).numpy(),
+            None if samples.labels is None else flat(samples.labels),
+            settings.clip_coef,
+            settings.vf_coef,
+            settings.ent_coef,
+            imitating,
+            settings.norm_adv,
+            by_logits.reshape(-1, width).numpy(),
+            flat(by_values),
+        )
+        terms = taking_part(dict(zip(TERMS, found, strict=True)), samples, settings, imitating)
+        return Objective(terms=terms, roots=(logits, values), gradients=(by_logits, by_values))
+
+    def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
+        [group] = optimiser.param_groups
+        parameters = group["params"]
+        states = [state_of(optimiser, each) for each in parameters]
+        kept = [
+            (flat(each.detach()), flat(state["exp_avg"]), flat(state["exp_avg_sq"]))
+            for each, state in zip(parameters, states, strict=True)
+        ]
+        moved = [flat(state["step"]) for state in states]
+        rule = (float(group["lr"]), *group["betas"], group["eps"])
+
+        def move() -> float:
+            steps = float(moved[0][0]) + 1
+            arrays = [
+                (at, flat(each.grad), mean, square)
+                for each, (at, mean, square) in zip(parameters, kept, strict=True)
+            ]
+            norm: float = self._run.move(arrays, *rule, steps, limit)
+            if math.isfinite(norm):
+                for count in moved:
+                    count[0] = steps
+            for each in parameters:
+                each.grad = None
+            return norm
+
+        return move
+
+
+def taking_part(
+    terms: dict[str, float], samples: Samples, settings: TrainSettings, imitating: float
+) -> dict[str, Tensor | float]:
+    """The terms that take part, and their sum."""
+    total = settings.vf_coef * terms["value"]
+    parts = {"value": terms["value"]}
+    if imitating < 1:
+        total += (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
+        parts |= {name: terms[name] for name in TERMS[1:5]}
+    if imitating > 0 and samples.labels is not None:
+        total += imitating * terms["imitation"]
+        parts["imitation"] = terms["imitation"]
+    return {"total": total, **parts}
+
+
+def flat(tensor: Tensor) -> NDArray[Any]:
+    """A view of a contiguous tensor's memory, as one row."""
+    return tensor.reshape(-1).numpy()
+
+
+def state_of(optimiser: torch.optim.Adam, parameter: Tensor) -> dict[str, Tensor]:
+    """What Adam keeps of a parameter, under torch's own names; as it begins where it has kept nothing yet."""
+    state: dict[str, Tensor] = optimiser.state[parameter]
+    if not state:
+        state["step"] = torch.zeros(())
+        state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+    return state
+
+
+@cache
+def load() -> Any:
+    """The compiled module, or why it cannot be had."""
+    try:
+        return importlib.import_module("hotloop.train._kernels")
+    except ImportError as error:
+        return error
+
+
+def find_kernels(settings: TrainSettings, num_actions: int) -> Kernels:
+    """The native ones where they can run and are not refused, torch's elsewhere."""
+    if settings.kernels == "torch":
+        return TorchKernels()
+    why_not = obstacle(settings, num_actions)
+    if why_not is None:
+        return NativeKernels(load().make(load().NAMES[0], torch.get_num_threads(), torch_threads()))
+    if settings.kernels == "native":
+        raise SetupError(f"kernels=native: {why_not}; use kernels=torch, or leave it out")
+    return TorchKernels()
+
+
+@cache
+def torch_threads() -> int:
+    """How torch's own threads are called together, as an address; 0 where they are not to be had.
+
+    They wait for torch's next operation anyway: others would have to take the cores from them first.
+    """
+    module = load()
+    return 0 if isinstance(module, ImportError) else int(module.find_openmp(str(Path(torch.__file__).parent)))
+
+
+def obstacle(settings: TrainSettings, num_actions: int) -> str | None:
+    """Why the native kernels cannot run; None where they can."""
+    module = load()
+    if settings.device != "cpu":
+        return f"they run on the CPU, and the network lives on {settings.device}"
+    if isinstance(module, ImportError):
+        return f"the native module is not there ({module})"
+    if num_actions > module.MOST_ACTIONS:
+        return f"they know at most {module.MOST_ACTIONS} actions, and there are {num_actions}"
+    return None

@@ -1,0 +1,54 @@
+"""The trainer's arithmetic in torch's own operations: on every device."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from hotloop.train.kernels.kernels import Move, Objective
+from hotloop.train.normalise import ObservationScale
+from hotloop.train.policy import Student, chosen, log_probabilities, sample
+from hotloop.train.ppo import Samples, losses
+from hotloop.train.settings import TrainSettings
+
+
+class TorchKernels:
+    """See `Kernels`."""
+
+    name = "torch"
+
+    def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
+        scale.write(raw, out)
+
+    def choose(
+        self,
+        logits: Tensor,
+        masks: Tensor | None,
+        uniforms: Tensor,
+        *,
+        acting: Tensor,
+        actions: Tensor,
+        log_probs: Tensor,
+    ) -> None:
+        found = log_probabilities(logits, masks)
+        actions.copy_(sample(found, uniforms))
+        acting.copy_(actions)
+        log_probs.copy_(chosen(found, actions))
+
+    def objective(
+        self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
+    ) -> Objective:
+        terms = losses(student, samples.take(indices), settings, imitating)
+        return Objective(terms={name: term.detach() for name, term in terms.items()}, roots=(terms["total"],))
+
+    def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
+        parameters = [each for group in optimiser.param_groups for each in group["params"]]
+
+        def move() -> Tensor:
+            norm = nn.utils.clip_grad_norm_(parameters, limit, foreach=True)
+            if math.isfinite(norm):
+                optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+            return norm
+
+        return move

@@ -1,0 +1,145 @@
+from dataclasses import replace
+
+import pytest
+from support.records import BENCH, MACHINE, PROFILE, TIMING, bench_with
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.record import Comparison, Goal, Outcome, Overhead, Record, Validation
+from hotloop.judge.compare import versus
+from hotloop.judge.judge import judge
+
+STEADY = [4.0e6, 4.1e6, 3.9e6, 4.05e6, 3.95e6, 4.0e6]
+
+
+def codes(record: Record) -> list[str]:
+    return [notice.code for notice in judge(record).notices]
+
+
+def test_steady_rounds_on_a_quiet_machine_pass_without_a_word() -> None:
+    judged = judge(bench_with(STEADY))
+    assert (judged.verdict, judged.exit_code, judged.notices) == ("pass", ExitCode.FINE, ())
+
+
+def test_rounds_that_vary_by_more_than_a_fifth_are_unstable() -> None:
+    judged = judge(bench_with([1.0, 2.0, 1.1, 2.1, 1.2, 1.9]))
+    assert (judged.verdict, judged.exit_code) == ("cannot tell", ExitCode.UNSTABLE)
+    assert [notice.code for notice in judged.notices] == ["unstable"]
+
+
+def test_a_mismatch_outranks_everything_else() -> None:
+    unstable = bench_with([1.0, 2.0, 1.1, 2.1, 1.2, 1.9], partial=True)
+    judged = judge(replace(unstable, validation=Validation(comparisons=100, mismatches=1)))
+    assert (judged.verdict, judged.exit_code) == ("fail", ExitCode.MISMATCH)
+    assert judged.notices[0].code == "mismatch"
+    clean = judge(replace(bench_with(STEADY), validation=Validation(comparisons=100, mismatches=0)))
+    assert (clean.verdict, clean.exit_code) == ("pass", ExitCode.FINE)
+
+
+def test_fewer_than_six_rounds_are_said_to_give_no_interval() -> None:
+    assert codes(bench_with(STEADY[:5])) == ["too-few-rounds"]
+
+
+def test_an_interrupted_run_cannot_tell_whatever_it_found() -> None:
+    for values in ([], STEADY):
+        judged = judge(bench_with(values, partial=True))
+        assert (judged.verdict, judged.exit_code) == ("cannot tell", ExitCode.INTERRUPTED)
+        assert [notice.code for notice in judged.notices] == ["partial"]
+
+
+def test_rounds_that_get_slower_and_slower_drift() -> None:
+    assert "drift" in codes(bench_with([4.0e6 - 1e4 * k for k in range(20)]))
+
+
+def test_a_cold_first_round_is_named() -> None:
+    values = [4.0e6 + 1e4 * (k % 3) for k in range(20)]
+    assert "warmup" in codes(bench_with([2.0e6, *values]))
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ({"load": 2.1}, "busy-machine"),
+        ({"steal_share": 0.02}, "stolen-time"),
+        ({"limits": {"cpus": 0.5}}, "cpu-limit"),
+        ({"governor": "powersave"}, "governor"),
+        ({"clocksource": "hpet"}, "slow-clock"),
+    ],
+)
+def test_a_machine_that_is_not_quiet_is_named(facts: dict[str, object], code: str) -> None:
+    assert codes(bench_with(STEADY, machine=MACHINE | facts)) == [code]
+
+
+def test_steps_that_left_the_fast_path_are_named() -> None:
+    mixed = replace(BENCH.path, ran={"native": 0.75, "reference": 0.25})
+    assert codes(replace(BENCH, path=mixed)) == ["path-mixed"]
+
+
+def test_uncommitted_code_is_named() -> None:
+    assert codes(replace(BENCH, code=BENCH.code | {"dirty": True})) == ["dirty"]
+
+
+def test_five_percent_in_no_phase_is_allowed_and_more_is_named() -> None:
+    assert codes(PROFILE) == []
+    assert codes(replace(PROFILE, unaccounted_ns=101)) == ["unaccounted"]
+
+
+def test_several_threads_are_said_to_split_uncleanly() -> None:
+    timing = replace(TIMING, threads=2)
+    method = replace(PROFILE.method, threads=2)
+    record = replace(PROFILE, method=method, phases=timing.rows(), unaccounted_ns=timing.unaccounted_ns)
+    assert codes(record) == ["threads-split"]
+
+
+def test_a_heavy_instrument_is_named() -> None:
+    assert codes(replace(PROFILE, overhead=Overhead(ratio=1.2, ci95=None, mark_ns=None))) == ["overhead"]
+
+
+def test_notices_of_the_run_come_first() -> None:
+    first = judge(bench_with(STEADY[:5])).notices[0]
+    assert judge(bench_with([1.0, 2.0] * 3, notices=(first,))).notices[0] == first
+
+
+def against(*outcomes: Outcome) -> tuple[Comparison, ...]:
+    compared = versus(bench_with(STEADY * 2), bench_with(STEADY * 2))
+    return tuple(replace(compared, outcome=outcome) for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code", "verdict"),
+    [
+        (["same", "faster"], ExitCode.FINE, "pass"),
+        (["faster", "cannot tell"], ExitCode.CANNOT_TELL, "cannot tell"),
+        (["cannot tell", "slower", "faster"], ExitCode.REGRESSION, "fail"),
+    ],
+)
+def test_the_gravest_comparison_decides(outcomes: list[Outcome], code: ExitCode, verdict: str) -> None:
+    judged = judge(bench_with(STEADY, comparisons=against(*outcomes)))
+    assert (judged.exit_code, judged.verdict) == (code, verdict)
+
+
+@pytest.mark.parametrize(
+    ("enforced", "met", "code"),
+    [
+        (True, False, ExitCode.REGRESSION),
+        (True, True, ExitCode.FINE),
+        (False, False, ExitCode.FINE),
+    ],
+)
+def test_a_missed_goal_is_said_and_fails_where_it_is_enforced(
+    enforced: bool, met: bool, code: ExitCode
+) -> None:
+    goal = Goal(env_steps_per_s=5.0e6, floor=None, enforced=enforced, met=met)
+    judged = judge(bench_with(STEADY, goal=goal))
+    assert judged.exit_code == code
+    assert [notice.code for notice in judged.notices] == ([] if met else ["below-target"])
+
+
+def test_mismatch_regression_cannot_tell_and_unstable_rank_in_this_order() -> None:
+    record = bench_with([1.0, 2.0, 1.1, 2.1, 1.2, 1.9])
+    assert judge(record).exit_code == ExitCode.UNSTABLE
+    record = replace(record, comparisons=against("cannot tell"))
+    assert judge(record).exit_code == ExitCode.CANNOT_TELL
+    record = replace(record, comparisons=against("cannot tell", "slower"))
+    assert judge(record).exit_code == ExitCode.REGRESSION
+    record = replace(record, validation=Validation(comparisons=1, mismatches=1))
+    assert judge(record).exit_code == ExitCode.MISMATCH

@@ -1,0 +1,138 @@
+import pytest
+from support.sides import DIFFERS, FakeContender, steady
+
+from hotloop.core.errors import ExitCode, SetupError
+from hotloop.core.record import Record
+from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.measure import turns
+from hotloop.lab.measure.turns import Plan
+
+BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))
+
+
+@pytest.fixture(autouse=True)
+def no_warm_up(monkeypatch):
+    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda sides: 10_000)
+
+
+def result(a: FakeContender, b: FakeContender, asked: Asked = BRIEF) -> Record:
+    return compare(a, b, asked)
+
+
+@pytest.mark.parametrize(
+    ("b_ns", "outcome", "code"),
+    [
+        (90.0, "faster", ExitCode.FINE),
+        (100.5, "same", ExitCode.FINE),
+        (110.0, "slower", ExitCode.REGRESSION),
+    ],
+)
+def test_the_three_verdicts_and_their_codes(b_ns, outcome, code):
+    record = result(FakeContender("a", steady(100)), FakeContender("b", steady(b_ns)))
+    (comparison,) = record.comparisons
+    assert comparison.outcome == outcome
+    assert record.exit_code == code
+    assert comparison.ratio.estimate == pytest.approx(100 / b_ns, rel=0.002)
+    assert comparison.noise.estimate == pytest.approx(1.0, rel=0.002)
+
+
+def test_a_ratio_on_the_edge_cannot_be_told_and_says_what_would_settle_it():
+    def shaky(turn: int) -> float:
+        return 102.0 * (1.1 if turn % 2 else 0.91)
+
+    record = result(FakeContender("a", steady(100)), FakeContender("b", shaky), Asked(plan=Plan(budget_ns=0)))
+    assert record.comparisons[0].outcome == "cannot tell"
+    assert record.exit_code == ExitCode.CANNOT_TELL
+    assert record.comparisons[0].more_pairs > 0
+
+
+def test_slower_needs_a_second_run_on_new_sides():
+    b = FakeContender("b", steady(110))
+    record = result(FakeContender("a", steady(100)), b)
+    assert len(b.made) == 2
+    assert record.comparisons[0].second.estimate == pytest.approx(100 / 110, rel=0.002)
+    assert {"second.a.ns_per_env_step", "second.b.ns_per_env_step"} <= record.values.keys()
+
+
+def test_slower_once_and_not_again_is_no_verdict():
+    b = FakeContender("b", steady(110), steady(100))
+    record = result(FakeContender("a", steady(100)), b)
+    assert record.comparisons[0].outcome == "cannot tell"
+    assert record.comparisons[0].why == "the first run found B slower, the second did not"
+    assert record.exit_code == ExitCode.CANNOT_TELL
+
+
+def test_faster_and_same_need_no_second_run():
+    b = FakeContender("b", steady(90))
+    assert result(FakeContender("a", steady(100)), b).comparisons[0].second is None
+    assert len(b.made) == 1
+
+
+def test_sides_that_answer_differently_are_not_timed_and_exit_2():
+    b = FakeContender("b", steady(90))
+    record = result(FakeContender("a", steady(100), agrees=DIFFERS), b)
+    assert record.exit_code == ExitCode.MISMATCH
+    assert record.comparisons[0].outcome == "cannot tell"
+    assert "step 3, rewards[1, 0]: 0.5 against 0.0" in record.comparisons[0].why
+    assert not b.made
+
+
+def test_a_machine_on_which_a_differs_from_itself_is_not_fit():
+    a = FakeContender("a", steady(100), steady(110))  # A, and A again
+    record = result(a, FakeContender("b", steady(80)))
+    assert record.comparisons[0].outcome == "cannot tell"
+    assert "A differs from itself by 9.1%" in record.comparisons[0].why
+
+
+def test_doing_less_is_caught_and_the_counter_named():
+    a = FakeContender("a", steady(100), work={"updates": 0.3})
+    b = FakeContender("b", steady(70), work={"updates": 0.2})
+    record = result(a, b)
+    assert record.exit_code == ExitCode.CANNOT_TELL
+    assert record.comparisons[0].why.startswith("different work: updates 0.3")
+
+
+def test_a_path_that_was_not_taken_is_a_fault():
+    b = FakeContender("b", steady(70), work={"native_steps": 0.5})
+    with pytest.raises(SetupError, match=r"impl=native was asked for but 50\.0% of the steps"):
+        result(FakeContender("a", steady(100)), b)
+
+
+def test_a_mismatch_of_a_shadow_encoder_is_a_mismatch_here_too():
+    b = FakeContender("b", steady(90), work={"shadow.comparisons": 2.0, "shadow.mismatches": 0.001})
+    record = result(FakeContender("a", steady(100)), b)
+    assert record.exit_code == ExitCode.MISMATCH
+    assert record.comparisons[0].outcome == "cannot tell"
+
+
+def test_unlike_sides_are_compared_when_asked_and_the_record_says_so():
+    a = FakeContender("a", steady(100), agrees=DIFFERS, work={"tokens": 24.0})
+    b = FakeContender("b", steady(50), work={"tokens": 16.0})
+    record = result(a, b, Asked(plan=BRIEF.plan, unlike=True))
+    assert record.comparisons[0].outcome == "faster"
+    assert record.comparisons[0].unlike == ("a against b",)
+    assert record.validation is None
+
+
+def test_an_interrupted_comparison_leaves_the_rounds_there_were():
+    def until_interrupted(turn: int) -> float:
+        if turn == 9:
+            raise KeyboardInterrupt
+        return 100.0
+
+    b = FakeContender("b", until_interrupted)
+    record = result(FakeContender("a", steady(100)), b)
+    assert record.partial
+    assert record.exit_code == ExitCode.INTERRUPTED
+    assert len(record.values["b.ns_per_env_step"]) == 9
+    assert all(side.closed for side in b.made)
+
+
+def test_a_record_of_a_comparison_survives_json():
+    record = result(FakeContender("a", steady(100)), FakeContender("b", steady(110)))
+    assert Record.from_json(record.to_json()) == record
+
+
+def test_the_usual_plan_is_less_strict_than_the_thorough_one():
+    assert turns.THOROUGH.band < turns.USUAL.band == 0.02
+    assert turns.THOROUGH.budget_ns > turns.USUAL.budget_ns

@@ -1,0 +1,101 @@
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotloop.core.errors import InputError
+from hotloop.envs import native
+from hotloop.lab.compare.process import ProcessSide, first_difference
+
+needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
+
+LOUD = """
+import os, sys
+
+class Env:
+    num_actions = 2
+
+    def reset(self):
+        print('{"ns": 1}')
+        sys.stdout.flush()
+        return sys.stdin.read()
+
+    def step(self, action):
+        os.write(1, b'{"error": "no"}')
+        if os.environ.get("CRASH"):
+            print("goodbye", file=sys.stderr, flush=True)
+            os._exit(3) if os.environ["CRASH"] == "exit" else os.kill(os.getpid(), 9)
+
+def batch():
+    import hotloop
+    return hotloop.make("grid/toy", num_envs=2, agents=3)
+
+def nothing():
+    return 1
+"""
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Iterator[Any]:
+    (tmp_path / "loud.py").write_text(LOUD)
+    with ExitStack() as stack:
+
+        def opened(target: str, environment: dict[str, str] | None = None, **given: object) -> ProcessSide:
+            asked = {"target": target, "given": given, "seed": 3}
+            side = ProcessSide("side", Path(sys.executable), tmp_path, asked, environment)
+            return stack.enter_context(closing(side))
+
+        yield opened
+
+
+def test_what_a_program_prints_and_reads_is_not_taken_for_answers_and_commands(sides: Any) -> None:
+    side = sides("loud.py:Env")
+    assert side.turn(10).env_steps == 10
+    assert side.counters()["env_steps"] == 12
+
+
+@pytest.mark.parametrize(("crash", "how"), [("exit", "ended with exit code 3"), ("kill", "ended by SIGKILL")])
+def test_a_program_that_ends_leaves_its_last_words(sides: Any, crash: str, how: str) -> None:
+    side = sides("loud.py:Env", {"CRASH": crash})
+    with pytest.raises(InputError, match=rf"(?s)side: the program .*{how}; it said: .*goodbye"):
+        side.turn(10)
+    with pytest.raises(InputError, match=how):
+        side.counters()
+
+
+def test_what_has_no_step_is_refused(sides: Any) -> None:
+    with pytest.raises(InputError, match="nothing made a int, which has no reset"):
+        sides("loud.py:nothing")
+
+
+def test_a_batch_of_ours_that_a_callable_made_is_known_as_one(sides: Any) -> None:
+    side = sides("loud.py:batch")
+    assert (side.facts["num_envs"], side.facts["agents"]) == (2, 3)
+    assert side.turn(5).env_steps == 6
+    assert side.counters()["agent_steps"] == 3 * side.counters()["env_steps"] == 3 * (6 + 2)
+
+
+@needs_native
+def test_native_and_twin_answer_the_same_in_processes_of_their_own(sides: Any) -> None:
+    shared = {"num_envs": "2", "agents": "3", "max_steps": "9"}
+    fast, slow = (sides("grid/toy", impl=impl, **shared) for impl in ("native", "reference"))
+    assert fast.facts["target"]["impl"] == fast.facts["impl"] == "native"
+    assert fast.facts["build"]["compiler"]
+    assert slow.facts["build"] is None
+    told = fast.replay(20)
+    assert len(told) == 21
+    assert {"observations", "rewards", "terminals", "truncations", "digest"} <= told[0].keys()
+    assert first_difference(fast, slow, 20) is None
+    other = sides("grid/toy", impl="native", **shared | {"seed": "4"})
+    assert str(first_difference(fast, other, 20)).startswith("the reset: observations differ (and ")
+
+
+def test_a_replay_leaves_the_side_as_it_was(sides: Any) -> None:
+    one, other = (sides("grid/toy", num_envs="2", agents="3") for _ in range(2))
+    one.replay(5)
+    for side in (one, other):
+        side.turn(8)
+    assert one.counters() == other.counters()

@@ -1,0 +1,282 @@
+"""A training run around its trainer: windows, logs, the tree of its time, checkpoints, Ctrl-C."""
+
+import json
+import sys
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+from support.trainings import STEPS_PER_UPDATE, Presses, ctrl_c_heard, run_of, small, trained
+
+from hotloop.core import spans
+from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
+from hotloop.core.record import Record
+from hotloop.core.record.times import ENVIRONMENT
+from hotloop.envs.batch import Batch
+from hotloop.lab.training import folder as folders
+from hotloop.lab.training.record import Epoch
+from hotloop.lab.training.run import Asked, train
+from hotloop.train.logs import METRICS, SCRIPT, Logs, read_metrics
+from hotloop.train.rollout import Collector
+
+BLINK = 0.005
+"""Seconds of a planted sleep."""
+
+
+def what_was_learnt(epochs: list[Epoch]) -> list[Any]:
+    return [(epoch.steps, epoch.losses, epoch.window) for epoch in epochs]
+
+
+def test_windows_add_up_to_what_the_batch_counted(tmp_path: Path) -> None:
+    record, epochs, _ = trained(tmp_path, small(updates=5))
+    assert [epoch.env_steps for epoch in epochs] == [128, 128, 64]
+    assert record.work.env_steps == record.path.counters["env_steps"] == 320
+    assert (record.work.updates, record.method.rounds, record.partial) == (5, 3, False)
+    assert record.path.ran == {"native": 1.0}
+    assert (record.kind, record.label, record.exit_code, record.verdict) == ("train", "a", 0, "pass")
+
+
+def test_the_speed_that_is_printed_is_counted_steps_over_wall(tmp_path: Path) -> None:
+    record, epochs, _ = trained(tmp_path, small(updates=6))
+    walls, steps = record.values["wall_ns"], record.values["env_steps"]
+    for epoch, speed, wall, count in zip(epochs, record.values["env_steps_per_s"], walls, steps, strict=True):
+        assert speed == epoch.sps == pytest.approx(count * 1e9 / wall)
+    assert epochs[-1].mean_sps == pytest.approx(sum(steps) * 1e9 / sum(walls))
+    logged = read_metrics(tmp_path / "a" / METRICS)
+    assert [line["sps"] for line in logged] == [epoch.sps for epoch in epochs]
+    assert [line["steps"] for line in logged] == [128, 256, 384]
+    script = (tmp_path / "a" / SCRIPT).read_text()
+    assert script.count(" sps=") == 3
+    assert script.count("◀ largest") == 3
+
+
+def test_the_windows_of_a_run_leave_no_time_out(tmp_path: Path) -> None:
+    _, epochs, _ = trained(tmp_path, small(updates=6))
+    for epoch in epochs:
+        times = epoch.times
+        assert times is not None
+        assert times.wall_ns == epoch.wall_ns
+        assert times.rest_ns("") >= 0
+        parts = sum(part.total_ns for part in times.below(""))
+        assert parts + times.rest_ns("") == times.wall_ns
+    names = {region.path for region in epochs[1].times.regions}  # type: ignore[union-attr]
+    assert {
+        *("rollout", "rollout/student", ENVIRONMENT, f"{ENVIRONMENT}/observations", "rollout/store"),
+        *("rollout/watch", "learn", "learn/advantages", "learn/forward", "learn/backward"),
+        *("learn/optimiser", "logging"),
+    } <= names
+    assert not spans.enabled()
+
+
+def test_the_record_keeps_the_tree(tmp_path: Path) -> None:
+    record, epochs, _ = trained(tmp_path, small(updates=4))
+    rows = {phase.path: phase.total_ns for phase in record.phases}
+    assert rows["wall"] == sum(epoch.wall_ns for epoch in epochs)
+    assert rows["wall/learn"] == sum(epoch.times["learn"].total_ns for epoch in epochs if epoch.times)
+    assert record.unaccounted_ns == sum(epoch.times.unaccounted_ns for epoch in epochs if epoch.times)
+    assert record.method.clock.endswith(" sync")
+    assert Record.from_json(record.to_json()) == record
+
+
+def slowed(function: Any) -> Any:
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        sleep(BLINK)
+        return function(*args, **kwargs)
+
+    return slow
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "where"),
+    [
+        (Batch, "choose", "rollout/teacher/calls"),
+        (Collector, "store", "rollout/store"),
+        (Batch, "step", ENVIRONMENT),
+    ],
+)
+def test_a_planted_sleep_is_named_by_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, where: str
+) -> None:
+    monkeypatch.setattr(owner, name, slowed(getattr(owner, name)))
+    made = small(updates=2, train__supervised_steps=1000)
+    _, (epoch,), _ = trained(tmp_path, made)
+    assert epoch.times is not None
+    assert epoch.times.largest is not None
+    assert epoch.times.largest.path == where
+    assert epoch.times.largest.total_ns >= 16 * BLINK * 1e9
+
+
+def test_a_planted_sleep_in_logging_is_named_in_the_next_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Logs.write
+
+    def slow(self: Any, *args: Any) -> None:
+        for _ in range(100):
+            sleep(BLINK)
+        write(self, *args)
+
+    monkeypatch.setattr(Logs, "write", slow)
+    _, epochs, _ = trained(tmp_path, small(updates=4))
+    assert epochs[1].times is not None
+    assert epochs[1].times.largest is not None
+    assert epochs[1].times.largest.path == "logging"
+
+
+def test_looking_on_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
+    looks = {"train__eval__every": 2, "train__eval__episodes": 4, "train__eval__steps": 20}
+    _, plain, _ = trained(tmp_path, small(train__timing="off"), name="plain")
+    record, seen, _ = trained(tmp_path, small(**looks), name="seen")
+    assert what_was_learnt(plain) == what_was_learnt(seen)
+    assert all(epoch.times is None for epoch in plain)
+    assert [epoch.evaluation is not None for epoch in seen] == [True] * 3
+    assert len(record.values["eval_return"]) == 3
+    assert all(epoch.times["eval"].calls == 1 for epoch in seen if epoch.times)
+
+
+def test_a_run_that_is_resumed_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    _, whole, _ = trained(tmp_path, small(updates=8, train__anneal_lr="false"), name="whole")
+    _, first, _ = trained(tmp_path, small(updates=4, train__anneal_lr="false"), name="parts")
+    checkpoint = folders.last_checkpoint(run_of(tmp_path, "parts"))
+    longer = small(updates=8, train__anneal_lr="false")
+    record, second, _ = trained(tmp_path, longer, name="parts", resume=checkpoint)
+    assert what_was_learnt([*first, *second]) == what_was_learnt(whole)
+    assert sum(epoch.window.episodes for epoch in whole) > 8
+    assert record.work.env_steps == 4 * STEPS_PER_UPDATE
+    wall = sum(record.values["wall_ns"])
+    assert second[-1].mean_sps == pytest.approx(4 * STEPS_PER_UPDATE * 1e9 / wall)
+    steps = [line["steps"] for line in read_metrics(tmp_path / "parts" / METRICS)]
+    assert steps == [128, 256, 384, 512]
+
+
+def test_a_run_with_all_its_steps_made_is_not_resumed(tmp_path: Path) -> None:
+    trained(tmp_path, small(updates=2))
+    checkpoint = folders.last_checkpoint(run_of(tmp_path))
+    with pytest.raises(InputError, match="larger total_timesteps"):
+        trained(tmp_path, small(updates=2), resume=checkpoint)
+
+
+def test_ctrl_c_finishes_the_update_and_leaves_a_checkpoint_and_a_partial_record(tmp_path: Path) -> None:
+    with ctrl_c_heard():
+        record, epochs, said = trained(tmp_path, small(updates=50), watchers=(Presses(20),))
+    assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
+    assert record.work.env_steps == 3 * STEPS_PER_UPDATE == epochs[-1].steps
+    assert "Ctrl-C again" in said[0]
+    checkpoint = folders.last_checkpoint(run_of(tmp_path))
+    assert checkpoint.name == "checkpoint-000000000192.pt"
+    assert any(notice.code == "partial" for notice in record.notices)
+    _, more, _ = trained(tmp_path, small(updates=4), resume=checkpoint)
+    assert more[-1].steps == 4 * STEPS_PER_UPDATE
+
+
+def test_a_second_ctrl_c_leaves_the_windows_there_were(tmp_path: Path) -> None:
+    with ctrl_c_heard():
+        record, epochs, _ = trained(tmp_path, small(updates=50), watchers=(Presses(35, 36),))
+    assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
+    assert [epoch.steps for epoch in epochs] == [128, 256]
+    assert record.work.env_steps == 256
+    assert not spans.enabled()
+
+
+def test_checkpoints_come_when_they_are_due_and_at_the_end(tmp_path: Path) -> None:
+    _, epochs, _ = trained(tmp_path, small(updates=5, train__checkpoint_every=2))
+    names = sorted(path.name for path in run_of(tmp_path).checkpoints.glob("*.pt"))
+    assert names == ["checkpoint-000000000256.pt", "checkpoint-000000000320.pt"]
+    assert all(epoch.times["checkpoint"].calls == 1 for epoch in epochs[:2] if epoch.times)
+
+
+def test_the_teacher_is_off_once_imitation_is_over(tmp_path: Path) -> None:
+    made = small(updates=6, train__supervised_steps=128, train__fade_steps=64, train__teacher="greedy")
+    record, epochs, _ = trained(tmp_path, made)
+    assert [epoch.update.phase for epoch in epochs] == ["imitation", "ppo", "ppo"]
+    assert record.path.counters["decisions.greedy"] == 3 * STEPS_PER_UPDATE
+    assert [epoch.agreement is not None for epoch in epochs] == [True, True, False]
+
+
+@pytest.mark.parametrize(("words", "said"), [({}, []), ({"threads": 2}, ["threads-split"])])
+def test_a_split_that_is_not_clean_is_said(tmp_path: Path, words: dict[str, object], said: list[str]) -> None:
+    record, _, _ = trained(tmp_path, small(updates=1, **words))
+    assert [notice.code for notice in record.notices if notice.code == "threads-split"] == said
+
+
+def test_a_difference_from_the_twin_ends_the_run_with_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, calls = Batch.step, iter(range(1000))
+
+    def off(self: Batch, actions: Any) -> None:
+        step(self, actions)
+        if self.spec.impl == "native" and next(calls) == 11:
+            self.rewards[2] += 1
+
+    monkeypatch.setattr(Batch, "step", off)
+    record, epochs, _ = trained(tmp_path, small(updates=20), validate="true")
+    assert (record.exit_code, record.verdict) == (ExitCode.MISMATCH, "fail")
+    checked = record.validation
+    assert checked is not None
+    assert checked.difference is not None
+    assert (checked.difference.step, checked.difference.field, checked.difference.env) == (12, "rewards", 2)
+    assert epochs[-1].steps == 2 * STEPS_PER_UPDATE
+    assert checked.bundle is not None
+    assert Path(checked.bundle).exists()
+
+
+def test_every_epoch_says_how_much_was_compared(tmp_path: Path) -> None:
+    record, epochs, _ = trained(tmp_path, small(updates=8, num_envs=16), validate="200")
+    compared = [epoch.validation.comparisons for epoch in epochs if epoch.validation]
+    assert compared == [8 + 128, 200]
+    assert record.validation is not None
+    assert (record.validation.comparisons, record.validation.mismatches, record.exit_code) == (200, 0, 0)
+    _, alone, _ = trained(tmp_path, small(updates=8, num_envs=16), name="alone")
+    assert what_was_learnt(alone) == what_was_learnt(epochs)
+
+
+def test_episodes_that_began_in_a_staggered_start_do_not_count(tmp_path: Path) -> None:
+    given = {"train__stagger": 5, "target": "grid/guard", "max_steps": 12, "train__minibatch_size": 128}
+    record, (epoch, *_), _ = trained(tmp_path, small(updates=4, **given), validate="true")
+    assert epoch.window.episodes == 0
+    assert record.validation is not None
+    assert record.validation.mismatches == 0
+    assert record.work.env_steps == 4 * STEPS_PER_UPDATE
+
+
+def test_a_trace_of_some_updates_lands_in_the_runs_folder(tmp_path: Path) -> None:
+    made = small(updates=4, train__profiler__enabled="true")
+    _, epochs, said = trained(tmp_path, made)
+    events = json.loads((tmp_path / "a/trace.json").read_text())["traceEvents"]
+    assert any("addmm" in str(event.get("name")) for event in events)
+    assert said == [f"saved {tmp_path}/a/trace.json: open it in https://ui.perfetto.dev"]
+    assert any(epoch.times["profiler"].calls for epoch in epochs if epoch.times)
+
+
+def test_a_run_that_diverges_stops_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, calls = Batch.step, iter(range(1000))
+
+    def spoilt(self: Batch, actions: Any) -> None:
+        step(self, actions)
+        if next(calls) == 20:
+            self.rewards[2] = float("nan")
+
+    monkeypatch.setattr(Batch, "step", spoilt)
+    with pytest.raises(HotloopError, match="update 2"):
+        trained(tmp_path, small(updates=9, train__norm_reward="false"))
+    assert "stopped: update 2" in (tmp_path / "a" / SCRIPT).read_text()
+    assert list((tmp_path / "a").glob("diverged-*.pt"))
+    assert not spans.enabled()
+
+
+def test_a_missing_package_is_named_with_what_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(SetupError, match="tensorboard is not installed: pip install"):
+        trained(tmp_path, small(train__tensorboard="true"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_made_where_the_trainer_refuses(tmp_path: Path) -> None:
+    made = small(train__supervised_steps=10, train__teacher="nobody")
+    with pytest.raises(InputError, match="nobody"):
+        train(Asked(regimen=made, run=run_of(tmp_path)))
+    assert list(tmp_path.iterdir()) == []

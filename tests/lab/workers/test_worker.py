@@ -1,0 +1,164 @@
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hotloop.lab.workers import worker
+from hotloop.lab.workers.worker import EnvSubject, digest, hashes, serve, turn
+
+
+class Plain:
+    """An env as simple as can be; its answers are whatever `tell` makes of its steps."""
+
+    actions: Sequence[Any] = ("left", "right")
+
+    def __init__(self, tell: Any = lambda steps: steps) -> None:
+        self.tell = tell
+        self.steps = 0
+        self.seen: list[Any] = []
+
+    def reset(self) -> str:
+        self.steps = 0
+        return "begun"
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        self.seen.append(action)
+        return self.tell(self.steps)
+
+
+class Space:
+    """An action space that counts up from its seed."""
+
+    def seed(self, seed: int) -> None:
+        self.next = seed
+
+    def sample(self) -> int:
+        self.next += 1
+        return self.next
+
+
+class Seeded(Plain):
+    def reset(self, *, seed: int | None = None, options: object = None) -> Any:
+        self.seeds = [*getattr(self, "seeds", []), seed]
+        return super().reset(), {"lives": 3}
+
+
+def after(steps: int, env: Any, seed: int = 1) -> EnvSubject:
+    subject = EnvSubject(env, seed)
+    for action in subject.draw(steps):
+        subject.step(action)
+    return subject
+
+
+@pytest.mark.parametrize(
+    ("tell", "resets"),
+    [
+        (lambda n: (n, 0.0, n >= 2, False, {}), 4),
+        (lambda n: (n, 0.0, False, n >= 3, {}), 3),
+        (lambda n: (n, 0.0, n >= 2, {}), 4),
+        (lambda n: (n, 0.0, np.bool_(n >= 2), {}), 4),
+        (lambda n: (n, 0.0, np.array([True, n >= 2]), np.array([False, False]), {}), 1),
+        (lambda n: (n, True, True), 1),
+        (lambda n: None, 1),
+    ],
+)
+def test_an_episode_that_ended_begins_again_unless_the_env_does_it_itself(tell: Any, resets: int) -> None:
+    counted = after(6, Plain(tell)).counters()
+    assert (counted["env_steps"], counted["foreign_steps"], counted["resets"]) == (6, 6, resets)
+
+
+@pytest.mark.parametrize(
+    ("tell", "fields"),
+    [
+        (lambda n: (n, 0.5, False, False, {"a": 1}), {"observations", "rewards", "terminals", "truncations"}),
+        (lambda n: (n, 0.5, False, {"a": 1}), {"observations", "rewards", "terminals"}),
+    ],
+)
+def test_the_parts_of_an_answer_have_their_names(tell: Any, fields: set[str]) -> None:
+    assert hashes(after(2, Plain(tell)).answers()).keys() == fields | {"infos.a", "reset.observations"}
+
+
+def test_an_answer_of_any_other_form_is_one_field() -> None:
+    assert after(2, Plain()).answers() == {"answer": 2, "reset.observations": "begun"}
+    assert after(0, Seeded()).answers() == {"observations": "begun", "infos": {"lives": 3}}
+
+
+def test_actions_come_from_a_space_a_list_or_a_number_and_follow_the_seed() -> None:
+    spaced, listed, numbered = Plain(), Plain(), Plain()
+    spaced.action_space = Space()  # type: ignore[attr-defined]
+    numbered.actions, numbered.num_actions = (), 4  # type: ignore[attr-defined]
+    assert list(EnvSubject(spaced, 7).draw(3)) == [8, 9, 10]
+    assert set(EnvSubject(listed, 7).draw(50)) == {"left", "right"}
+    assert set(EnvSubject(numbered, 7).draw(100)) == {0, 1, 2, 3}
+    assert EnvSubject(listed, 7).draw(50) == EnvSubject(listed, 7).draw(50) != EnvSubject(listed, 8).draw(50)
+    numbered.num_actions = 0  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="a Plain says no actions"):
+        EnvSubject(numbered, 7)
+
+
+def test_only_the_first_reset_is_given_the_seed() -> None:
+    env = Seeded(lambda n: (n, 0.0, n >= 2, False, {}))
+    after(4, env, seed=9)
+    assert env.seeds == [9, None, None]
+
+
+def test_a_turn_plays_a_tenth_more_than_it_times() -> None:
+    env = Plain()
+    subject = EnvSubject(env, 1)
+    assert turn(subject, 20)["env_steps"] == 20
+    assert len(env.seen) == subject.counters()["env_steps"] == 23
+
+
+def test_many_envs_behind_one_call_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = Plain()
+    env.num_envs, env.num_agents = 8, 3  # type: ignore[attr-defined]
+    subject = EnvSubject(env, 1)
+    assert turn(subject, 20)["env_steps"] == 24
+    counted = subject.counters()
+    assert counted["agent_steps"] == 3 * counted["env_steps"] == 3 * 8 * len(env.seen)
+    monkeypatch.setattr(worker, "MOST_DRAWN", 4)
+    env.seen.clear()
+    assert turn(subject, 800)["env_steps"] == 800
+    assert len(env.seen) == 4 + 100
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.zeros(4, np.int32), np.zeros(4, np.uint32)),
+        (np.zeros((2, 2)), np.zeros(4)),
+        (np.zeros(4), np.array([0, 0, 0, -0.0])),
+        ([1, 23], [12, 3]),
+        ([[1], [2]], [[1, 2]]),
+        ("1", 1),
+        (0.1, 0.1 + 1e-17 + 2e-17),
+        ({"a": {"b": [1]}}, {"a": {"b": [2]}}),
+    ],
+)
+def test_unlike_values_have_unlike_hashes(one: Any, other: Any) -> None:
+    assert digest(one) != digest(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.float64(0.5), 0.5),
+        (np.arange(4), np.arange(8)[::2] // 2),
+        ({"a", "b", "c"}, {"c", "b", "a"}),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (object(), object()),
+    ],
+)
+def test_equal_values_have_equal_hashes(one: Any, other: Any) -> None:
+    assert digest(one) == digest(other)
+
+
+def test_an_error_is_the_last_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"target": "support.nowhere:make", "given": {}, "seed": 1}
+    answers = list(serve(asked, [json.dumps({"facts": True})]))
+    assert len(answers) == 1
+    assert answers[0]["error"].startswith("ModuleNotFoundError: No module named 'support.nowhere'")
+    assert "Traceback" in capsys.readouterr().err
