@@ -16,6 +16,7 @@ from rich.text import Text
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record
+from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report.terminal import draw_notices, draw_profile
 
@@ -38,7 +39,7 @@ def draw(record: Record) -> str:
 
 
 def main() -> int:
-    record = profile(TARGET, {})
+    record = profile(Target(TARGET))
     if record.exit_code != ExitCode.FINE:
         print(f"the run is not worth a picture: {record.notices[0].text}", file=sys.stderr)
         return record.exit_code

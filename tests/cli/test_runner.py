@@ -8,11 +8,12 @@ from hotloop.cli.runner import measure, tell
 from hotloop.core.errors import ExitCode
 from hotloop.core.progress import Progress
 from hotloop.core.record import Record
+from hotloop.core.target import Target
 
 
-def made(target: str, progress: Progress) -> Record:
+def made(target: Target, progress: Progress) -> Record:
     progress(1, 1)
-    return replace(BENCH, target=replace(BENCH.target, name=target), partial=target == "stop")
+    return replace(BENCH, target=replace(BENCH.target, name=target.name), partial=target.name == "stop")
 
 
 def test_each_record_is_kept_as_soon_as_it_is_there() -> None:
@@ -22,12 +23,12 @@ def test_each_record_is_kept_as_soon_as_it_is_there() -> None:
         kept.append(record.target.name)
         return Path(record.target.name)
 
-    records = measure(["a", "b"], made, keep)
+    records = measure([Target("a"), Target("b")], made, keep)
     assert kept == [record.target.name for record in records] == ["a", "b"]
 
 
 def test_an_interrupted_run_is_kept_and_is_the_last() -> None:
-    records = measure(["a", "stop", "b"], made, lambda record: Path("x"))
+    records = measure([Target(name) for name in ("a", "stop", "b")], made, lambda record: Path("x"))
     assert [record.target.name for record in records] == ["a", "stop"]
 
 

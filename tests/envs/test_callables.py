@@ -1,6 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
+from hotloop.core.target import Target
 from hotloop.envs.callables import call, literal
 from hotloop.envs.open import open_target
 
@@ -34,14 +35,14 @@ def user(tmp_path):
 
 
 def test_a_callable_of_a_file_makes_a_batch_that_keeps_its_own_name(user):
-    batch = open_target(f"{user}:toy", {"agents": "5"})
+    batch = open_target(Target(f"{user}:toy", {"agents": "5"}))
     assert (batch.spec.name, batch.spec.agents) == (f"{user}:toy", 5)
     assert batch.spec.described.world is None
 
 
 def test_a_callable_of_a_module_is_found_from_the_current_folder(user, monkeypatch):
     monkeypatch.chdir(user.parent)
-    assert open_target("theirs:toy", {}).spec.name == "theirs:toy"
+    assert open_target(Target("theirs:toy", {})).spec.name == "theirs:toy"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_a_callable_of_a_module_is_found_from_the_current_folder(user, monkeypat
 )
 def test_what_is_wrong_with_somebodys_callable_is_said_in_one_line(user, name, given, message):
     with pytest.raises(InputError, match=message):
-        open_target(f"{user}:{name}", given)
+        open_target(Target(f"{user}:{name}", given))
 
 
 def test_a_file_that_is_not_there_or_does_not_run_is_named(tmp_path):

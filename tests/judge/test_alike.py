@@ -5,6 +5,7 @@ from support.records import BENCH, MACHINE
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record, Work
+from hotloop.core.target import Target
 from hotloop.judge.alike import check_alike, differences, different_work, setting_of
 from hotloop.lab.bench import bench
 from hotloop.lab.measure.rounds import Rounds
@@ -83,7 +84,7 @@ def test_one_workload_counts_the_same_and_nearly_the_same_over_other_lengths() -
     keys = {"num_envs": 64, "agents": 3}
 
     def run(rounds: int, iterations: int, warmup: int) -> Record:
-        return bench("grid/toy", keys, Rounds(count=rounds, iterations=iterations, warmup=warmup))
+        return bench(Target("grid/toy", keys), Rounds(count=rounds, iterations=iterations, warmup=warmup))
 
     first = run(8, 3_200, 640)
     assert run(8, 3_200, 640).work == first.work

@@ -4,6 +4,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import Record
+from hotloop.core.target import Target
 from hotloop.envs import native
 from hotloop.envs.batch import Batch
 from hotloop.lab.bench import bench
@@ -17,7 +18,7 @@ SMALL = {"num_envs": 8, "agents": 3}
 
 
 def test_there_is_one_raw_value_a_round_and_a_metric_of_each() -> None:
-    record = bench("grid/toy", SMALL, SHORT)
+    record = bench(Target("grid/toy", SMALL), SHORT)
     assert {len(values) for values in record.values.values()} == {6}
     assert record.metrics.keys() == {"env_steps_per_s", "agent_steps_per_s"}
     for env, agent in zip(*record.values.values(), strict=True):
@@ -25,7 +26,7 @@ def test_there_is_one_raw_value_a_round_and_a_metric_of_each() -> None:
 
 
 def test_work_is_that_of_the_measured_rounds_only() -> None:
-    record = bench("grid/toy", SMALL, SHORT)
+    record = bench(Target("grid/toy", SMALL), SHORT)
     assert (record.work.env_steps, record.work.agent_steps) == (6 * 80, 6 * 80 * 3)
     assert record.method.warmup == 40
     assert sum(record.work.coverage.values()) == record.work.agent_steps
@@ -33,7 +34,7 @@ def test_work_is_that_of_the_measured_rounds_only() -> None:
 
 @pytest.mark.parametrize("impl", [pytest.param("native", marks=needs_native), "reference"])
 def test_the_path_names_what_ran(impl: str) -> None:
-    record = bench("grid/toy", SMALL | {"impl": impl}, SHORT)
+    record = bench(Target("grid/toy", SMALL | {"impl": impl}), SHORT)
     assert (record.path.requested, record.path.ran) == (impl, {impl: 1.0})
 
 
@@ -41,21 +42,21 @@ def test_the_path_names_what_ran(impl: str) -> None:
 def test_a_native_run_whose_counters_say_otherwise_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(work.STEPS_OF, "native", "reference_steps")
     with pytest.raises(SetupError, match=r"0\.0% of the steps ran natively"):
-        bench("grid/toy", SMALL | {"impl": "native"}, SHORT)
+        bench(Target("grid/toy", SMALL | {"impl": "native"}), SHORT)
 
 
 def test_the_clean_pass_is_clean_even_where_the_environment_asks_for_profiling(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOTLOOP_PROFILING", "1")
-    record = bench("grid/toy", SMALL, SHORT)
+    record = bench(Target("grid/toy", SMALL), SHORT)
     assert record.target.variant["profile"] is False
     assert record.phases == ()
 
 
 def test_asking_for_profiling_is_refused() -> None:
     with pytest.raises(InputError, match="every probe off"):
-        bench("grid/toy", {"profile": "1"}, SHORT)
+        bench(Target("grid/toy", {"profile": "1"}), SHORT)
 
 
 def test_the_collector_is_off_while_a_batch_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +67,7 @@ def test_the_collector_is_off_while_a_batch_steps(monkeypatch: pytest.MonkeyPatc
         step(batch, actions)
 
     monkeypatch.setattr(Batch, "step", watch)
-    bench("grid/toy", SMALL, SHORT)
+    bench(Target("grid/toy", SMALL), SHORT)
     assert seen == {False}
 
 
@@ -80,7 +81,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, at_call: int) -> Record:
         step(batch, actions)
 
     monkeypatch.setattr(Batch, "step", stop)
-    return bench("grid/toy", SMALL, SHORT)
+    return bench(Target("grid/toy", SMALL), SHORT)
 
 
 def test_an_interrupted_run_leaves_the_whole_rounds_there_were(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +100,6 @@ def test_a_run_interrupted_while_warming_up_leaves_a_record_without_values(
 
 def test_progress_reaches_the_end() -> None:
     seen: list[tuple[int, int]] = []
-    bench("grid/toy", SMALL, SHORT, lambda done, total: seen.append((done, total)))
+    bench(Target("grid/toy", SMALL), SHORT, lambda done, total: seen.append((done, total)))
     assert seen[-1] == (40 + 6 * 80, 40 + 6 * 80)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

@@ -7,13 +7,14 @@ from support.grids import spoil_walls
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
+from hotloop.core.target import Target
 from hotloop.envs.episodes import Episode
 from hotloop.lab.sim import Findings, Moment, SimSettings, Watch, envs_for, open_game, sim
 
 
 def played(target: str = "grid/guard", watches: tuple[Watch, ...] = (), **given: Any) -> Record:
     asked = {key: given.pop(key) for key in ("player", "episodes", "steps") if key in given}
-    return sim(open_game(target, given, SimSettings(**asked)), watches=watches)
+    return sim(open_game(Target(target, given), SimSettings(**asked)), watches=watches)
 
 
 def test_every_episode_is_played_to_its_end_and_kept() -> None:
@@ -91,7 +92,7 @@ def test_whoever_watches_sees_the_beginning_and_every_step() -> None:
 
 def test_progress_is_in_steps_of_a_known_length_and_ends_at_the_end() -> None:
     seen: list[tuple[int, int]] = []
-    game = open_game("grid/guard", {"max_steps": 4}, SimSettings(episodes=2, steps=9))
+    game = open_game(Target("grid/guard", {"max_steps": 4}), SimSettings(episodes=2, steps=9))
     sim(game, lambda done, total: seen.append((done, total)))
     assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 

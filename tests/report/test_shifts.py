@@ -1,9 +1,12 @@
+from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report.shifts import shares, shifts
 
 
 def test_one_line_names_the_targets_and_the_phases_that_move():
-    records = [profile(target, {"num_envs": 4}, 200) for target in ("grid/arena", "grid/guard", "grid/toy")]
+    records = [
+        profile(Target(target, {"num_envs": 4}), 200) for target in ("grid/arena", "grid/guard", "grid/toy")
+    ]
     line = shifts(records)
     assert line.startswith("grid/arena → grid/guard → grid/toy: ")
     assert "\n" not in line
@@ -12,4 +15,4 @@ def test_one_line_names_the_targets_and_the_phases_that_move():
 
 
 def test_one_target_has_nothing_to_move_to():
-    assert shifts([profile("grid/toy", {"num_envs": 4}, 200)]) == ""
+    assert shifts([profile(Target("grid/toy", {"num_envs": 4}), 200)]) == ""

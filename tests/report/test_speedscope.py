@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from hotloop.core.spans.trace import Slice, Trace
+from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.profile.trace import Tracer
 from hotloop.report.speedscope import draw_speedscope
@@ -85,5 +86,5 @@ def test_a_file_of_nothing_is_one() -> None:
 @pytest.mark.parametrize("target", ["support.stalling:litter", "grid/toy"])
 def test_a_real_one_is_valid(target: str) -> None:
     tracer = Tracer()
-    record = profile(target, {}, 2_000, tracer=tracer)
+    record = profile(Target(target, {}), 2_000, tracer=tracer)
     assert_valid(drawn(tracer.trace(record.slow, {})))

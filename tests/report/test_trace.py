@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hotloop.core.spans.trace import Slice, Trace
+from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.profile.trace import Tracer
 from hotloop.report import trace as module
@@ -142,7 +143,7 @@ def test_a_trace_of_nothing_is_a_trace() -> None:
 )
 def test_a_real_trace_is_valid_and_adds_up(target: str, given: dict[str, object]) -> None:
     tracer = Tracer()
-    record = profile(target, given, 2_000, tracer=tracer)
+    record = profile(Target(target, given), 2_000, tracer=tracer)
     events = events_of(tracer.trace(record.slow, {}))
     assert_valid(events)
     assert_adds_up(events)

@@ -10,11 +10,11 @@ from hotloop.core.record import (
     Facts,
     Part,
     Ratio,
-    Recipe,
     Record,
     Rollout,
     Validation,
 )
+from hotloop.core.target import Target
 from hotloop.report.validation import draw_replay, draw_rollout, draw_validations
 
 WRONG = Difference(
@@ -82,7 +82,7 @@ def test_a_run_that_was_broken_off_is_not_called_equal() -> None:
 
 
 def test_a_replay_says_whether_it_is_the_same_place() -> None:
-    sides = {"reference": Recipe(target="a", given={}), "candidate": Recipe(target="b", given={"x": 1})}
+    sides = {"reference": Target("a", {}), "candidate": Target("b", {"x": 1})}
     facts = Facts(
         version="1",
         tape="random",

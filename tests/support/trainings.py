@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hotloop.core.record import Record
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training import settings as training_settings
 from hotloop.lab.training.record import Epoch
 from hotloop.lab.training.run import Asked, Watch, train
-from hotloop.lab.training.settings import Regimen
+from hotloop.lab.training.settings import RunSettings
 
 SMALL = {
     "num_envs": "8",
@@ -27,11 +28,11 @@ SMALL = {
 STEPS_PER_UPDATE = 64
 
 
-def small(target: str = "prospector/short", updates: int = 6, **words: object) -> Regimen:
-    """A regimen of some updates; `train__eval__every=2` is train.eval.every=2."""
-    given = {key.replace("__", "."): str(value) for key, value in words.items()}
+def small(target: str = "prospector/short", updates: int = 6, **words: object) -> RunSettings:
+    """The settings of some updates; `train__eval__every=2` is train.eval.every=2."""
+    keys = {key.replace("__", "."): str(value) for key, value in words.items()}
     total = {"train.total_timesteps": str(updates * STEPS_PER_UPDATE)}
-    return training_settings.read(target, {**SMALL, **total, **given})
+    return training_settings.read(Target(target, {**SMALL, **total, **keys}))
 
 
 def run_of(folder: Path, name: str = "a") -> folders.Run:
@@ -39,12 +40,12 @@ def run_of(folder: Path, name: str = "a") -> folders.Run:
 
 
 def trained(
-    folder: Path, made: Regimen, *, name: str = "a", **more: object
+    folder: Path, made: RunSettings, *, name: str = "a", **more: object
 ) -> tuple[Record, list[Epoch], list[str]]:
     """Train to the end: the record, the epochs, and what was said."""
     epochs: list[Epoch] = []
     said: list[str] = []
-    asked = Asked(regimen=made, run=run_of(folder, name), **more)  # type: ignore[arg-type]
+    asked = Asked(settings=made, run=run_of(folder, name), told=made.target, **more)  # type: ignore[arg-type]
     return train(asked, Watch(epoch=epochs.append, say=said.append)), epochs, said
 
 

@@ -1,13 +1,12 @@
 """Arguments and flags that commands take, each declared once."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hotloop.core.registry import find, names_callable, presets
-from hotloop.core.settings import parse_pairs
+from hotloop.core.registry import find, presets
+from hotloop.core.target import Target, names_callable
 
 Numbers = tuple[int, int, int]
 """Rounds, env-steps in each, env-steps of warm-up."""
@@ -147,15 +146,10 @@ def names_world(name: str) -> bool:
     return "/" not in name and not names_callable(name)
 
 
-def targets_of(name: str) -> list[str]:
-    """The targets that a name given to bench or profile stands for."""
-    if names_callable(name):
-        return [name]
-    found = find(name)
-    return [each.target for each in presets(found.world)] if names_world(name) else [found.target]
-
-
-def given_by(words: Sequence[str] | None, **flags: object) -> dict[str, object]:
-    """Join key=value words and the flags that are short for such words."""
-    spelled = (f"{key}={value}" for key, value in flags.items() if value is not None)
-    return dict(parse_pairs([*(words or ()), *spelled]))
+def targets_of(target: Target) -> list[Target]:
+    """The targets that one given to bench or profile stands for, each with its keys."""
+    if target.is_foreign:
+        return [target]
+    found = find(target.name)
+    names = [each.target for each in presets(found.world)] if names_world(target.name) else [found.target]
+    return [Target(name, target.keys) for name in names]

@@ -1,11 +1,12 @@
 """What bench and profile have in common: targets measured one after another, each record kept and shown."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.core.errors import ExitCode, worst
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -14,24 +15,24 @@ if TYPE_CHECKING:
     from hotloop.core.record import Record
 
 
-Experiment = Callable[[str, "Progress"], "Record"]
+Experiment = Callable[[Target, "Progress"], "Record"]
 
 
-def check(targets: Sequence[str], given: Mapping[str, object], policy: str, **looked_into: bool) -> None:
+def check(targets: Sequence[Target], policy: str, **looked_into: bool) -> None:
     """Refuse what cannot be built, played, looked into or counted before the first target is measured."""
     from hotloop.lab.measure import target as measured
 
     with stdout_kept_clean():
-        measured.check(targets, given, policy, **looked_into)
+        measured.check(targets, policy, **looked_into)
 
 
 def measure(
-    targets: Sequence[str], experiment: Experiment, keep: "Callable[[Record], Path]"
+    targets: Sequence[Target], experiment: Experiment, keep: "Callable[[Record], Path]"
 ) -> "list[Record]":
     """Run an experiment on each target and keep its record; an interrupted one is the last."""
     records: list[Record] = []
     for target in targets:
-        with bar(target) as progress, stdout_kept_clean():
+        with bar(target.name) as progress, stdout_kept_clean():
             records.append(experiment(target, progress))
         remark(f"saved {keep(records[-1])}")
         if records[-1].partial:

@@ -44,11 +44,6 @@ def presets(world: World) -> tuple[Found, ...]:
     return tuple(Found(world=world, preset=preset) for preset in world.presets)
 
 
-def names_callable(target: str) -> bool:
-    """Whether a target is somebody's callable, `path.py:name` or `module:name`, rather than a preset."""
-    return ":" in target
-
-
 def find(target: str) -> Found:
     """The preset a target names; a bare world's name means its default preset."""
     name, slash, preset = target.partition("/")

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from hotloop.core import registry, settings
 from hotloop.core.errors import SetupError, unknown
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.target import Target
 from hotloop.core.world import Plan, World
 from hotloop.envs import native
 from hotloop.envs.batch import Batch, Spec
@@ -18,13 +19,13 @@ from hotloop.envs.subject import Subject
 T = TypeVar("T")
 
 
-def open_target(target: str, given: Mapping[str, object], *, profile: bool = False) -> Subject:
+def open_target(target: Target, *, profile: bool = False) -> Subject:
     """Open whatever a target names: a preset of ours, or somebody else's environment."""
-    if not registry.names_callable(target):
-        return make(target, **{"profile": profile, **given})
+    if not target.is_foreign:
+        return make(target.name, **{"profile": profile, **target.keys})
     from hotloop.envs.foreign.opening import open_foreign
 
-    return open_foreign(target, given, timed=profile)
+    return open_foreign(target, timed=profile)
 
 
 def make(target: str, /, **given: object) -> Batch:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
+from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import find
 from hotloop.envs.foreign.opening import Order, examined, made
 from hotloop.envs.subject import Subject
@@ -33,12 +34,14 @@ def profile(
     to actions. Other keys go to the target or to the function; of them `seed` is ours.
     """
     if isinstance(env, str):
-        return profile_target(env, given, steps, policy=policy, time=time, tape=tape)
+        return profile_target(Target(env, given), steps, policy=policy, time=time, tape=tape)
     maker = maker_of(env, given)
-    order = Order(target=maker.name, arguments={}, given={}, seed=maker.seed)
+    order = Order(target=Target(maker.name), arguments={}, seed=maker.seed)
     clean, watched = (opened(maker, order, timed=timed) for timed in (False, True))
     functions = [find(name, maker.home) for name in time]
-    sides = looking.Asked(clean=clean, watched=watched, policy=policy, functions=functions, tape=tape)
+    sides = looking.Asked(
+        clean=clean, watched=watched, target=order.target, policy=policy, functions=functions, tape=tape
+    )
     return looking.look(sides, plan(steps))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Comparison, Record
+from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.judge.alike import check_alike
 from hotloop.judge.compare import BAND, confirm, versus
@@ -15,7 +16,7 @@ from hotloop.lab.measure.policy import RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, in_rounds, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.lab.measure.stepping import no_collection, play
-from hotloop.lab.measure.target import Given, open_subject
+from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.profile.profile import with_phases
 
@@ -47,8 +48,7 @@ class Findings:
 
 
 def bench(
-    target: str,
-    given: Given,
+    target: Target,
     rounds: Rounds,
     progress: Progress = silent,
     *,
@@ -58,21 +58,21 @@ def bench(
     """Measure a target under a policy's play; Ctrl-C leaves a record of the rounds there were."""
 
     def once() -> Record:
-        return measure_once(target, given, rounds, progress, policy=policy, baselines=extras.baselines)
+        return measure_once(target, rounds, progress, policy=policy, baselines=extras.baselines)
 
     measured = with_comparisons(replace(once(), label=extras.label), extras, once)
     if extras.phases and not measured.partial:
-        measured = with_phases(measured, target, given, progress, policy=policy)
+        measured = with_phases(measured, target, progress, policy=policy)
     judged = judge(replace(measured, goal=goal_of(measured, extras.wanted)))
-    return counted(judged, target, given, progress, policy=policy) if extras.instructions else judged
+    return counted(judged, target, progress, policy=policy) if extras.instructions else judged
 
 
 def measure_once(
-    target: str, given: Given, rounds: Rounds, progress: Progress, *, policy: str, baselines: Sequence[Record]
+    target: Target, rounds: Rounds, progress: Progress, *, policy: str, baselines: Sequence[Record]
 ) -> Record:
     """Open a target, measure it and close it; refuses, before it steps, what it cannot be compared with."""
     with (
-        closing(open_subject(target, given, profile=False)) as subject,
+        closing(open_subject(target, profile=False)) as subject,
         closing(play_of(policy, subject)) as script,
         no_collection(),
     ):

@@ -17,7 +17,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.turns import Side, SubjectSide, orders
 from hotloop.lab.measure.work import Tally
-from hotloop.lab.training.settings import Regimen, per_update
+from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import LEARNING, TrainSide, TrainSpec, spec_of, untimed
 
 ENV_ONLY = "env_only"
@@ -73,17 +73,19 @@ def check_modes(words: str) -> tuple[str, ...]:
     return tuple(mode for mode in MODES if mode in asked)
 
 
-def prepared(regimen: Regimen, modes: Sequence[str]) -> Regimen:
-    """The regimen as the ladder runs it: nothing looks on, and evaluation has its turn."""
-    quiet = untimed(regimen)
+def prepared(settings: RunSettings, modes: Sequence[str]) -> RunSettings:
+    """The settings as the ladder runs it: nothing looks on, and evaluation has its turn."""
+    quiet = untimed(settings)
     if "trainer_eval" in modes and not quiet.eval.every:
         return replace(quiet, eval=replace(quiet.eval, every=EVAL_EVERY))
     return quiet
 
 
-def climb(regimen: Regimen, modes: Sequence[str], asked: Climb, progress: Progress = silent) -> list[Record]:
+def climb(
+    settings: RunSettings, modes: Sequence[str], asked: Climb, progress: Progress = silent
+) -> list[Record]:
     """Measure the rungs, not judged yet; Ctrl-C leaves records of the rounds there were."""
-    ready = prepared(regimen, modes)
+    ready = prepared(settings, modes)
     spec = spec_of(ready)
     recorder = Recorder("bench", spec)
     with ExitStack() as stack, no_collection():
@@ -101,23 +103,23 @@ def climb(regimen: Regimen, modes: Sequence[str], asked: Climb, progress: Progre
         return [record(mode, spec, recorder, asked, found) for mode in modes]
 
 
-def turn_steps(regimen: Regimen, modes: Sequence[str], asked: Climb) -> int:
+def turn_steps(settings: RunSettings, modes: Sequence[str], asked: Climb) -> int:
     """Env-steps of a turn: whole updates, and whole evaluations where there are some."""
-    each = per_update(regimen)
+    each = per_update(settings)
     updates = max(1, -(-(asked.env_steps or 0) // each))
-    every = regimen.eval.every if "trainer_eval" in modes else 1
+    every = settings.eval.every if "trainer_eval" in modes else 1
     return each * every * -(-updates // every)
 
 
-def warmup_steps(regimen: Regimen, asked: Climb) -> int:
-    each = per_update(regimen)
+def warmup_steps(settings: RunSettings, asked: Climb) -> int:
+    each = per_update(settings)
     return asked.warmup * each if asked.warmup_steps is None else -(-asked.warmup_steps // each) * each
 
 
-def rung(mode: str, regimen: Regimen) -> Side:
+def rung(mode: str, settings: RunSettings) -> Side:
     if mode == ENV_ONLY:
-        return SubjectSide(mode, regimen.open(), RANDOM)
-    return TrainSide(mode, regimen, mode)  # type: ignore[arg-type]
+        return SubjectSide(mode, settings.open(), RANDOM)
+    return TrainSide(mode, settings, mode)  # type: ignore[arg-type]
 
 
 def measure(rungs: Mapping[str, Side], asked: Climb, found: Findings, progress: Progress) -> None:

@@ -10,13 +10,14 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import OUTCOME, Method, Record
 from hotloop.core.settings import parameter
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
-from hotloop.lab.measure.target import Given, check_player
+from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import Tally, describe_validation
 
 MOST_ENVS = 64
@@ -114,11 +115,11 @@ class Game:
         return sum(map(len, found.finished)), self.asked.episodes
 
 
-def open_game(target: str, given: Given, asked: SimSettings) -> Game:
+def open_game(target: Target, asked: SimSettings) -> Game:
     """Make the batch to play on; refuses a player it does not have."""
-    if "autoreset" in given:
+    if "autoreset" in target.keys:
         raise InputError("leave out autoreset=: sim begins every next episode by itself")
-    batch = make(target, **{"num_envs": envs_for(asked.episodes)} | dict(given))
+    batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **target.keys})
     check_player(batch, asked.player)
     return Game(batch=batch, asked=asked, limit=limit_of(batch, asked.steps))
 

@@ -5,6 +5,7 @@ import pytest
 
 from hotloop.cli.live import episode as module
 from hotloop.cli.live.episode import Screen, open_screen
+from hotloop.core.target import Target
 from hotloop.lab.sim import Game, SimSettings, open_game, sim
 
 
@@ -24,7 +25,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def game(episodes: int = 1, steps: int = 250) -> Game:
     given = {"render_mode": "ansi", "num_envs": 1}
-    return open_game("grid/guard", given, SimSettings(episodes=episodes, steps=steps))
+    return open_game(Target("grid/guard", given), SimSettings(episodes=episodes, steps=steps))
 
 
 def test_without_a_terminal_a_plain_frame_is_written_every_hundred_steps(pauses: list[float]) -> None:

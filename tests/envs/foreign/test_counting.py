@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 
 
 def played(target: str, calls: int, /, **given: object) -> Subject:
-    subject = open_target(target, given)
+    subject = open_target(Target(target, given))
     subject.reset()
     subject.started = subject.counters  # type: ignore[attr-defined]
     for actions in subject.draw(np.random.default_rng(0), calls):
@@ -69,7 +70,7 @@ def test_rows_of_a_puffer_env_are_agent_steps() -> None:
 
 
 def test_equal_envs_answer_alike_every_time_and_with_the_same_names() -> None:
-    one, other = (open_target("gym:CartPole-v1", {"seed": "3"}) for _ in range(2))
+    one, other = (open_target(Target("gym:CartPole-v1", {"seed": "3"})) for _ in range(2))
     for subject in (one, other):
         subject.reset()
     names = set(one.answers())
@@ -89,7 +90,7 @@ def test_what_is_seen_in_parts_is_answered_in_parts() -> None:
 
 
 def test_the_same_seed_draws_the_same_actions() -> None:
-    subject = open_target("support.theirs:make", {})
+    subject = open_target(Target("support.theirs:make", {}))
     first, second = (subject.draw(np.random.default_rng(4), 50) for _ in range(2))
     assert list(first) == list(second)
     assert set(first) == {0, 1, 2, 3}

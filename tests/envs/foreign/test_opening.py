@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import HotloopError, InputError, SetupError
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 
@@ -42,7 +43,7 @@ THEIRS = Path(__file__).parents[2] / "support" / "theirs.py"
 def test_whatever_a_target_names_is_opened_reset_and_stepped(
     target: str, given: dict[str, object], kind: str, envs: int, agents: int
 ) -> None:
-    subject = open_target(target, given)
+    subject = open_target(Target(target, given))
     assert subject.spec.described.variant == {"num_envs": envs, "interface": kind}
     assert subject.spec.agents == agents
     assert subject.spec.notices == ()
@@ -56,13 +57,13 @@ def test_whatever_a_target_names_is_opened_reset_and_stepped(
 
 
 def test_a_batch_of_ours_stays_one() -> None:
-    subject = open_target("support.theirs:ours", {"agents": "2"})
+    subject = open_target(Target("support.theirs:ours", {"agents": "2"}))
     assert isinstance(subject, Batch)
     assert subject.spec.described.name == "support.theirs:ours"
 
 
 def test_keys_go_to_the_callable_and_seed_is_ours_unless_it_has_one() -> None:
-    subject = open_target("support.theirs:make", {"work": "7", "seed": "5"})
+    subject = open_target(Target("support.theirs:make", {"work": "7", "seed": "5"}))
     assert subject.spec.seed == 5
     assert subject.spec.described.params == {"work": 7, "seed": 5}
     assert subject.env.work == 7  # type: ignore[attr-defined]
@@ -103,7 +104,7 @@ def test_what_cannot_be_opened_is_said_with_what_to_do(
     target: str, given: dict[str, object], code: int, said: str
 ) -> None:
     with pytest.raises(HotloopError, match=said.replace("(", "\\(").replace(")", "\\)")) as caught:
-        open_target(target, given)
+        open_target(Target(target, given))
     assert caught.value.exit_code == code
     assert isinstance(caught.value, SetupError if code == 70 else InputError)
 
@@ -115,7 +116,7 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
     monkeypatch.setitem(sys.modules, package, None)
     prefix = {"gymnasium": "gym"}.get(package, package)
     with pytest.raises(SetupError, match=rf"{package} is not installed: pip install 'hotloop\[envs\]'"):
-        open_target(f"{prefix}:whatever", {})
+        open_target(Target(f"{prefix}:whatever", {}))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
     ],
 )
 def test_an_env_that_breaks_its_interface_is_told_so_and_measured(fault: str, said: str) -> None:
-    subject = open_target("support.theirs:faulty", {"fault": fault})
+    subject = open_target(Target("support.theirs:faulty", {"fault": fault}))
     notices = [notice.text for notice in subject.spec.notices if notice.code == "interface"]
     assert any(said in text for text in notices), notices
     assert "at step 1" in notices[0]
@@ -159,6 +160,6 @@ def test_nobody_has_stepped_an_env_that_was_opened_unless_there_is_only_one(
 ) -> None:
     file = tmp_path / "counting.py"
     file.write_text(COUNTING)
-    subject = open_target(f"{file}:{maker}", {})
+    subject = open_target(Target(f"{file}:{maker}", {}))
     env = subject.env  # type: ignore[attr-defined]
     assert (env.steps, env.closed) == (steps, closed)

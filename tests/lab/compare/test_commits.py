@@ -13,6 +13,7 @@ import pytest
 from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.target import Target
 from hotloop.lab.compare.commits import check_out, commands
 from hotloop.lab.compare.process import ProcessSide, first_difference
 
@@ -46,7 +47,7 @@ def open_refs(*words: Any, **more: Any) -> Iterator[tuple[ProcessSide, ProcessSi
 
 
 def opened(project: Project, a: str = "HEAD~1", b: str = "HEAD", **more: Any) -> Any:
-    usual = {"target": "env.py:make", "given": {}, "build": "true", "say": lambda text: None}
+    usual = {"target": Target("env.py:make"), "build": "true", "say": lambda text: None}
     return open_refs(project.root, a, b, **usual | more)
 
 
@@ -59,7 +60,7 @@ def test_each_side_runs_its_own_commit_and_says_which(project: Project, temporar
 
 
 def test_the_same_commit_does_the_same_work_and_answers_the_same(project: Project) -> None:
-    with opened(project, "HEAD", "HEAD", given={"size": "7"}) as (a, b):
+    with opened(project, "HEAD", "HEAD", target=Target("env.py:make", {"size": "7"})) as (a, b):
         assert [a.turn(100).env_steps, b.turn(100).env_steps] == [100, 100]
         assert a.turn(100).ns > 0
         b.turn(100)
@@ -103,7 +104,7 @@ def test_a_ref_that_does_not_exist_is_named(project: Project, temporary: Path, r
 def test_outside_a_repository_it_says_so(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match="is in no git repository"),
-        open_refs(tmp_path, "a", "b", "env.py:make", {}, say=print),
+        open_refs(tmp_path, "a", "b", Target("env.py:make"), say=print),
     ):
         pass
 
@@ -155,7 +156,7 @@ def test_what_can_be_installed_is_installed_and_what_cannot_is_not(tmp_path: Pat
 def test_a_project_may_be_a_folder_of_its_repository(project: Project) -> None:
     for text in (ENV, ENV.replace("% self.size", "% 2")):
         project.commit(deep__env=text)
-    usual = {"target": "env:make", "given": {}, "build": "true", "say": lambda text: None}
+    usual = {"target": Target("env:make"), "build": "true", "say": lambda text: None}
     with open_refs(project.root / "deep", "HEAD~1", "HEAD", **usual) as (a, b):
         assert "observations differ" in str(first_difference(a, b, 20))
     with pytest.raises(InputError, match="has no folder deep"):
@@ -216,7 +217,7 @@ def test_a_side_that_cannot_be_opened_is_named_with_what_it_said(project: Projec
 
 def test_a_seed_must_be_a_number(project: Project) -> None:
     with pytest.raises(InputError, match="seed=many does not fit"):
-        opened(project, given={"seed": "many"}).__enter__()
+        opened(project, target=Target("env.py:make", {"seed": "many"})).__enter__()
 
 
 @pytest.mark.slow
@@ -224,5 +225,5 @@ def test_a_project_is_installed_with_pip_into_an_environment_of_its_own(project:
     plain = "from setuptools import setup\nsetup(name='mine', version='{}', py_modules=['mine'])\n"
     for version in "12":
         project.commit(setup=plain.format(version), mine=ENV.replace("% self.size", f"% {version}"))
-    with opened(project, target="mine:make", build=None) as (a, b):
+    with opened(project, target=Target("mine:make"), build=None) as (a, b):
         assert "observations differ" in str(first_difference(a, b, 20))

@@ -1,6 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
+from hotloop.core.target import Target
 from hotloop.lab.compare.contenders import TargetContender, unlikeness
 
 USER = """
@@ -12,11 +13,11 @@ def toy(agents=20):
 
 
 def contender(target: str, **given: object) -> TargetContender:
-    return TargetContender(target, {"num_envs": "2"} | given)
+    return TargetContender(Target(target, {"num_envs": "2"} | given))
 
 
 def test_a_contender_is_called_by_its_target_and_its_keys():
-    assert TargetContender("grid/toy", {"encoder": "original"}).name == "grid/toy encoder=original"
+    assert TargetContender(Target("grid/toy", {"encoder": "original"})).name == "grid/toy encoder=original"
 
 
 def test_variants_are_what_comparisons_are_for():
@@ -41,7 +42,7 @@ def test_two_presets_are_unlike():
 
 def test_somebody_elses_callable_is_like_what_it_answers_like(tmp_path):
     (tmp_path / "user.py").write_text(USER)
-    other = TargetContender(f"{tmp_path}/user.py:toy", {})
+    other = TargetContender(Target(f"{tmp_path}/user.py:toy", {}))
     assert unlikeness(contender("grid/toy"), other, allowed=False) == ()
     assert contender("grid/toy").agreement(other).difference is None
     assert other.spec.described.world is None

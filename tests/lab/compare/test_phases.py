@@ -2,6 +2,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import A, B
+from hotloop.core.target import Target
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.phases import ratios
 from hotloop.lab.measure.turns import SubjectSide
@@ -53,9 +54,9 @@ def test_intervals_are_wider_where_many_phases_are_looked_at():
 
 
 def test_a_turn_of_an_instrumented_side_times_its_phases():
-    side = TargetContender("grid/toy", {"num_envs": "2"}).side("random", profile=True)
+    side = TargetContender(Target("grid/toy", {"num_envs": "2"})).side("random", profile=True)
     assert isinstance(side, SubjectSide)
     turn = side.turn(20)
     assert {"actions", "observations", "step"} <= turn.phases.keys()
     assert 0 < sum(ns for name, ns in turn.phases.items() if name != "step") <= turn.phases["step"] * 1.01
-    assert TargetContender("grid/toy", {"num_envs": "2"}).side("random").turn(20).phases == {}
+    assert TargetContender(Target("grid/toy", {"num_envs": "2"})).side("random").turn(20).phases == {}

@@ -43,8 +43,8 @@ def sides(tmp_path: Path) -> Iterator[Any]:
     (tmp_path / "loud.py").write_text(LOUD)
     with ExitStack() as stack:
 
-        def opened(target: str, environment: dict[str, str] | None = None, **given: object) -> ProcessSide:
-            asked = {"target": target, "given": given, "seed": 3}
+        def opened(target: str, environment: dict[str, str] | None = None, **keys: object) -> ProcessSide:
+            asked = {"target": {"name": target, "keys": keys}, "seed": 3}
             side = ProcessSide("side", Path(sys.executable), tmp_path, asked, environment)
             return stack.enter_context(closing(side))
 

@@ -7,6 +7,7 @@ from support.records import BENCH
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record import Instructions
+from hotloop.core.target import Target
 from hotloop.lab.measure import instructions as lab
 from hotloop.lab.measure.instructions import count, counted, long_enough, on_one_thread, subtract
 
@@ -46,7 +47,7 @@ def test_the_start_up_cancels() -> None:
 
 def test_both_runs_draw_the_actions_of_the_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = counting(monkeypatch, 40_000_000)
-    found = count("grid/toy", {})
+    found = count(Target("grid/toy", {}))
     assert found == Instructions(
         per_env_step=10_000_000.0,
         runs=((4, START + 5_000 + 40_000_000), (20, START + 5_000 + 200_000_000)),
@@ -57,9 +58,9 @@ def test_both_runs_draw_the_actions_of_the_longer_one(monkeypatch: pytest.Monkey
 
 def test_the_other_side_can_be_counted_over_the_same_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
     counting(monkeypatch, 40_000_000)
-    one = count("grid/toy", {})
+    one = count(Target("grid/toy", {}))
     fake = counting(monkeypatch, 70_000_000)
-    other = count("grid/toy", {}, env_steps=one.runs[-1][0])
+    other = count(Target("grid/toy", {}), env_steps=one.runs[-1][0])
     assert [steps for steps, _ in other.runs] == [steps for steps, _ in one.runs]
     assert len(fake.asked) == 2
 
@@ -72,13 +73,15 @@ def test_a_light_target_is_counted_over_more_calls(per_call: int, calls: int) ->
 def test_progress_ends_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     counting(monkeypatch, 1_000_000)
     shown: list[tuple[int, int]] = []
-    count("grid/toy", {}, progress=lambda done, total: shown.append((done, total)))
+    count(Target("grid/toy", {}), progress=lambda done, total: shown.append((done, total)))
     assert shown == [(part, 5) for part in range(6)]
 
 
 def test_a_preset_is_counted_on_one_thread_and_a_callable_keeps_its_arguments() -> None:
-    assert on_one_thread("grid/toy", {"threads": "4", "agents": "3"}) == {"threads": 1, "agents": "3"}
-    assert on_one_thread("mine.py:make", {"threads": "4"}) == {"threads": "4"}
+    ours = Target("grid/toy", {"threads": "4", "agents": "3"})
+    assert on_one_thread(ours).keys == {"threads": 1, "agents": "3"}
+    theirs = Target("mine.py:make", {"threads": "4"})
+    assert on_one_thread(theirs) == theirs
 
 
 def test_an_interrupted_count_leaves_the_rounds_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +89,7 @@ def test_an_interrupted_count_leaves_the_rounds_and_says_so(monkeypatch: pytest.
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lab, "count", interrupted)
-    left = counted(BENCH, "grid/toy", {})
+    left = counted(BENCH, Target("grid/toy", {}))
     assert (left.partial, left.exit_code, left.instructions) == (True, ExitCode.INTERRUPTED, None)
     assert left.values == BENCH.values
 
@@ -95,9 +98,9 @@ def test_an_interrupted_count_leaves_the_rounds_and_says_so(monkeypatch: pytest.
 @needs_valgrind
 def test_the_same_code_counts_the_same_and_a_hundredth_more_is_seen() -> None:
     small = {"num_envs": 8, "impl": "native"}
-    one = count("grid/toy", small)
+    one = count(Target("grid/toy", small))
     again, slowed = (
-        count("grid/toy", small | more, env_steps=one.runs[-1][0]) for more in ({}, {"drag": 80})
+        count(Target("grid/toy", small | more), env_steps=one.runs[-1][0]) for more in ({}, {"drag": 80})
     )
     assert again.per_env_step == pytest.approx(one.per_env_step, rel=0.001)
     # Two instructions a turn at least, whatever the compiler made of the loop.
@@ -109,4 +112,4 @@ def test_the_same_code_counts_the_same_and_a_hundredth_more_is_seen() -> None:
 @needs_valgrind
 def test_a_wrong_target_is_wrong_under_valgrind_too() -> None:
     with pytest.raises(InputError, match="unknown key 'agnets'"):
-        count("grid/toy", {"agnets": 3})
+        count(Target("grid/toy", {"agnets": 3}))

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Journal, Play, play_again, play_of
@@ -10,7 +11,7 @@ from hotloop.lab.measure.stepping import repeat
 
 
 def open_guard() -> Subject:
-    subject = open_target("grid/guard", {"num_envs": 2})
+    subject = open_target(Target("grid/guard", {"num_envs": 2}))
     subject.reset()
     return subject
 

@@ -5,6 +5,7 @@ import pytest
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.core.record import Phase, Record
+from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.lab.profile.profile import profile
 
@@ -55,7 +56,7 @@ def assert_adds_up(record: Record) -> None:
     ],
 )
 def test_the_tree_of_a_loop_adds_up(target: str, given: dict[str, object], expected: set[str]) -> None:
-    record = profile(target, given, STEPS)
+    record = profile(Target(target, given), STEPS)
     assert expected | {"everything else"} <= {path.removeprefix("wall/") for path in rows(record)}
     assert_adds_up(record)
     assert record.overhead is not None
@@ -65,7 +66,7 @@ def test_the_tree_of_a_loop_adds_up(target: str, given: dict[str, object], expec
 
 
 def test_calls_are_counted_where_they_happen() -> None:
-    record = profile("support.theirs:make", {}, STEPS)
+    record = profile(Target("support.theirs:make", {}), STEPS)
     seen = rows(record)
     assert seen["wall/env.step"].calls == STEPS
     assert seen["wall/env.step/physics"].calls == STEPS
@@ -74,7 +75,7 @@ def test_calls_are_counted_where_they_happen() -> None:
 
 
 def test_a_slow_function_is_found_by_its_name() -> None:
-    record = profile("support.theirs:slow_encoder", {}, STEPS, time=["Env._encode"])
+    record = profile(Target("support.theirs:slow_encoder", {}), STEPS, time=["Env._encode"])
     seen = rows(record)
     inside = seen["wall/env.step/Env._encode"].total_ns + seen["wall/env.reset/Env._encode"].total_ns
     assert inside > 0.5 * seen["wall"].total_ns
@@ -82,14 +83,14 @@ def test_a_slow_function_is_found_by_its_name() -> None:
 
 
 def test_a_function_that_is_never_called_is_said() -> None:
-    record = profile("support.theirs:make", {}, STEPS, time=["support.theirs.uneven"])
+    record = profile(Target("support.theirs:make", {}), STEPS, time=["support.theirs.uneven"])
     assert [notice.text for notice in record.notices if notice.code == "never-called"] == [
         "support.theirs.uneven was never called in this process"
     ]
 
 
 def test_waiting_for_the_slowest_worker_is_shown_apart_from_work() -> None:
-    record = profile("support.theirs:uneven", {}, 120)
+    record = profile(Target("support.theirs:uneven", {}), 120)
     seen = rows(record)
     wait, step = seen["wall/env.step/wait for workers"], seen["wall/env.step"]
     skew = seen["wall/env.step/wait for workers/from the first to the last"]
@@ -105,7 +106,7 @@ def test_waiting_for_the_slowest_worker_is_shown_apart_from_work() -> None:
     [("support.theirs:policy", set()), ("support.theirs:TwoParts", {"policy/forward", "policy/select"})],
 )
 def test_a_policy_in_the_loop_is_part_of_the_tree(policy: str, below: set[str]) -> None:
-    record = profile("support.theirs:make", {}, STEPS, policy=policy)
+    record = profile(Target("support.theirs:make", {}), STEPS, policy=policy)
     seen = rows(record)
     assert seen["wall/policy"].calls == STEPS
     assert below <= {path.removeprefix("wall/") for path in seen}
@@ -117,7 +118,7 @@ def test_a_policy_that_raises_says_its_last_words() -> None:
     with pytest.raises(
         InputError, match=r"the policy raised: RuntimeError: no idea .*theirs.py:\d+ in bad_policy"
     ):
-        profile("support.theirs:make", {}, STEPS, policy="support.theirs:bad_policy")
+        profile(Target("support.theirs:make", {}), STEPS, policy="support.theirs:bad_policy")
 
 
 @pytest.mark.parametrize(
@@ -126,14 +127,14 @@ def test_a_policy_that_raises_says_its_last_words() -> None:
 def test_what_was_played_is_recorded_and_can_be_played_again(target: str, tmp_path: Path) -> None:
     given = {"target": "grid/toy", "agents": 2} if target.endswith("parallel_env") else {}
     file = tmp_path / "run.tape"
-    first = profile(target, given, STEPS, tape=file)
+    first = profile(Target(target, given), STEPS, tape=file)
     tape = tapes.read(file)
     assert tape.target == target
     assert (
         len(tape.actions) * tape.num_envs
         == first.method.warmup + first.method.rounds * first.method.iterations
     )
-    again = profile(target, given, STEPS, policy=f"tape:{file}")
+    again = profile(Target(target, given), STEPS, policy=f"tape:{file}")
     assert again.method.policy == f"tape:{file}"
     assert again.work.env_steps == first.work.env_steps
 

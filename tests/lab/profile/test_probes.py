@@ -17,6 +17,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.notices import Code, notice
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.record import Finding, Record, Table
+from hotloop.core.target import Target
 from hotloop.lab.profile import probes as probes_lab
 from hotloop.lab.profile.probes import Asked, check, choose, scene, with_probes
 
@@ -37,8 +38,7 @@ def a_probe(name: str, look: Callable[[Scene], Finding], obstacle: Obstacle | No
 
 def asked(folder: Path, *probes: Probe, **more: Any) -> Asked:
     usual: dict[str, Any] = {
-        "target": "grid/toy",
-        "given": SMALL,
+        "target": Target("grid/toy", SMALL),
         "policy": "random",
         "steps": None,
         "time": (),
@@ -75,11 +75,11 @@ def test_lines_are_only_looked_at_where_functions_are_named() -> None:
     with pytest.raises(InputError, match="--probe line needs functions"):
         choose(["line"], ())
     with pytest.raises(InputError, match="has no lines"):
-        check(choose(["line"], ["math.sqrt"]), ["grid/toy"], ["math.sqrt"])
+        check(choose(["line"], ["math.sqrt"]), [Target("grid/toy")], ["math.sqrt"])
     with pytest.raises(InputError, match="has no function nope"):
-        check(choose(["line"], ["x"]), ["grid/toy"], ["support.theirs.Env.nope"])
-    check(choose(["line"], ["x"]), ["grid/toy"], ["support.theirs.Env.step"])
-    check(choose(["cprofile"], ["math.sqrt"]), ["grid/toy"], ["math.sqrt"])
+        check(choose(["line"], ["x"]), [Target("grid/toy")], ["support.theirs.Env.nope"])
+    check(choose(["line"], ["x"]), [Target("grid/toy")], ["support.theirs.Env.step"])
+    check(choose(["cprofile"], ["math.sqrt"]), [Target("grid/toy")], ["math.sqrt"])
 
 
 def test_findings_come_in_the_order_of_the_probes(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_a_scene_plays_as_many_steps_as_it_is_asked_for(
         return ns
 
     monkeypatch.setattr(probes_lab, "play", watch)
-    given = SMALL if target == "grid/toy" else {}
-    with scene(asked(tmp_path, target=target, given=given, policy=policy, steps=7)) as staged:
+    keys = SMALL if target == "grid/toy" else {}
+    with scene(asked(tmp_path, target=Target(target, keys), policy=policy, steps=7)) as staged:
         seen.clear()
         chosen.clear()
         staged.draw(5)()
@@ -188,9 +188,9 @@ def test_actions_are_drawn_before_they_are_played(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("target", "given"), [("grid/toy", SMALL), ("gym:CartPole-v1", {})])
+@pytest.mark.parametrize(("target", "keys"), [("grid/toy", SMALL), ("gym:CartPole-v1", {})])
 def test_nothing_is_left_on_after_any_probe_that_looks_in_this_process(
-    tmp_path: Path, target: str, given: dict[str, object]
+    tmp_path: Path, target: str, keys: dict[str, object]
 ) -> None:
     inside = {name: each for name, each in registry.probes().items() if name not in ("pyspy", "instructions")}
     before = (sys.getprofile(), sys.gettrace(), gc.isenabled(), {t.name for t in threading.enumerate()})
@@ -198,7 +198,7 @@ def test_nothing_is_left_on_after_any_probe_that_looks_in_this_process(
     for name, probe in inside.items():
         record = with_probes(
             PROFILE,
-            asked(tmp_path / name, probe, target=target, given=given, steps=40, time=(function,)),
+            asked(tmp_path / name, probe, target=Target(target, keys), steps=40, time=(function,)),
         )
         assert name in [each.probe for each in record.findings] or "caught nothing" in record.notices[-1].text
         after = (sys.getprofile(), sys.gettrace(), gc.isenabled(), {t.name for t in threading.enumerate()})

@@ -4,6 +4,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.record import PYTHON, STEP, WALL, Record
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.profile import profile as module
@@ -25,7 +26,7 @@ def totals(record: Record) -> dict[str, int]:
 @pytest.mark.parametrize("impl", ["auto", "reference"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_phases_add_up(impl: str, threads: int) -> None:
-    record = profile("grid/toy", SMALL | {"impl": impl, "threads": threads}, STEPS)
+    record = profile(Target("grid/toy", SMALL | {"impl": impl, "threads": threads}), STEPS)
     rows = totals(record)
     inside = [ns for path, ns in rows.items() if path.startswith(f"{STEP}/")]
     assert record.unaccounted_ns is not None
@@ -35,7 +36,7 @@ def test_the_phases_add_up(impl: str, threads: int) -> None:
 
 
 def test_every_phase_of_the_world_and_autoreset_have_a_row() -> None:
-    record = profile("grid/toy", SMALL, STEPS)
+    record = profile(Target("grid/toy", SMALL), STEPS)
     names = [path.removeprefix(f"{STEP}/") for path in totals(record) if path.startswith(f"{STEP}/")]
     assert names == [
         *("reset", "events", "actions", "on_tick", "aoe", "collectives", "observations", "rewards"),
@@ -44,14 +45,14 @@ def test_every_phase_of_the_world_and_autoreset_have_a_row() -> None:
 
 
 def test_throughput_is_that_of_the_clean_passes() -> None:
-    record = profile("grid/toy", SMALL, STEPS)
+    record = profile(Target("grid/toy", SMALL), STEPS)
     speeds = [16 * 1e9 / ns for ns in record.values["clean_wall_ns"]]
     assert record.values["env_steps_per_s"] == pytest.approx(speeds)
 
 
 def test_the_warmup_is_in_no_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WARMUP", 100 * STEPS)
-    assert totals(profile("grid/toy", SMALL, STEPS))[PYTHON] > 0
+    assert totals(profile(Target("grid/toy", SMALL), STEPS))[PYTHON] > 0
 
 
 def test_what_the_instrument_cost_is_its_time_over_the_clean_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +63,7 @@ def test_what_the_instrument_cost_is_its_time_over_the_clean_time(monkeypatch: p
         return 1_100 + next(spread) if batch.spec.settings.profile else 1_000
 
     monkeypatch.setattr(module, "play", pretend)
-    overhead = profile("grid/toy", SMALL, STEPS).overhead
+    overhead = profile(Target("grid/toy", SMALL), STEPS).overhead
     assert overhead is not None
     assert overhead.ratio == pytest.approx(1.101)
     assert overhead.ci95 == pytest.approx((1.1, 1.102))
@@ -77,7 +78,7 @@ def test_pairs_alternate_in_order_and_both_sides_play_the_same(monkeypatch: pyte
         return real(batch, actions, calls)
 
     monkeypatch.setattr(module, "play", watch)
-    profile("grid/toy", SMALL, STEPS)
+    profile(Target("grid/toy", SMALL), STEPS)
     assert [timed for timed, _ in seen] == [False, True, True, False] * (PAIRS // 2)
     assert all(seen[i][1] == seen[i + 1][1] for i in range(0, len(seen), 2))
     assert len({played for _, played in seen}) == PAIRS
@@ -92,21 +93,21 @@ def test_an_instrument_that_changes_the_work_is_found_out(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Batch, "counters", property(cheat))
     with pytest.raises(SetupError, match=r"changed the work done \(tokens\)"):
-        profile("grid/toy", SMALL, STEPS)
+        profile(Target("grid/toy", SMALL), STEPS)
 
 
 def test_steps_are_those_of_each_side_split_into_pairs() -> None:
     assert (plan(1_000).count, plan(1_000).iterations, plan(1_000).box_iterations) == (20, 50, False)
     assert plan(1).iterations == 1
     assert plan(None).box_iterations
-    assert profile("grid/toy", SMALL, STEPS).work.env_steps == STEPS
+    assert profile(Target("grid/toy", SMALL), STEPS).work.env_steps == STEPS
 
 
 def test_no_steps_and_the_profile_key_are_refused() -> None:
     with pytest.raises(InputError, match="at least 1"):
-        profile("grid/toy", SMALL, 0)
+        profile(Target("grid/toy", SMALL), 0)
     with pytest.raises(InputError, match="profile="):
-        profile("grid/toy", {"profile": "0"})
+        profile(Target("grid/toy", {"profile": "0"}))
 
 
 def test_an_interrupted_profile_keeps_its_whole_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +119,7 @@ def test_an_interrupted_profile_keeps_its_whole_pairs(monkeypatch: pytest.Monkey
         return real(batch, actions, calls)
 
     monkeypatch.setattr(module, "play", stop)
-    record = profile("grid/toy", SMALL, STEPS)
+    record = profile(Target("grid/toy", SMALL), STEPS)
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
     assert len(record.values["clean_wall_ns"]) == 3
     assert record.work.env_steps == 3 * 16
@@ -131,5 +132,5 @@ def test_a_profile_interrupted_before_its_first_pair_has_no_phases(monkeypatch: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "play", stop)
-    record = profile("grid/toy", SMALL, STEPS)
+    record = profile(Target("grid/toy", SMALL), STEPS)
     assert (record.partial, record.phases, record.unaccounted_ns) == (True, (), None)

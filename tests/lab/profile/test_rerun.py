@@ -5,6 +5,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Again, Record, Slow
+from hotloop.core.target import Target
 from hotloop.lab.profile import rerun as module
 from hotloop.lab.profile.profile import PAIRS, profile
 from hotloop.lab.profile.rerun import FRESH, LOADED_TIMES, SAVED, judge, rerun
@@ -30,7 +31,7 @@ def again_of(record: Record) -> Again:
 
 def paused() -> tuple[Record, int]:
     """A profile of an env that pauses, and the rank of that step."""
-    record = profile("support.stalling:make", PAUSE, STEPS)
+    record = profile(Target("support.stalling:make", PAUSE), STEPS)
     (step,) = [step for step in slow_of(record).steps if step.wall_ns >= 200_000_000]
     return record, step.rank
 
@@ -59,7 +60,7 @@ def test_what_the_machine_did_is_not_slow_again() -> None:
 
 
 def hash_of_innocent() -> str:
-    return profile("support.stalling:make", {}, PAIRS).target.workload_hash
+    return profile(Target("support.stalling:make", {}), PAIRS).target.workload_hash
 
 
 @pytest.mark.slow
@@ -80,7 +81,7 @@ def hash_of_innocent() -> str:
 def test_every_kind_of_run_comes_to_the_same_state_again(
     target: str, given: dict[str, object], policy: str, how: str
 ) -> None:
-    record = profile(target, given, 400, policy=policy)
+    record = profile(Target(target, given), 400, policy=policy)
     slow = slow_of(record)
     assert len({step.check for step in slow.steps}) > 1, "a state that never changes proves nothing"
     for listed in (slow.steps, slow.resets, slow.warmup):
@@ -93,8 +94,8 @@ def test_every_kind_of_run_comes_to_the_same_state_again(
 
 def test_a_tape_is_played_again(tmp_path: Path) -> None:
     tape = tmp_path / "run.tape"
-    profile("support.theirs:make", {}, 400, tape=tape)
-    record = profile("support.theirs:make", {}, 400, policy=f"tape:{tape}")
+    profile(Target("support.theirs:make", {}), 400, tape=tape)
+    record = profile(Target("support.theirs:make", {}), 400, policy=f"tape:{tape}")
     assert again_of(rerun(record, 1)).same_way is True
     tape.unlink()
     with pytest.raises(InputError, match="cannot read the tape"):
@@ -102,7 +103,7 @@ def test_a_tape_is_played_again(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_another_way_cannot_be_told() -> None:
-    record = profile("support.stalling:drift", {}, 400)
+    record = profile(Target("support.stalling:drift", {}), 400)
     replayed = rerun(record, 1)
     assert again_of(replayed).same_way is False
     assert again_of(replayed).outcome == "cannot tell"
@@ -110,7 +111,7 @@ def test_a_run_that_goes_another_way_cannot_be_told() -> None:
 
 
 def test_other_actions_are_noticed() -> None:
-    record = profile("grid/toy", {"num_envs": 2, "agents": 3}, 400)
+    record = profile(Target("grid/toy", {"num_envs": 2, "agents": 3}), 400)
     slow = slow_of(record)
     other = tuple((asked + 1, played, times) for asked, played, times in slow.draws)
     replayed = rerun(replace(record, slow=replace(slow, draws=other)), 1)
@@ -118,7 +119,7 @@ def test_other_actions_are_noticed() -> None:
 
 
 def test_another_machine_and_version_are_said() -> None:
-    record = profile("grid/toy", {"num_envs": 2, "agents": 3}, 400)
+    record = profile(Target("grid/toy", {"num_envs": 2, "agents": 3}), 400)
     there = replace(
         record,
         machine={**record.machine, "fingerprint": "elsewhere", "cpu": "Other CPU"},
@@ -131,14 +132,14 @@ def test_another_machine_and_version_are_said() -> None:
 
 
 def test_settings_that_have_changed_are_refused() -> None:
-    record = profile("grid/toy", {"num_envs": 2, "agents": 3}, 400)
+    record = profile(Target("grid/toy", {"num_envs": 2, "agents": 3}), 400)
     other = replace(record, slow=replace(slow_of(record), given={"num_envs": 2, "agents": 4}))
     with pytest.raises(InputError, match=r"grid/toy is not what .* ran: it had agents=3"):
         rerun(other, 1)
 
 
 def test_what_is_not_there_is_refused() -> None:
-    record = profile("grid/toy", {"num_envs": 2, "agents": 3}, 400)
+    record = profile(Target("grid/toy", {"num_envs": 2, "agents": 3}), 400)
     with pytest.raises(InputError, match=r"there is no slow step #99: .* has #1 to #20"):
         rerun(record, 99)
     with pytest.raises(InputError, match="keeps no slow steps"):
@@ -151,7 +152,7 @@ def test_what_is_not_there_is_refused() -> None:
 
 
 def test_an_interrupted_replay_keeps_the_times_there_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = profile("support.theirs:make", {}, 400)
+    record = profile(Target("support.theirs:make", {}), 400)
     real, looks = module.look, iter(range(10))
 
     def stop(*given: object, **more: object) -> None:

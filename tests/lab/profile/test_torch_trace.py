@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from hotloop.core.target import Target
 from hotloop.lab.profile.profile import PAIRS, profile
 from hotloop.lab.profile.trace import CATEGORY, Tracer, merge_torch
 
@@ -39,7 +40,7 @@ def test_operators_of_a_policy_lie_inside_its_span() -> None:
     tracer = Tracer()
     steps = 2 * PAIRS
     record = profile(
-        "support.stalling:make", {}, steps, policy="support.stalling:torch_policy", tracer=tracer
+        Target("support.stalling:make", {}), steps, policy="support.stalling:torch_policy", tracer=tracer
     )
     trace = tracer.trace(record.slow, {})
     policies = [each for each in trace.slices if each.name == "policy"]
@@ -58,7 +59,9 @@ def test_operators_of_a_policy_lie_inside_its_span() -> None:
 
 def test_a_policy_without_torch_is_traced_without() -> None:
     tracer = Tracer()
-    record = profile("support.stalling:make", {}, 2 * PAIRS, policy="support.stalling:third", tracer=tracer)
+    record = profile(
+        Target("support.stalling:make", {}), 2 * PAIRS, policy="support.stalling:third", tracer=tracer
+    )
     trace = tracer.trace(record.slow, {})
     assert not [each for each in trace.slices if each.category == CATEGORY]
     assert "caught nothing" in trace.about.get("torch", "caught nothing")
@@ -66,5 +69,7 @@ def test_a_policy_without_torch_is_traced_without() -> None:
 
 def test_no_trace_of_torch_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    profile("support.stalling:make", {}, PAIRS, policy="support.stalling:torch_policy", tracer=Tracer())
+    profile(
+        Target("support.stalling:make", {}), PAIRS, policy="support.stalling:torch_policy", tracer=Tracer()
+    )
     assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ from support.logged import events_of, laps_of, steps_of
 
 from hotloop.core.record import Slow
 from hotloop.core.spans.trace import MAIN, Slice, Trace
+from hotloop.core.target import Target
 from hotloop.lab.profile import trace as module
 from hotloop.lab.profile.calls import of_batch, of_loop
 from hotloop.lab.profile.profile import PAIRS, profile
@@ -56,7 +57,7 @@ def children(trace: Trace, parent: Slice) -> list[Slice]:
 def traced(target: str, **given: object) -> tuple[Trace, Slow]:
     tracer = Tracer()
     policy = given.pop("policy", "random")
-    record = profile(target, given, STEPS, policy=policy, tracer=tracer)
+    record = profile(Target(target, given), STEPS, policy=policy, tracer=tracer)
     assert record.slow is not None
     return tracer.trace(record.slow, {"target": target}), record.slow
 

@@ -4,27 +4,28 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.target import Target
 from hotloop.lab.training import folder as folders
 
 
 def test_a_run_keeps_what_it_was_told(tmp_path: Path) -> None:
     run = folders.begin(tmp_path, "a", "prospector")
     assert not run.folder.exists()
-    run.claim("prospector", {"num_envs": "4"})
-    assert folders.find(tmp_path, "a").told() == ("prospector", {"num_envs": "4"})
+    run.claim(Target("prospector", {"num_envs": "4"}))
+    assert folders.find(tmp_path, "a").told() == Target("prospector", {"num_envs": "4"})
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
-    folders.begin(tmp_path, "a", "prospector").claim("prospector", {})
+    folders.begin(tmp_path, "a", "prospector").claim(Target("prospector", {}))
     with pytest.raises(InputError, match="--resume goes on with it"):
         folders.begin(tmp_path, "a", "prospector")
 
 
 def test_two_that_begin_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
     one, other = (folders.begin(tmp_path, "a", "prospector") for _ in range(2))
-    one.claim("prospector", {})
+    one.claim(Target("prospector", {}))
     with pytest.raises(InputError, match="never overwritten"):
-        other.claim("prospector", {})
+        other.claim(Target("prospector", {}))
 
 
 def test_a_run_without_a_name_gets_one_that_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +35,7 @@ def test_a_run_without_a_name_gets_one_that_is_free(tmp_path: Path, monkeypatch:
     names = []
     for _ in range(2):
         run = folders.begin(tmp_path, None, "grid/guard")
-        run.claim("grid/guard", {})
+        run.claim(Target("grid/guard", {}))
         names.append(run.name)
     assert names == ["grid-guard-20300102-030405", "grid-guard-20300102-030405-2"]
 
@@ -51,7 +52,7 @@ def test_what_is_not_there_cannot_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="run=NAME"):
         folders.find(tmp_path, None)
     run = folders.begin(tmp_path, "a", "prospector")
-    run.claim("prospector", {})
+    run.claim(Target("prospector", {}))
     with pytest.raises(InputError, match="no checkpoint"):
         folders.last_checkpoint(run)
 
@@ -66,7 +67,7 @@ def test_damaged_settings_are_named(tmp_path: Path, content: str) -> None:
 
 def test_a_run_that_is_being_trained_is_locked(tmp_path: Path) -> None:
     run = folders.begin(tmp_path, "a", "prospector")
-    run.claim("prospector", {})
+    run.claim(Target("prospector", {}))
     with run.lock(), pytest.raises(InputError, match="another process"):
         run.lock()
     run.lock().close()
@@ -75,7 +76,7 @@ def test_a_run_that_is_being_trained_is_locked(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_a_fault_of_the_set_up(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SetupError, match="cannot write"):
-        folders.Run(folder=tmp_path / "file" / "a").claim("prospector", {})
+        folders.Run(folder=tmp_path / "file" / "a").claim(Target("prospector", {}))
 
 
 def test_episodes_under_way_are_kept_beside_their_checkpoint_and_go_with_it(tmp_path: Path) -> None:

@@ -278,5 +278,5 @@ def test_a_missing_package_is_named_with_what_installs_it(
 def test_nothing_is_made_where_the_trainer_refuses(tmp_path: Path) -> None:
     made = small(train__supervised_steps=10, train__teacher="nobody")
     with pytest.raises(InputError, match="nobody"):
-        train(Asked(regimen=made, run=run_of(tmp_path)))
+        train(Asked(settings=made, run=run_of(tmp_path), told=made.target))
     assert list(tmp_path.iterdir()) == []

@@ -2,26 +2,37 @@ import pytest
 from support.trainings import SMALL, small
 
 from hotloop.core.errors import InputError
-from hotloop.lab.training.settings import NUM_ENVS, full_names, per_update, read, updates_of
+from hotloop.core.target import Target
+from hotloop.lab.training.settings import NUM_ENVS, per_update, read, updates_of, with_full_names
 
 
 def test_keys_go_to_who_reads_them() -> None:
     made = read(
-        "prospector",
-        {"time_max": "99", "num_envs": "64", "train.gamma": "0.9", "train.eval.every": "3", "timing": "off"},
+        Target(
+            "prospector",
+            {
+                "time_max": "99",
+                "num_envs": "64",
+                "train.gamma": "0.9",
+                "train.eval.every": "3",
+                "timing": "off",
+            },
+        ),
     )
-    assert (made.given["time_max"], made.given["num_envs"]) == ("99", "64")
+    assert (made.target.keys["time_max"], made.target.keys["num_envs"]) == ("99", "64")
     assert (made.train.gamma, made.eval.every, made.around.timing) == (0.9, 3, "off")
 
 
 def test_a_bare_key_that_fits_only_the_training_is_accepted() -> None:
-    made = read("prospector", {"update_epochs": "2", "eval.episodes": "5", "profiler.enabled": "true"})
+    made = read(
+        Target("prospector", {"update_epochs": "2", "eval.episodes": "5", "profiler.enabled": "true"})
+    )
     assert (made.train.update_epochs, made.eval.episodes, made.profiler.enabled) == (2, 5, True)
 
 
 def test_a_bare_key_that_the_batch_has_too_is_the_batchs() -> None:
-    made = read("prospector", {"seed": "7", "train.seed": "9"})
-    assert (made.given["seed"], made.train.seed) == ("7", 9)
+    made = read(Target("prospector", {"seed": "7", "train.seed": "9"}))
+    assert (made.target.keys["seed"], made.train.seed) == ("7", 9)
 
 
 @pytest.mark.parametrize(
@@ -39,22 +50,22 @@ def test_a_bare_key_that_the_batch_has_too_is_the_batchs() -> None:
 )
 def test_what_does_not_fit_is_refused_before_anything_is_made(words: dict[str, object], told: str) -> None:
     with pytest.raises(InputError, match=None) as caught:
-        read("prospector", words)
+        read(Target("prospector", words))
     assert told in str(caught.value)
 
 
 def test_somebody_elses_environment_is_refused() -> None:
     with pytest.raises(InputError, match="not one of our worlds"):
-        read("gym:CartPole-v1", {})
+        read(Target("gym:CartPole-v1", {}))
 
 
 def test_nobody_says_how_many_envs() -> None:
-    assert read("prospector", {}).given["num_envs"] == NUM_ENVS
+    assert read(Target("prospector", {})).target.keys["num_envs"] == NUM_ENVS
 
 
 def test_words_get_their_full_names() -> None:
     words = {"num_envs": "4", "gamma": "0.5", "train.eval.every": "2", "tensorboard": "false"}
-    assert full_names("prospector", words) == {
+    assert with_full_names(Target("prospector", words)).keys == {
         "num_envs": "4",
         "train.gamma": "0.5",
         "train.eval.every": "2",
@@ -67,15 +78,15 @@ def test_words_get_their_full_names() -> None:
     [(16_383, 256, 63), (256, 256, 1), (100, 100, 1), (1, 1, 1), (16_384, 256, 64)],
 )
 def test_fewer_steps_than_a_rollout_shrink_it_and_say_so(total: int, envs: int, steps: int) -> None:
-    made = read("prospector", {"total_timesteps": str(total)})
-    assert (int(str(made.given["num_envs"])), made.train.num_steps) == (envs, steps)
+    made = read(Target("prospector", {"total_timesteps": str(total)}))
+    assert (int(str(made.target.keys["num_envs"])), made.train.num_steps) == (envs, steps)
     assert (envs * steps) % made.train.minibatch_size == 0
     assert per_update(made) <= total
     assert [notice.code for notice in made.notices] == ([] if total == 16_384 else ["shrunk"])
 
 
 def test_a_shrunk_rollout_of_many_agents_still_divides() -> None:
-    made = read("grid/guard", {"total_timesteps": "30", "num_envs": "7", "train.lstm": "8"})
+    made = read(Target("grid/guard", {"total_timesteps": "30", "num_envs": "7", "train.lstm": "8"}))
     rows = 7 * 8
     assert made.train.num_steps == 4
     assert (rows * 4) % made.train.minibatch_size == 0
@@ -84,7 +95,7 @@ def test_a_shrunk_rollout_of_many_agents_still_divides() -> None:
 
 def test_updates_are_counted_up() -> None:
     assert updates_of(small(updates=6)) == 6
-    assert updates_of(read("prospector/short", {**SMALL, "total_timesteps": "65"})) == 2
+    assert updates_of(read(Target("prospector/short", {**SMALL, "total_timesteps": "65"}))) == 2
 
 
 def test_what_is_timed_times_the_worlds_phases_unless_somebody_says_not() -> None:

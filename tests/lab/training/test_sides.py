@@ -9,6 +9,7 @@ from support.trainings import SMALL, STEPS_PER_UPDATE, small
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record import AFTER, RETURNS
+from hotloop.core.target import Target
 from hotloop.judge.judge import Wanted, judge
 from hotloop.lab import ladder
 from hotloop.lab.compare.compare import Asked, compare
@@ -23,7 +24,10 @@ QUIET = {"train__eval__every": 2, "train__eval__episodes": 2, "train__eval__step
 
 def contender(**words: object) -> TrainContender:
     return TrainContender(
-        "prospector/short", {**SMALL, **{key.replace("__", "."): str(each) for key, each in words.items()}}
+        Target(
+            "prospector/short",
+            {**SMALL, **{key.replace("__", "."): str(each) for key, each in words.items()}},
+        )
     )
 
 
@@ -166,7 +170,7 @@ def test_more_than_one_variable_is_refused(mine: dict[str, object], theirs: dict
 
 
 def test_two_targets_are_refused() -> None:
-    other = TrainContender("prospector", SMALL)
+    other = TrainContender(Target("prospector", SMALL))
     with pytest.raises(InputError, match="name one target"):
         check_one_variable(contender(), other)
 

@@ -11,18 +11,18 @@ from hotloop.core.record import (
     PathRan,
     PhaseRatio,
     Ratio,
-    Recipe,
     Record,
     Validation,
     Work,
 )
+from hotloop.core.target import Target
 from hotloop.lab.validate.adoption import stand
-from hotloop.lab.validate.match import Pair, pair_of
+from hotloop.lab.validate.match import Match, match_of
 
 FASTER = Ratio(estimate=9.0, low=8.0, high=10.0, pairs=30)
 WRONG = Difference(step=3, field="rewards", index=(0, 1), a="1.0", b="0.0")
 TARGETS = ["grid/arena", "grid/guard", "grid/toy"]
-PAIR = pair_of("grid/arena", {}, "original")
+PAIR = match_of(Target("grid/arena", {}), "original")
 
 
 def compared(outcome: Any = "faster") -> Comparison:
@@ -103,15 +103,15 @@ def test_a_default_that_is_equal_and_faster_has_an_old_path_to_remove() -> None:
 
 
 def test_somebody_s_fast_environment_is_no_default_yet() -> None:
-    slow, fast = (Recipe(target=f"my.py:{name}", given={}) for name in ("slow", "fast"))
-    pair = Pair(against="my.py:slow", reference=slow, candidate=fast)
+    slow, fast = (Target(f"my.py:{name}", {}) for name in ("slow", "fast"))
+    pair = Match(against="my.py:slow", reference=slow, candidate=fast)
     record = validated("my.py:fast", 100_000, against="my.py:slow")
     found = stand(pair, ["my.py:fast"], [record], compared())
     assert (found.step, found.is_default, found.command) == (3, False, "hotloop bench my.py:fast")
 
 
 def test_the_twin_is_kept_as_the_specification() -> None:
-    pair = pair_of("grid/toy", {}, None)
+    pair = match_of(Target("grid/toy", {}), None)
     record = validated("grid/toy", 100_000, against="grid/toy impl=reference num_envs=8")
     found = stand(pair, ["grid/toy"], [record], compared())
     assert (found.step, found.part) == (5, "the whole step")

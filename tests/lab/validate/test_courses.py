@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.core.record import Recipe
+from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.validate.courses import (
     ADVERSARIAL,
@@ -42,7 +42,7 @@ def test_drawing_in_pieces_is_drawing_at_once() -> None:
 
 
 def test_an_env_of_somebody_else_s_gets_every_action_there_is_and_no_other() -> None:
-    drawn = Adversarial(open_target("gym:CartPole-v1", {})).draw(5)
+    drawn = Adversarial(open_target(Target("gym:CartPole-v1", {}))).draw(5)
     assert drawn == [0, 1, 0, 1, 0]
 
 
@@ -87,7 +87,7 @@ def test_a_player_plays_on_where_an_env_was_begun_anew() -> None:
 def test_a_subject_is_played_by_all_who_can(
     target: str, given: dict[str, object], tapes: list[str], keys: dict[str, object]
 ) -> None:
-    courses = courses_for(open_target(target, given), Recipe(target=target, given=given))
+    courses = courses_for(open_target(Target(target, given)), Target(target, given))
     assert [course.tape for course in courses] == tapes
     assert courses[-1].keys == keys
     assert sum(course.share for course in courses) == pytest.approx(1)

@@ -7,7 +7,7 @@ from support import faulty
 
 import hotloop
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.record import Recipe
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.lab.validate import bundle
@@ -116,8 +116,8 @@ def test_what_only_one_side_says_at_a_step_is_a_difference() -> None:
             *given, _ = super().step(action)
             return (*given, {"late": 1} if self.steps == 3 else {})
 
-    reference = open_target(f"{FILE}:echo", {})
-    candidate = open_target(f"{FILE}:echo", {})
+    reference = open_target(Target(f"{FILE}:echo", {}))
+    candidate = open_target(Target(f"{FILE}:echo", {}))
     candidate.env = Chatty()  # type: ignore[attr-defined]
     candidate._step, candidate._reset = candidate.env.step, candidate.env.reset  # type: ignore[attr-defined]
     found = stepped(begun(reference, candidate), 5).difference
@@ -126,16 +126,18 @@ def test_what_only_one_side_says_at_a_step_is_a_difference() -> None:
 
 
 def test_a_tape_that_grew_long_begins_anew_from_saved_states_and_replays(tmp_path: Path) -> None:
-    recipe = Recipe(target=f"{FILE}:wrong_when_old", given={"num_envs": 2})
-    plain = Recipe(target="grid/toy", given={"agents": 4, "num_envs": 2, "impl": "native"})
+    target = Target(f"{FILE}:wrong_when_old", {"num_envs": 2})
+    plain = Target("grid/toy", {"agents": 4, "num_envs": 2, "impl": "native"})
     shadowing = Shadowing(
-        open_target(plain.target, plain.given), open_target(recipe.target, recipe.given), kept_calls=8
+        open_target(plain),
+        open_target(target),
+        kept_calls=8,
     )
     shadowing.reset()
     stepped(shadowing, 40)
     assert shadowing.difference is not None
     assert shadowing.difference.step == 30
-    made = bundle.bundle_of(shadowing, tape="policy", reference=plain, candidate=recipe)
+    made = bundle.bundle_of(shadowing, tape="policy", reference=plain, candidate=target)
     path = bundle.write_bundle(made, tmp_path / "late.bundle")
     kept = bundle.read_bundle(path)
     assert (kept.facts.steps_before, len(kept.actions)) == (24, 6)
@@ -146,13 +148,13 @@ def test_a_tape_that_grew_long_begins_anew_from_saved_states_and_replays(tmp_pat
     assert bundle.write_bundle(made, tmp_path / "late.bundle") == tmp_path / "late-2.bundle"
 
 
-def test_our_own_batches_need_no_recipe() -> None:
+def test_our_own_batches_need_no_target() -> None:
     shadowing = stepped(begun(toy(seed=1), toy(seed=2, num_envs=3)), 1)
     made = bundle.bundle_of(shadowing, tape="policy")
-    assert made.facts.reference.given["seed"] == 1
+    assert made.facts.reference.keys["seed"] == 1
     assert bundle.play_bundle(made).difference == shadowing.difference
     with pytest.raises(InputError, match=r"how .* was made is not known"):
-        bundle.recipe_of(open_target(f"{FILE}:right", {}))
+        bundle.target_of(open_target(Target(f"{FILE}:right", {})))
 
 
 def test_a_looser_mode_leaves_the_state_out_and_says_so() -> None:

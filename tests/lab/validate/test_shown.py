@@ -5,6 +5,7 @@ import pytest
 
 import hotloop
 from hotloop.core.errors import InputError
+from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.validate.equal import check_shown, hashed, random_states, row_hashes, shown
 
@@ -34,7 +35,10 @@ def test_the_middle_of_a_long_state_counts() -> None:
 
 
 def test_the_random_numbers_of_every_env_are_shown() -> None:
-    single, pair = open_target("gym:CartPole-v1", {}), open_target("gym:CartPole-v1", {"num_envs": 2})
+    single, pair = (
+        open_target(Target("gym:CartPole-v1", {})),
+        open_target(Target("gym:CartPole-v1", {"num_envs": 2})),
+    )
     for subject, envs in ((single, 1), (pair, 2)):
         subject.reset()
         states = random_states(subject)["random.np_random"]

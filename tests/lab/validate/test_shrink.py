@@ -6,7 +6,8 @@ import pytest
 from support import faulty
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Difference, Facts, Recipe
+from hotloop.core.record import Difference, Facts
+from hotloop.core.target import Target
 from hotloop.envs import native
 from hotloop.lab.validate import bundle
 from hotloop.lab.validate.bundle import Bundle
@@ -19,7 +20,7 @@ FILE = Path(faulty.__file__)
 Resets = tuple[tuple[int, int], ...]
 
 
-def found(reference: Recipe, candidate: Recipe, steps: int, resets: Resets = ()) -> Bundle:
+def found(reference: Target, candidate: Target, steps: int, resets: Resets = ()) -> Bundle:
     """The bundle of a random tape on which two sides differ: the last env does action 3 in its last step."""
     shadowing = bundle.open_both(facts(reference, candidate))
     shadowing.reset()
@@ -30,7 +31,7 @@ def found(reference: Recipe, candidate: Recipe, steps: int, resets: Resets = ())
     return bundle.bundle_of(shadowing, tape="random", reference=reference, candidate=candidate)
 
 
-def facts(reference: Recipe, candidate: Recipe) -> Facts:
+def facts(reference: Target, candidate: Target) -> Facts:
     return Facts(
         version="",
         reference=reference,
@@ -48,8 +49,8 @@ def faulty_difference() -> Difference:
     return Difference(step=0, field="", index=(), a="", b="")
 
 
-PLAIN = Recipe(target="grid/toy", given={"num_envs": 8, "agents": 6, "impl": "native"})
-TOUCHY = Recipe(target=f"{FILE}:wrong_after", given={"num_envs": 8, "agents": 6})
+PLAIN = Target("grid/toy", {"num_envs": 8, "agents": 6, "impl": "native"})
+TOUCHY = Target(f"{FILE}:wrong_after", {"num_envs": 8, "agents": 6})
 
 
 def test_a_tape_is_shrunk_to_the_one_step_env_and_agent_that_matter() -> None:
@@ -61,7 +62,7 @@ def test_a_tape_is_shrunk_to_the_one_step_env_and_agent_that_matter() -> None:
     assert after.facts.resets == ()
     assert (after.facts.difference.step, after.facts.difference.index) == (1, (0, 0))
     assert after.facts.story == ("40 steps to 1", "8 envs to 1", "6 agents to 1")
-    assert after.facts.candidate.given == {"num_envs": 1, "agents": 1}
+    assert after.facts.candidate.keys == {"num_envs": 1, "agents": 1}
     assert after.last_good is not None
     assert bundle.play_bundle(after).difference == after.facts.difference
 
@@ -110,8 +111,8 @@ def test_what_comes_after_the_difference_is_cut_off() -> None:
 
 
 def test_a_reset_that_is_needed_moves_with_the_tape_and_stays() -> None:
-    plain = Recipe(target="grid/toy", given={"num_envs": 8, "agents": 4, "impl": "native"})
-    forgetful = Recipe(target=f"{FILE}:kept_across_reset", given={"num_envs": 8})
+    plain = Target("grid/toy", {"num_envs": 8, "agents": 4, "impl": "native"})
+    forgetful = Target(f"{FILE}:kept_across_reset", {"num_envs": 8})
     before = found(plain, forgetful, 30, resets=((7, 3), (20, 5)))
     assert before.facts.difference.step == 7
     after = shrink(before)

@@ -6,6 +6,7 @@ import pytest
 import hotloop
 from hotloop.core.record import Record
 from hotloop.core.registry import find
+from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.lab.sim import SimSettings, open_game, sim
 from hotloop.stats.intervals import mean_interval
@@ -21,7 +22,7 @@ def played() -> dict[str, Record]:
 
 
 def episodes(player: str, count: int) -> Record:
-    return sim(open_game("prospector", {}, SimSettings(player=player, episodes=count)))
+    return sim(open_game(Target("prospector", {}), SimSettings(player=player, episodes=count)))
 
 
 def interval(record: Record, outcome: str) -> tuple[float, float]:

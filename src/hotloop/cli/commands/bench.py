@@ -1,13 +1,13 @@
 """hotloop bench: how fast a target steps, with its spread."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli import flags
 from hotloop.cli.console import bar, remark, stdout_kept_clean
-from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, given_by, names_world, targets_of
+from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
     FOLDER,
     check_baseline,
@@ -22,6 +22,7 @@ from hotloop.cli.results import (
 )
 from hotloop.cli.runner import Experiment, check, measure, tell
 from hotloop.core.errors import InputError
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
@@ -85,8 +86,8 @@ def bench(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab.ladder import ENV_ONLY, check_modes
 
     modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
-    one = check_single(target, output, baselines, save_baseline)
-    given = given_by(keys, seed=seed, threads=threads)
+    one = Target.typed(named(target), keys, seed=seed, threads=threads)
+    check_single(one, output, baselines, save_baseline)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     extras = lab.Extras(
         label=phase,
@@ -99,12 +100,12 @@ def bench(  # noqa: PLR0913 - one argument a flag
     if modes != (ENV_ONLY,):
         check_ladder(modes, extras, policy, save_baseline)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
-        return climb_all(one, given, modes, climb, extras, output, as_json=json)
-    check(targets_of(one), given, policy, phases=profile, instructions=instructions)
+        return climb_all(one, modes, climb, extras, output, as_json=json)
+    check(targets_of(one), policy, phases=profile, instructions=instructions)
     make_room_for_all(output, save_baseline)
 
-    def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.bench(name, given, planned, progress, policy=policy, extras=extras)
+    def experiment(each: Target, progress: "Progress") -> "Record":
+        return lab.bench(each, planned, progress, policy=policy, extras=extras)
 
     return run(one, experiment, keeper(output, save_baseline), as_json=json)
 
@@ -148,10 +149,14 @@ def check_alone(folder: Path, target: str | None) -> Path:
     return folder
 
 
-def check_single(target: str | None, output: Path, baselines: list[str], save_as: str | None) -> str:
-    """Refuse a world of several presets where one record is asked for, and no target at all."""
+def named(target: str | None) -> str:
     if target is None:
         raise InputError("bench needs a TARGET, or --report DIR: hotloop bench --help says how")
+    return target
+
+
+def check_single(target: Target, output: Path, baselines: list[str], save_as: str | None) -> None:
+    """Refuse a world of several presets where one record is asked for."""
     presets = len(targets_of(target))
     for_one = {
         "--baseline": bool(baselines),
@@ -160,11 +165,12 @@ def check_single(target: str | None, output: Path, baselines: list[str], save_as
     }
     asked = [flag for flag, is_asked in for_one.items() if is_asked]
     if presets > 1 and asked:
-        raise InputError(f"{asked[0]} is for one record and {target} has {presets} presets: name one of them")
-    return target
+        raise InputError(
+            f"{asked[0]} is for one record and {target.name} has {presets} presets: name one of them"
+        )
 
 
-def run(target: str, experiment: Experiment, keep: "Callable[[Record], Path]", *, as_json: bool) -> int:
+def run(target: Target, experiment: Experiment, keep: "Callable[[Record], Path]", *, as_json: bool) -> int:
     """Measure the targets, keep their records and show them."""
     from rich.console import Group
 
@@ -174,7 +180,7 @@ def run(target: str, experiment: Experiment, keep: "Callable[[Record], Path]", *
     records = measure(targets_of(target), experiment, keep)
     compared = (draw_comparisons(record.comparisons) for record in records if record.comparisons)
     view = Group(draw_bench(records), *compared)
-    return tell(records, view, as_json=as_json, as_list=names_world(target))
+    return tell(records, view, as_json=as_json, as_list=names_world(target.name))
 
 
 def plan_climb(
@@ -191,8 +197,7 @@ def plan_climb(
 
 
 def climb_all(
-    target: str,
-    given: Mapping[str, object],
+    target: Target,
     modes: Sequence[str],
     climb: "Climb",
     extras: "Extras",
@@ -210,10 +215,10 @@ def climb_all(
     if several and names_file(output):
         raise InputError(f"--output {output} is for one record: name a folder, or one mode of one preset")
     asked = replace(climb, label=extras.label, wanted=extras.wanted)
-    regimens = [training_settings.read(each, given) for each in targets_of(target)]
+    runs = [training_settings.read(each) for each in targets_of(target)]
     make_room(output)
     ladders: list[list[Record]] = []
-    for each in regimens:
+    for each in runs:
         ladders.append(one_ladder(each, modes, asked, extras))
         for record in ladders[-1]:
             remark(f"saved {save(record_path(output, record), record.to_json())}")
@@ -221,21 +226,23 @@ def climb_all(
             break
     records = [record for ladder in ladders for record in ladder]
     view = Group(*(draw_ladder(ladder) for ladder in ladders))
-    return tell(records, view, as_json=as_json, as_list=names_world(target) or len(modes) > 1)
+    return tell(records, view, as_json=as_json, as_list=names_world(target.name) or len(modes) > 1)
 
 
-def one_ladder(regimen: "object", modes: Sequence[str], asked: "Climb", extras: "Extras") -> "list[Record]":
+def one_ladder(settings: "object", modes: Sequence[str], asked: "Climb", extras: "Extras") -> "list[Record]":
     """The rungs of one configuration; one rung alone is held against baselines, too."""
     from hotloop.judge.judge import judge
     from hotloop.lab.bench import with_comparisons
     from hotloop.lab.ladder import climb
-    from hotloop.lab.training.settings import Regimen
+    from hotloop.lab.training.settings import RunSettings
 
-    assert isinstance(regimen, Regimen)
-    with bar(f"{regimen.target} {','.join(modes)}") as progress, stdout_kept_clean():
-        records = climb(regimen, modes, asked, progress)
+    assert isinstance(settings, RunSettings)
+    with bar(f"{settings.target.name} {','.join(modes)}") as progress, stdout_kept_clean():
+        records = climb(settings, modes, asked, progress)
         if extras.baselines:
-            compared = with_comparisons(records[0], extras, lambda: climb(regimen, modes, asked, progress)[0])
+            compared = with_comparisons(
+                records[0], extras, lambda: climb(settings, modes, asked, progress)[0]
+            )
             return [judge(compared)]
         return [judge(record) for record in records]
 

@@ -1,6 +1,5 @@
 """hotloop compare: which of two is faster, and do both do the same."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,9 +7,10 @@ import typer
 
 from hotloop.cli import flags
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.cli.flags import Json, Output, Policy, given_by
+from hotloop.cli.flags import Json, Output, Policy
 from hotloop.cli.results import FOLDER, make_room, record_path, save
 from hotloop.core.errors import InputError
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
@@ -122,8 +122,7 @@ def of_commits(words: str, refs: tuple[str, str], build: str | None, asked: "Ask
     from hotloop.lab.compare.commits import CommitContender, check_asked, check_out
 
     check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
-    side = contender(words)
-    with check_out(Path.cwd(), *refs, side.target, side.given, build=build, say=remark) as checkouts:
+    with check_out(Path.cwd(), *refs, side_of(words), build=build, say=remark) as checkouts:
         a, b = (CommitContender(checkout) for checkout in checkouts)
         return live(a, b, asked)
 
@@ -170,7 +169,7 @@ def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "R
 
     if asked.profile or asked.instructions or asked.policy != "random":
         raise InputError(SPEED_ONLY)
-    one, other = TrainContender(*parted(a)), TrainContender(*parted(b))
+    one, other = TrainContender(side_of(a)), TrainContender(side_of(b))
     if not asked.unlike:
         check_one_variable(one, other)
     record = live(one, other, replace(asked, replayed=False, policy=LEARNING))
@@ -184,18 +183,11 @@ def contender(words: str) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.compare.contenders import TargetContender
 
-    return TargetContender(*parted(words))
+    return TargetContender(side_of(words))
 
 
-def parted(words: str) -> tuple[str, dict[str, object]]:
-    """The target and the keys of a quoted argument."""
-    try:
-        target, *pairs = shlex.split(words) or [""]
-    except ValueError as error:
-        raise InputError(f"a side cannot be read: {error} in {words!r}") from None
-    if not target:
-        raise InputError("a side is empty: name a target, such as grid/toy, or a record")
-    return target, given_by(pairs)
+def side_of(words: str) -> Target:
+    return Target.parse(words, "a side")
 
 
 def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":

@@ -18,7 +18,6 @@ from hotloop.cli.flags import (
     TapeFile,
     TargetOrNone,
     Words,
-    given_by,
     names_world,
     targets_of,
 )
@@ -28,6 +27,7 @@ from hotloop.cli.runner import check, measure, tell
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.registry import probes
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,6 @@ TraceFiles = Annotated[
 class Looked:
     """How the targets are looked at, whichever they are."""
 
-    given: dict[str, object]
     steps: int | None
     policy: str
     time: tuple[str, ...]
@@ -155,9 +154,9 @@ def profile(  # noqa: PLR0913 - one argument a flag
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
-    targets = targets_of(target)
+    asked = Target.typed(target, words)
+    targets = targets_of(asked)
     looked = Looked(
-        given=given_by(words),
         steps=steps,
         policy=policy,
         time=tuple(time or ()),
@@ -166,10 +165,10 @@ def profile(  # noqa: PLR0913 - one argument a flag
         commit=commit,
         trace=trace,
     )
-    check(targets, looked.given, policy)
+    check(targets, policy)
     probes_lab.check(looked.probes, targets, looked.time)
     make_room(FOLDER)
-    return run(target, looked, as_json=json)
+    return run(asked, looked, as_json=json)
 
 
 def check_alone(**flags: object) -> None:
@@ -179,7 +178,7 @@ def check_alone(**flags: object) -> None:
         raise InputError(f"--{given[0]} is for a target: name one, or look at a process with --pid alone")
 
 
-def new_file(path: Path | None, targets: "list[str]") -> Path | None:
+def new_file(path: Path | None, targets: list[Target]) -> Path | None:
     """A tape is never overwritten, and is of one target."""
     if path is not None and len(targets) > 1:
         raise InputError(f"--record is for one target, not {len(targets)}: name a preset")
@@ -188,7 +187,7 @@ def new_file(path: Path | None, targets: "list[str]") -> Path | None:
     return path
 
 
-def run(target: str, looked: Looked, *, as_json: bool) -> int:
+def run(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, keep what was found and show it."""
     from rich.console import Group
 
@@ -202,12 +201,12 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         room = Path(made)
 
-        def experiment(name: str, progress: "Progress") -> "Record":
+        def experiment(each: Target, progress: "Progress") -> "Record":
+            name = each.name
             if looked.trace:
                 tracers[name] = Tracer()
             found = lab.profile(
-                name,
-                looked.given,
+                each,
                 looked.steps,
                 progress,
                 policy=looked.policy,
@@ -216,8 +215,7 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
                 tracer=tracers.get(name),
             )
             asked = probes_lab.Asked(
-                target=name,
-                given=looked.given,
+                target=each,
                 policy=looked.policy,
                 steps=looked.steps,
                 probes=looked.probes,
@@ -230,7 +228,7 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
     view = Group(*map(draw, records), shifts(records))
-    return tell(records, view, as_json=as_json, as_list=names_world(target))
+    return tell(records, view, as_json=as_json, as_list=names_world(target.name))
 
 
 def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:
@@ -343,13 +341,13 @@ def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool
     rerun.find(record, rank)
     make_room(folder)
 
-    def experiment(_: str, progress: "Progress") -> "Record":
+    def experiment(_: Target, progress: "Progress") -> "Record":
         return rerun.rerun(record, rank, progress)
 
     def keep(replayed: "Record") -> Path:
         return save(folder / f"replay-{utc_now():%Y%m%d-%H%M}.json", replayed.to_json())
 
-    records = measure([record.target.name], experiment, keep)
+    records = measure([Target(record.target.name)], experiment, keep)
     return tell(records, draw_again(records[0]), as_json=as_json, as_list=False)
 
 

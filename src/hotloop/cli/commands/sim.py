@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli.console import bar, remark
-from hotloop.cli.flags import Json, Output, Words, given_by
+from hotloop.cli.flags import Json, Output, Words
 from hotloop.cli.live.capture import Pictures, Tape
 from hotloop.cli.live.episode import Narration, open_screen
 from hotloop.cli.results import FOLDER, make_room, record_path, save
 from hotloop.cli.runner import tell
 from hotloop.core.errors import InputError
 from hotloop.core.settings import apply, describe
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
@@ -62,8 +63,9 @@ def sim(  # noqa: PLR0913 - one argument a flag
 
     if "=" in target:
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
-    given, asked = split(given_by([word.removeprefix(PREFIX) for word in words or ()], seed=seed))
-    game = open_game(target, given | drawing(target, given, show=show, pictures=bool(gif or png)), asked)
+    keys = [word.removeprefix(PREFIX) for word in words or ()]
+    chosen, asked = split(Target.typed(target, keys, seed=seed))
+    game = open_game(drawn(chosen, show=show, pictures=bool(gif or png)), asked)
     keepsakes: list[Tape | Pictures] = [Tape(record)] if record else []
     if gif or png:
         keepsakes.append(Pictures(gif, png, fps=fps))
@@ -75,29 +77,29 @@ def sim(  # noqa: PLR0913 - one argument a flag
     return report(played, as_json=json)
 
 
-def split(given: dict[str, object]) -> "tuple[dict[str, object], SimSettings]":
+def split(target: Target) -> "tuple[Target, SimSettings]":
     """Sort keys into those of the target and those of the game."""
     from hotloop.lab.sim import SimSettings
 
     ours = {info.name for info in describe(SimSettings)}
-    asked = apply(SimSettings, {key: value for key, value in given.items() if key in ours})
-    return {key: value for key, value in given.items() if key not in ours}, asked
+    asked = apply(SimSettings, {key: value for key, value in target.keys.items() if key in ours})
+    return Target(target.name, {key: value for key, value in target.keys.items() if key not in ours}), asked
 
 
-def drawing(target: str, given: dict[str, object], *, show: bool, pictures: bool) -> dict[str, object]:
-    """The settings of a run that is looked at: one env, unless somebody says how many."""
+def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
+    """The target as it is looked at: one env, unless somebody says how many."""
     from hotloop.core.registry import find
 
     if not show and not pictures:
-        return {}
+        return target
     if show and pictures:
         raise InputError("--show draws text, --gif and --png draw images: run it twice, the seed is the same")
-    if "render_mode" in given:
+    if "render_mode" in target.keys:
         raise InputError("leave out render_mode=: --show, --gif and --png decide it")
-    seen = {"num_envs": given.get("num_envs", 1)}
-    if show and find(target).world.narrator:
+    seen = target.with_keys({"num_envs": target.keys.get("num_envs", 1)})
+    if show and find(target.name).world.narrator:
         return seen
-    return seen | {"render_mode": "ansi" if show else "rgb_array"}
+    return seen.with_keys({"render_mode": "ansi" if show else "rgb_array"})
 
 
 def play(

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli.console import emit, remark, show, stdout_kept_clean
-from hotloop.cli.flags import Json, Output, given_by
+from hotloop.cli.flags import Json, Output
 from hotloop.cli.results import FOLDER, make_folder, make_room, record_path, save
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.settings import parse_pairs
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
+    from hotloop.lab.training.folder import Run
     from hotloop.lab.training.run import Asked
 
 
@@ -25,7 +26,7 @@ EXAMPLES = (
     "hotloop train prospector --keys",
 )
 
-Target = Annotated[
+TargetOrNone = Annotated[
     str | None,
     typer.Argument(metavar="TARGET", help="A preset such as prospector or grid/guard.", show_default=False),
 ]
@@ -41,7 +42,7 @@ Words = Annotated[
 
 
 def train(
-    target: Target = None,
+    target: TargetOrNone = None,
     words: Words = None,
     *,
     resume: Annotated[
@@ -63,32 +64,32 @@ def train(
     validate=true (or smoke, soak, a number of comparisons) lets the world's Python twin shadow the first
     envs while the policy plays; a difference is exit code 2. With train.timing=off nothing is timed.
     """
-    target, given = own_words(target, words)
+    asked_target = typed(target, words)
     if keys:
-        return list_keys(target)
+        return list_keys(asked_target.name)
     make_folder(folder)
     make_room(output)
-    asked = asked_for(target, given, folder, resume=resume)
+    asked = asked_for(asked_target, folder, resume=resume)
     record = run(asked, as_json=json)
     remark(f"saved {save(record_path(output, record), record.to_json())}")
     return tell(record, as_json=json)
 
 
-def own_words(target: str | None, words: list[str] | None) -> tuple[str | None, dict[str, object]]:
-    """The target and the keys; with --resume the target may be left out, and the first word is a key."""
+def typed(target: str | None, words: list[str] | None) -> Target:
+    """The target; its name is empty where --resume leaves it out, so that the first word is a key."""
     if target is not None and "=" in target:
-        return None, dict(parse_pairs([target, *(words or ())]))
-    return target, given_by(words)
+        return Target.typed("", [target, *(words or ())])
+    return Target.typed(target or "", words)
 
 
-def asked_for(target: str | None, words: dict[str, object], root: Path, *, resume: bool) -> "Asked":
+def asked_for(target: Target, root: Path, *, resume: bool) -> "Asked":
     """Check everything that can be checked, then make or find the run's folder."""
     from hotloop.lab.training import folder as folders
     from hotloop.lab.training import settings as training_settings
     from hotloop.lab.training.run import Asked, check_trace
     from hotloop.lab.validate.shadow import comparisons_of
 
-    name, validate = (text(words.pop(key, None)) for key in ("run", "validate"))
+    name, validate = (text(target.keys.pop(key, None)) for key in ("run", "validate"))
     if validate in ("false", "0"):
         validate = None
     if validate is not None:
@@ -98,32 +99,29 @@ def asked_for(target: str | None, words: dict[str, object], root: Path, *, resum
     checkpoint = None
     if resume:
         found = folders.find(root, name)
-        target, words = resumed_words(found, target, words)
+        target = resumed(found, target)
         checkpoint = folders.last_checkpoint(found)
-    if target is None:
+    if not target.name:
         raise InputError("train needs a TARGET, such as prospector: hotloop train --help says how")
-    made = training_settings.read(target, words)
+    made = training_settings.read(target)
     check_trace(made.profiler, training_settings.updates_of(made))
-    run = found if resume else folders.begin(root, name, target)
-    told = training_settings.full_names(target, words)
-    return Asked(regimen=made, run=run, words=told, resume=checkpoint, validate=validate)
+    run = found if resume else folders.begin(root, name, target.name)
+    told = training_settings.with_full_names(target)
+    return Asked(settings=made, run=run, told=told, resume=checkpoint, validate=validate)
 
 
-def resumed_words(
-    run: "object", target: str | None, words: dict[str, object]
-) -> tuple[str, dict[str, object]]:
+def resumed(run: "Run", target: Target) -> Target:
     """What a run goes on with: what it was begun with, and over it what is given now."""
     from hotloop.core.registry import find
-    from hotloop.lab.training import folder as folders
-    from hotloop.lab.training import settings as training_settings
+    from hotloop.lab.training.settings import with_full_names
 
-    assert isinstance(run, folders.Run)
-    was, told = run.told()
-    if target is not None and find(target).target != find(was).target:
+    was = run.told()
+    if target.name and find(target.name).target != find(was.name).target:
         raise InputError(
-            f"run {run.name} trains on {was}, not on {target}: leave the target out, or begin a new run"
+            f"run {run.name} trains on {was.name}, not on {target.name}: "
+            "leave the target out, or begin a new run"
         )
-    return was, {**told, **training_settings.full_names(was, words)}
+    return was.with_keys(with_full_names(Target(was.name, target.keys)).keys)
 
 
 def text(word: object) -> str | None:
@@ -135,7 +133,7 @@ def run(asked: "Asked", *, as_json: bool) -> "Record":
     from hotloop.cli.live.training import open_panel
     from hotloop.lab.training.run import train as train_lab
 
-    for notice in asked.regimen.notices:
+    for notice in asked.settings.notices:
         remark(f"! {notice.text}; {notice.remedy}")
     with open_panel(asked) as watch, stdout_kept_clean():
         return train_lab(asked, watch)
@@ -153,7 +151,7 @@ def tell(record: "Record", *, as_json: bool) -> int:
     return record.exit_code
 
 
-def list_keys(target: str | None) -> int:
+def list_keys(target: str) -> int:
     """Every key, its default and its help."""
     from hotloop.core.settings import describe
     from hotloop.lab.training.settings import PARTS, PREFIX

@@ -9,16 +9,18 @@ import typer
 
 from hotloop.cli import flags
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.cli.flags import Json, Output, given_by, names_world, targets_of
+from hotloop.cli.flags import Json, Output, names_world, targets_of
 from hotloop.cli.results import FOLDER, make_room, names_file, record_path, save
 from hotloop.cli.runner import measure, tell
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.settings import parse_pairs
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record import Comparison, Record
     from hotloop.lab.validate.lockstep import Way
-    from hotloop.lab.validate.match import Pair
+    from hotloop.lab.validate.match import Match
 
 
 EXAMPLES = (
@@ -99,19 +101,19 @@ def validate(  # noqa: PLR0913 - one argument a flag
 
     if replay is not None:
         return play_again(alone(replay, target), as_json=json)
-    scale, given = parted(words)
-    candidate = named(target)
+    scale, keys = parted(words)
+    candidate = Target(named(target), keys)
     way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
     if rollout:
-        return show_rollout(candidate, given, against, output, budget, as_json=json)
+        return show_rollout(candidate, against, output, budget, as_json=json)
     check_single(candidate, output)
     with stdout_kept_clean():
-        pairs = pairs_of(targets_of(candidate), given, against)
+        matches = matches_of(targets_of(candidate), against)
     make_room(output)
-    records = run(pairs, scale or SCALE, way, output)
+    records = run(matches, scale or SCALE, way, output)
     from hotloop.report.validation import draw_validations
 
-    return tell(records, draw_validations(records), as_json=json, as_list=names_world(candidate))
+    return tell(records, draw_validations(records), as_json=json, as_list=names_world(candidate.name))
 
 
 def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:
@@ -119,7 +121,7 @@ def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:
     amounts = [word for word in words or () if "=" not in word]
     if len(amounts) > 1:
         raise InputError(f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number")
-    return amounts[0] if amounts else None, given_by([word for word in words or () if "=" in word])
+    return amounts[0] if amounts else None, dict(parse_pairs([word for word in words or () if "=" in word]))
 
 
 def named(target: str | None) -> str:
@@ -135,30 +137,30 @@ def alone(bundle: Path, target: str | None) -> Path:
     return bundle
 
 
-def check_single(target: str, output: Path) -> None:
+def check_single(target: Target, output: Path) -> None:
     presets = len(targets_of(target))
     if presets > 1 and names_file(output):
         raise InputError(
-            f"--output {output} is for one record, {target} has {presets} presets: name one of them"
+            f"--output {output} is for one record, {target.name} has {presets} presets: name one of them"
         )
 
 
-def pairs_of(targets: Sequence[str], given: dict[str, object], against: str | None) -> "dict[str, Pair]":
-    from hotloop.lab.validate.match import pair_of
+def matches_of(targets: Sequence[Target], against: str | None) -> "dict[str, Match]":
+    from hotloop.lab.validate.match import match_of
 
-    return {target: pair_of(target, given, against) for target in targets}
+    return {target.name: match_of(target, against) for target in targets}
 
 
-def run(pairs: "dict[str, Pair]", scale: str, way: "Way", output: Path) -> "list[Record]":
+def run(matches: "dict[str, Match]", scale: str, way: "Way", output: Path) -> "list[Record]":
     """Validate the targets one after another, and keep their records and bundles."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate import validate as lab
 
-    first = next(iter(pairs.values()))
-    asked = lab.asked_for(scale, first.against, way, presets=len(pairs))
+    first = next(iter(matches.values()))
+    asked = lab.asked_for(scale, first.against, way, presets=len(matches))
 
-    def experiment(name: str, progress: "Progress") -> "Record":
-        record, found = lab.validate(pairs[name], asked, progress)
+    def experiment(target: Target, progress: "Progress") -> "Record":
+        record, found = lab.validate(matches[target.name], asked, progress)
         if found is None or record.validation is None:
             return record
         path = bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
@@ -167,7 +169,7 @@ def run(pairs: "dict[str, Pair]", scale: str, way: "Way", output: Path) -> "list
     def keep(record: "Record") -> Path:
         return save(record_path(output, record), record.to_json())
 
-    return measure(list(pairs), experiment, keep)
+    return measure([Target(name) for name in matches], experiment, keep)
 
 
 def play_again(path: Path, *, as_json: bool) -> int:
@@ -187,8 +189,7 @@ def play_again(path: Path, *, as_json: bool) -> int:
 
 
 def show_rollout(
-    target: str,
-    given: dict[str, object],
+    target: Target,
     against: str | None,
     output: Path,
     budget: float | None,
@@ -206,9 +207,9 @@ def show_rollout(
         raise InputError(f"--rollout reads a folder of records and {output} is a file: name its folder")
     targets = targets_of(target)
     with stdout_kept_clean():
-        pair = pairs_of(targets[:1], given, against)[targets[0]]
+        match = matches_of(targets[:1], against)[targets[0].name]
     records = read_folder(output)[0] if output.is_dir() and any(output.glob("*.json")) else []
-    found = stand(pair, targets, records, timed(pair, budget))
+    found = stand(match, [each.name for each in targets], records, timed(match, budget))
     if as_json:
         emit(f"{json.dumps(asdict(found), indent=1)}\n")
     else:
@@ -216,15 +217,14 @@ def show_rollout(
     return ExitCode.MISMATCH if any(each.difference for each in found.configurations) else ExitCode.FINE
 
 
-def timed(pair: "Pair", budget: float | None) -> "Comparison | None":
+def timed(match: "Match", budget: float | None) -> "Comparison | None":
     """Both sides in turns; a live comparison like any other, phases too where they are ours."""
     from hotloop.cli.commands.compare import plan
-    from hotloop.core.registry import names_callable
     from hotloop.lab.compare.compare import Asked, compare
     from hotloop.lab.compare.contenders import TargetContender
 
-    a, b = (TargetContender(side.target, side.given) for side in (pair.reference, pair.candidate))
-    phases = not (names_callable(a.target) or names_callable(b.target))
+    a, b = (TargetContender(side) for side in (match.reference, match.candidate))
+    phases = not (a.target.is_foreign or b.target.is_foreign)
     asked = Asked(plan=plan(thorough=False, band=None, budget=budget), profile=phases)
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
         record = compare(a, b, asked, progress)

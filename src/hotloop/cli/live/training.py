@@ -80,7 +80,7 @@ def open_panel(asked: "Asked") -> "Iterator[Watch]":
     """A panel at a terminal; lines elsewhere. Both are on stderr."""
     from hotloop.lab.training.run import Watch
 
-    title = f"{asked.regimen.target}  run={asked.run.name}"
+    title = f"{asked.settings.target.name}  run={asked.run.name}"
     if not sys.stderr.isatty():
         lines = Lines(f"{title}  {asked.run.folder}/logs/script.log")
         yield Watch(update=lines.update, epoch=lines.epoch, say=lines.say)
@@ -91,7 +91,7 @@ def open_panel(asked: "Asked") -> "Iterator[Watch]":
     console = Console(stderr=True, markup=False, emoji=False, highlight=False)
     with Live(console=console, auto_refresh=False, transient=True) as live:
         panel = Panel(live, title)
-        panel.update(0, asked.regimen.train.total_timesteps)
+        panel.update(0, asked.settings.train.total_timesteps)
         yield Watch(update=panel.update, epoch=panel.epoch, say=panel.say)
 
 

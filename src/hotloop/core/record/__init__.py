@@ -41,7 +41,7 @@ from hotloop.core.record.record import (
     run_id,
     write,
 )
-from hotloop.core.record.validation import BUNDLE_FORMAT, BYTES, Difference, Facts, Part, Recipe, Validation
+from hotloop.core.record.validation import BUNDLE_FORMAT, BYTES, Difference, Facts, Part, Validation
 
 __all__ = [
     "AFTER",
@@ -78,7 +78,6 @@ __all__ = [
     "Phase",
     "PhaseRatio",
     "Ratio",
-    "Recipe",
     "Record",
     "Repeated",
     "Resources",

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hotloop.core.record.plain import Interval
+from hotloop.core.target import Target
 
 Draw = tuple[int, int, int]
 """Calls that actions were drawn for, calls that were played of them, and how often that came in a row."""
@@ -93,6 +94,11 @@ class Slow:
     """As they were given."""
     draws: tuple[Draw, ...] = ()
     """How the actions were drawn, from the reset on."""
+
+    @property
+    def asked(self) -> Target:
+        """What was profiled."""
+        return Target(self.target, self.given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

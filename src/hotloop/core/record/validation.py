@@ -1,7 +1,8 @@
 """What a validation found: how much was compared, and the first place where two sides differ."""
 
 from dataclasses import dataclass
-from typing import Any
+
+from hotloop.core.target import Target
 
 BYTES = "bytes"
 """The strictest way to compare, and the usual one."""
@@ -75,26 +76,13 @@ class Validation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """How a side is made: a target and its keys, seed included."""
-
-    target: str
-    given: dict[str, Any]
-
-    @property
-    def words(self) -> str:
-        """As it would be typed."""
-        return " ".join([self.target, *(f"{key}={value}" for key, value in self.given.items())])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What a bundle says beside its actions and states."""
 
     format: int = BUNDLE_FORMAT
     version: str
-    reference: Recipe
-    candidate: Recipe
+    reference: Target
+    candidate: Target
     tape: str
     """`random`, `adversarial`, or the player who made it."""
     mode: str

@@ -4,7 +4,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -12,6 +12,7 @@ from typing import Any
 
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.packages import need
+from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.examine import examine
@@ -37,25 +38,25 @@ KINDS = (
 class Order:
     """What was asked for: the target, the keys of its makers, and ours."""
 
-    target: str
+    target: Target
     arguments: dict[str, object]
-    given: Mapping[str, object]
+    """The keys of its makers."""
     num_envs: int | None = None
     vector: str | None = None
     seed: int = 42
 
 
-def open_foreign(target: str, given: Mapping[str, object], *, timed: bool) -> Subject:
+def open_foreign(target: Target, *, timed: bool) -> Subject:
     """Open a target that is not a preset; with `timed`, its calls are in spans."""
-    prefix, _, name = target.partition(":")
+    prefix, _, name = target.name.partition(":")
     makers: dict[str, Callable[[str, Order], Any]] = {"gym": gym, "pettingzoo": pettingzoo, "puffer": puffer}
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
     if prefix in makers:
-        order = ordered(target, given, own=())
+        order = ordered(target, own=())
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
         return examined(lambda: makers[prefix](name, order), order, timed=timed)
-    order = ordered(target, given, own=parameters_of(callables.find(target)))
+    order = ordered(target, own=parameters_of(callables.find(target.name)))
     with profiling(on=timed):
         return examined(lambda: called(order), order, timed=timed)
 
@@ -95,9 +96,9 @@ def profiling(*, on: bool) -> Iterator[None]:
             os.environ[PROFILING] = kept
 
 
-def ordered(target: str, given: Mapping[str, object], own: tuple[str, ...]) -> Order:
+def ordered(target: Target, own: tuple[str, ...]) -> Order:
     """Sort keys into ours and the callable's; one that the callable has itself is its own."""
-    words = {key: callables.literal(value) for key, value in given.items()}
+    words = {key: callables.literal(value) for key, value in target.keys.items()}
     ours: dict[str, Any] = {
         key: words[key] for key in ("num_envs", "vector", "seed") if key in words and key not in own
     }
@@ -108,7 +109,7 @@ def ordered(target: str, given: Mapping[str, object], own: tuple[str, ...]) -> O
     if ours.get("vector", "sync") not in MODES:
         raise InputError(f"vector={ours['vector']} does not fit: expected one of {', '.join(MODES)}")
     arguments = {key: value for key, value in words.items() if key not in ours}
-    return Order(target=target, arguments=arguments, given=given, **ours)
+    return Order(target=target, arguments=arguments, **ours)
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -121,13 +122,13 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
 def called(order: Order) -> Any:
     """What a callable returns, or as many of it as were asked for in a vector env."""
     if order.num_envs is None and order.vector is None:
-        return callables.call(order.target, order.arguments)
+        return callables.call(order.target.name, order.arguments)
     if order.vector == "own":
-        raise InputError(f"vector=own is for gym: ids; let {order.target} return its vector env itself")
+        raise InputError(f"vector=own is for gym: ids; let {order.target.name} return its vector env itself")
     vector = need("gymnasium").vector
     make = {"sync": vector.SyncVectorEnv, "async": vector.AsyncVectorEnv}[order.vector or "sync"]
-    envs = [lambda: callables.call(order.target, order.arguments)] * (order.num_envs or 1)
-    return made(order.target, lambda: make(envs))
+    envs = [lambda: callables.call(order.target.name, order.arguments)] * (order.num_envs or 1)
+    return made(order.target.name, lambda: make(envs))
 
 
 def gym(name: str, order: Order) -> Any:
@@ -136,10 +137,10 @@ def gym(name: str, order: Order) -> Any:
     if name.startswith("hotloop/"):
         importlib.import_module("hotloop.envs.adapters.registration").register_envs()
     if order.num_envs is None and order.vector is None:
-        return made(order.target, lambda: gymnasium.make(name, **order.arguments))
+        return made(order.target.name, lambda: gymnasium.make(name, **order.arguments))
     mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")
     return made(
-        order.target,
+        order.target.name,
         lambda: gymnasium.make_vec(
             name, num_envs=order.num_envs or 1, vectorization_mode=mode, **order.arguments
         ),
@@ -153,14 +154,14 @@ def pettingzoo(name: str, order: Order) -> Any:
     api = arguments.pop("api", None)
     if api not in (None, "parallel", "aec"):
         raise InputError(f"api={api} does not fit: expected one of parallel, aec")
-    module = zoo_module(name, order.target)
+    module = zoo_module(name, order.target.name)
     wanted = {"parallel": "parallel_env", "aec": "env"}.get(str(api)) or (
         "parallel_env" if hasattr(module, "parallel_env") else "env"
     )
     maker = getattr(module, wanted, None)
     if maker is None:
         raise InputError(f"pettingzoo.{name} has no {wanted}: leave out api={api}")
-    return made(order.target, lambda: maker(**arguments))
+    return made(order.target.name, lambda: maker(**arguments))
 
 
 def zoo_module(name: str, target: str) -> ModuleType:
@@ -179,7 +180,7 @@ def puffer(name: str, order: Order) -> Any:
     need("pufferlib")
     creator = importlib.import_module("pufferlib.ocean").env_creator
     extra = {} if order.num_envs is None else {"num_envs": order.num_envs}
-    return made(order.target, lambda: creator(name)(**extra, **order.arguments))
+    return made(order.target.name, lambda: creator(name)(**extra, **order.arguments))
 
 
 def made(target: str, make: Callable[[], Any]) -> Any:
@@ -200,14 +201,13 @@ def made(target: str, make: Callable[[], Any]) -> Any:
 def subject_of(env: Any, order: Order, *, timed: bool) -> Any:
     """The adapter for what was made; InputError where there is none for it."""
     if isinstance(env, Batch):
-        env.spec = replace(env.spec, origin=order.target)
+        env.spec = replace(env.spec, origin=order.target.name)
         return env
-    kind, adapter, num_envs, agents = interface(env, order.target)
+    kind, adapter, num_envs, agents = interface(env, order.target.name)
     spec = ForeignSpec(
-        name=order.target,
+        asked=order.target,
         kind=kind,
         arguments=order.arguments,
-        given=order.given,
         num_envs=num_envs,
         agents=agents,
         seed=order.seed,

@@ -13,6 +13,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
+from hotloop.core.target import Target
 from hotloop.envs.callables import last_words
 from hotloop.envs.native import Build
 
@@ -30,13 +31,12 @@ ENCODERS = ("_get_obs", "_get_observation", "_observe")
 class ForeignSpec:
     """What is measured, as its makers name it."""
 
-    name: str
+    asked: Target
+    """Another one like it is made from it."""
     kind: str
     """The interface it has: `gymnasium`, `gymnasium vector`, `pettingzoo parallel`, ..."""
     arguments: Mapping[str, object]
     """The keys of its makers."""
-    given: Mapping[str, object]
-    """All keys, as they were given: another one like it is made from them."""
     num_envs: int
     agents: int
     seed: int
@@ -46,6 +46,10 @@ class ForeignSpec:
     build: Build | None = None
     notices: tuple[Notice, ...] = ()
     decided_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.asked.name
 
     @property
     def described(self) -> Described:

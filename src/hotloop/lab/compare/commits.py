@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,11 +15,11 @@ from hotloop.core.code import git
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described, Instructions
+from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.compare.process import ProcessSide, end_group, first_difference, start
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.target import Given
 from hotloop.lab.measure.turns import Side
 from hotloop.lab.validate.equal import STEPS, Agreement
 
@@ -53,8 +53,9 @@ class Checkout:
 
     commit: Commit
     place: Path
+    target: Target
     asked: Mapping[str, Any]
-    """The worker's settings: target, given, seed, tree."""
+    """The worker's settings: target, seed, tree."""
     environment: Mapping[str, str]
 
     def open(self) -> ProcessSide:
@@ -67,8 +68,7 @@ def check_out(
     project: Path,
     a_ref: str,
     b_ref: str,
-    target: str,
-    given: Given,
+    target: Target,
     *,
     build: str | None = None,
     say: Say,
@@ -85,7 +85,7 @@ def check_out(
     commits = [resolve(root, ref) for ref in (a_ref, b_ref)]
     if git(root, "status", "--porcelain", "--untracked-files=no"):
         say("uncommitted changes are in neither commit and are not measured")
-    asked = {"target": target, "given": dict(given), "seed": seed_of(given), "tree": str(root.resolve())}
+    asked = {"target": asdict(target), "seed": seed_of(target), "tree": str(root.resolve())}
     with tempfile.TemporaryDirectory(prefix="hotloop-") as name:
         folder = Path(name)
         places = [
@@ -93,7 +93,7 @@ def check_out(
             for side, commit in zip("ab", commits, strict=True)
         ]
         a, b = (
-            Checkout(commit=commit, place=place, asked=asked, environment=apart(place, folder))
+            Checkout(commit=commit, place=place, target=target, asked=asked, environment=apart(place, folder))
             for commit, place in zip(commits, places, strict=True)
         )
         yield a, b
@@ -107,8 +107,8 @@ def resolve(root: Path, ref: str) -> Commit:
     return Commit(ref=ref, sha=sha)
 
 
-def seed_of(given: Given) -> int:
-    word = str(given.get("seed", SEED))
+def seed_of(target: Target) -> int:
+    word = str(target.keys.get("seed", SEED))
     if not word.isdecimal():
         raise InputError(f"seed={word} does not fit: expected a whole number")
     return int(word)
@@ -232,13 +232,13 @@ class CommitContender:
         self.checkout = checkout
         with closing(checkout.open()) as side:
             self._facts = side.facts
-        self.name = f"{checkout.asked['target']} at {checkout.commit.name}"
+        self.name = f"{checkout.target.name} at {checkout.commit.name}"
 
     @property
     def spec(self) -> CommitSpec:
         facts, asked = self._facts, self.checkout.asked
         return CommitSpec(
-            name=str(asked["target"]),
+            name=self.checkout.target.name,
             impl=facts["impl"],
             requested="auto",
             num_envs=facts["num_envs"],
@@ -282,11 +282,11 @@ class CommitContender:
             return Described(**told)
         asked = self.checkout.asked
         return Described(
-            name=str(asked["target"]),
+            name=self.checkout.target.name,
             world=None,
             impl=self._facts["impl"],
             device="cpu",
-            params=dict(asked["given"]) | {"seed": asked["seed"]},
+            params=self.checkout.target.keys | {"seed": asked["seed"]},
             workload_hash="",
             variant={"num_envs": self._facts["num_envs"]},
         )

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.record import Instructions
+from hotloop.core.target import Target
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
 from hotloop.lab.measure.instructions import count
-from hotloop.lab.measure.target import Given, check_player, open_subject
+from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide
 from hotloop.lab.validate.equal import Agreement, replay_both
 
@@ -39,12 +40,11 @@ class Contender(Protocol):
 
 
 class TargetContender:
-    """A target and its keys, as they were typed, opened in this process."""
+    """A target opened in this process."""
 
-    def __init__(self, target: str, given: Given) -> None:
+    def __init__(self, target: Target) -> None:
         self.target = target
-        self.given = given
-        self.name = " ".join([target, *(f"{key}={value}" for key, value in given.items())])
+        self.name = target.words
 
     @cached_property
     def spec(self) -> SubjectSpec:
@@ -56,7 +56,7 @@ class TargetContender:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
     def open(self, *, profile: bool = False) -> Subject:
-        return open_subject(self.target, self.given, profile=profile)
+        return open_subject(self.target, profile=profile)
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
         subject = self.open(profile=profile)
@@ -68,7 +68,7 @@ class TargetContender:
         return replay_both(self.open(), other.open())
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
-        return count(self.target, self.given, policy=policy, env_steps=env_steps)
+        return count(self.target, policy=policy, env_steps=env_steps)
 
 
 def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:

@@ -1,14 +1,13 @@
 """How many instructions an env-step takes: the second axis beside time, which a busy machine cannot move."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
-from hotloop.core import registry
 from hotloop.core.errors import ExitCode, worst
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Instructions, Record
+from hotloop.core.target import Target
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.target import Given
 from hotloop.probes.instructions import Counter
 
 ENOUGH = 100_000_000
@@ -22,8 +21,7 @@ PARTS = 5
 
 
 def count(
-    target: str,
-    given: Given,
+    target: Target,
     *,
     policy: str = RANDOM,
     progress: Progress = silent,
@@ -34,7 +32,7 @@ def count(
     `env_steps` are those of the longer run, as `Instructions.runs` has them: give those of one side to the
     other, so that both are counted over the same stretch. By default they are as many as are needed.
     """
-    asked = {"target": target, "given": on_one_thread(target, given), "policy": policy}
+    asked = {"target": asdict(on_one_thread(target)), "policy": policy}
     progress(0, PARTS)
     with Counter(["-m", "hotloop.lab.workers.counted", json.dumps(asked)]) as counter:
         progress(1, PARTS)
@@ -47,22 +45,20 @@ def count(
         return subtract(runs, isa=" ".join(counter.facts["isa"]))
 
 
-def counted(
-    record: Record, target: str, given: Given, progress: Progress = silent, *, policy: str = RANDOM
-) -> Record:
+def counted(record: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM) -> Record:
     """A record with the instructions of its target; Ctrl-C leaves it without them, and marked."""
     if record.partial:
         return record
     try:
-        return replace(record, instructions=count(target, given, policy=policy, progress=progress))
+        return replace(record, instructions=count(target, policy=policy, progress=progress))
     except KeyboardInterrupt:
         code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
         return replace(record, partial=True, verdict="cannot tell", exit_code=int(code))
 
 
-def on_one_thread(target: str, given: Given) -> dict[str, object]:
+def on_one_thread(target: Target) -> Target:
     """Threads wait for each other by spinning, which is no work and never the same twice."""
-    return dict(given) if registry.names_callable(target) else {**given, "threads": 1}
+    return target if target.is_foreign else target.with_keys({"threads": 1})
 
 
 def long_enough(counter: Counter, progress: Progress) -> int:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Draw
-from hotloop.core.registry import names_callable
 from hotloop.core.settings import by_role
 from hotloop.core.spans import span
+from hotloop.core.target import names_callable
 from hotloop.envs import callables, tapes
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.foreign.spec import ENV_STEP, raised
@@ -151,7 +151,7 @@ def reopen(subject: Subject) -> Any:
     if isinstance(spec, Spec):
         workload = by_role(spec.parameters, "workload") | by_role(spec.settings, "workload")
         return make(spec.target, **workload, num_envs=spec.num_envs)
-    return open_target(spec.name, getattr(spec, "given", {}))
+    return open_target(spec.asked)  # type: ignore[attr-defined]
 
 
 def is_live(policy: object) -> bool:

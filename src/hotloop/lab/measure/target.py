@@ -1,10 +1,11 @@
 """Opening targets for measurement: the instrument is the experiment's to decide."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
@@ -12,34 +13,32 @@ from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import TAPE, is_live, load
 from hotloop.probes.instructions import require
 
-Given = Mapping[str, object]
-"""Key to value, as it was typed."""
 
-
-def open_subject(target: str, given: Given, *, profile: bool) -> Subject:
+def open_subject(target: Target, *, profile: bool) -> Subject:
     """Open a target, with the instrument or without."""
-    if "profile" in given:
+    if "profile" in target.keys:
         raise InputError("leave out profile=: bench runs with every probe off, profile with and without one")
-    return open_target(target, given, profile=profile)
+    return open_target(target, profile=profile)
 
 
-def open_batch(target: str, given: Given, *, profile: bool) -> Batch:
+def open_batch(target: Target, *, profile: bool) -> Batch:
     """Open a target that is one of our presets."""
-    subject = open_subject(target, given, profile=profile)
+    subject = open_subject(target, profile=profile)
     if isinstance(subject, Batch) and subject.spec.origin is None:
         return subject
-    raise InputError(f"{target} has no phases of ours to look at: hotloop profile {target} shows its loop")
+    name = target.name
+    raise InputError(f"{name} has no phases of ours to look at: hotloop profile {name} shows its loop")
 
 
 def check(
-    targets: Sequence[str], given: Given, policy: str, *, phases: bool = False, instructions: bool = False
+    targets: Sequence[Target], policy: str, *, phases: bool = False, instructions: bool = False
 ) -> None:
     """Refuse what cannot be built, played, looked into or counted before the first target is measured."""
     if instructions:
         require()
     opener = open_batch if phases else open_subject
     for target in targets:
-        with closing(opener(target, given, profile=False)) as subject:
+        with closing(opener(target, profile=False)) as subject:
             check_player(subject, policy)
 
 

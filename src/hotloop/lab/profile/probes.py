@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from inspect import unwrap
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Finding, Instructions, Record, Resources
+from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import KEPT, find
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
-from hotloop.lab.measure.target import Given, open_subject
+from hotloop.lab.measure.target import open_subject
 from hotloop.lab.profile.profile import home_of
 
 PHASES = "phases"
@@ -49,8 +50,7 @@ MEND = "leave the probe out, or mend that"
 class Asked:
     """What is looked at, by which probes, and where their files go."""
 
-    target: str
-    given: Given
+    target: Target
     policy: str
     steps: int | None
     probes: tuple[Probe, ...]
@@ -73,7 +73,7 @@ def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
     return tuple(probe for name, probe in known.items() if name in wanted)
 
 
-def check(probes: Sequence[Probe], targets: Sequence[str], time: Sequence[str]) -> None:
+def check(probes: Sequence[Probe], targets: Sequence[Target], time: Sequence[str]) -> None:
     """Refuse functions without lines before anything is measured; the targets were opened once by then."""
     if has_line(probes):
         for target in targets:
@@ -154,11 +154,11 @@ def added(record: Record, found: Finding) -> Record:
 def scene(asked: Asked) -> Iterator[Scene]:
     """A target of its own for one probe, warm, with what plays it."""
     with ExitStack() as stack:
-        subject, script = stack.enter_context(staged(asked.target, asked.given, asked.policy))
+        subject, script = stack.enter_context(staged(asked.target, asked.policy))
         ns_per_call = warm(subject, script)
         usual = max(1, int(PASS_NS / ns_per_call))
         calls = usual if asked.steps is None else min(usual, calls_for(asked.steps, subject))
-        words = {"target": asked.target, "given": dict(asked.given), "policy": asked.policy}
+        words = {"target": asdict(asked.target), "policy": asked.policy}
         yield Scene(
             draw=lambda count: drawn(subject, script, count),
             calls=calls,
@@ -168,14 +168,14 @@ def scene(asked: Asked) -> Iterator[Scene]:
             functions=functions(asked.target, asked.time) if has_line(asked.probes) else (),
             program=("-P", "-m", "hotloop.lab.workers.played", json.dumps(words | {"seconds": SECONDS})),
             marker="played",
-            count=lambda: count(asked.target, asked.given, policy=asked.policy),
+            count=lambda: count(asked.target, policy=asked.policy),
         )
 
 
 @contextmanager
-def staged(target: str, given: Given, policy: str) -> Iterator[tuple[Subject, Play]]:
+def staged(target: Target, policy: str) -> Iterator[tuple[Subject, Play]]:
     """A target without any instrument and who plays it, a policy of somebody's inside the loop."""
-    with closing(open_subject(target, given, profile=False)) as subject:
+    with closing(open_subject(target, profile=False)) as subject:
         subject.reset()
         if is_live(policy):
             actor = Actor(subject, load(policy))
@@ -205,9 +205,9 @@ def warm(subject: Subject, script: Play) -> float:
         calls *= 2
 
 
-def functions(target: str, time: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+def functions(target: Target, time: Sequence[str]) -> tuple[tuple[str, Any], ...]:
     """The functions that were named, as their owners hold them; InputError where one has no lines."""
-    found = ((name, find(name, home_of(target)).kept) for name in time)
+    found = ((name, find(name, home_of(target.name)).kept) for name in time)
     named = tuple((name, unwrap(kept.__func__ if isinstance(kept, KEPT) else kept)) for name, kept in found)
     for name, function in named:
         if not hasattr(function, "__code__"):

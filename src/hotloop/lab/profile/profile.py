@@ -4,7 +4,7 @@ Two batches of one seed play the same actions, one with the instrument and one w
 order alternates. Throughput comes from the clean one, phases from the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,8 +16,8 @@ from hotloop.core.errors import InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Slow
-from hotloop.core.registry import names_callable
 from hotloop.core.spans import span
+from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.functions import Function, find, watching
@@ -39,7 +39,7 @@ from hotloop.lab.measure.policy import (
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.lab.measure.stepping import Actions, no_collection, play, play_in_laps
-from hotloop.lab.measure.target import Given, open_batch, open_subject
+from hotloop.lab.measure.target import open_batch, open_subject
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.profile import trace
 from hotloop.lab.profile.trace import Tracer
@@ -126,8 +126,7 @@ class Findings:
 
 
 def profile(
-    target: str,
-    given: Given,
+    target: Target,
     steps: int | None = None,
     progress: Progress = silent,
     *,
@@ -142,15 +141,14 @@ def profile(
     sampled steps.
     """
     asked = plan(steps)
-    if names_callable(target) or is_live(policy) or time or tape:
+    if target.is_foreign or is_live(policy) or time or tape:
         looked_at: dict[str, Any] = {"policy": policy, "time": time, "tape": tape, "tracer": tracer}
-        return profile_loop(target, given, asked, progress, **looked_at)
-    return profile_batch(target, given, asked, progress, policy=str(policy), tracer=tracer)
+        return profile_loop(target, asked, progress, **looked_at)
+    return profile_batch(target, asked, progress, policy=str(policy), tracer=tracer)
 
 
 def profile_loop(
-    target: str,
-    given: Given,
+    target: Target,
     asked: Rounds,
     progress: Progress,
     *,
@@ -160,13 +158,13 @@ def profile_loop(
     tracer: Tracer | None,
 ) -> Record:
     """Look at the loop around somebody's environment, or one of ours."""
-    clean = open_subject(target, given, profile=False)
-    watched = open_subject(target, given, profile=True)
-    functions = [find(name, home_of(target)) for name in time]
+    clean = open_subject(target, profile=False)
+    watched = open_subject(target, profile=True)
+    functions = [find(name, home_of(target.name)) for name in time]
     sides = Asked(
         clean=clean,
         watched=watched,
-        given=given,
+        target=target,
         policy=policy,
         functions=functions,
         tape=tape,
@@ -182,12 +180,12 @@ def home_of(target: str) -> str | None:
 
 
 def profile_batch(
-    target: str, given: Given, asked: Rounds, progress: Progress, *, policy: str, tracer: Tracer | None
+    target: Target, asked: Rounds, progress: Progress, *, policy: str, tracer: Tracer | None
 ) -> Record:
     """Look into the steps of one of our worlds, phase by phase."""
     with (
-        closing(open_batch(target, given, profile=False)) as clean,
-        closing(open_batch(target, given, profile=True)) as instrumented,
+        closing(open_batch(target, profile=False)) as clean,
+        closing(open_batch(target, profile=True)) as instrumented,
         closing(Journal(play_of(policy, clean))) as script,
         no_collection() as collects,
         Watch(instrumented, by_laps=False, collects=collects, tracer=tracer) as watch,
@@ -200,15 +198,15 @@ def profile_batch(
             measure(sides, script, found, progress)
         except KeyboardInterrupt:
             found.partial = True
-        slow = watch.slow(target=target, given=given, policy=policy, journal=script)
+        slow = watch.slow(target, policy=policy, journal=script)
         return judge(record(sides, recorder, asked, found, script.policy, slow))
 
 
 def with_phases(
-    measured: Record, target: str, given: Given, progress: Progress = silent, *, policy: str = RANDOM
+    measured: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM
 ) -> Record:
     """Add the phases and what the instrument cost to a record of clean rounds; its speed stays theirs."""
-    profiled = profile(target, given, progress=progress, policy=policy)
+    profiled = profile(target, progress=progress, policy=policy)
     pairs = {name: profiled.values[name] for name in WALLS}
     return replace(
         measured,
@@ -290,8 +288,8 @@ class Asked:
 
     clean: Subject
     watched: Subject
-    given: Mapping[str, object] = field(default_factory=dict)
-    """The keys that both were opened with."""
+    target: Target
+    """What both were opened as."""
     policy: object
     """The name of a player, `tape:FILE`, or a callable or its name."""
     functions: Sequence[Function] = ()
@@ -433,8 +431,7 @@ def write_up(sides: Cast, asked: Asked, recorder: Recorder, planned: Rounds, fou
         partial=found.partial,
         overhead=overhead(found.pairs, found.paused_ns, spans.mark_cost_ns()),
         slow=sides.watch.slow(
-            target=asked.watched.spec.name,
-            given=asked.given,
+            asked.target,
             policy=name_of(asked.policy),
             journal=sides.script,
         ),

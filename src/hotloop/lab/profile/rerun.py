@@ -84,7 +84,7 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
     slow, step = find(record, rank)
     attempt = Attempt()
     with ExitStack() as stack, no_collection() as collects:
-        clean = stack.enter_context(closing(open_subject(slow.target, slow.given, profile=False)))
+        clean = stack.enter_context(closing(open_subject(slow.asked, profile=False)))
         refuse_other_workload(record, clean.spec)
         recorder = Recorder("replay", clean.spec)
         try:
@@ -129,7 +129,7 @@ def can_load(subject: Subject, slow: Slow) -> bool:
 def run_once(run: Run, attempt: Attempt, progress: Progress) -> None:
     """Play up to the step, time it, and see whether the run came to the same."""
     with ExitStack() as stack:
-        subject = stack.enter_context(closing(open_subject(run.slow.target, run.slow.given, profile=True)))
+        subject = stack.enter_context(closing(open_subject(run.slow.asked, profile=True)))
         by_laps = not isinstance(subject, Batch) or is_live(run.slow.policy)
         times = LOADED_TIMES if can_load(subject, run.slow) else 1
         attempt.how = SAVED if times > 1 else FRESH

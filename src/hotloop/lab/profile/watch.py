@@ -1,7 +1,7 @@
 """A watch over the instrumented side of a profile: every step call by itself, in bounded memory."""
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heappush, heappushpop
 from itertools import islice
@@ -13,6 +13,7 @@ import numpy as np
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.record import Slow, SlowStep, Spread
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Journal, Proxy
@@ -155,7 +156,7 @@ class Watch:
         """How phases varied where no episode began; what only happens where one does, there."""
         return self.keeper.with_reset.spreads() | self.keeper.ordinary.spreads()
 
-    def slow(self, *, target: str, given: Mapping[str, object], policy: str, journal: Journal) -> Slow:
+    def slow(self, target: Target, *, policy: str, journal: Journal) -> Slow:
         """What a record keeps of it."""
         keeper = self.keeper
         steps, resets, warmup = keeper.ranked()
@@ -170,8 +171,8 @@ class Watch:
             warmup=warmup,
             reset_spreads=tuple(keeper.with_reset.spreads().values()),
             pauses=keeper.pauses,
-            target=target,
-            given={key: plain(value) for key, value in given.items()},
+            target=target.name,
+            given={key: plain(value) for key, value in target.keys.items()},
             policy=policy,
             draws=journal.draws,
         )

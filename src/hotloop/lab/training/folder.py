@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.target import Target
 
 ROOT = Path("train_dir")
 
@@ -35,8 +36,6 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 WINDOWS = ".windows.npz"
 """Beside a checkpoint: the episodes under way, for their returns to go on counting."""
-
-Words = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +57,12 @@ class Run:
         """Where the next trace goes."""
         return free_path(self.folder / "trace.json")
 
-    def told(self) -> tuple[str, dict[str, object]]:
-        """The target and the words that the run was begun with."""
+    def told(self) -> Target:
+        """What the run was begun with."""
         path = self.folder / SETTINGS
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
-            return str(plain["target"]), dict(plain["words"])
+            return Target(str(plain["target"]), dict(plain["words"]))
         except FileNotFoundError:
             raise InputError(
                 f"there is no run {self.name} in {self.folder.parent}: leave out --resume to begin it"
@@ -71,9 +70,9 @@ class Run:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path} cannot be read: {error}; begin a new run") from None
 
-    def claim(self, target: str, words: Words) -> None:
+    def claim(self, target: Target) -> None:
         """Make the folder of a new run, and keep what it was told."""
-        text = json.dumps({"target": target, "words": dict(words)}, indent=1, default=str) + "\n"
+        text = json.dumps({"target": target.name, "words": target.keys}, indent=1, default=str) + "\n"
         try:
             write_new(self.folder / SETTINGS, text)
         except OSError as error:

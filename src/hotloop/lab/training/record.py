@@ -15,7 +15,7 @@ from hotloop.envs.batch import Batch
 from hotloop.judge.judge import VERDICTS, machine_notices
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.work import Tally
-from hotloop.lab.training.settings import Regimen
+from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
 from hotloop.train.windows import Window
@@ -119,12 +119,12 @@ class Findings:
 
 
 def record_of(
-    regimen: Regimen, batch: Batch, found: Findings, recorder: Recorder, shadowed: Shadowed | None
+    settings: RunSettings, batch: Batch, found: Findings, recorder: Recorder, shadowed: Shadowed | None
 ) -> Record:
     """The record of the windows there were: one value a window."""
     cpu_share = (cpu_ns() - found.begin_cpu_ns) / max(now_ns() - found.begin_ns, 1)
     made = recorder.record(
-        method=method(regimen, batch, found),
+        method=method(settings, batch, found),
         counters=found.work.gained | {"updates": found.updates},
         values=values(batch, found),
         partial=found.partial,
@@ -133,10 +133,10 @@ def record_of(
     )
     if shadowed:
         made = replace(made, validation=replace(shadowed.validation(), bundle=text_of(found.bundle)))
-    return judge(replace(made, target=regimen.described(batch)), regimen, found)
+    return judge(replace(made, target=settings.described(batch)), settings, found)
 
 
-def judge(record: Record, regimen: Regimen, found: Findings) -> Record:
+def judge(record: Record, settings: RunSettings, found: Findings) -> Record:
     """Add what a reader must know, the verdict and the exit code; the spread of a run is no fault of it."""
     codes = [ExitCode.FINE]
     if record.validation and record.validation.mismatches:
@@ -144,7 +144,7 @@ def judge(record: Record, regimen: Regimen, found: Findings) -> Record:
     if record.partial:
         codes.append(ExitCode.INTERRUPTED)
     code = worst(codes)
-    said = (*record.notices, *regimen.notices, *notices(record, found), *machine_notices(record))
+    said = (*record.notices, *settings.notices, *notices(record, found), *machine_notices(record))
     return replace(record, notices=said, verdict=VERDICTS.get(code, "cannot tell"), exit_code=int(code))
 
 
@@ -162,9 +162,9 @@ def notices(record: Record, found: Findings) -> list[Notice]:
     return said
 
 
-def method(regimen: Regimen, batch: Batch, found: Findings) -> Method:
+def method(settings: RunSettings, batch: Batch, found: Findings) -> Method:
     """A round is a window of updates."""
-    steps = batch.spec.num_envs * regimen.train.num_steps * regimen.train.log_every
+    steps = batch.spec.num_envs * settings.train.num_steps * settings.train.log_every
     times = found.times
     clock = {"clock": f"{CLOCK}{times.how}"} if times else {}
     return describe_method(batch.spec, rounds=len(found.epochs), iterations=steps, policy=LEARNING, **clock)

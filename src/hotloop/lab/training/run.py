@@ -4,9 +4,9 @@ The clock never stops: a window ends where the next begins, so the writing of on
 next one's time, and the windows add up to the run.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -18,13 +18,14 @@ from hotloop.core.packages import need
 from hotloop.core.record import Record
 from hotloop.core.record.times import Times, tree_text
 from hotloop.core.spans.monitor import resident_bytes
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.folder import Run
 from hotloop.lab.training.record import Epoch, Findings, record_of
-from hotloop.lab.training.settings import Regimen
+from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
 from hotloop.train.logs import Logs
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a run is to do beside its regimen."""
+    """What a run is to do beside its settings."""
 
-    regimen: Regimen
-    run: folders.Run
-    words: Mapping[str, object] = field(default_factory=dict)
-    """What the regimen was read from, for the run's folder."""
+    settings: RunSettings
+    run: Run
+    told: Target
+    """What the settings were read from, for the run's folder."""
     resume: Path | None = None
     """A checkpoint to go on from."""
     validate: str | None = None
@@ -67,7 +68,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
     """Train to the end; Ctrl-C leaves a checkpoint and a record of the windows there were."""
     looking = watch or Watch()
     with ExitStack() as stack:
-        opened = stack.enter_context(closing(asked.regimen.open()))
+        opened = stack.enter_context(closing(asked.settings.open()))
         batch, shadowed = shadow(opened, asked.validate)
         recorder = Recorder("train", opened.spec)
         session = Session(asked, batch, shadowed, looking)
@@ -81,7 +82,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
             session.give_up(error)
             raise
         session.close()
-        made = record_of(asked.regimen, opened, session.found, recorder, shadowed)
+        made = record_of(asked.settings, opened, session.found, recorder, shadowed)
         return replace(made, label=asked.run.name)
 
 
@@ -89,16 +90,16 @@ class Session:
     """A trainer and everything around it."""
 
     def __init__(self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch) -> None:
-        for package in ("torch", *(["tensorboard"] if asked.regimen.around.tensorboard else [])):
+        for package in ("torch", *(["tensorboard"] if asked.settings.around.tensorboard else [])):
             need(package)
         from hotloop.train.trainer import Trainer
 
-        self.asked, self.regimen, self.watch = asked, asked.regimen, watch
+        self.asked, self.settings, self.watch = asked, asked.settings, watch
         self.batch, self.shadowed = batch, shadowed
         self.windows = Windows(batch)
         self.trainer: Trainer = Trainer(
             batch,
-            self.regimen.train,
+            self.settings.train,
             watchers=(self.windows, *asked.watchers),
             resume=asked.resume,
             folder=asked.run.folder,
@@ -106,7 +107,7 @@ class Session:
         if asked.resume is not None:
             self.windows.restore(folders.read_windows(asked.resume))
             self.check_unfinished()
-        elif self.regimen.train.stagger:
+        elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
         self.clock = self.make_clock()
         self.found = Findings(work=Tally(self.counters), first_steps=self.trainer.steps)
@@ -116,7 +117,7 @@ class Session:
         return self.batch.counters | self.trainer.counters
 
     def check_unfinished(self) -> None:
-        made, total = self.trainer.steps, self.regimen.train.total_timesteps
+        made, total = self.trainer.steps, self.settings.train.total_timesteps
         if self.trainer.finished:
             raise InputError(
                 f"run {self.asked.run.name} has made its {made:,} steps of {total:,}: "
@@ -127,18 +128,18 @@ class Session:
         """Make the run's folder, now that nothing is left to refuse, and open its logs."""
         run, resumed = self.asked.run, self.asked.resume is not None
         if not resumed:
-            run.claim(self.regimen.target, self.asked.words)
+            run.claim(self.asked.told)
         stack.enter_context(run.lock())
         resumed_at = self.trainer.steps if resumed else None
-        board = self.regimen.around.tensorboard
+        board = self.settings.around.tensorboard
         self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
-        self.trace: Trace | None = open_trace(self.regimen.profiler, run)
+        self.trace: Trace | None = open_trace(self.settings.profiler, run)
 
     def make_clock(self) -> Clock | None:
-        if not self.regimen.timed:
+        if not self.settings.timed:
             return None
-        device = self.regimen.train.device
-        return Clock(self.batch, how=choose_how(self.regimen.around.timing, device), device=device)
+        device = self.settings.train.device
+        return Clock(self.batch, how=choose_how(self.settings.around.timing, device), device=device)
 
     def run(self, stop: Stop) -> None:
         """Window after window until all steps are made, or somebody stops it."""
@@ -165,7 +166,7 @@ class Session:
 
     def one_update(self, stop: Stop) -> None:
         """One rollout and what is due after it; the window ends when it is full."""
-        asked, trainer = self.regimen, self.trainer
+        asked, trainer = self.settings, self.trainer
         self.updates.append(trainer.update())
         if self.trace:
             with span("profiler"):
@@ -206,7 +207,7 @@ class Session:
         return Epoch(
             number=trainer.updates,
             steps=trainer.steps,
-            total=self.regimen.train.total_timesteps,
+            total=self.settings.train.total_timesteps,
             wall_ns=wall_ns,
             env_steps=window.env_steps,
             mean_sps=(trainer.steps - found.first_steps) * 1e9 / (self.window_ns - found.begin_ns),
@@ -218,13 +219,13 @@ class Session:
             evaluation=evaluation,
             validation=self.shadowed.validation() if self.shadowed else None,
             rss_bytes=resident_bytes(),
-            gpu_bytes=gpu_bytes(self.regimen.train.device),
+            gpu_bytes=gpu_bytes(self.settings.train.device),
         )
 
     def evaluate(self) -> None:
         from hotloop.train.evaluation import evaluate
 
-        self.evaluation = evaluate(self.trainer, self.batch.spec, self.regimen.eval)
+        self.evaluation = evaluate(self.trainer, self.batch.spec, self.settings.eval)
         self.found.evaluations.append(self.evaluation)
 
     def save(self) -> None:

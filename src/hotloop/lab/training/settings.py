@@ -1,4 +1,4 @@
-"""A regimen: a target, what its batch is made with, and all that a training run is told.
+"""What a training run is told: a target, what its batch is made with, and the settings of the trainer.
 
     prospector num_envs=256 train.update_epochs=4 train.eval.every=10
 
@@ -15,10 +15,10 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import make
 from hotloop.envs.settings import BatchSettings
-from hotloop.lab.measure.target import Given
 from hotloop.train.settings import Around, EvalSettings, ProfilerSettings, TrainSettings, check_sizes
 
 PREFIX = "train."
@@ -29,19 +29,18 @@ PARTS: Mapping[str, tuple[str, type]] = {
     "eval": ("eval.", EvalSettings),
     "profiler": ("profiler.", ProfilerSettings),
 }
-"""Fields of a regimen: what the names of their keys begin with after `train.`, and who reads the rest."""
+"""Fields of RunSettings: what the names of their keys begin with after `train.`, and who reads the rest."""
 
 NUM_ENVS = 256
 """Where nobody says how many: four minibatches of the usual size in the usual rollout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regimen:
+class RunSettings:
     """All that a run is made from."""
 
-    target: str
-    given: Given
-    """Keys of the batch and of its world."""
+    target: Target
+    """With the keys of the batch and of its world alone."""
     train: TrainSettings
     around: Around = field(default_factory=Around)
     eval: EvalSettings = field(default_factory=EvalSettings)
@@ -54,7 +53,7 @@ class Regimen:
 
     def open(self) -> Batch:
         """The batch that is trained on; its phases are timed where the run's are."""
-        return make(self.target, **{"profile": self.timed, **self.given})
+        return make(self.target.name, **{"profile": self.timed, **self.target.keys})
 
     def described(self, batch: Batch) -> Described:
         """What a record says of it: the batch's own keys, and those of the training."""
@@ -78,40 +77,42 @@ def named(parts: Mapping[str, Any], role: Any) -> dict[str, object]:
     return values
 
 
-def read(target: str, words: Mapping[str, object]) -> Regimen:
+def read(target: Target) -> RunSettings:
     """Sort keys to who reads them and check them; what is too small for one rollout is cut to size."""
-    sorted_words = sort_words(target, words)
-    given = {"num_envs": NUM_ENVS, **sorted_words["given"]}
-    if "autoreset" in given:
+    parts = sort_keys(target)
+    keys = {"num_envs": NUM_ENVS, **parts["target"]}
+    if "autoreset" in keys:
         raise InputError("leave out autoreset=: a run begins every next episode by itself")
-    made: dict[str, Any] = {part: apply(cls, sorted_words[part]) for part, (_, cls) in PARTS.items()}
-    return check(fit(Regimen(target=target, given=given, **made)))
+    made: dict[str, Any] = {part: apply(cls, parts[part]) for part, (_, cls) in PARTS.items()}
+    return check(fit(RunSettings(target=Target(target.name, keys), **made)))
 
 
-def full_names(target: str, words: Mapping[str, object]) -> dict[str, object]:
-    """The words with `train.` before every key that is the training's."""
-    sorted_words = sort_words(target, words)
+def with_full_names(target: Target) -> Target:
+    """The same with `train.` before every key that is the training's."""
+    parts = sort_keys(target)
     ours = {
         f"{PREFIX}{prefix}{name}": value
         for part, (prefix, _) in PARTS.items()
-        for name, value in sorted_words[part].items()
+        for name, value in parts[part].items()
     }
-    return {**sorted_words["given"], **ours}
+    return Target(target.name, {**parts["target"], **ours})
 
 
-def sort_words(target: str, words: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Keys by who reads them: `given` for the batch and the world, else a field of a regimen."""
-    if registry.names_callable(target):
-        raise InputError(f"{target} is not one of our worlds, and these are what hotloop train trains on")
+def sort_keys(target: Target) -> dict[str, dict[str, object]]:
+    """Keys by who reads them: `target` for the batch and the world, else a field of RunSettings."""
+    if target.is_foreign:
+        raise InputError(
+            f"{target.name} is not one of our worlds, and these are what hotloop train trains on"
+        )
     theirs = {info.name for info in describe(BatchSettings)}
-    theirs |= {info.name for info in describe(registry.find(target).world.parameters)}
+    theirs |= {info.name for info in describe(registry.find(target.name).world.parameters)}
     ours = our_names()
-    found: dict[str, dict[str, object]] = {"given": {}, **{part: {} for part in PARTS}}
-    for key, value in words.items():
-        part, name = ("given", key) if key in theirs else ours.get(key.removeprefix(PREFIX), ("", ""))
+    found: dict[str, dict[str, object]] = {"target": {}, **{part: {} for part in PARTS}}
+    for key, value in target.keys.items():
+        part, name = ("target", key) if key in theirs else ours.get(key.removeprefix(PREFIX), ("", ""))
         if not part:
             known = [*theirs, *(PREFIX + each for each in ours)]
-            raise unknown("key", key, known, f"hotloop train {target} --keys lists them")
+            raise unknown("key", key, known, f"hotloop train {target.name} --keys lists them")
         if name in found[part]:
             raise InputError(f"{key} is given twice, with {PREFIX} and without: give it once")
         found[part][name] = value
@@ -119,7 +120,7 @@ def sort_words(target: str, words: Mapping[str, object]) -> dict[str, dict[str, 
 
 
 def our_names() -> dict[str, tuple[str, str]]:
-    """What is typed after `train.`, to the field of a regimen and the name there."""
+    """What is typed after `train.`, to the field of RunSettings and the name there."""
     return {
         prefix + info.name: (part, info.name)
         for part, (prefix, cls) in PARTS.items()
@@ -127,36 +128,36 @@ def our_names() -> dict[str, tuple[str, str]]:
     }
 
 
-def fit(regimen: Regimen) -> Regimen:
+def fit(settings: RunSettings) -> RunSettings:
     """Where all steps there are do not make one rollout, make the rollout smaller, and say so."""
-    train = regimen.train
-    envs = apply(BatchSettings, {"num_envs": regimen.given["num_envs"]}).num_envs
+    train = settings.train
+    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
     asked = envs * train.num_steps
     if train.total_timesteps >= asked:
-        return regimen
+        return settings
     envs = min(envs, train.total_timesteps)
     steps = train.total_timesteps // envs
-    given = {**regimen.given, "num_envs": envs}
-    samples = envs * steps * agents_of(regimen.target, given)
+    target = settings.target.with_keys({"num_envs": envs})
+    samples = envs * steps * agents_of(target)
     size = largest_divisor(samples, train.minibatch_size, steps if train.lstm else 1)
     said = notice(Code.SHRUNK, total=train.total_timesteps, envs=envs, steps=steps)
     smaller = replace(train, num_steps=steps, minibatch_size=size)
-    return replace(regimen, given=given, train=smaller, notices=(*regimen.notices, said))
+    return replace(settings, target=target, train=smaller, notices=(*settings.notices, said))
 
 
-def per_update(regimen: Regimen) -> int:
+def per_update(settings: RunSettings) -> int:
     """Env-steps of one rollout."""
-    return int(str(regimen.given["num_envs"])) * regimen.train.num_steps
+    return int(str(settings.target.keys["num_envs"])) * settings.train.num_steps
 
 
-def updates_of(regimen: Regimen) -> int:
+def updates_of(settings: RunSettings) -> int:
     """Updates that the whole run takes."""
-    return -(-regimen.train.total_timesteps // per_update(regimen))
+    return -(-settings.train.total_timesteps // per_update(settings))
 
 
-def agents_of(target: str, given: Given) -> int:
+def agents_of(target: Target) -> int:
     """How many there are in an env of a target."""
-    batch = make(target, **{**given, "num_envs": 1})
+    batch = make(target.name, **{**target.keys, "num_envs": 1})
     batch.close()
     return batch.spec.agents
 
@@ -167,8 +168,8 @@ def largest_divisor(samples: int, most: int, unit: int) -> int:
     return next(fitting, unit)
 
 
-def check(regimen: Regimen) -> Regimen:
+def check(settings: RunSettings) -> RunSettings:
     """Refuse, before anything is made, what could not be run."""
-    envs = apply(BatchSettings, {"num_envs": regimen.given["num_envs"]}).num_envs
-    check_sizes(regimen.train, envs * agents_of(regimen.target, regimen.given))
-    return regimen
+    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
+    check_sizes(settings.train, envs * agents_of(settings.target))
+    return settings

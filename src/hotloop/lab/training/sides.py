@@ -15,11 +15,11 @@ from hotloop.core.notices import Notice
 from hotloop.core.packages import need
 from hotloop.core.progress import Progress
 from hotloop.core.record import AFTER, RETURNS, Described, Instructions, Record
+from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.measure.target import Given
 from hotloop.lab.measure.turns import Side, Turn
-from hotloop.lab.training.settings import Regimen, read
+from hotloop.lab.training.settings import RunSettings, read
 from hotloop.lab.validate.equal import Agreement
 from hotloop.stats.summary import with_metrics
 from hotloop.train.windows import Windows
@@ -52,9 +52,9 @@ class TrainSpec:
     decided_by: Mapping[str, str] = field(default_factory=dict)
 
 
-def spec_of(regimen: Regimen) -> TrainSpec:
-    """Open a regimen's batch, and take down what it is."""
-    batch = regimen.open()
+def spec_of(settings: RunSettings) -> TrainSpec:
+    """Open a settings's batch, and take down what it is."""
+    batch = settings.open()
     batch.close()
     spec = batch.spec
     return TrainSpec(
@@ -65,35 +65,35 @@ def spec_of(regimen: Regimen) -> TrainSpec:
         agents=spec.agents,
         threads=spec.threads,
         seed=spec.seed,
-        described=regimen.described(batch),
+        described=settings.described(batch),
         build=spec.build,
-        notices=(*spec.notices, *regimen.notices),
+        notices=(*spec.notices, *settings.notices),
         decided_by=spec.decided_by,
     )
 
 
-def untimed(regimen: Regimen) -> Regimen:
+def untimed(settings: RunSettings) -> RunSettings:
     """The same training with nothing looking on."""
-    return replace(regimen, around=replace(regimen.around, timing="off"))
+    return replace(settings, around=replace(settings.around, timing="off"))
 
 
 class TrainSide:
     """A trainer with window metrics, run update by update: all of it, rollouts alone, or with evaluation."""
 
-    def __init__(self, name: str, regimen: Regimen, mode: Mode = "trainer") -> None:
+    def __init__(self, name: str, settings: RunSettings, mode: Mode = "trainer") -> None:
         need("torch")
         from hotloop.train.trainer import Trainer
 
-        self.name, self.regimen, self.mode = name, regimen, mode
-        self.batch = regimen.open()
+        self.name, self.settings, self.mode = name, settings, mode
+        self.batch = settings.open()
         self.windows = Windows(self.batch)
-        self.trainer = Trainer(self.batch, regimen.train, watchers=(self.windows,))
+        self.trainer = Trainer(self.batch, settings.train, watchers=(self.windows,))
         self.updates = 0
 
     def turn(self, env_steps: int) -> Turn:
         from hotloop.train.kernels.kernels import use_threads
 
-        use_threads(self.regimen.train.torch_threads)
+        use_threads(self.settings.train.torch_threads)
         updates = max(1, round(env_steps / self.trainer.steps_per_update))
         begin = now_ns()
         for _ in range(updates):
@@ -102,13 +102,13 @@ class TrainSide:
 
     def update(self) -> None:
         self.updates += 1
-        if self.updates % self.regimen.train.log_every == 0:
+        if self.updates % self.settings.train.log_every == 0:
             self.windows.close()
         if self.mode == "rollout":
             self.collect()
             return
         self.trainer.update()
-        if self.mode == "trainer_eval" and self.updates % self.regimen.eval.every == 0:
+        if self.mode == "trainer_eval" and self.updates % self.settings.eval.every == 0:
             self.evaluate()
 
     def collect(self) -> None:
@@ -116,14 +116,14 @@ class TrainSide:
         from hotloop.train.imitation import phase_at
 
         trainer = self.trainer
-        labelled = phase_at(trainer.steps, self.regimen.train).imitating
+        labelled = phase_at(trainer.steps, self.settings.train).imitating
         trainer.collector.collect(trainer.student, trainer.teacher if labelled else None)
 
     def evaluate(self) -> tuple[float, ...]:
         """The returns of the policy's episodes on envs of their own."""
         from hotloop.train.evaluation import evaluate
 
-        return evaluate(self.trainer, self.batch.spec, self.regimen.eval).returns
+        return evaluate(self.trainer, self.batch.spec, self.settings.eval).returns
 
     def counters(self) -> Mapping[str, int]:
         updates = self.updates if self.mode != "rollout" else 0
@@ -136,20 +136,20 @@ class TrainSide:
 class TrainContender:
     """A training as it was typed: a target, its keys and those of the trainer."""
 
-    def __init__(self, target: str, given: Given) -> None:
-        self.regimen = untimed(read(target, given))
-        self.name = " ".join([target, *(f"{key}={value}" for key, value in given.items())])
+    def __init__(self, target: Target) -> None:
+        self.settings = untimed(read(target))
+        self.name = target.words
 
     @cached_property
     def spec(self) -> TrainSpec:
-        return spec_of(self.regimen)
+        return spec_of(self.settings)
 
     @cached_property
     def code(self) -> dict[str, Any]:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
-        return TrainSide(self.name, self.regimen)
+        return TrainSide(self.name, self.settings)
 
     def agreement(self, other: Contender) -> Agreement:
         raise InputError("two trainings are compared by their speed and their returns, not by their bytes")
@@ -159,8 +159,8 @@ class TrainContender:
 
     def returns_after(self, env_steps: int) -> tuple[float, ...]:
         """Train anew for so many env-steps, then the returns of episodes whose seeds all sides share."""
-        longer = replace(self.regimen.train, total_timesteps=max(env_steps, 1))
-        side = TrainSide(self.name, replace(self.regimen, train=longer))
+        longer = replace(self.settings.train, total_timesteps=max(env_steps, 1))
+        side = TrainSide(self.name, replace(self.settings, train=longer))
         try:
             while not side.trainer.finished:
                 side.update()

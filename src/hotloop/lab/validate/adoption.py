@@ -3,39 +3,40 @@
 from collections.abc import Sequence
 
 from hotloop.core import registry
-from hotloop.core.record import Comparison, Configuration, Ratio, Recipe, Record, Rollout
+from hotloop.core.record import Comparison, Configuration, Ratio, Record, Rollout
 from hotloop.core.settings import describe
+from hotloop.core.target import Target
 from hotloop.envs.settings import BatchSettings
-from hotloop.lab.validate.match import ORIGINAL, Pair
+from hotloop.lab.validate.match import ORIGINAL, Match
 from hotloop.lab.validate.validate import SOAK_COMPARISONS, SOAK_ENCODERS
 
 ENCODER_PHASE = "observations"
 
 
 def stand(
-    pair: Pair, targets: Sequence[str], records: Sequence[Record], compared: Comparison | None
+    match: Match, targets: Sequence[str], records: Sequence[Record], compared: Comparison | None
 ) -> Rollout:
     """Say where a candidate stands; `targets` are what it has to be validated on."""
-    ours = [record for record in records if concerns(record, pair, targets)]
+    ours = [record for record in records if concerns(record, match, targets)]
     configurations = gathered(ours)
-    wanted = SOAK_ENCODERS if pair.against == ORIGINAL else SOAK_COMPARISONS
+    wanted = SOAK_ENCODERS if match.against == ORIGINAL else SOAK_COMPARISONS
     done = {
         target: sum(each.comparisons for each in configurations if each.target == target)
         for target in targets
     }
     missing = tuple(target for target in targets if done[target] < wanted)
-    step, why, command = next_step(pair, targets, configurations, missing, compared)
+    step, why, command = next_step(match, targets, configurations, missing, compared)
     return Rollout(
-        candidate=pair.candidate.words,
-        reference=pair.reference.words,
+        candidate=match.candidate.words,
+        reference=match.reference.words,
         configurations=configurations,
         wanted=wanted,
         missing=missing,
         outcome=compared.outcome if compared else None,
-        alone=alone(pair, compared),
+        alone=alone(match, compared),
         whole=compared.ratio if compared else None,
-        part=f"the phase {ENCODER_PHASE}" if pair.against == ORIGINAL else "the whole step",
-        is_default=is_default(pair),
+        part=f"the phase {ENCODER_PHASE}" if match.against == ORIGINAL else "the whole step",
+        is_default=is_default(match),
         step=step,
         why=why,
         command=command,
@@ -46,21 +47,20 @@ def compared_of(target: str, configurations: Sequence[Configuration]) -> int:
     return sum(each.comparisons for each in configurations if each.target == target)
 
 
-def concerns(record: Record, pair: Pair, targets: Sequence[str]) -> bool:
+def concerns(record: Record, match: Match, targets: Sequence[str]) -> bool:
     """Whether a record is a validation of this candidate against this reference, in whatever workload."""
     checked = record.validation
     if record.kind != "validate" or checked is None or not checked.against:
         return False
-    return record.target.name in targets and alike(checked.against, pair.reference)
+    return record.target.name in targets and alike(checked.against, match.reference)
 
 
-def alike(words: str, reference: Recipe) -> bool:
+def alike(words: str, reference: Target) -> bool:
     """Whether a reference was made in the same way, its workload aside."""
-    target, *pairs = words.split()
-    given = dict(pair.partition("=")[::2] for pair in pairs)
-    if registry.names_callable(reference.target) or registry.names_callable(target):
-        return target == reference.target
-    return all(given.get(key) == reference.given.get(key) for key in ("impl", "encoder", "device"))
+    was = Target.parse(words)
+    if reference.is_foreign or was.is_foreign:
+        return was.name == reference.name
+    return all(was.keys.get(key) == reference.keys.get(key) for key in ("impl", "encoder", "device"))
 
 
 def gathered(records: Sequence[Record]) -> tuple[Configuration, ...]:
@@ -85,36 +85,36 @@ def configuration(records: Sequence[Record]) -> Configuration:
     )
 
 
-def alone(pair: Pair, compared: Comparison | None) -> Ratio | None:
+def alone(match: Match, compared: Comparison | None) -> Ratio | None:
     """The ratio of what was replaced."""
     if compared is None:
         return None
-    if pair.against != ORIGINAL:
+    if match.against != ORIGINAL:
         return compared.ratio
     return next((each.ratio for each in compared.phases if each.phase == ENCODER_PHASE), None)
 
 
-def is_default(pair: Pair) -> bool:
+def is_default(match: Match) -> bool:
     """Whether somebody who says nothing gets the candidate already."""
-    if registry.names_callable(pair.candidate.target):
+    if match.candidate.is_foreign:
         return False
-    world = registry.find(pair.candidate.target).world
+    world = registry.find(match.candidate.name).world
     defaults = {info.name: info.default for info in [*describe(world.parameters), *describe(BatchSettings)]}
     changed = {
-        key: value for key, value in pair.candidate.given.items() if pair.reference.given.get(key) != value
+        key: value for key, value in match.candidate.keys.items() if match.reference.keys.get(key) != value
     }
     return all(value == defaults.get(key) or defaults.get(key) == "auto" for key, value in changed.items())
 
 
 def next_step(
-    pair: Pair,
+    match: Match,
     targets: Sequence[str],
     configurations: Sequence[Configuration],
     missing: Sequence[str],
     compared: Comparison | None,
 ) -> tuple[int, str, str]:
     """The first of the four that is not done, why it is not, and the command to run."""
-    against = f" --against {quoted(pair.against)}"
+    against = f" --against {quoted(match.against)}"
     for each in configurations:
         if each.difference:
             bundle = each.bundle or "BUNDLE"
@@ -122,13 +122,13 @@ def next_step(
     if missing:
         where = targets[0].partition("/")[0] if list(missing) == list(targets) != [missing[0]] else missing[0]
         return 1, f"too little compared on {', '.join(missing)}", f"hotloop validate {where} soak{against}"
-    sides = f"hotloop compare {quoted(pair.reference.words)} {quoted(pair.candidate.words)} --profile"
+    sides = f"hotloop compare {quoted(match.reference.words)} {quoted(match.candidate.words)} --profile"
     if compared is None or compared.outcome in ("cannot tell", "slower", "same"):
         why = f"{compared.outcome}: {compared.why}" if compared else "it was not timed"
         return 2, why, f"{sides} --thorough"
-    if not is_default(pair):
-        return 3, "equal and faster, and not yet what one gets", f"hotloop bench {pair.candidate.words}"
-    if pair.against == ORIGINAL:
+    if not is_default(match):
+        return 3, "equal and faster, and not yet what one gets", f"hotloop bench {match.candidate.words}"
+    if match.against == ORIGINAL:
         return 4, "it is the default, and the old path is still there", "git grep -n encode_original"
     return 5, "it is the default; the reference stays, as its specification", sides
 

@@ -16,9 +16,10 @@ from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts, Recipe
+from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts
 from hotloop.core.record.plain import ForeignError, from_plain
 from hotloop.core.settings import by_role
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
@@ -92,7 +93,7 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
     """Put a bundle together; refuses one whose code was another, since its states mean something else."""
     if "facts" not in arrays.files:
         raise InputError(f"{path} is not a bundle of Hotloop: validate writes one where two sides differ")
-    plain = json.loads(str(arrays["facts"]))
+    plain = with_targets(json.loads(str(arrays["facts"])))
     wrote, wrote_format = plain.get("version"), plain.get("format")
     if (wrote, wrote_format) != (version(), BUNDLE_FORMAT):
         raise InputError(
@@ -111,16 +112,24 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
     )
 
 
+def with_targets(plain: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a bundle, also of one that spelled a target's name and keys `target` and `given`."""
+    for side in ("reference", "candidate"):
+        if isinstance(plain.get(side), dict) and "given" in plain[side]:
+            plain[side] = {"name": plain[side].get("target"), "keys": plain[side]["given"]}
+    return plain
+
+
 def bundle_of(
-    shadowing: Shadowing, *, tape: str, reference: Recipe | None = None, candidate: Recipe | None = None
+    shadowing: Shadowing, *, tape: str, reference: Target | None = None, candidate: Target | None = None
 ) -> Bundle:
-    """The bundle of a difference that was found; the recipes of our own batches need not be given."""
+    """The bundle of a difference that was found; the targets of our own batches need not be given."""
     assert shadowing.difference is not None
     played = shadowing.played
     facts = Facts(
         version=version(),
-        reference=reference or recipe_of(shadowing.reference),
-        candidate=candidate or recipe_of(shadowing.candidate),
+        reference=reference or target_of(shadowing.reference),
+        candidate=candidate or target_of(shadowing.candidate),
         tape=tape,
         mode=shadowing.closeness.mode,
         ignore=shadowing.ignore,
@@ -132,15 +141,15 @@ def bundle_of(
     return with_last_good(Bundle(facts=facts, actions=actions, start=played.start))
 
 
-def recipe_of(subject: Subject) -> Recipe:
+def target_of(subject: Subject) -> Target:
     """How a batch of ours was made."""
     if not isinstance(subject, Batch) or subject.spec.origin:
-        raise InputError(f"how {subject.spec.name} was made is not known: give its recipe")
+        raise InputError(f"how {subject.spec.name} was made is not known: give its target")
     spec = subject.spec
-    given: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     for part in (spec.parameters, spec.settings):
-        given |= by_role(part, "workload") | by_role(part, "variant")
-    return Recipe(target=spec.target, given={**given, "impl": spec.impl})
+        keys |= by_role(part, "workload") | by_role(part, "variant")
+    return Target(spec.target, {**keys, "impl": spec.impl})
 
 
 def as_array(subject: Subject, actions: Sequence[Any]) -> NDArray[Any]:
@@ -195,8 +204,7 @@ def follow(
 
 
 def open_both(facts: Facts) -> Shadowing:
-    reference = open_target(facts.reference.target, facts.reference.given)
-    candidate = open_target(facts.candidate.target, facts.candidate.given)
+    reference, candidate = open_target(facts.reference), open_target(facts.candidate)
     return Shadowing(reference, candidate, closeness=closeness_of(facts.mode), ignore=facts.ignore)
 
 

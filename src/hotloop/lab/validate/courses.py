@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hotloop.core import registry
 from hotloop.core.machine import usable_cores
-from hotloop.core.record import Recipe
 from hotloop.core.settings import describe
+from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import RANDOM, RandomPlay
@@ -46,20 +46,20 @@ class Course:
     """What both sides are made with beside their own keys."""
 
 
-def courses_for(subject: Subject, recipe: Recipe) -> list[Course]:
+def courses_for(subject: Subject, target: Target) -> list[Course]:
     """The tapes that a subject can be played by: random, its players', adversarial."""
     players = [name for name in subject.players if name != RANDOM] if isinstance(subject, Batch) else []
     scripted = [Course(tape=player, share=0.25 / len(players), keys={}) for player in players]
-    nasty = Course(tape=ADVERSARIAL, share=0.25, keys=short_episodes(recipe))
+    nasty = Course(tape=ADVERSARIAL, share=0.25, keys=short_episodes(target))
     return [Course(tape=RANDOM, share=0.5 if players else 0.75, keys={}), *scripted, nasty]
 
 
-def short_episodes(recipe: Recipe) -> dict[str, object]:
+def short_episodes(target: Target) -> dict[str, object]:
     """Keys that end episodes soon, unless somebody has said how long they are."""
-    if registry.names_callable(recipe.target):
+    if target.is_foreign:
         return {}
-    names = {info.name for info in describe(registry.find(recipe.target).world.parameters)}
-    return {key: length for key, length in SHORT.items() if key in names and key not in recipe.given}
+    names = {info.name for info in describe(registry.find(target.name).world.parameters)}
+    return {key: length for key, length in SHORT.items() if key in names and key not in target.keys}
 
 
 def actions_of(tape: str, subject: Subject) -> Iterator[Any]:

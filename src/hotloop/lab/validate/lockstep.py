@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
-from hotloop.core.record import Difference, Part, Recipe
+from hotloop.core.record import Difference, Part
+from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
 from hotloop.lab.validate.courses import Course, actions_of, resets_before
 from hotloop.lab.validate.equal import Closeness, row_hashes, snapshot
-from hotloop.lab.validate.match import Pair, opened, takes
+from hotloop.lab.validate.match import Match, opened, takes
 from hotloop.lab.validate.shadow import Played, Shadowing, reset_some
 
 SIZES = (1, 3, 64)
@@ -70,7 +71,7 @@ class Found:
     counters: dict[str, int] = field(default_factory=dict)
     """The candidate's own account."""
 
-    def keep(self, shadowing: Shadowing, reference: Recipe, candidate: Recipe) -> None:
+    def keep(self, shadowing: Shadowing, reference: Target, candidate: Target) -> None:
         """Make the bundle of a difference, if there is one; that it cannot be made does not unmake it."""
         if shadowing.difference is None:
             return
@@ -86,10 +87,10 @@ class Found:
 
 
 def play_course(
-    pair: Pair, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
+    match: Match, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
 ) -> Found:
     """Play a course on both sides, until its limits or until they differ."""
-    reference, candidate = (opened(side, **course.keys) for side in (pair.reference, pair.candidate))
+    reference, candidate = (opened(side, **course.keys) for side in (match.reference, match.candidate))
     shadowing = Shadowing(reference, candidate, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
     hashes: list[NDArray[np.uint64]] = []
     with closing(shadowing):
@@ -97,7 +98,7 @@ def play_course(
         found = found_in(shadowing, course.tape, hashes)
         found.interrupted = interrupted
         if bundled:
-            found.keep(shadowing, with_keys(pair.reference, course), with_keys(pair.candidate, course))
+            found.keep(shadowing, with_keys(match.reference, course), with_keys(match.candidate, course))
         return found
 
 
@@ -146,28 +147,28 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
     )
 
 
-def with_keys(recipe: Recipe, course: Course, **more: object) -> Recipe:
-    return Recipe(target=recipe.target, given={**recipe.given, **course.keys, **more})
+def with_keys(target: Target, course: Course, **more: object) -> Target:
+    return target.with_keys({**course.keys, **more})
 
 
-def other_ways(pair: Pair, threads: int) -> list[dict[str, object]]:
+def other_ways(match: Match, threads: int) -> list[dict[str, object]]:
     """The batch sizes and threads that must change nothing, as far as the candidate can be made with them."""
     wanted = [*((size, 1) for size in SIZES), (SIZES[-1], threads)]
-    able = {key: takes(pair.candidate, key) for key in ("num_envs", "threads")}
+    able = {key: takes(match.candidate, key) for key in ("num_envs", "threads")}
     named: list[dict[str, object]] = [{"num_envs": envs, "threads": count} for envs, count in wanted]
     ways = [{key: value for key, value in way.items() if able[key]} for way in named]
     return [way for i, way in enumerate(ways) if way and way not in ways[:i]]
 
 
 def play_otherwise(
-    pair: Pair, course: Course, first: Found, keys: dict[str, object], way: Way, moved: Moved
+    match: Match, course: Course, first: Found, keys: dict[str, object], way: Way, moved: Moved
 ) -> Found:
     """Play a course's tape by the candidate made in another way, and compare hashes of everything.
 
     Where they differ, the reference plays as much of it again, so that the place can be named.
     """
     left_out = first.seen["left_out"]
-    with closing(opened(with_keys(pair.candidate, course, **keys))) as subject:
+    with closing(opened(with_keys(match.candidate, course, **keys))) as subject:
         spec, envs = subject.spec, min(subject.spec.num_envs, first.part.num_envs)
         at = first_apart(subject, first, left_out, envs, moved)
         steps = len(first.played.actions) if at is None else at[0]
@@ -182,7 +183,7 @@ def play_otherwise(
             )
         )
     if at is not None:
-        name(found, pair, course, first, keys, way, at)
+        name(found, match, course, first, keys, way, at)
     return found
 
 
@@ -230,7 +231,7 @@ def widened(envs: list[int], num_envs: int, before: int) -> list[int]:
 
 def name(
     found: Found,
-    pair: Pair,
+    match: Match,
     course: Course,
     first: Found,
     keys: dict[str, object],
@@ -246,10 +247,10 @@ def name(
         step=step, field=EVERYTHING, index=(env,), a="one hash", b="another, which was not seen again"
     )
     wide, narrow = found.part.num_envs, found.part.num_envs < first.part.num_envs
-    if narrow and not takes(pair.reference, "num_envs"):
+    if narrow and not takes(match.reference, "num_envs"):
         return
-    candidate = with_keys(pair.candidate, course, **keys)
-    reference = with_keys(pair.reference, course, **({"num_envs": wide} if narrow else {}))
+    candidate = with_keys(match.candidate, course, **keys)
+    reference = with_keys(match.reference, course, **({"num_envs": wide} if narrow else {}))
     shadowing = Shadowing(
         opened(reference), opened(candidate), closeness=way.closeness, ignore=way.ignore, kept_calls=None
     )

@@ -1,15 +1,13 @@
-"""Pairs: what is held against what, and how many envs of each."""
+"""A match: what is held against what, and how many envs of each."""
 
 import importlib.util
-import shlex
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hotloop.core import registry
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.record import Recipe
-from hotloop.core.settings import describe, parse_pairs
+from hotloop.core.settings import describe
+from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.foreign.opening import parameters_of
 from hotloop.envs.open import open_target
@@ -24,13 +22,13 @@ FEW, MANY = 8, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Match:
     """A reference, and the candidate that has to be like it."""
 
     against: str
     """As it was asked for."""
-    reference: Recipe
-    candidate: Recipe
+    reference: Target
+    candidate: Target
 
     @property
     def quick(self) -> bool:
@@ -38,35 +36,25 @@ class Pair:
         return self.against in (ORIGINAL, CUDA)
 
 
-def pair_of(target: str, given: Mapping[str, object], against: str | None) -> Pair:
+def match_of(target: Target, against: str | None) -> Match:
     """What a target is to be held against, each side with the keys it is made from."""
-    if against is None and registry.names_callable(target):
-        raise InputError(f"{target} has no twin of ours: say --against its reference ({KNOWN})")
+    if against is None and target.is_foreign:
+        raise InputError(f"{target.name} has no twin of ours: say --against its reference ({KNOWN})")
     asked = against or TWIN
     if asked in (TWIN, ORIGINAL, CUDA):
-        check_ours(target, given, asked)
-        sides = {TWIN: twin, ORIGINAL: original, CUDA: cuda}[asked](target)
-        reference, candidate = ({**given, **side} for side in sides)
-        pair = Pair(
-            against=asked,
-            reference=Recipe(target=target, given=reference),
-            candidate=Recipe(target=target, given=candidate),
-        )
+        check_ours(target, asked)
+        reference, candidate = map(target.with_keys, SIDES[asked](target.name))
     else:
-        pair = Pair(
-            against=asked,
-            reference=other(asked, given),
-            candidate=Recipe(target=target, given=dict(given)),
-        )
-    return with_envs(pair)
+        reference, candidate = other(asked, target), target
+    return with_envs(Match(against=asked, reference=reference, candidate=candidate))
 
 
-def check_ours(target: str, given: Mapping[str, object], against: str) -> None:
-    """Refuse what is decided by the pair, and somebody else's environment, which has no such side."""
-    if registry.names_callable(target):
-        raise InputError(f"--against {against} is for our worlds: {target} needs {KNOWN}")
+def check_ours(target: Target, against: str) -> None:
+    """Refuse what is decided by the match, and somebody else's environment, which has no such side."""
+    if target.is_foreign:
+        raise InputError(f"--against {against} is for our worlds: {target.name} needs {KNOWN}")
     for key in ("impl", "device", "encoder") if against == ORIGINAL else ("impl", "device"):
-        if key in given:
+        if key in target.keys:
             raise InputError(f"leave out {key}=: --against {against} decides it for both sides")
 
 
@@ -94,44 +82,45 @@ def cuda(target: str) -> tuple[Keys, Keys]:
     return {"impl": "native"}, {"impl": "native", "device": "cuda"}
 
 
-def other(words: str, given: Mapping[str, object]) -> Recipe:
+SIDES = {TWIN: twin, ORIGINAL: original, CUDA: cuda}
+"""The keys of reference and candidate, by what the candidate is held against."""
+
+
+def other(words: str, candidate: Target) -> Target:
     """A reference of its own: a target in quotes with its keys, or by itself with those of the candidate."""
-    try:
-        target, *pairs = shlex.split(words) or [""]
-    except ValueError as error:
-        raise InputError(f"--against cannot be read: {error} in {words!r}") from None
-    if not registry.names_callable(target) and "/" not in target:
+    reference = Target.parse(words, "--against")
+    if not reference.is_foreign and "/" not in reference.name:
         raise InputError(f"--against {words} does not fit: expected {KNOWN}")
-    return Recipe(target=target, given=parse_pairs(pairs) if pairs else dict(given))
+    return reference if reference.keys else reference.with_keys(candidate.keys)
 
 
-def with_envs(pair: Pair) -> Pair:
+def with_envs(match: Match) -> Match:
     """Give both sides as many envs: those that one of them insists on, or as many as are worth playing."""
-    sides = (pair.reference, pair.candidate)
-    free = [takes(side, "num_envs") and "num_envs" not in side.given for side in sides]
+    sides = (match.reference, match.candidate)
+    free = [takes(side, "num_envs") and "num_envs" not in side.keys for side in sides]
     if not any(free):
-        return pair
-    envs = MANY if pair.quick else FEW
+        return match
+    envs = MANY if match.quick else FEW
     for side, is_free in zip(sides, free, strict=True):
         if not is_free:
             with closing(opened(side)) as subject:
                 envs = subject.spec.num_envs
     reference, candidate = (
-        replace(side, given={**side.given, "num_envs": envs}) if is_free else side
+        side.with_keys({"num_envs": envs}) if is_free else side
         for side, is_free in zip(sides, free, strict=True)
     )
-    return replace(pair, reference=reference, candidate=candidate)
+    return replace(match, reference=reference, candidate=candidate)
 
 
-def takes(recipe: Recipe, key: str) -> bool:
+def takes(target: Target, key: str) -> bool:
     """Whether a side can be made with another value of a key."""
-    if not registry.names_callable(recipe.target):
-        world = registry.find(recipe.target).world
+    if not target.is_foreign:
+        world = registry.find(target.name).world
         return key in ("num_envs", "threads") or key in {info.name for info in describe(world.parameters)}
-    if recipe.target.partition(":")[0] in ("gym", "pettingzoo", "puffer"):
+    if target.name.partition(":")[0] in ("gym", "pettingzoo", "puffer"):
         return False
-    return key in parameters_of(callables.find(recipe.target))
+    return key in parameters_of(callables.find(target.name))
 
 
-def opened(recipe: Recipe, **more: object) -> Subject:
-    return open_target(recipe.target, {**recipe.given, **more})
+def opened(target: Target, **more: object) -> Subject:
+    return open_target(target.with_keys(more))

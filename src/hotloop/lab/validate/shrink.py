@@ -9,8 +9,7 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Recipe
-from hotloop.core.registry import names_callable
+from hotloop.core.target import Target
 from hotloop.lab.validate.bundle import Bundle, play_bundle, with_last_good
 from hotloop.lab.validate.match import takes
 
@@ -74,7 +73,7 @@ def differing(bundle: Bundle) -> Bundle | None:
 def refusals(bundle: Bundle) -> tuple[type[Exception], ...]:
     """What sides raise that cannot be made so small: ours say so, somebody else's code may fail anyhow."""
     sides = (bundle.facts.reference, bundle.facts.candidate)
-    return (Exception,) if any(names_callable(side.target) for side in sides) else (InputError,)
+    return (Exception,) if any(side.is_foreign for side in sides) else (InputError,)
 
 
 def fewer_envs(search: Search) -> None:
@@ -146,8 +145,8 @@ def both_take(bundle: Bundle, key: str) -> bool:
 def with_key(bundle: Bundle, key: str, value: object) -> Bundle:
     """A bundle whose sides are made with another value of a key."""
 
-    def change(side: Recipe) -> Recipe:
-        return replace(side, given={**side.given, key: value})
+    def change(side: Target) -> Target:
+        return side.with_keys({key: value})
 
     facts = bundle.facts
     return replace(

@@ -31,7 +31,7 @@ from hotloop.lab.validate.lockstep import (
     play_course,
     play_otherwise,
 )
-from hotloop.lab.validate.match import ORIGINAL, Pair, opened
+from hotloop.lab.validate.match import ORIGINAL, Match, opened
 from hotloop.lab.validate.shrink import shrink
 
 SMOKE, SOAK = "smoke", "soak"
@@ -94,17 +94,17 @@ def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
     return Asked(steps=int(scale), way=way)
 
 
-def validate(pair: Pair, asked: Asked, progress: Progress = silent) -> tuple[Record, Bundle | None]:
-    """Validate a pair; Ctrl-C leaves a record of what was compared."""
-    with closing(opened(pair.candidate)) as subject:
-        spec, courses = subject.spec, courses_for(subject, pair.candidate)
+def validate(match: Match, asked: Asked, progress: Progress = silent) -> tuple[Record, Bundle | None]:
+    """Validate a match; Ctrl-C leaves a record of what was compared."""
+    with closing(opened(match.candidate)) as subject:
+        spec, courses = subject.spec, courses_for(subject, match.candidate)
     recorder = Recorder("validate", spec)
     calls = planned(asked, spec)
     meter = Meter(progress, asked, calls)
-    check_itself(pair, courses, asked.way, calls, meter)
+    check_itself(match, courses, asked.way, calls, meter)
     found = Findings()
     try:
-        play_all(pair, courses, asked, found, meter)
+        play_all(match, courses, asked, found, meter)
         failed = found.failed
         if failed and failed.bundle:
             found.bundle = failed.bundle
@@ -112,12 +112,12 @@ def validate(pair: Pair, asked: Asked, progress: Progress = silent) -> tuple[Rec
         found.partial = False
     except KeyboardInterrupt:
         found.partial = True
-    return record(pair, asked, found, recorder, spec), found.bundle
+    return record(match, asked, found, recorder, spec), found.bundle
 
 
-def check_itself(pair: Pair, courses: list[Course], way: Way, calls: int | None, meter: "Meter") -> None:
+def check_itself(match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter") -> None:
     """Refuse a reference that answers the same calls differently the second time."""
-    alone = replace(pair, candidate=pair.reference)
+    alone = replace(match, candidate=match.reference)
     limits = replace(ITSELF, calls=min(ITSELF_CALLS, calls or ITSELF_CALLS))
     for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
         found = play_course(alone, course, way, limits, moved=meter.wait, bundled=False)
@@ -125,7 +125,7 @@ def check_itself(pair: Pair, courses: list[Course], way: Way, calls: int | None,
             raise KeyboardInterrupt
         if found.difference:
             raise InputError(
-                f"the reference {pair.reference.words} differs from itself ({found.difference}): "
+                f"the reference {match.reference.words} differs from itself ({found.difference}): "
                 "make it deterministic, or leave that field out with --ignore"
             )
 
@@ -160,15 +160,15 @@ class Meter:
         self._progress(min(done, total), total)
 
 
-def play_all(pair: Pair, courses: list[Course], asked: Asked, found: Findings, meter: Meter) -> None:
+def play_all(match: Match, courses: list[Course], asked: Asked, found: Findings, meter: Meter) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
-    with closing(opened(pair.candidate)) as subject:
+    with closing(opened(match.candidate)) as subject:
         total = planned(asked, subject.spec)
-    ways = other_ways(pair, more_threads())
+    ways = other_ways(match, more_threads())
     meter.ways = len(ways)
     for course in courses:
         limits = limits_of(course, total, asked.box_ns)
-        first = play_course(pair, course, asked.way, limits, meter)
+        first = play_course(match, course, asked.way, limits, meter)
         found.plays.append(first)
         if first.interrupted:
             raise KeyboardInterrupt
@@ -176,7 +176,7 @@ def play_all(pair: Pair, courses: list[Course], asked: Asked, found: Findings, m
             if found.failed:
                 return
             tape = first if asked.box_ns is None else first.up_to(AGAIN_CALLS)
-            found.plays.append(play_otherwise(pair, course, tape, keys, asked.way, meter))
+            found.plays.append(play_otherwise(match, course, tape, keys, asked.way, meter))
         if found.failed:
             return
 
@@ -188,7 +188,7 @@ def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
     )
 
 
-def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: SubjectSpec) -> Record:
+def record(match: Match, asked: Asked, found: Findings, recorder: Recorder, spec: SubjectSpec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
     made = recorder.record(
@@ -203,7 +203,7 @@ def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: 
         values={},
         notices=notices(found, first, silent_mechanics(spec, added(first))),
         partial=found.partial,
-        validation=validation(pair, asked, found, first),
+        validation=validation(match, asked, found, first),
     )
     mismatch = [ExitCode.MISMATCH] if found.failed else []
     code = worst([*mismatch, *([ExitCode.INTERRUPTED] if found.partial else [])])
@@ -237,7 +237,7 @@ def added(plays: list[Found]) -> dict[str, int]:
     return total
 
 
-def validation(pair: Pair, asked: Asked, found: Findings, first: list[Found]) -> Validation:
+def validation(match: Match, asked: Asked, found: Findings, first: list[Found]) -> Validation:
     seen: Mapping[str, tuple[str, ...]] = first[0].seen if first else {}
     failed = found.failed
     ours, theirs = (sum(each.timing[side] for each in first) for side in (0, 1))
@@ -246,7 +246,7 @@ def validation(pair: Pair, asked: Asked, found: Findings, first: list[Found]) ->
         mismatches=int(failed is not None),
         timing_ratio=ours / theirs if theirs else None,
         mode=asked.way.closeness.mode,
-        against=pair.reference.words,
+        against=match.reference.words,
         fields=seen.get("fields", ()),
         left_out=seen.get("left_out", ()),
         parts=tuple(each.part for each in found.plays),

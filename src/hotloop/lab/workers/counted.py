@@ -1,6 +1,6 @@
 """The program that runs under valgrind: opens a target, then steps it in children that are counted.
 
-`python -m hotloop.lab.workers.counted '{"target": ..., "given": {...}, "policy": ...}'`
+`python -m hotloop.lab.workers.counted '{"target": {"name": .., "keys": {..}}, "policy": ..}'`
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import HotloopError
+from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import play_of
 from hotloop.lab.measure.stepping import no_collection, play
@@ -22,7 +23,7 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     answers = Answers()
     try:
-        subject = open_subject(asked["target"], asked["given"], profile=False)
+        subject = open_subject(Target(**asked["target"]), profile=False)
         check_player(subject, asked["policy"])
         script = play_of(asked["policy"], subject)
         subject.reset()

@@ -1,12 +1,13 @@
 """The program that is looked at from outside: plays a target for some seconds, and ends.
 
-`python -m hotloop.lab.workers.played '{"target": ..., "given": {...}, "policy": ..., "seconds": ...}'`
+`python -m hotloop.lab.workers.played '{"target": {"name": .., "keys": {..}}, "policy": .., "seconds": ..}'`
 """
 
 import json
 import sys
 
 from hotloop.core.clock import now_ns
+from hotloop.core.target import Target
 from hotloop.lab.profile.probes import drawn, staged
 
 STRETCH_NS = 50_000_000
@@ -15,7 +16,7 @@ STRETCH_NS = 50_000_000
 
 def main() -> None:
     asked = json.loads(sys.argv[1])
-    with staged(asked["target"], asked["given"], asked["policy"]) as (subject, script):
+    with staged(Target(**asked["target"]), asked["policy"]) as (subject, script):
         end_ns = now_ns() + asked["seconds"] * 1_000_000_000
         calls = 1
         while (begin := now_ns()) < end_ns:

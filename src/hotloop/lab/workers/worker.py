@@ -1,7 +1,7 @@
 """One side of a comparison of two commits, run by that side's own Python: `python worker.py '<settings>'`.
 
-It needs nothing but the standard library, because the commit it opens may be any. Settings are JSON: target,
-given (key to value, as typed), seed and tree (the folder that nothing may be loaded from). Commands come in
+It needs nothing but the standard library, because the commit it opens may be any. Settings are JSON:
+target (name, and keys as typed), seed and tree (the folder that nothing may be loaded from). Commands come in
 and answers go out as lines of JSON; what the measured program prints goes to stderr.
 
     {"turn": env_steps}  -> {"ns": ..., "env_steps": ...}      {"counters": true} -> {name: count}
@@ -183,11 +183,11 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % 2**32)
-    target, given = asked["target"], asked["given"]
+    target, keys = asked["target"]["name"], asked["target"]["keys"]
     if ":" in target:
-        made = find(target)(**{key: literal(value) for key, value in given.items()})
+        made = find(target)(**{key: literal(value) for key, value in keys.items()})
     else:
-        made = importlib.import_module("hotloop").make(target, **given)
+        made = importlib.import_module("hotloop").make(target, **keys)
     if hasattr(made, "spec") and hasattr(made.spec, "num_actions"):
         return BatchSubject(made, seed)
     for method in ("reset", "step"):

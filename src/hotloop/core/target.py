@@ -1,0 +1,58 @@
+"""A target: a name and its keys, as typed; it is what is opened, compared, and sent to other processes."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotloop.core.errors import InputError
+from hotloop.core.settings import parse_pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was asked for; what a record says of it is `Described`."""
+
+    name: str
+    """`grid/toy`, `gym:ID`, `path.py:callable` or `module:callable`."""
+    keys: dict[str, Any] = field(default_factory=dict)
+    """Key to value, text where it was typed."""
+
+    @classmethod
+    def typed(cls, name: str, words: Sequence[str] | None = None, **flags: object) -> "Target":
+        """A name and its `key=value` words; flags are short for such words where they are not None."""
+        spelled = (f"{key}={value}" for key, value in flags.items() if value is not None)
+        return cls(name, dict(parse_pairs([*(words or ()), *spelled])))
+
+    @classmethod
+    def parse(cls, words: str, what: str = "a target") -> "Target":
+        """A target with its keys in one quoted argument, `what` being what stands there."""
+        try:
+            name, *pairs = shlex.split(words) or [""]
+        except ValueError as error:
+            raise InputError(f"{what} cannot be read: {error} in {words!r}") from None
+        if not name:
+            raise InputError(f"{what} is empty: name a target, such as grid/toy")
+        return cls.typed(name, pairs)
+
+    @property
+    def words(self) -> str:
+        """As it would be typed."""
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.keys.items())])
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is somebody else's environment rather than a preset of ours."""
+        return names_callable(self.name)
+
+    def with_keys(self, keys: Mapping[str, object]) -> "Target":
+        """The same with other values of some keys."""
+        return Target(self.name, {**self.keys, **keys})
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def names_callable(name: str) -> bool:
+    """Whether a name is somebody's callable, `path.py:name` or `module:name`, rather than a preset's."""
+    return ":" in name
