@@ -3,12 +3,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hotloop.cli import app
+from hotloop.cli.app import commands
 from hotloop.core.errors import ExitCode
-from hotloop.core.registry import commands
 
 COMMANDS = sorted(commands())
 
@@ -40,6 +42,35 @@ import sys
 from hotloop.cli.main import main
 assert main(["--help"]) == 0
 print(sorted({"numpy", "torch", "psutil"} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+
+
+def test_a_command_is_a_file_with_a_function_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "verbs").mkdir()
+    files = {
+        "__init__": "",
+        "bench": "def bench(): ...",
+        "_shared": "raise RuntimeError('never looked into')",
+    }
+    for name, text in files.items():
+        (tmp_path / "verbs" / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(app, "COMMANDS", "verbs")
+    assert [(name, function.__name__) for name, function in commands().items()] == [("bench", "bench")]
+    for name in ("verbs", "verbs.bench"):
+        sys.modules.pop(name)
+
+
+def test_help_imports_no_probe() -> None:
+    code = """
+import sys
+from hotloop.cli.main import main
+assert main(["profile", "--help"]) == 0
+print([name for name in sys.modules if name.startswith("hotloop.probes.")], file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"

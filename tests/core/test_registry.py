@@ -4,7 +4,7 @@ import pytest
 
 from hotloop.core import registry
 from hotloop.core.errors import InputError
-from hotloop.core.registry import commands, find, presets, worlds
+from hotloop.core.registry import find, presets, worlds
 
 WORLD = """
 from hotloop.core.world import World
@@ -15,7 +15,7 @@ world = World(name="{name}", summary="", parameters=object, presets={{"arena": {
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """A package of worlds and one of commands, in the place of ours."""
+    """A package of worlds in the place of ours."""
     files = {
         "places/__init__.py": "",
         "places/grid/__init__.py": WORLD.format(name="grid"),
@@ -23,20 +23,14 @@ def folders(tmp_path, monkeypatch):
         "places/_draft/__init__.py": "raise RuntimeError('a folder with _ is not looked into')",
         "places/notes/__init__.py": "",
         "places/single.py": "raise RuntimeError('a file is no world')",
-        "verbs/__init__.py": "",
-        "verbs/main.py": "def main(): ...",
-        "verbs/bench.py": "def bench(): ...",
-        "verbs/progress.py": "def bar(): ...",
-        "verbs/_shared.py": "raise RuntimeError('a file with _ is not looked into')",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "WORLDS", "places")
-    monkeypatch.setattr(registry, "COMMANDS", "verbs")
     yield tmp_path
-    for name in [name for name in sys.modules if name.split(".")[0] in ("places", "verbs")]:
+    for name in [name for name in sys.modules if name.split(".")[0] == "places"]:
         del sys.modules[name]
 
 
@@ -93,11 +87,6 @@ def test_a_preset_that_is_empty_is_no_default():
         find("grid/")
 
 
-@pytest.mark.usefixtures("folders")
-def test_a_command_is_a_file_with_a_function_of_its_name():
-    assert [(name, function.__name__) for name, function in commands().items()] == [("bench", "bench")]
-
-
 def test_a_probe_is_a_file_that_declares_one(folders, monkeypatch):
     declared = "from hotloop.core.probe import Probe\n"
     declared += "probe = Probe(name='mine', purpose='', why_not=lambda: None, look=None)\n"
@@ -115,5 +104,7 @@ def test_every_probe_says_what_it_is_for_and_is_named_like_its_file():
     }
     for name, probe in found.items():
         assert probe.name == name
+    assert sorted(found) == sorted(registry.probe_names())
+    for probe in found.values():
         assert probe.purpose
         assert "\n" not in probe.purpose

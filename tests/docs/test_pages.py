@@ -10,10 +10,11 @@ import pytest
 from support.pages import ALL_PAGES, PAGES, ROOT, anchors, blocks, links, name_of, prose, spans
 
 from figures import rewritten
+from hotloop.cli.app import commands
 from hotloop.cli.flags import QUICK, THOROUGH
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
-from hotloop.core.registry import commands, worlds
+from hotloop.core.registry import worlds
 from hotloop.core.settings import describe
 from hotloop.core.world import World
 from hotloop.envs.settings import BatchSettings

@@ -3,12 +3,13 @@
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.registry import commands
+from hotloop.core.registry import modules
 
 CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
 
@@ -18,6 +19,9 @@ What is measured is key=value (agents=24 num_envs=64); how it is measured is --f
 
 Exit codes: {CODES}.
 """
+
+COMMANDS = "hotloop.cli.commands"
+"""Every module of it has a function of its own name, which is the command."""
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 """The base of typer's usage errors, which comes from click or from typer's own copy of it."""
@@ -37,6 +41,12 @@ def run(argv: Sequence[str]) -> int:
     except typer.Abort as abort:  # what some versions make of Ctrl-C
         raise abort.__cause__ or abort from None
     return code or ExitCode.FINE
+
+
+def commands() -> dict[str, Callable[..., Any]]:
+    """Every command by its name."""
+    names = modules(COMMANDS, packages=False)
+    return {name: getattr(import_module(f"{COMMANDS}.{name}"), name) for name in names}
 
 
 def help_of(function: Callable[..., Any]) -> str:

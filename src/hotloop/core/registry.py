@@ -1,23 +1,16 @@
-"""What there is, found by folder and file: worlds, their presets, probes, and the commands of the CLI."""
+"""What there is, found by folder and file: worlds, their presets, and probes."""
 
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from hotloop.core.errors import unknown
 from hotloop.core.probe import Probe
 from hotloop.core.world import World
 
 WORLDS = "hotloop.worlds"
-
 PROBES = "hotloop.probes"
-
-COMMANDS = "hotloop.cli.commands"
-
-DOOR = "main"
-"""The module of the CLI that runs the commands and is none itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +50,9 @@ def find(target: str) -> Found:
     raise unknown("target", target, [*known, *targets], "hotloop worlds lists them")
 
 
-def commands() -> dict[str, Callable[..., Any]]:
-    """Every module of `hotloop.cli` that has a function of its own name, by that name."""
-    names = (name for name in modules(COMMANDS, packages=False) if name != DOOR)
-    functions = ((name, getattr(import_module(f"{COMMANDS}.{name}"), name, None)) for name in names)
-    return {name: function for name, function in functions if callable(function)}
+def probe_names() -> tuple[str, ...]:
+    """The names of all probes, which are those of their files; imports none of them."""
+    return tuple(modules(PROBES, packages=False))
 
 
 def probes() -> dict[str, Probe]:

@@ -133,17 +133,17 @@ def losses(student: Student, part: Samples, settings: TrainSettings, imitating: 
 
 def ppo_terms(logits: Tensor, part: Samples, settings: TrainSettings) -> dict[str, Tensor]:
     log_probs, entropies = read(logits, part.actions)
-    moved = log_probs - part.log_probs
-    ratio = moved.exp()
+    logratio = log_probs - part.log_probs
+    ratio = logratio.exp()
     advantage = standardised(part.advantages) if settings.norm_adv else part.advantages
     with torch.no_grad():
-        kl = (ratio - 1 - moved).mean()
-        clipped = ((ratio - 1).abs() > settings.clip_coef).float().mean()
+        approx_kl = (ratio - 1 - logratio).mean()
+        clip_fraction = ((ratio - 1).abs() > settings.clip_coef).float().mean()
     return {
         "policy": policy_loss(ratio, advantage, settings.clip_coef),
         "entropy": entropies.mean(),
-        "approx_kl": kl,
-        "clip_fraction": clipped,
+        "approx_kl": approx_kl,
+        "clip_fraction": clip_fraction,
     }
 
 

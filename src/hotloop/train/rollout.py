@@ -185,8 +185,6 @@ class Collector:
 
     def ask(self, teacher: str, step: int) -> None:
         """Keep the teacher's labels. It reads the batch's own observations: nothing is reshaped or moved."""
-        mark("reshape")
-        mark("device to host")
         labels = self.batch.choose(teacher)
         mark("calls")
         self.labels[step] = labels

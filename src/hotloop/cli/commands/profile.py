@@ -26,7 +26,7 @@ from hotloop.cli.results import commit as commit_files
 from hotloop.cli.runner import check, measure, tell
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
-from hotloop.core.registry import probes
+from hotloop.core.registry import probe_names
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ Probes = Annotated[
     typer.Option(
         "--probe",
         metavar="NAME",
-        help=f"Look in a further pass: {', '.join(probes())}, or all; may be repeated, or a list with "
+        help=f"Look in a further pass: {', '.join(probe_names())}, or all; may be repeated, or a list with "
         "commas.  [default: phases,resources]",
     ),
 ]
