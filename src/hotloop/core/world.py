@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Literal, Protocol
 
 Plan = Mapping[str, Any]
@@ -9,6 +10,28 @@ Plan = Mapping[str, Any]
 
 Native code is given the numbers, texts and lists of numbers in it; other objects are for the twin alone.
 """
+
+
+Kind = Literal["vector", "tokens", "objects", "image", "options"]
+"""How a network should read numbers: as they are; as tokens [tokens, 3] of location, feature and value; as
+objects or options [count, features], whose last feature says whether there is one; as an image
+[channels, height, width]. Options are the actions, in their order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of an observation's row; parts follow one another without gaps."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: Kind = "vector"
+    low: float | None = None
+    high: float | None = None
+    """What its values stay between; None is all that the observation's type holds."""
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +44,8 @@ class Array:
     low: float | None = None
     high: float | None = None
     """What its values stay between, for the spaces of other libraries; None is all that the type holds."""
-    kind: Literal["vector", "tokens"] = "vector"
-    """How a network should read it: numbers, or tokens [..., tokens, 3] of location, feature and value."""
+    kind: Kind = "vector"
+    """How a network should read it, where the observation has no parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +58,21 @@ class Layout:
     """Observations, rewards, terminals and truncations first, then the infos."""
     random_actions: int | None = None
     """Random play draws from the first so many actions; None is all of them."""
+    parts: tuple[Part, ...] = ()
+    """Of the row that an agent observes; none where the row is one thing.
+
+    Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays.
+    """
+
+    def __post_init__(self) -> None:
+        row = self.observation.shape[-1]
+        if self.parts and sum(part.size for part in self.parts) != row:
+            sizes = " + ".join(f"{part.name} {part.size}" for part in self.parts)
+            raise ValueError(f"the parts of an observation do not make its row of {row}: {sizes}")
+
+    @property
+    def observation(self) -> Array:
+        return next(array for array in self.arrays if array.name == "observations")
 
     @property
     def drawn_actions(self) -> int:

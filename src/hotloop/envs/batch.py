@@ -12,7 +12,7 @@ from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import Role, by_role, workload_hash
-from hotloop.core.world import Drawer, World
+from hotloop.core.world import Drawer, Layout, Part, World
 from hotloop.envs.native import Build, mark_cost_ns
 from hotloop.envs.settings import MAX_SEED, BatchSettings
 
@@ -33,10 +33,7 @@ class Spec:
     preset: str
     impl: str
     """`native` or `reference`: what runs, never `auto`."""
-    agents: int
-    num_actions: int
-    drawn_actions: int
-    """Random play draws from the first so many actions."""
+    layout: Layout
     parameters: Any
     settings: BatchSettings
     build: Build | None
@@ -49,6 +46,19 @@ class Spec:
     @property
     def name(self) -> str:
         return self.origin or self.target
+
+    @property
+    def agents(self) -> int:
+        return self.layout.agents
+
+    @property
+    def num_actions(self) -> int:
+        return self.layout.num_actions
+
+    @property
+    def drawn_actions(self) -> int:
+        """Random play draws from the first so many actions."""
+        return self.layout.drawn_actions
 
     @property
     def requested(self) -> str:
@@ -87,6 +97,15 @@ class Spec:
         return (*self.world.phases, "autoreset", *(("drag",) if self.settings.drag else ()))
 
 
+def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
+    """Views of the parts of observation rows [..., row], each [..., *shape]."""
+    views, first = {}, 0
+    for part in parts:
+        views[part.name] = rows[..., first : first + part.size].reshape(*rows.shape[:-1], *part.shape)
+        first += part.size
+    return views
+
+
 class Batch:
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
@@ -100,6 +119,7 @@ class Batch:
         self.truncations: NDArray[np.bool_] = arrays["truncations"]
         self.final_observations: NDArray[Any] = arrays["final_observations"]
         self.masks: NDArray[np.bool_] | None = arrays.get("masks")
+        self.parts: dict[str, NDArray[Any]] = parts_of(self.observations, spec.layout.parts)
         self.infos: dict[str, NDArray[Any]] = {k: v for k, v in arrays.items() if k not in STANDARD}
         self._action_shapes = self._accepted_shapes()
         self._converted = 0

@@ -1,6 +1,6 @@
 """The networks: an encoder by what a world's observations are, a trunk, and heads for policy and value."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from hotloop.core.world import Array
+from hotloop.core.world import Kind, Part
 from hotloop.envs.batch import Spec
 from hotloop.train.settings import TrainSettings
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell state of an LSTM, each [rows, width]."""
 
-GAINS = {"trunk": 2**0.5, "lstm": 1.0, "policy": 0.01, "value": 1.0}
+GAINS = {"encoder": 2**0.5, "trunk": 2**0.5, "lstm": 1.0, "policy": 0.01, "value": 1.0}
 """How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
 
 TABLE_DEVIATION = 0.1
@@ -77,32 +77,83 @@ class ActorCritic(nn.Module):
         return empty, empty.clone()
 
 
-def seen(spec: Spec) -> Array:
-    """What the world says about its observations."""
-    arrays = spec.world.layout(spec.parameters).arrays
-    return next(array for array in arrays if array.name == "observations")
+class ObjectBag(nn.Module):
+    """Embeds each object [features] by one layer, and takes the mean over those that are there."""
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(features, width)
+
+    def forward(self, objects: Tensor) -> Tensor:
+        """Objects [rows, count, features], the last feature 1 where there is one, to [rows, width]."""
+        there = objects[..., -1:]
+        embedded = torch.relu(self.layer(objects)) * there
+        return embedded.sum(-2) / there.sum(-2).clamp(min=1)
 
 
-def vector_encoder(shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
-    encoder = nn.Flatten() if len(shape) > 1 else nn.Identity()
-    return encoder, int(torch.Size(shape).numel())
+class ImageReader(nn.Module):
+    """Two layers of convolutions over an image, and one over all that they found."""
+
+    def __init__(self, shape: tuple[int, ...], width: int) -> None:
+        super().__init__()
+        channels, height, across = shape
+        self.first = nn.Conv2d(channels, 16, 3, padding=1)
+        self.second = nn.Conv2d(16, 16, 3, stride=2, padding=1)
+        self.layer = nn.Linear(16 * ((height + 1) // 2) * ((across + 1) // 2), width)
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Images [rows, channels, height, width] to [rows, width]."""
+        found = torch.relu(self.second(torch.relu(self.first(image))))
+        return torch.relu(self.layer(found.flatten(1)))
 
 
-def token_encoder(shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
-    return TokenBag(settings.embedding), settings.embedding
+class PartsReader(nn.Module):
+    """Reads each part of a row by an encoder of its kind, and puts the answers beside one another."""
+
+    def __init__(self, parts: Sequence[Part], settings: TrainSettings) -> None:
+        super().__init__()
+        self.parts = tuple(parts)
+        made = [encoder_of(part.kind, part.shape, settings) for part in parts]
+        self.encoders = nn.ModuleList(encoder for encoder, _ in made)
+        self.width = sum(width for _, width in made)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Rows [rows, row] to [rows, width]."""
+        pieces = torch.split(rows, [part.size for part in self.parts], dim=-1)
+        answers = [
+            encoder(piece.reshape(*piece.shape[:-1], *part.shape))
+            for encoder, piece, part in zip(self.encoders, pieces, self.parts, strict=True)
+        ]
+        return torch.cat(answers, dim=-1)
 
 
-ENCODERS: dict[str, Callable[[tuple[int, ...], TrainSettings], tuple[nn.Module, int]]] = {
-    "vector": vector_encoder,
-    "tokens": token_encoder,
-}
-"""By the kind an observation declares: one agent's shape to who reads it and how wide its answer is."""
+def encoder_of(kind: Kind, shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
+    """Who reads what one agent sees, by its kind, and how wide the answer is."""
+    width = settings.embedding
+    match kind:
+        case "tokens":
+            return TokenBag(width), width
+        case "objects" | "options":
+            return ObjectBag(shape[-1], width), width
+        case "image":
+            return ImageReader(shape, width), width
+        case "vector":
+            flat = nn.Flatten() if len(shape) > 1 else nn.Identity()
+            return flat, int(torch.Size(shape).numel())
+
+
+def encoder_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
+    """The encoder of a world's observations: of their parts, where they have some."""
+    if not spec.layout.parts:
+        return encoder_of(spec.layout.observation.kind, shape, settings)
+    reader = PartsReader(spec.layout.parts, settings)
+    return reader, reader.width
 
 
 def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic:
     """The network for a world's observations, its weights decided by the seed alone."""
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
-        encoder, width = ENCODERS[seen(spec).kind](shape, settings)
+        encoder, width = encoder_for(spec, shape, settings)
         network = ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
     initialise(network, torch.Generator().manual_seed(settings.seed))
     return network
@@ -114,7 +165,7 @@ def initialise(network: ActorCritic, generator: torch.Generator) -> None:
     for name, weights in network.named_parameters():
         if weights.ndim < 2:
             weights.zero_()
-        elif name.startswith("encoder"):
+        elif name.endswith(".table"):
             weights.normal_(0, TABLE_DEVIATION, generator=generator)
         else:
             nn.init.orthogonal_(weights, GAINS[name.partition(".")[0]], generator=generator)

@@ -15,7 +15,7 @@ from hotloop.train import checkpoint
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
 from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels, torch_threads
-from hotloop.train.networks import default_network, seen
+from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
@@ -77,7 +77,8 @@ class Trainer:
         self.kernels = find_kernels(settings, batch.spec.num_actions)
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
-        scales = settings.norm_obs and seen(batch.spec).kind == "vector"
+        layout = batch.spec.layout
+        scales = settings.norm_obs and layout.observation.kind == "vector" and not layout.parts
         self.observation_scale = ObservationScale(shape, device, active=scales)
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
         self.acting = torch.Generator(device).manual_seed(settings.seed)

@@ -1,12 +1,14 @@
 """How a batch looks to libraries that know one agent or many: spaces, and arrays in their shapes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
+from hotloop.core.world import Array, Part
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import make
 
@@ -14,6 +16,8 @@ RENDER_MODES = ("rgb_array", "ansi")
 
 RENDER_FPS = 10
 
+Seen = NDArray[Any] | dict[str, NDArray[Any]]
+"""One array, or one for each part of a row."""
 OURS = ("num_envs", "autoreset", "seed", "render_mode")
 """Keys of a batch that the library's own arguments decide."""
 
@@ -37,14 +41,9 @@ def render_modes(batch: Batch) -> list[str]:
     return list(RENDER_MODES) if batch.spec.world.drawer else []
 
 
-def observation_box(batch: Batch, shape: tuple[int, ...]) -> Box:
-    """What observations of a shape can be: as the world declares, or all that their type can hold."""
+def box(batch: Batch, declared: Array | Part, shape: tuple[int, ...]) -> Box:
+    """What numbers of a shape can be: as the world declares, or all that their type can hold."""
     dtype = batch.observations.dtype
-    declared = next(
-        array
-        for array in batch.spec.world.layout(batch.spec.parameters).arrays
-        if array.name == "observations"
-    )
     low, high = limits(dtype)
     return Box(
         low if declared.low is None else declared.low,
@@ -52,6 +51,14 @@ def observation_box(batch: Batch, shape: tuple[int, ...]) -> Box:
         shape,
         dtype.type,
     )
+
+
+def observation_space(batch: Batch, seen: Seen, axes: int) -> Box | Dict:
+    """The space of what is seen, without its first axes: by parts where the world declares them."""
+    layout = batch.spec.layout
+    if not isinstance(seen, dict):
+        return box(batch, layout.observation, seen.shape[axes:])
+    return Dict({part.name: box(batch, part, seen[part.name].shape[axes:]) for part in layout.parts})
 
 
 def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
@@ -66,15 +73,26 @@ def has_agent_axis(batch: Batch) -> bool:
     return len(shape) > 2 and shape[1] == batch.spec.agents
 
 
-def whole_observations(batch: Batch) -> NDArray[Any]:
-    """A view of the observations, [num_envs, ...], without an axis for an agent that is alone."""
+def whole_observations(batch: Batch) -> Seen:
+    """Views of the observations, [num_envs, ...], without an axis for an agent that is alone."""
     alone = batch.spec.agents == 1 and has_agent_axis(batch)
-    return batch.observations[:, 0] if alone else batch.observations
+    return each(shown(batch), lambda rows: rows[:, 0] if alone else rows)
 
 
-def agent_observations(batch: Batch) -> NDArray[Any]:
-    """A view of the observations, [num_envs, agents, ...]."""
-    return batch.observations if has_agent_axis(batch) else batch.observations[:, None]
+def agent_observations(batch: Batch) -> Seen:
+    """Views of the observations, [num_envs, agents, ...]."""
+    has_axis = has_agent_axis(batch)
+    return each(shown(batch), lambda rows: rows if has_axis else rows[:, None])
+
+
+def shown(batch: Batch) -> Seen:
+    """The observations as other libraries see them: by parts where the world declares them."""
+    return batch.parts or batch.observations
+
+
+def each(seen: Seen, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Seen:
+    """What is seen, with every array changed."""
+    return {name: change(rows) for name, rows in seen.items()} if isinstance(seen, dict) else change(seen)
 
 
 def whole_rewards(batch: Batch) -> NDArray[np.float32]:
@@ -84,9 +102,8 @@ def whole_rewards(batch: Batch) -> NDArray[np.float32]:
     return total
 
 
-def whole_observation_space(batch: Batch) -> Box:
-    seen = whole_observations(batch)
-    return observation_box(batch, seen.shape[1:])
+def whole_observation_space(batch: Batch) -> Box | Dict:
+    return observation_space(batch, whole_observations(batch), 1)
 
 
 def whole_action_space(batch: Batch) -> Discrete[Any] | MultiDiscrete:

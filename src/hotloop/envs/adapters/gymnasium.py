@@ -16,7 +16,7 @@ from hotloop.envs.adapters import facets
 from hotloop.envs.adapters.seeds import EpisodeSeeds
 
 
-class HotloopEnv(gymnasium.Env[NDArray[Any], Any]):
+class HotloopEnv(gymnasium.Env[Any, Any]):
     """One env of a world; it does not reset itself, and what it returns is the caller's to keep."""
 
     metadata = {"render_modes": list(facets.RENDER_MODES), "render_fps": facets.RENDER_FPS}  # noqa: RUF012 - theirs
@@ -34,19 +34,26 @@ class HotloopEnv(gymnasium.Env[NDArray[Any], Any]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: the one of this seed, or the next after it."""
         super().reset(seed=seed)
         self._batch.reset(self._seeds.begin(np.zeros(1, np.int64), [seed], self.np_random))
-        return self._seen[0].copy(), self._info()
+        return self._observation(), self._info()
 
-    def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self._actions[0] = self._accept(action)
         batch = self._batch
         batch.step(self._actions)
         reward = float(facets.whole_rewards(batch)[0])
         ended, cut = bool(batch.terminals[0]), bool(batch.truncations[0])
-        return self._seen[0].copy(), reward, ended, cut, self._info()
+        return self._observation(), reward, ended, cut, self._info()
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions are legal now, a copy; all of them where the world has no masks."""
+        masks = self._batch.masks
+        return (
+            np.ones(self._batch.spec.num_actions, np.bool_) if masks is None else masks[0].reshape(-1).copy()
+        )
 
     def phase_totals(self) -> dict[str, int]:
         """Nanoseconds in each native phase so far; empty unless it was made with profile=True."""
@@ -57,6 +64,9 @@ class HotloopEnv(gymnasium.Env[NDArray[Any], Any]):
 
     def close(self) -> None:
         self._batch.close()
+
+    def _observation(self) -> facets.Seen:
+        return facets.each(self._seen, lambda rows: rows[0].copy())
 
     def _info(self) -> dict[str, Any]:
         return {name: rows[0].copy() for name, rows in self._told.items()}

@@ -1,12 +1,12 @@
 """Our worlds as PettingZoo's: a ParallelEnv of any preset, its agents named agent_0, agent_1, ..."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 from gymnasium.utils import seeding
-from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from hotloop.core.errors import InputError
@@ -15,7 +15,7 @@ from hotloop.envs.adapters.seeds import EpisodeSeeds
 from hotloop.envs.batch import OrderError
 
 
-class HotloopParallelEnv(ParallelEnv[str, NDArray[Any], int]):  # type: ignore[misc]
+class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
     """One env of a world; its agents live as long as their episode, and all end together."""
 
     def __init__(self, target: str, *, render_mode: str | None = None, **given: Any) -> None:
@@ -30,10 +30,9 @@ class HotloopParallelEnv(ParallelEnv[str, NDArray[Any], int]):  # type: ignore[m
         self.render_mode = render_mode
         self.possible_agents = [f"agent_{agent}" for agent in range(spec.agents)]
         self.agents: list[str] = []
-        self._seen = facets.agent_observations(self._batch)[0]
-        self.observation_spaces: dict[str, Box] = {
-            agent: facets.observation_box(self._batch, self._seen.shape[1:]) for agent in self.possible_agents
-        }
+        self._seen = facets.agent_observations(self._batch)
+        space = facets.observation_space(self._batch, self._seen, 2)
+        self.observation_spaces: dict[str, Any] = {agent: deepcopy(space) for agent in self.possible_agents}
         self.action_spaces: dict[str, Discrete[Any]] = {
             agent: Discrete(spec.num_actions) for agent in self.possible_agents
         }
@@ -43,7 +42,7 @@ class HotloopParallelEnv(ParallelEnv[str, NDArray[Any], int]):  # type: ignore[m
         self._random = np.random.default_rng()
         self._actions = np.zeros((1, spec.agents), np.int32)
 
-    def observation_space(self, agent: str) -> Box:
+    def observation_space(self, agent: str) -> Any:
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Discrete[Any]:
@@ -51,7 +50,7 @@ class HotloopParallelEnv(ParallelEnv[str, NDArray[Any], int]):  # type: ignore[m
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, NDArray[Any]], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Begin an episode: the one of this seed, or the next after it."""
         if seed is not None:
             self._random, _ = seeding.np_random(seed)
@@ -62,7 +61,7 @@ class HotloopParallelEnv(ParallelEnv[str, NDArray[Any], int]):  # type: ignore[m
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[
-        dict[str, NDArray[Any]],
+        dict[str, Any],
         dict[str, float],
         dict[str, bool],
         dict[str, bool],
@@ -91,8 +90,13 @@ class HotloopParallelEnv(ParallelEnv[str, NDArray[Any], int]):  # type: ignore[m
     def close(self) -> None:
         self._batch.close()
 
-    def _observations(self) -> dict[str, NDArray[Any]]:
-        return dict(zip(self.agents, self._seen.copy(), strict=True))
+    def _observations(self) -> dict[str, Any]:
+        now = facets.each(self._seen, lambda rows: rows[0].copy())
+        rows = range(len(self.possible_agents))
+        return {
+            agent: facets.each(now, lambda own, row=row: own[row])  # type: ignore[misc]
+            for agent, row in zip(self.agents, rows, strict=True)
+        }
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         """To each agent its own row, and what is everyone's."""

@@ -33,10 +33,11 @@ class PufferRows:
     ) -> None:
         self._batch = facets.open_batch(target, given, num_envs=num_envs, render_mode=render_mode)
         spec = self._batch.spec
-        seen = facets.agent_observations(self._batch)
         self.num_agents = num_envs * spec.agents
-        self._seen = seen.reshape(self.num_agents, *seen.shape[2:])
-        self.single_observation_space = facets.observation_box(self._batch, seen.shape[2:])
+        seen = self._batch.observations
+        row = seen.shape[2:] if facets.has_agent_axis(self._batch) else seen.shape[1:]
+        self._seen = seen.reshape(self.num_agents, *row)  # flat rows, also of a world with parts
+        self.single_observation_space = facets.box(self._batch, self._batch.spec.layout.observation, row)
         self.single_action_space: Discrete[Any] = Discrete(spec.num_actions)
         self.render_mode = render_mode
         self._seeds = EpisodeSeeds(num_envs)

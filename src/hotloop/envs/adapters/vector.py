@@ -20,7 +20,7 @@ from hotloop.envs.adapters.seeds import EpisodeSeeds, one_each
 Rows = NDArray[Any]
 
 
-class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
+class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
     """Many envs of a world behind one call.
 
     With `copy=False` observations and infos are views of the batch's memory, rewritten by the next step.
@@ -64,7 +64,7 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Rows, dict[str, Any]]:
+    ) -> tuple[facets.Seen, dict[str, Any]]:
         """Begin an episode in every env, or in those of `options["reset_mask"]`."""
         if isinstance(seed, (int, np.integer)):
             super().reset(seed=int(seed))
@@ -79,7 +79,7 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
             self._batch.reset_many(envs, self._seeds.begin(envs, chosen, self.np_random))
         return self._kept(self._seen), self._infos()
 
-    def step(self, actions: Rows) -> tuple[Rows, Rows, Rows, Rows, dict[str, Any]]:
+    def step(self, actions: Rows) -> tuple[facets.Seen, Rows, Rows, Rows, dict[str, Any]]:
         batch = self._batch
         self._take(actions)
         batch.step(self._actions)
@@ -119,8 +119,9 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
         """What finished envs said last, before their next episode overwrites it."""
         last = np.full(self.num_envs, None, object)
         envs = np.flatnonzero(finished)
-        for env, seen in zip(envs.tolist(), self._seen[envs], strict=True):
-            last[env] = seen
+        kept = facets.each(self._seen, lambda rows: rows[envs])
+        for row, env in enumerate(envs.tolist()):
+            last[env] = facets.each(kept, lambda rows, row=row: rows[row])  # type: ignore[misc]
         told = {name: rows.copy() for name, rows in self._told.items()}
         info = {**told, **{f"_{name}": finished for name in told}}
         return {"final_obs": last, "_final_obs": finished, "final_info": info, "_final_info": finished}
@@ -130,8 +131,8 @@ class HotloopVectorEnv(VectorEnv[Rows, Rows, Rows]):
         told = {name: rows.copy() for name, rows in self._told.items()} if self.copy else self._told
         return told | self._told_by_all
 
-    def _kept(self, rows: Rows) -> Rows:
-        return rows.copy() if self.copy else rows
+    def _kept(self, seen: facets.Seen) -> facets.Seen:
+        return facets.each(seen, lambda rows: rows.copy()) if self.copy else seen
 
     def _mask(self, mask: Any) -> NDArray[np.bool_]:
         """Check a mask as Gymnasium's own vector envs do."""
