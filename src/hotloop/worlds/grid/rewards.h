@@ -1,8 +1,6 @@
 // rewards.h - what a reward looks at, and how the next observation shows it.
 #pragma once
 
-#include <cmath>
-
 #include "grid/state.h"
 
 namespace hl::grid {

@@ -13,7 +13,7 @@ import numpy as np
 from hotloop.core.random import mix
 from hotloop.core.world import Plan
 from hotloop.worlds.prospector.actions import ACTIONS, HOLD, TABLE, hold
-from hotloop.worlds.prospector.beginning import begin
+from hotloop.worlds.prospector.reset import begin
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     CREDIT_SCALE,
