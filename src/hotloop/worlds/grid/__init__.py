@@ -7,7 +7,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Drawer, Layout, Plan, PlayerTwin, Twin, World
 from hotloop.worlds.grid.briefing import brief
-from hotloop.worlds.grid.flatten import flatten
+from hotloop.worlds.grid.config import flatten
 from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
 from hotloop.worlds.grid.rules import Rules, read_rules
 
@@ -172,7 +172,7 @@ def teacher() -> type[PlayerTwin]:
 
 
 def drawer(parameters: Parameters) -> Drawer:
-    from hotloop.worlds.grid.picture import GridDrawer
+    from hotloop.worlds.grid.drawer import GridDrawer
 
     return GridDrawer(read_rules(parameters.rules))
 

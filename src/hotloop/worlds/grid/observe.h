@@ -1,4 +1,4 @@
-// observe.h - an agent's tokens, by two encoders that must agree to the byte.
+// observe.h - an agent's tokens, by two encoders that must agree to the byte, and with observe.py.
 //
 // `original` is the plainest loop over the window; `optimized` does only what the answer needs:
 //   1. where: each window row is one 32-bit load from the bitmap; a table turns its pieces into a

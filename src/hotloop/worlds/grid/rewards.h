@@ -1,4 +1,4 @@
-// rewards.h - what a reward looks at, and how the next observation shows it.
+// rewards.h - what a reward looks at, and how the next observation shows it. Must agree with rewards.py.
 #pragma once
 
 #include "grid/state.h"

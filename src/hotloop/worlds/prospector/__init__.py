@@ -11,13 +11,6 @@ RANDOM_ACTIONS = 68
 """Random play leaves out the last action, cash out, which would end every episode within a hundred steps."""
 OBSERVATIONS = 260
 
-METRICS = (
-    *("credits", "net_profit", "profit_per_tick", "survival", "overheat_ticks", "pirate_encounters"),
-    *("value_lost_to_pirates", "fuel_used", "hull_damage", "tool_wear", "scan_count", "mining_ticks"),
-    *("cargo_utilization_avg", "time_remaining"),
-)
-"""The infos of the frozen interface, all float32; prospector.h has them in the same order."""
-
 COUNTERS = (
     *("travel", "scan", "mine", "fracture", "stabilise", "sell", "buy", "overheat", "pirates", "decoy"),
     *("cash_out", "destroyed", "stranded", "time_up", "invalid"),
@@ -70,6 +63,8 @@ def plan(parameters: Parameters) -> Plan:
 
 def layout(parameters: Parameters) -> Layout:
     """Name the arrays of one env; prospector.h declares the same."""
+    from hotloop.worlds.prospector.metrics import METRICS
+
     return Layout(
         agents=AGENTS,
         num_actions=NUM_ACTIONS,

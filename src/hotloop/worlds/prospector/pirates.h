@@ -1,4 +1,4 @@
-// pirates.h - pirates may come for the cargo. Must agree with Prospector.pirates of twin.py.
+// pirates.h - pirates may come for the cargo. Must agree with pirates.py.
 #pragma once
 
 #include "prospector/state.h"

@@ -6,30 +6,11 @@
 
 #include "prospector/actions.h"
 #include "prospector/digest.h"
+#include "prospector/metrics.h"
 #include "prospector/observe.h"
 #include "prospector/players.h"
 
 namespace hl::prospector {
-
-// Infos after the standard outputs, in the order of METRICS in __init__.py, then dt and invalid.
-enum Info : int {
-  out_credits = standard_outputs,
-  out_net_profit,
-  out_profit_per_tick,
-  out_survival,
-  out_overheat_ticks,
-  out_pirate_encounters,
-  out_value_lost,
-  out_fuel_used,
-  out_hull_damage,
-  out_tool_wear,
-  out_scan_count,
-  out_mining_ticks,
-  out_cargo_utilization,
-  out_time_remaining,
-  out_dt,
-  out_invalid,
-};
 
 // --- phases ---------------------------------------------------------------------------------
 
@@ -114,31 +95,6 @@ HL_FN float reward(const Config& c, const State& s, const float* term, bool dest
   return reward;
 }
 
-HL_FN void show_metrics(const Slot& slot, const State& s, bool survived) {
-  const Ship& ship = s.ship;
-  auto ticks = static_cast<float>(ship.ticks > 1 ? ship.ticks : 1);
-  float profit = ship.credits() - ship.spend;
-  auto show = [&](Info info, float value) {
-    reinterpret_cast<float*>(slot.rows.base[info])[slot.env] = value;
-  };
-  show(out_credits, ship.credits());
-  show(out_net_profit, profit);
-  show(out_profit_per_tick, profit / ticks);
-  show(out_survival, survived);
-  show(out_overheat_ticks, static_cast<float>(ship.overheated));
-  show(out_pirate_encounters, static_cast<float>(ship.encounters));
-  show(out_value_lost, ship.lost);
-  show(out_fuel_used, positive(max_fuel - ship.fuel()));
-  show(out_hull_damage, positive(full - ship.hull()));
-  show(out_tool_wear, positive(full - ship.tool()));
-  show(out_scan_count, static_cast<float>(ship.scans));
-  show(out_mining_ticks, static_cast<float>(ship.mined));
-  show(out_cargo_utilization, ship.use / ticks);
-  show(out_time_remaining, static_cast<float>(ship.time));
-  *slot.out<int32_t>(out_dt) = s.step.dt;
-  *slot.out<uint8_t>(out_invalid) = s.step.invalid;
-}
-
 // Brings everything into its range, ends the episode where it ends, and pays.
 HL_FN void rewards(const Slot& slot) {
   State& s = state_of(slot);
@@ -206,13 +162,7 @@ struct World {
                                    {"rewards", Type::f32, {c.agents}},
                                    {"terminals", Type::boolean, {}},
                                    {"truncations", Type::boolean, {}}};
-    for (const char* name :
-         {"credits", "net_profit", "profit_per_tick", "survival", "overheat_ticks", "pirate_encounters",
-          "value_lost_to_pirates", "fuel_used", "hull_damage", "tool_wear", "scan_count", "mining_ticks",
-          "cargo_utilization_avg", "time_remaining"})
-      outputs.push_back({name, Type::f32, {}});
-    outputs.push_back({"dt", Type::i32, {}});
-    outputs.push_back({"invalid", Type::boolean, {}});
+    add_infos(outputs);
     return outputs;
   }
 
