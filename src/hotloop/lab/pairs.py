@@ -10,13 +10,13 @@ from hotloop.core import registry
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.settings import describe, parse_pairs
 from hotloop.core.validation import Recipe
+from hotloop.core.world import Rival
 from hotloop.envs import callables
 from hotloop.envs.foreign.opening import parameters_of
 from hotloop.envs.subject import Subject
 from hotloop.envs.targets import open_target
 
-TWIN, ORIGINAL, CUDA = "reference", "original", "cuda"
-KNOWN = f"{TWIN}, {ORIGINAL}, {CUDA}, path.py:callable, or a quoted target with its keys"
+TWIN, CUDA = "reference", "cuda"
 FEW, MANY = 8, 64
 """Envs played beside a slow reference, and beside a quick one."""
 
@@ -29,26 +29,39 @@ class Pair:
     """As it was asked for."""
     reference: Recipe
     candidate: Recipe
+    rival: Rival | None = None
+    """Where both are ways of one world."""
 
     @property
     def quick(self) -> bool:
         """Whether both sides are native code."""
-        return self.against in (ORIGINAL, CUDA)
+        return self.rival is not None or self.against == CUDA
+
+
+def rivals() -> list[str]:
+    """The names of every world's rivals."""
+    return sorted({name for world in registry.worlds().values() for name in world.rivals})
+
+
+def known() -> str:
+    return ", ".join((TWIN, *rivals(), CUDA, "path.py:callable, or a quoted target with its keys"))
 
 
 def pair_of(target: str, given: Mapping[str, object], against: str | None) -> Pair:
     """What a target is to be held against, each side with the keys it is made from."""
     if against is None and registry.names_callable(target):
-        raise InputError(f"{target} has no twin of ours: say --against its reference ({KNOWN})")
+        raise InputError(f"{target} has no twin of ours: say --against its reference ({known()})")
     asked = against or TWIN
-    if asked in (TWIN, ORIGINAL, CUDA):
+    if asked in (TWIN, CUDA, *rivals()):
         check_ours(target, given, asked)
-        sides = {TWIN: twin, ORIGINAL: original, CUDA: cuda}[asked](target)
+        rival = None if asked in (TWIN, CUDA) else rival_of(target, asked)
+        sides = both_ways(rival) if rival else {TWIN: twin, CUDA: cuda}[asked](target)
         reference, candidate = ({**given, **side} for side in sides)
         pair = Pair(
             against=asked,
             reference=Recipe(target=target, given=reference),
             candidate=Recipe(target=target, given=candidate),
+            rival=rival,
         )
     else:
         pair = Pair(
@@ -62,8 +75,9 @@ def pair_of(target: str, given: Mapping[str, object], against: str | None) -> Pa
 def check_ours(target: str, given: Mapping[str, object], against: str) -> None:
     """Refuse what is decided by the pair, and somebody else's environment, which has no such side."""
     if registry.names_callable(target):
-        raise InputError(f"--against {against} is for our worlds: {target} needs {KNOWN}")
-    for key in ("impl", "device", "encoder") if against == ORIGINAL else ("impl", "device"):
+        raise InputError(f"--against {against} is for our worlds: {target} needs {known()}")
+    own = [] if against in (TWIN, CUDA) else [rival_of(target, against).parameter]
+    for key in ("impl", "device", *own):
         if key in given:
             raise InputError(f"leave out {key}=: --against {against} decides it for both sides")
 
@@ -75,12 +89,16 @@ def twin(target: str) -> tuple[Keys, Keys]:
     return {"impl": "reference"}, {"impl": "native"}
 
 
-def original(target: str) -> tuple[Keys, Keys]:
+def rival_of(target: str, name: str) -> Rival:
     world = registry.find(target).world
-    encoder = next((info for info in describe(world.parameters) if info.name == "encoder"), None)
-    if encoder is None or ORIGINAL not in (encoder.choices or ()):
-        raise InputError(f"{world.name} has no encoder=original: use --against {TWIN}")
-    return {"impl": "native", "encoder": ORIGINAL}, {"impl": "native", "encoder": "optimized"}
+    if name not in world.rivals:
+        raise InputError(f"{world.name} has no {name}: use --against {TWIN}")
+    return world.rivals[name]
+
+
+def both_ways(rival: Rival) -> tuple[Keys, Keys]:
+    native: Keys = {"impl": "native"}
+    return {**native, rival.parameter: rival.reference}, {**native, rival.parameter: rival.candidate}
 
 
 def cuda(target: str) -> tuple[Keys, Keys]:
@@ -99,7 +117,7 @@ def other(words: str, given: Mapping[str, object]) -> Recipe:
     except ValueError as error:
         raise InputError(f"--against cannot be read: {error} in {words!r}") from None
     if not registry.names_callable(target) and "/" not in target:
-        raise InputError(f"--against {words} does not fit: expected {KNOWN}")
+        raise InputError(f"--against {words} does not fit: expected {known()}")
     return Recipe(target=target, given=parse_pairs(pairs) if pairs else dict(given))
 
 

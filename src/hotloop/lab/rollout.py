@@ -8,10 +8,8 @@ from hotloop.core.rollout import Configuration, Rollout
 from hotloop.core.settings import describe
 from hotloop.core.validation import Recipe
 from hotloop.envs.options import BatchSettings
-from hotloop.lab.pairs import ORIGINAL, Pair
-from hotloop.lab.validate import SOAK_COMPARISONS, SOAK_ENCODERS
-
-ENCODER_PHASE = "observations"
+from hotloop.lab.pairs import Pair
+from hotloop.lab.validate import SOAK_COMPARISONS, SOAK_RIVALS
 
 
 def stand(
@@ -20,7 +18,7 @@ def stand(
     """Say where a candidate stands; `targets` are what it has to be validated on."""
     ours = [record for record in records if concerns(record, pair, targets)]
     configurations = gathered(ours)
-    wanted = SOAK_ENCODERS if pair.against == ORIGINAL else SOAK_COMPARISONS
+    wanted = SOAK_RIVALS if pair.rival else SOAK_COMPARISONS
     done = {
         target: sum(each.comparisons for each in configurations if each.target == target)
         for target in targets
@@ -36,7 +34,7 @@ def stand(
         outcome=compared.outcome if compared else None,
         alone=alone(pair, compared),
         whole=compared.ratio if compared else None,
-        part=f"the phase {ENCODER_PHASE}" if pair.against == ORIGINAL else "the whole step",
+        part=f"the phase {pair.rival.phase}" if pair.rival else "the whole step",
         is_default=is_default(pair),
         step=step,
         why=why,
@@ -62,7 +60,8 @@ def alike(words: str, reference: Recipe) -> bool:
     given = dict(pair.partition("=")[::2] for pair in pairs)
     if registry.names_callable(reference.target) or registry.names_callable(target):
         return target == reference.target
-    return all(given.get(key) == reference.given.get(key) for key in ("impl", "encoder", "device"))
+    ways = [rival.parameter for rival in registry.find(reference.target).world.rivals.values()]
+    return all(given.get(key) == reference.given.get(key) for key in ("impl", "device", *ways))
 
 
 def gathered(records: Sequence[Record]) -> tuple[Configuration, ...]:
@@ -91,9 +90,9 @@ def alone(pair: Pair, compared: Comparison | None) -> Ratio | None:
     """The ratio of what was replaced."""
     if compared is None:
         return None
-    if pair.against != ORIGINAL:
+    if pair.rival is None:
         return compared.ratio
-    return next((each.ratio for each in compared.phases if each.phase == ENCODER_PHASE), None)
+    return next((each.ratio for each in compared.phases if each.phase == pair.rival.phase), None)
 
 
 def is_default(pair: Pair) -> bool:
@@ -130,8 +129,8 @@ def next_step(
         return 2, why, f"{sides} --thorough"
     if not is_default(pair):
         return 3, "equal and faster, and not yet what one gets", f"hotloop bench {pair.candidate.words}"
-    if pair.against == ORIGINAL:
-        return 4, "it is the default, and the old path is still there", "git grep -n encode_original"
+    if pair.rival:
+        return 4, f"it is the default, and {pair.rival.old_way} is still there", pair.rival.removal
     return 5, "it is the default; the reference stays, as its specification", sides
 
 

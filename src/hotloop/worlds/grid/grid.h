@@ -311,8 +311,8 @@ struct World {
                                              "original_encodes",
                                              "shadow.comparisons",
                                              "shadow.mismatches",
-                                             "shadow.original_ticks",
-                                             "shadow.optimized_ticks"};
+                                             "shadow.reference_ticks",
+                                             "shadow.candidate_ticks"};
   static_assert(std::size(counters) == counts_size);
 
   HL_FN static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, Layout, Narrator, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import Array, EpisodeLength, Layout, Narrator, Outcome, Plan, PlayerTwin, Twin, World
 
 AGENTS = 1
 NUM_ACTIONS = 69
@@ -122,7 +122,11 @@ world = World(
     twin=twin,
     counters=COUNTERS,
     narrator=narrator,
-    outcomes={"profit": "net_profit", "survival": "survival"},
+    episode=EpisodeLength(parameter="time_max", short=150, in_steps=False),
+    outcomes={
+        "profit": Outcome(info="net_profit", help="Credits earned, less what was spent."),
+        "survival": Outcome(info="survival", help="1 unless the ship was destroyed or stranded."),
+    },
     players={"greedy": greedy, "cautious": cautious, "timer": timer},
     mechanics={
         "default": ("travel", "mine", "fracture", "pirates", "sell"),
