@@ -2,7 +2,7 @@
 //
 // A world is a struct of static rules over plain memory, which compiles for the host and for a device:
 //
-//   struct Grid {
+//   struct World {
 //     using Slot = hl::Slot<Config>;
 //     struct Config { ...; static Config from(const Fields&); };      plain data, made once
 //     static size_t block_bytes(const Config&);                       one env's state
