@@ -43,8 +43,11 @@ HL_FN void add_node(Digest& digest, const State& s, int index) {
     add_floats(digest, numbers, 3);
   }
   if (!(s.visited >> index & 1)) return;
-  for (int i = 0; i < node.asteroids; ++i)
-    add_floats(digest, reinterpret_cast<const float*>(&s.asteroids[index][i]), 18);
+  for (int i = 0; i < node.asteroids; ++i) {
+    float numbers[asteroid_numbers];
+    std::memcpy(numbers, &s.asteroids[index][i], sizeof numbers);
+    add_floats(digest, numbers, asteroid_numbers);
+  }
 }
 
 HL_FN uint64_t digest(const State& s) {

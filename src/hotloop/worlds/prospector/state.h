@@ -64,7 +64,8 @@ struct Asteroid {
   float estimate[commodities];
   float estimated_stability, confidence, depletion;
 };
-static_assert(sizeof(Asteroid) == 18 * sizeof(float));
+constexpr int asteroid_numbers = 18;
+static_assert(sizeof(Asteroid) == asteroid_numbers * sizeof(float));
 
 struct Ship {
   // The first seven in the order of the observation; all eight are worked on together.

@@ -107,11 +107,12 @@ HL_OWN void asteroids(uint64_t stream, int count, Asteroid* out) {
     draw_asteroids(Spread::of(asteroid_streams, stream, at), fields);
     int here = count - at < width ? count - at : width;
     for (int lane = 0; lane < here; ++lane) {
-      auto* numbers = reinterpret_cast<float*>(out + at + lane);
+      float numbers[hl::prospector::asteroid_numbers];
       for (int k = 0; k < 15; ++k) numbers[k] = fields[k][lane];
       numbers[15] = 0.5f;
       numbers[16] = 0.1f;
       numbers[17] = 0;
+      __builtin_memcpy(out + at + lane, numbers, sizeof numbers);
     }
   }
 }
