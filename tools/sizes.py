@@ -14,7 +14,7 @@ FOLDERS = ("src", "native", "tools", "tests", "benchmarks")
 PYTHON_SUFFIXES = (".py",)
 CPP_SUFFIXES = (".h", ".cpp", ".cu", ".cuh")
 
-SKIPPED = re.compile(r"(^|/)(\.|templates/|vendor/)")
+SKIPPED = re.compile(r"(^|/)(\.|_template/|vendor/)")
 
 MAX_FUNCTION_LINES = 60
 MAX_FILE_LINES = 500

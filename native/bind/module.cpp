@@ -118,12 +118,12 @@ std::pair<int64_t, int64_t> shadow(const AnyBatch& batch) {
   return {total.comparisons, total.mismatches};
 }
 
-// An env's first mismatches, each (episode seed, tick, agent, byte, original, optimized).
+// An env's first mismatches, each (episode seed, tick, agent, byte, reference, candidate).
 nb::list mismatches(const AnyBatch& batch, size_t env) {
   nb::list found;
   for (const Mismatch& each : batch.mismatches(env)) {
-    found.append(nb::make_tuple(each.episode_seed, each.tick, each.agent, each.byte, int{each.original},
-                                int{each.optimized}));
+    found.append(nb::make_tuple(each.episode_seed, each.tick, each.agent, each.byte, int{each.reference},
+                                int{each.candidate}));
   }
   return found;
 }

@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/fields.h"
-#include "engine/memory.h"
 #include "engine/pool.h"
+#include "engine/rules.h"
 #include "engine/step_log.h"
 
 namespace hl {
@@ -24,32 +23,6 @@ struct BatchOptions {
   bool profile = false;
   size_t drag = 0;         // turns of an empty loop for each env-step: a slow-down whose cause is known
   uint64_t seed_step = 0;  // an env's next seed is its last one plus this; 0 mixes it
-};
-
-// What one env looks like: cells [height][width][cell_bytes] in reading order, each
-// (tag + 1 or 0 where nothing stands, team, ticks it stands still for up to 255, vibe).
-struct Picture {
-  static constexpr size_t cell_bytes = 4;
-
-  size_t height = 0, width = 0;
-  std::vector<uint8_t> cells;
-
-  static Picture blank(size_t height, size_t width) {
-    return {height, width, std::vector<uint8_t>(height * width * cell_bytes)};
-  }
-  uint8_t* at(size_t row, size_t col) { return cells.data() + (row * width + col) * cell_bytes; }
-};
-
-// How often a world's two ways of doing one thing were held against each other, and disagreed.
-struct Shadow {
-  int64_t comparisons = 0, mismatches = 0;
-};
-
-// Where they disagreed: the first byte of an agent's observation, and what both wrote there.
-struct Mismatch {
-  uint64_t episode_seed;
-  uint32_t tick, agent, byte;
-  uint8_t original, optimized;
 };
 
 using NamedCounts = std::vector<std::pair<std::string, int64_t>>;

@@ -1,44 +1,17 @@
 // batch.h - many envs of one world, stepped together: tiles of envs, phase by phase.
-//
-// A world is a struct of static rules over plain memory:
-//
-//   struct Grid {
-//     using Slot = hl::Slot<Config>;
-//     struct Config { ...; static Config from(const Fields&); };      plain data, made once
-//     static size_t block_bytes(const Config&);                       one env's state
-//     static size_t scratch_bytes(const Config&);                     a worker's working space
-//     static std::vector<Output> outputs(const Config&);              observations, rewards,
-//                                                                     terminals, truncations, infos
-//     static size_t tile(const Config&);                              envs worked on together
-//     static constexpr Phase<Slot> phases[];
-//     static constexpr const char* counters[];
-//     static int64_t* counts(const Slot&);                            same order as `counters`
-//     static void restart(const Slot&, uint64_t episode_seed);
-//     static uint64_t digest(const Slot&);
-//     static constexpr Player<Slot> players[];                        if it has any
-//     static Picture picture(const Slot&);                            if it can be seen
-//     static Shadow shadow(const Slot&);                              if it can do one thing in two ways,
-//     static std::vector<Mismatch> mismatches(const Slot&);           and the first times they disagreed
-//   };
-//
-// Results never depend on threads, tiles or batch size: a rule sees one env and nothing else.
+// What a world is made of is said in rules.h.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <iterator>
 
 #include "engine/any_batch.h"
+#include "engine/memory.h"
 #include "engine/phases.h"
 #include "engine/players.h"
 #include "engine/pool.h"
-#include "engine/random.h"
+#include "engine/rules.h"
 
 namespace hl {
-
-// The outputs every world begins with, in this order; infos follow.
-enum StandardOutput : int { out_observations, out_rewards, out_terminals, out_truncations, standard_outputs };
 
 template <class World>
 class Batch final : public AnyBatch {

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "engine/rules.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -33,5 +35,7 @@ double Clock::ns_per_tick() {
   }();
   return measured;
 }
+
+uint64_t host_ticks() { return Clock::ticks(); }
 
 }  // namespace hl

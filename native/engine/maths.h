@@ -2,7 +2,6 @@
 // Must agree with core/maths.py to the bit: only + - * / in the order written there, no FMA.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -18,6 +17,10 @@ constexpr double half_pi_low = 6.07710050650619224932e-11;
 constexpr double two_over_pi = 6.36619772367581382433e-01;
 constexpr double sqrt_half = 0.70710678118654752440;
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double least_normal = std::numeric_limits<double>::min();
+
 constexpr double factorial(int n) { return n < 2 ? 1.0 : n * factorial(n - 1); }
 
 // Coefficients, the constant one first; each is one division of whole numbers, rounded once.
@@ -31,10 +34,10 @@ struct Polynomial {
   }
 };
 
-constexpr Polynomial<13> exp_terms([](int n) { return 1.0 / factorial(n); });
-constexpr Polynomial<9> log_terms([](int n) { return 1.0 / (2 * n + 1); });
-constexpr Polynomial<8> sin_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n + 1); });
-constexpr Polynomial<8> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n); });
+HL_TABLE Polynomial<13> exp_terms([](int n) { return 1.0 / factorial(n); });
+HL_TABLE Polynomial<9> log_terms([](int n) { return 1.0 / (2 * n + 1); });
+HL_TABLE Polynomial<8> sin_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n + 1); });
+HL_TABLE Polynomial<8> cos_terms([](int n) { return (n % 2 ? -1.0 : 1.0) / factorial(2 * n); });
 
 namespace detail {
 
@@ -57,10 +60,10 @@ HL_FN Number polynomial(const Polynomial<Terms>& terms, Number x) {
 }
 
 // 2^k for k in the range of normal doubles.
-HL_FN double power_of_two(int k) { return std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52); }
+HL_FN double power_of_two(int k) { return bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52); }
 
 HL_FN double exp(double x) {
-  if (x > 709.0) return std::numeric_limits<double>::infinity();
+  if (x > 709.0) return infinity;
   if (x < -708.0) return 0.0;
   double k = std::floor(x * log2_e + 0.5);
   double r = (x - k * ln2_high) - k * ln2_low;
@@ -68,17 +71,17 @@ HL_FN double exp(double x) {
 }
 
 HL_FN double log(double x) {
-  if (!(x >= 0.0)) return std::numeric_limits<double>::quiet_NaN();
-  if (x == 0.0) return -std::numeric_limits<double>::infinity();
-  if (x == std::numeric_limits<double>::infinity()) return x;
+  if (!(x >= 0.0)) return not_a_number;
+  if (x == 0.0) return -infinity;
+  if (x == infinity) return x;
   int k = 0;
-  if (x < std::numeric_limits<double>::min()) {  // subnormal
+  if (x < least_normal) {  // subnormal
     x *= power_of_two(54);
     k = -54;
   }
-  auto bits = std::bit_cast<uint64_t>(x);
+  auto bits = bit_cast<uint64_t>(x);
   k += static_cast<int>(bits >> 52) - 1022;
-  double m = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFu) | 0x3FE0000000000000u);
+  double m = bit_cast<double>((bits & 0x000FFFFFFFFFFFFFu) | 0x3FE0000000000000u);
   if (m < sqrt_half) {
     m *= 2.0;
     k -= 1;

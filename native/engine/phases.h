@@ -1,4 +1,4 @@
-// phases.h - the named parts of a step, declared once by each world, and the time spent in each.
+// phases.h - the time spent in each of the named parts of a step, which every world declares once.
 //
 // Marks are chained: one reading of the clock ends a phase and begins the next, so nothing between
 // two phases is lost and a profile costs one mark a phase and tile.
@@ -9,13 +9,6 @@
 #include "engine/clock.h"
 
 namespace hl {
-
-// An entry of a world's `phases`; the engine runs them in the order declared.
-template <class Slot>
-struct Phase {
-  const char* name;
-  void (*run)(const Slot&);
-};
 
 // Ticks by phase of one worker; on cache lines of its own.
 template <size_t Count>

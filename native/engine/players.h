@@ -1,28 +1,16 @@
 // players.h - who chooses actions: a random player in every world, and those a world declares.
 //
-// A player has memory of its own for each env, made when it is first asked and begun anew with every
-// episode. It sees what an agent sees, the env's outputs and its configuration: its slot has no block.
+// A player's memory is made when it is first asked. It is given the env's outputs and its configuration.
 // Must agree with envs/players.py.
 #pragma once
 
 #include <span>
-#include <type_traits>
 
 #include "engine/any_batch.h"
-#include "engine/random.h"
+#include "engine/memory.h"
+#include "engine/rules.h"
 
 namespace hl {
-
-// An entry of a world's `players`, which a world without players leaves out.
-template <class Slot>
-struct Player {
-  using Config = std::remove_cvref_t<decltype(Slot::config)>;
-
-  const char* name;
-  size_t (*bytes)(const Config&);  // one env's memory
-  void (*restart)(const Slot&, std::byte* memory);
-  void (*choose)(const Slot&, std::byte* memory, int32_t* actions);  // actions is [agents]
-};
 
 template <class World>
 constexpr std::span<const Player<typename World::Slot>> declared_players() {

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "check.h"
+#include "engine/batch.h"
 #include "grid/grid.h"
 
 using namespace hl;
@@ -115,7 +116,7 @@ void the_shadow_names_where_the_encoders_differ(const char* primary) {
   auto found = batch.mismatches(1);
   CHECK(!found.empty() && found.size() <= static_cast<size_t>(grid::kept_mismatches));
   CHECK(found[0].tick == 1 && found[0].byte % 3 == 2);
-  CHECK(found[0].original == grid::tag_wall && found[0].optimized == (grid::tag_wall ^ 64));
+  CHECK(found[0].reference == grid::tag_wall && found[0].candidate == (grid::tag_wall ^ 64));
 }
 
 void a_step_allocates_nothing() {

@@ -1,8 +1,7 @@
 // test_prospector.cpp - the prospector under the sanitizers: every set of kernels gives the bits of the plain
 // one, shortcuts never decide otherwise than the rules, and games are played in any number of threads.
-#include <cstring>
-
 #include "check.h"
+#include "engine/batch.h"
 #include "prospector/prospector.h"
 
 using namespace hl;
@@ -32,22 +31,22 @@ bool same(const T& one, const T& other) {
   return std::memcmp(&one, &other, sizeof(T)) == 0;
 }
 
-void kernels_agree_on_numbers(const Kernels& fast, uint64_t round) {
+void kernels_agree_on_numbers(KernelSet fast, uint64_t round) {
   uint64_t one = mix(round), other = one;
   float ours[lanes] = {}, theirs[lanes] = {};
   int count = static_cast<int>(round % 8);
   plain::normals(one, count, 0.3f, ours);
-  fast.normals(other, count, 0.3f, theirs);
+  HL_KERNEL(fast, normals)(other, count, 0.3f, theirs);
   CHECK(one == other && std::memcmp(ours, theirs, sizeof(float) * static_cast<size_t>(count)) == 0);
   Asteroid rocks[max_asteroids] = {}, others[max_asteroids] = {};
   plain::asteroids(one, static_cast<int>(round % 17), rocks);
-  fast.asteroids(one, static_cast<int>(round % 17), others);
+  HL_KERNEL(fast, asteroids)(one, static_cast<int>(round % 17), others);
   CHECK(same(rocks, others));
   uint64_t streams[16];
   for (uint64_t i = 0; i < 16; ++i) streams[i] = mix(round, i);
   float many[16], as_many[16];
   plain::normals_at(streams, 11, 0.05f, many);
-  fast.normals_at(streams, 11, 0.05f, as_many);
+  HL_KERNEL(fast, normals_at)(streams, 11, 0.05f, as_many);
   CHECK(std::memcmp(many, as_many, 11 * sizeof(float)) == 0);
 }
 
@@ -69,19 +68,18 @@ Market market_of(uint64_t round) {
 Ship ship_of(uint64_t round) {
   Draws draws(6, round);
   Ship ship;
-  float* gauge = &ship.fuel;
-  for (uint64_t k = 0; k < gauges; ++k) gauge[k] = between(draws, k, k == 7 ? 0.0f : -50.0f, 1200);
+  for (uint64_t k = 0; k < gauges; ++k) ship.gauge[k] = between(draws, k, k == 7 ? 0.0f : -50.0f, 1200);
   for (uint64_t c = 0; c < commodities; ++c) ship.cargo[c] = between(draws, 20 + c, 0, 60);
   ship.lost = between(draws, 30, 0, 900);
   return ship;
 }
 
-void kernels_agree_on_a_step(const Kernels& fast, const Config& c, uint64_t round) {
+void kernels_agree_on_a_step(KernelSet fast, const Config& c, uint64_t round) {
   Market m = market_of(round), n = m;
   uint64_t one = mix(round), other = one;
   int dt = 1 + static_cast<int>(round % longest);
   plain::market(m, one, static_cast<float>(round), c.fading[dt], c.spread[dt]);
-  fast.market(n, other, static_cast<float>(round), c.fading[dt], c.spread[dt]);
+  HL_KERNEL(fast, market)(n, other, static_cast<float>(round), c.fading[dt], c.spread[dt]);
   CHECK(one == other);
   for (int k = 0; k < commodities; ++k) {
     CHECK(m.price[k] == n.price[k] && m.previous[k] == n.previous[k]);
@@ -92,11 +90,11 @@ void kernels_agree_on_a_step(const Kernels& fast, const Config& c, uint64_t roun
       .credits = 100, .fuel = 500, .hull = 50, .tool = 60, .worth = 3000, .lost = 40, .action = 6, .dt = dt};
   float ours[lanes] = {}, theirs[lanes] = {};
   plain::settle(ship, m, step, ours);
-  fast.settle(copy, m, step, theirs);
+  HL_KERNEL(fast, settle)(copy, m, step, theirs);
   CHECK(same(ship, copy) && std::memcmp(ours, theirs, terms_size * sizeof(float)) == 0);
   float row[observations_size] = {}, other_row[observations_size] = {};
   plain::pack(ship, m, c.gauge_scale, row);
-  fast.pack(ship, m, c.gauge_scale, other_row);
+  HL_KERNEL(fast, pack)(ship, m, c.gauge_scale, other_row);
   row[14] = row[15] = other_row[14] = other_row[15] = 0;  // supplies are written after it
   CHECK(same(row, other_row));
 }
@@ -130,17 +128,19 @@ void a_game_is_the_same_in_any_number_of_threads(const char* kernels) {
 
 int main() {
   Config c = Config::from(plan("auto"));
-  for (const char* name : {"scalar", "avx2", "avx512"}) {
-    const Kernels* kernels = find_kernels(name);
-    if (kernels == nullptr) continue;
-    CHECK(std::strcmp(kernels->name, name) == 0);
+  const std::pair<const char*, KernelSet> sets[] = {
+      {"scalar", KernelSet::scalar}, {"avx2", KernelSet::avx2}, {"avx512", KernelSet::avx512}};
+  for (const auto& [name, set] : sets) {
+    auto kernels = find_kernels(name);
+    if (!kernels) continue;
+    CHECK(*kernels == set);
     for (uint64_t round = 0; round < 2000; ++round) {
       kernels_agree_on_numbers(*kernels, round);
       kernels_agree_on_a_step(*kernels, c, round);
     }
     a_game_is_the_same_in_any_number_of_threads(name);
   }
-  CHECK(find_kernels("none") == nullptr);
+  CHECK(!find_kernels("none"));
   for (uint64_t round = 0; round < 100000; ++round) pirates_are_never_left_out_who_would_have_come(c, round);
   return report();
 }

@@ -90,7 +90,7 @@ def test_both_encoders_are_timed_whichever_is_primary() -> None:
         batch = toy(encoder=encoder, num_envs=8, agents=20)
         stand_still(batch, 20)
         counters = batch.counters
-        original, optimized = counters["shadow.original_ticks"], counters["shadow.optimized_ticks"]
+        original, optimized = counters["shadow.reference_ticks"], counters["shadow.candidate_ticks"]
         assert min(original, optimized) > 0
         assert timing_ratio(counters) == original / optimized
     assert timing_ratio({}) is None

@@ -82,7 +82,7 @@ def test_the_source_archive_holds_what_a_build_needs_and_nothing_made(dist: Path
 
 def test_the_wheel_holds_the_modules_and_no_source_of_theirs(dist: Path) -> None:
     with zipfile.ZipFile(*dist.glob("*.whl")) as wheel:
-        names = [name for name in wheel.namelist() if "templates/" not in name]
+        names = [name for name in wheel.namelist() if "_template/" not in name]
     assert len([name for name in names if name.startswith(("hotloop/_native.", "hotloop/core/_spans."))]) == 2
     assert not [name for name in names if name.endswith((".h", ".cpp", ".cu"))]
 

@@ -121,10 +121,10 @@ class PlayerTwin(Protocol):
 
 
 class Drawer(Protocol):
-    """How a world looks to people; `cells` is uint8 [height, width, 4] as native code has it.
+    """How a world looks to people; `cells` is uint8 [height, width, channels] as native code has it.
 
-    A cell is (tag + 1 or 0 where nothing stands, team, ticks it stands still for, vibe). The twin of a
-    world that can be seen has a method `picture` that returns such cells.
+    What a cell's numbers mean, `World.channels` says. The twin of a world that can be seen has a method
+    `picture` that returns such cells.
     """
 
     def image(self, cells: Any) -> Any:
@@ -143,6 +143,49 @@ class Narrator(Protocol):
         `shown` has the env's rows of every array after the step, its `actions`, and as `observations` the
         last ones of an episode that the step ended.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeLength:
+    """Which parameter says when an episode is cut off."""
+
+    parameter: str
+    short: int
+    """A value with which episodes end soon, so that their ends are seen often."""
+    endless: int | None = None
+    """The value with which no episode is cut off; None where each is."""
+    in_steps: bool = True
+    """Whether it counts steps, rather than a time of the world's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """Two ways in which native code does one phase, to be held against each other."""
+
+    parameter: str
+    """What chooses between them."""
+    reference: str
+    """Its value for the old way, the plain one."""
+    candidate: str
+    """Its value for the new way, which has to be like it."""
+    phase: str
+    """What the new way replaces."""
+    old_way: str
+    """In words, what the old way is."""
+    removal: str
+    """The command that finds the old way, once it can go."""
+    shadow: str | None = None
+    """The parameter that runs both at once and compares every byte; None where nothing does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an episode came to beside its return."""
+
+    info: str
+    """The info that has it in the episode's last step."""
+    help: str
+    """What it means, with its unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +210,38 @@ class World:
     """Preset to the counters it exists for: under random play each must fire."""
     players: Mapping[str, Callable[[], type[PlayerTwin]]] = field(default_factory=dict)
     """Who can choose actions beside the random player; each imports its twin when it is asked for."""
+    episode: EpisodeLength | None = None
+    """What cuts an episode off; None where only the rules end one."""
+    rivals: Mapping[str, Rival] = field(default_factory=dict)
+    """Ways of its own that it can be validated against, by the name that stands after `--against`."""
     drawer: Callable[[Any], Drawer] | None = None
     """From parameters to who draws the world; None where there is nothing to see."""
+    channels: Mapping[str, str] = field(default_factory=dict)
+    """What the numbers of a picture's cell are, in their order, and what each means."""
+    board: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What is shown beside a picture: the word a line begins with, to its labels and the info of each."""
     narrator: Callable[[Any], Narrator] | None = None
     """From parameters to who tells what happens in a world without a drawer."""
-    outcomes: Mapping[str, str] = field(default_factory=dict)
-    """What an episode came to beside its return: name to the info that has it in the episode's last step."""
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    """What an episode came to beside its return, by name."""
 
     @property
     def default_preset(self) -> str:
         return next(iter(self.presets))
+
+    def is_endless(self, parameters: object) -> bool:
+        """Whether no episode is ever cut off."""
+        return self.episode is not None and self._length(parameters) == self.episode.endless
+
+    def most_steps(self, parameters: object) -> int:
+        """Steps of an episode at most; 0 where that is not known."""
+        counted = self.episode is not None and self.episode.in_steps and not self.is_endless(parameters)
+        return self._length(parameters) if counted else 0
+
+    def shadowed(self, parameters: object) -> Rival | None:
+        """The rival whose two ways run at once with these parameters."""
+        each = (rival for rival in self.rivals.values() if rival.shadow)
+        return next((rival for rival in each if getattr(parameters, rival.shadow or "")), None)
+
+    def _length(self, parameters: object) -> int:
+        return int(getattr(parameters, self.episode.parameter)) if self.episode else 0

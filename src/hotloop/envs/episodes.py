@@ -60,5 +60,5 @@ class Episodes:
             length=int(self.ages[env]),
             return_per_agent=float(self.returns[env].mean()),
             cut=cut,
-            outcomes={name: float(infos[info][env]) for name, info in outcomes.items()},
+            outcomes={name: float(infos[each.info][env]) for name, each in outcomes.items()},
         )

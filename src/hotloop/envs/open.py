@@ -104,5 +104,6 @@ def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
 def _engine(spec: Spec, plan: Plan) -> Any:
     if spec.impl == "native":
         engine = native.make_engine(spec.world, plan, spec.settings)
-        return WatchedEngine(engine, spec.target) if getattr(spec.parameters, "shadow", False) else engine
+        rival = spec.world.shadowed(spec.parameters)
+        return WatchedEngine(engine, spec.target, rival) if rival else engine
     return ReferenceEngine(spec.world, plan, spec.parameters, spec.settings)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import utc_now
 from hotloop.core.files import free_path
+from hotloop.core.world import Rival
 
 FIRST = (1_000, 10_000)
 
@@ -23,9 +24,10 @@ FOLDER = Path("artifacts/validation")
 class WatchedEngine:
     """A native engine that is looked at after every call; all else is the engine's own."""
 
-    def __init__(self, engine: Any, target: str) -> None:
+    def __init__(self, engine: Any, target: str, rival: Rival) -> None:
         self._engine = engine
         self._target = target
+        self._rival = rival
         self._next = FIRST[0]
         self._mismatches = 0
         self._logged: dict[int, int] = {}
@@ -57,7 +59,8 @@ class WatchedEngine:
 
     def _say(self, comparisons: int) -> None:
         ratio = timing_ratio(dict(self._engine.counters()))
-        took = f", original takes {ratio:.2f} times as long as optimized" if ratio else ""
+        old, new = self._rival.reference, self._rival.candidate
+        took = f", {old} takes {ratio:.2f} times as long as {new}" if ratio else ""
         say(f"shadow of {self._target}: {comparisons:,} comparisons, {self._mismatches:,} mismatches{took}")
 
     def _keep(self) -> None:
@@ -77,7 +80,11 @@ class WatchedEngine:
         if self._log is None:
             self._log = begin_log()
             say(f"shadow of {self._target}: MISMATCH, written to {self._log.resolve()}")
-            lines = [f"{self._target}: the original encoder's byte against the optimized one's", *lines]
+            old, new = self._rival.reference, self._rival.candidate
+            lines = [
+                f"{self._target}: the {old} {self._rival.parameter}'s byte against the {new} one's",
+                *lines,
+            ]
         with self._log.open("a", encoding="utf-8") as log:
             log.write("".join(f"{each}\n" for each in lines))
 
@@ -89,17 +96,17 @@ def milestone_after(comparisons: int) -> int:
 
 
 def timing_ratio(counters: Mapping[str, int]) -> float | None:
-    """How many times as long the original encoder took as the optimized one; None where nobody timed them."""
-    original, optimized = (counters.get(f"shadow.{name}_ticks", 0) for name in ("original", "optimized"))
-    return original / optimized if original and optimized else None
+    """How many times as long the reference took as the candidate; None where nobody timed them."""
+    reference, candidate = (counters.get(f"shadow.{name}_ticks", 0) for name in ("reference", "candidate"))
+    return reference / candidate if reference and candidate else None
 
 
 def line(env: int, found: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """One mismatch in words; `shape` is that of one agent's observation."""
-    episode_seed, tick, agent, byte, original, optimized = found
+    episode_seed, tick, agent, byte, reference, candidate = found
     place = [env, agent, *(int(at) for at in np.unravel_index(byte, shape))]
     return (
-        f"tick {tick}, env {env}, agent {agent}, observations{place}: {original} against {optimized}, "
+        f"tick {tick}, env {env}, agent {agent}, observations{place}: {reference} against {candidate}, "
         f"episode seed {episode_seed}"
     )
 

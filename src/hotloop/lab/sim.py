@@ -91,7 +91,7 @@ class Game:
     @property
     def length(self) -> int:
         """Steps of an episode at most; 0 where that is not known."""
-        ends = (self.limit, getattr(self.batch.spec.parameters, "max_steps", 0))
+        ends = (self.limit, self.batch.spec.world.most_steps(self.batch.spec.parameters))
         return min((end for end in ends if end), default=0)
 
     def play(self, found: Findings) -> Iterator[Moment]:
@@ -135,8 +135,7 @@ def limit_of(batch: Batch, steps: int) -> int:
 
 
 def is_endless(batch: Batch) -> bool:
-    """A world that has `max_steps` goes on for ever where they are 0."""
-    return getattr(batch.spec.parameters, "max_steps", None) == 0
+    return batch.spec.world.is_endless(batch.spec.parameters)
 
 
 def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) -> Record:

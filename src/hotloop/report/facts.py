@@ -57,7 +57,7 @@ def shadow_line(record: Record) -> str:
     if checked is None or checked.against is not None:
         return ""
     ratio = checked.timing_ratio
-    took = f"; the original encoder takes {ratio:.3g} times as long as the optimized one" if ratio else ""
+    took = f"; the reference takes {ratio:.3g} times as long as the candidate" if ratio else ""
     return f"{checked.comparisons:,} comparisons, {checked.mismatches:,} mismatches{took}"
 
 

@@ -148,5 +148,5 @@ def own_batch(spec: Spec, asked: EvalSettings, num_envs: int) -> Batch:
 
 def limit_of(batch: Batch, steps: int) -> int:
     """Steps after which an episode is cut off; 0 is never."""
-    endless = getattr(batch.spec.parameters, "max_steps", None) == 0
+    endless = batch.spec.world.is_endless(batch.spec.parameters)
     return steps or (ENDLESS_STEPS if endless else 0)

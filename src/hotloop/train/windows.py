@@ -151,7 +151,7 @@ class Windows:
 
 
 def mean(rows: NDArray[Any]) -> float:
-    """Over rows, each one number or the mean of those it has, as of agents or teams."""
+    """Over rows, each one number or the mean of those it has, as of agents."""
     each = rows.reshape(len(rows), -1).mean(axis=1, dtype=np.float64) if rows.ndim > 1 else rows.astype(float)
     return fsum(each) / len(rows)
 

@@ -269,7 +269,7 @@ def test_bad_input_is_one_line(hotloop: Command, words: tuple[str, ...], code: i
         (("grid/toy", "much"), 64, "much does not say how much"),
         (("grid/toy", "10", "20"), 64, "10 and 20 both say how much"),
         (("grid/toy", "10", "impl=native"), 64, "leave out impl="),
-        (("prospector/short", "10", "--against", "original"), 64, "prospector has no encoder=original"),
+        (("prospector/short", "10", "--against", "original"), 64, "prospector has no original"),
         (("grid/toy", "10", "--against", "cuda"), 70, "no CUDA module"),
         (("grid", "10", "--output", "one.json"), 64, "grid has 3 presets"),
         (("grid/toy", "--replay", "x.bundle"), 64, "leave out grid/toy"),
@@ -322,7 +322,7 @@ def test_rollout_says_what_is_missing_then_what_comes_next(
     assert first.code == ExitCode.FINE
     assert "next  1. validate at scale" in first.out
     assert "run  hotloop validate grid/toy soak --against original" in first.out
-    monkeypatch.setattr("hotloop.lab.validate.adoption.SOAK_ENCODERS", 500)
+    monkeypatch.setattr("hotloop.lab.validate.adoption.SOAK_RIVALS", 500)
     assert hotloop(*words, "100").code == ExitCode.FINE
     (made,) = [record for record in records() if record.kind == "validate"]
     compared = made.validation.comparisons

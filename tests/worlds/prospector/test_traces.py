@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import hotloop
 from hotloop.envs.batch import Batch
-from hotloop.worlds.prospector import METRICS
+from hotloop.worlds.prospector.metrics import METRICS
 
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.npz"))
 every_trace = pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
@@ -54,7 +54,7 @@ def differences(batch: Batch, trace: dict[str, NDArray[Any]], i: int) -> list[st
 
 def test_there_are_twelve_traces() -> None:
     assert len(TRACES) == 12
-    assert tuple(load(TRACES[0])["metric_names"].tolist()) == METRICS
+    assert tuple(load(TRACES[0])["metric_names"].tolist()) == tuple(METRICS)
 
 
 @every_trace

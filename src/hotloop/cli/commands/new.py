@@ -88,7 +88,7 @@ def checkout() -> Path:
 
 def write(folder: Path, template: str, name: str) -> Path:
     """Fill in one template."""
-    text = files("hotloop.cli").joinpath("templates/world", template).read_text(encoding="utf-8")
+    text = files("hotloop.worlds").joinpath("_template", template).read_text(encoding="utf-8")
     path = folder / TEMPLATES[template].format(name=name)
     class_name = "".join(word.capitalize() for word in name.split("_"))
     write_new(path, text.replace("@name@", name).replace("@Name@", class_name))

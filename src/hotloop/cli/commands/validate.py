@@ -48,9 +48,9 @@ Against = Annotated[
     str | None,
     typer.Option(
         metavar="OTHER",
-        help="reference (the Python twin), original (the grid's plain encoder), cuda, path.py:callable, or a "
-        "quoted target with keys; a callable has the target's keys unless it is given its own.  "
-        "[default: reference]",
+        help="reference (the Python twin), a way of the world's own such as the grid's original, cuda, "
+        "path.py:callable, or a quoted target with keys; a callable has the target's keys unless it is given "
+        "its own.  [default: reference]",
     ),
 ]
 

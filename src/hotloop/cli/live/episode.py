@@ -52,7 +52,7 @@ class Screen:
         from rich.console import Group
         from rich.text import Text
 
-        lines = (self._headline(moment), teams(moment), rewards(moment), self._events(moment))
+        lines = (self._headline(moment), *board(moment), rewards(moment), self._events(moment))
         shown = (Text(line, no_wrap=True, overflow="ellipsis") for line in lines if line)
         return Group(*shown, Text.from_ansi(str(moment.batch.render())))
 
@@ -75,11 +75,12 @@ class Screen:
         return "last     " + listed(f"{name} {count}" for name, count in news.items() if count)
 
 
-def teams(moment: "Moment") -> str:
-    """Every info about teams, one number a team."""
-    rows = ((name, array[0]) for name, array in moment.batch.infos.items() if name.startswith("team_"))
-    known = [f"{name.removeprefix('team_')} {numbers(row)}" for name, row in rows if len(row)]
-    return "teams    " + ", ".join(known) if known else ""
+def board(moment: "Moment") -> Iterator[str]:
+    """The lines that the world has declared, without infos that are empty."""
+    for title, infos in moment.batch.spec.world.board.items():
+        rows = ((label, moment.batch.infos[info][0]) for label, info in infos.items())
+        if known := [f"{label} {numbers(row)}" for label, row in rows if len(row)]:
+            yield f"{title:<9}" + ", ".join(known)
 
 
 def rewards(moment: "Moment") -> str:

@@ -61,11 +61,11 @@ class Validation:
     comparisons: int
     mismatches: int
     timing_ratio: float | None = None
-    """How many times as long the reference took: of one encoder alone where a shadow compared them."""
+    """How many times as long the reference took: of one phase alone where a shadow compared them."""
     mode: str = BYTES
     """`bytes`, `ulp:N` or `tolerance:T`."""
     against: str | None = None
-    """The reference; None where one encoder shadowed another."""
+    """The reference; None where one way shadowed another."""
     fields: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """Fields that both have and nobody compared."""

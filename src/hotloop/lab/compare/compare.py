@@ -153,7 +153,7 @@ def difference(agreement: Agreement | None, *counters: Mapping[str, int]) -> str
         return str(agreement.difference)
     checked = validation(None, *counters)
     if checked and checked.mismatches:
-        return f"{checked.mismatches} of {checked.comparisons} observations differ from the other encoder"
+        return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
     return None
 
 
@@ -197,7 +197,7 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
 
 
 def validation(agreement: Agreement | None, *counters: Mapping[str, int]) -> Validation | None:
-    """What the replay compared, and what shadow encoders did in the turns."""
+    """What the replay compared, and what shadows did in the turns."""
     replayed = None
     if agreement:
         mismatches = int(agreement.difference is not None)

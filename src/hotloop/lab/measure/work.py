@@ -52,7 +52,7 @@ def describe_work(counters: Mapping[str, int]) -> Work:
 
 
 def describe_validation(counters: Mapping[str, int]) -> Validation | None:
-    """Say what the shadow encoder found; None where there was none."""
+    """Say what a shadow found; None where there was none."""
     comparisons = counters.get("shadow.comparisons", 0)
     if not comparisons:
         return None

@@ -183,7 +183,7 @@ def values(batch: Batch, found: Findings) -> dict[str, Sequence[float]]:
         "agreement": [epoch.agreement for epoch in epochs if epoch.agreement is not None],
         "eval_return": [evaluation.mean_return for evaluation in found.evaluations],
     }
-    for name, info in batch.spec.world.outcomes.items():
+    for name, info in ((name, each.info) for name, each in batch.spec.world.outcomes.items()):
         known[f"{OUTCOME}{name}"] = [
             epoch.window.infos[info] for epoch in epochs if info in epoch.window.infos
         ]

@@ -7,10 +7,8 @@ from hotloop.core.record import Comparison, Configuration, Ratio, Record, Rollou
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.envs.settings import BatchSettings
-from hotloop.lab.validate.match import ORIGINAL, Match
-from hotloop.lab.validate.validate import SOAK_COMPARISONS, SOAK_ENCODERS
-
-ENCODER_PHASE = "observations"
+from hotloop.lab.validate.match import Match
+from hotloop.lab.validate.validate import SOAK_COMPARISONS, SOAK_RIVALS
 
 
 def stand(
@@ -19,7 +17,7 @@ def stand(
     """Say where a candidate stands; `targets` are what it has to be validated on."""
     ours = [record for record in records if concerns(record, match, targets)]
     configurations = gathered(ours)
-    wanted = SOAK_ENCODERS if match.against == ORIGINAL else SOAK_COMPARISONS
+    wanted = SOAK_RIVALS if match.rival else SOAK_COMPARISONS
     done = {
         target: sum(each.comparisons for each in configurations if each.target == target)
         for target in targets
@@ -35,7 +33,7 @@ def stand(
         outcome=compared.outcome if compared else None,
         alone=alone(match, compared),
         whole=compared.ratio if compared else None,
-        part=f"the phase {ENCODER_PHASE}" if match.against == ORIGINAL else "the whole step",
+        part=f"the phase {match.rival.phase}" if match.rival else "the whole step",
         is_default=is_default(match),
         step=step,
         why=why,
@@ -60,7 +58,8 @@ def alike(words: str, reference: Target) -> bool:
     was = Target.parse(words)
     if reference.is_foreign or was.is_foreign:
         return was.name == reference.name
-    return all(was.keys.get(key) == reference.keys.get(key) for key in ("impl", "encoder", "device"))
+    ways = [rival.parameter for rival in registry.find(reference.name).world.rivals.values()]
+    return all(was.keys.get(key) == reference.keys.get(key) for key in ("impl", "device", *ways))
 
 
 def gathered(records: Sequence[Record]) -> tuple[Configuration, ...]:
@@ -89,9 +88,9 @@ def alone(match: Match, compared: Comparison | None) -> Ratio | None:
     """The ratio of what was replaced."""
     if compared is None:
         return None
-    if match.against != ORIGINAL:
+    if match.rival is None:
         return compared.ratio
-    return next((each.ratio for each in compared.phases if each.phase == ENCODER_PHASE), None)
+    return next((each.ratio for each in compared.phases if each.phase == match.rival.phase), None)
 
 
 def is_default(match: Match) -> bool:
@@ -128,8 +127,8 @@ def next_step(
         return 2, why, f"{sides} --thorough"
     if not is_default(match):
         return 3, "equal and faster, and not yet what one gets", f"hotloop bench {match.candidate.words}"
-    if match.against == ORIGINAL:
-        return 4, "it is the default, and the old path is still there", "git grep -n encode_original"
+    if match.rival:
+        return 4, f"it is the default, and {match.rival.old_way} is still there", match.rival.removal
     return 5, "it is the default; the reference stays, as its specification", sides
 
 

@@ -9,17 +9,12 @@ from numpy.typing import NDArray
 
 from hotloop.core import registry
 from hotloop.core.machine import usable_cores
-from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import RANDOM, RandomPlay
 
 ADVERSARIAL = "adversarial"
-
-SHORT = {"max_steps": 50, "time_max": 150}
-"""What a world may call the length of its episodes, and how short they are where truncation is to be seen."""
-
 RESET_ONE, RESET_ALL = 37, 101
 """Every so many steps an adversarial tape begins one env anew, and all of them."""
 
@@ -58,8 +53,8 @@ def short_episodes(target: Target) -> dict[str, object]:
     """Keys that end episodes soon, unless somebody has said how long they are."""
     if target.is_foreign:
         return {}
-    names = {info.name for info in describe(registry.find(target.name).world.parameters)}
-    return {key: length for key, length in SHORT.items() if key in names and key not in target.keys}
+    episode = registry.find(target.name).world.episode
+    return {episode.parameter: episode.short} if episode and episode.parameter not in target.keys else {}
 
 
 def actions_of(tape: str, subject: Subject) -> Iterator[Any]:

@@ -8,15 +8,13 @@ from hotloop.core import registry
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
+from hotloop.core.world import Rival
 from hotloop.envs import callables
 from hotloop.envs.foreign.opening import parameters_of
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 
-TWIN, ORIGINAL, CUDA = "reference", "original", "cuda"
-
-KNOWN = f"{TWIN}, {ORIGINAL}, {CUDA}, path.py:callable, or a quoted target with its keys"
-
+TWIN, CUDA = "reference", "cuda"
 FEW, MANY = 8, 64
 """Envs played beside a slow reference, and beside a quick one."""
 
@@ -29,31 +27,45 @@ class Match:
     """As it was asked for."""
     reference: Target
     candidate: Target
+    rival: Rival | None = None
+    """Where both are ways of one world."""
 
     @property
     def quick(self) -> bool:
         """Whether both sides are native code."""
-        return self.against in (ORIGINAL, CUDA)
+        return self.rival is not None or self.against == CUDA
+
+
+def rivals() -> list[str]:
+    """The names of every world's rivals."""
+    return sorted({name for world in registry.worlds().values() for name in world.rivals})
+
+
+def known() -> str:
+    return ", ".join((TWIN, *rivals(), CUDA, "path.py:callable, or a quoted target with its keys"))
 
 
 def match_of(target: Target, against: str | None) -> Match:
     """What a target is to be held against, each side with the keys it is made from."""
     if against is None and target.is_foreign:
-        raise InputError(f"{target.name} has no twin of ours: say --against its reference ({KNOWN})")
-    asked = against or TWIN
-    if asked in (TWIN, ORIGINAL, CUDA):
+        raise InputError(f"{target.name} has no twin of ours: say --against its reference ({known()})")
+    asked, rival = against or TWIN, None
+    if asked in (TWIN, CUDA, *rivals()):
         check_ours(target, asked)
-        reference, candidate = map(target.with_keys, SIDES[asked](target.name))
+        rival = None if asked in (TWIN, CUDA) else rival_of(target.name, asked)
+        sides = both_ways(rival) if rival else {TWIN: twin, CUDA: cuda}[asked]()
+        reference, candidate = map(target.with_keys, sides)
     else:
         reference, candidate = other(asked, target), target
-    return with_envs(Match(against=asked, reference=reference, candidate=candidate))
+    return with_envs(Match(against=asked, reference=reference, candidate=candidate, rival=rival))
 
 
 def check_ours(target: Target, against: str) -> None:
     """Refuse what is decided by the match, and somebody else's environment, which has no such side."""
     if target.is_foreign:
-        raise InputError(f"--against {against} is for our worlds: {target.name} needs {KNOWN}")
-    for key in ("impl", "device", "encoder") if against == ORIGINAL else ("impl", "device"):
+        raise InputError(f"--against {against} is for our worlds: {target.name} needs {known()}")
+    own = [] if against in (TWIN, CUDA) else [rival_of(target.name, against).parameter]
+    for key in ("impl", "device", *own):
         if key in target.keys:
             raise InputError(f"leave out {key}=: --against {against} decides it for both sides")
 
@@ -61,19 +73,23 @@ def check_ours(target: Target, against: str) -> None:
 Keys = dict[str, object]
 
 
-def twin(target: str) -> tuple[Keys, Keys]:
+def twin() -> tuple[Keys, Keys]:
     return {"impl": "reference"}, {"impl": "native"}
 
 
-def original(target: str) -> tuple[Keys, Keys]:
+def rival_of(target: str, name: str) -> Rival:
     world = registry.find(target).world
-    encoder = next((info for info in describe(world.parameters) if info.name == "encoder"), None)
-    if encoder is None or ORIGINAL not in (encoder.choices or ()):
-        raise InputError(f"{world.name} has no encoder=original: use --against {TWIN}")
-    return {"impl": "native", "encoder": ORIGINAL}, {"impl": "native", "encoder": "optimized"}
+    if name not in world.rivals:
+        raise InputError(f"{world.name} has no {name}: use --against {TWIN}")
+    return world.rivals[name]
 
 
-def cuda(target: str) -> tuple[Keys, Keys]:
+def both_ways(rival: Rival) -> tuple[Keys, Keys]:
+    native: Keys = {"impl": "native"}
+    return {**native, rival.parameter: rival.reference}, {**native, rival.parameter: rival.candidate}
+
+
+def cuda() -> tuple[Keys, Keys]:
     if importlib.util.find_spec("hotloop._cuda") is None:
         raise SetupError(
             f"--against {CUDA}: this installation has no CUDA module; build it where there is nvcc, "
@@ -82,15 +98,11 @@ def cuda(target: str) -> tuple[Keys, Keys]:
     return {"impl": "native"}, {"impl": "native", "device": "cuda"}
 
 
-SIDES = {TWIN: twin, ORIGINAL: original, CUDA: cuda}
-"""The keys of reference and candidate, by what the candidate is held against."""
-
-
 def other(words: str, candidate: Target) -> Target:
     """A reference of its own: a target in quotes with its keys, or by itself with those of the candidate."""
     reference = Target.parse(words, "--against")
     if not reference.is_foreign and "/" not in reference.name:
-        raise InputError(f"--against {words} does not fit: expected {KNOWN}")
+        raise InputError(f"--against {words} does not fit: expected {known()}")
     return reference if reference.keys else reference.with_keys(candidate.keys)
 
 

@@ -31,7 +31,7 @@ from hotloop.lab.validate.lockstep import (
     play_course,
     play_otherwise,
 )
-from hotloop.lab.validate.match import ORIGINAL, Match, opened
+from hotloop.lab.validate.match import Match, opened, rivals
 from hotloop.lab.validate.shrink import shrink
 
 SMOKE, SOAK = "smoke", "soak"
@@ -40,10 +40,8 @@ SMOKE_NS = 45_000_000_000
 """For both sides together; playing the tapes in other ways takes the rest of a minute."""
 
 SOAK_COMPARISONS = 100_000
-
-SOAK_ENCODERS = 1_000_000
-"""Beside the original encoder, which is native code too."""
-
+SOAK_RIVALS = 1_000_000
+"""Beside another way of the same world, which is native code too."""
 ITSELF_CALLS = 300
 
 ITSELF = Limits(calls=ITSELF_CALLS, box_ns=1_500_000_000)
@@ -86,7 +84,7 @@ def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
     if scale == SMOKE:
         return Asked(box_ns=SMOKE_NS // presets, way=way)
     if scale == SOAK:
-        return Asked(comparisons=SOAK_ENCODERS if against == ORIGINAL else SOAK_COMPARISONS, way=way)
+        return Asked(comparisons=SOAK_RIVALS if against in rivals() else SOAK_COMPARISONS, way=way)
     if not scale.isdecimal() or int(scale) < 1:
         raise InputError(
             f"{scale} does not say how much: expected smoke, soak or a number of steps, such as 5000"

@@ -5,9 +5,9 @@ from itertools import chain
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, Drawer, Layout, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import Array, Drawer, EpisodeLength, Layout, Plan, PlayerTwin, Rival, Twin, World
 from hotloop.worlds.grid.briefing import brief
-from hotloop.worlds.grid.flatten import flatten
+from hotloop.worlds.grid.config import flatten
 from hotloop.worlds.grid.maps import LEGEND, Cell, bordered, parse_size, read_map
 from hotloop.worlds.grid.rules import Rules, read_rules
 
@@ -172,7 +172,7 @@ def teacher() -> type[PlayerTwin]:
 
 
 def drawer(parameters: Parameters) -> Drawer:
-    from hotloop.worlds.grid.picture import GridDrawer
+    from hotloop.worlds.grid.drawer import GridDrawer
 
     return GridDrawer(read_rules(parameters.rules))
 
@@ -209,7 +209,26 @@ world = World(
     twin=twin,
     counters=COUNTERS,
     players={"teacher": teacher},
+    episode=EpisodeLength(parameter="max_steps", short=50, endless=0),
+    rivals={
+        "original": Rival(
+            parameter="encoder",
+            reference="original",
+            candidate="optimized",
+            phase="observations",
+            old_way="the plain encoder",
+            removal="git grep -n encode_original",
+            shadow="shadow",
+        )
+    },
     drawer=drawer,
+    channels={
+        "tag": "1 + the tag of what stands there; 0 is nothing",
+        "team": "whose it is; 0 is nobody's",
+        "still": "ticks it is frozen or clipped for, up to 255",
+        "vibe": "an agent's",
+    },
+    board={"teams": {"members": "team_members", "stations": "team_stations", "held": "team_held"}},
     mechanics={
         "arena": ("attack.hit", "attack.absorbed", "swap", "loot", "use"),
         "guard": (

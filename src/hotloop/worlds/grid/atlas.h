@@ -5,9 +5,6 @@
 // reach. Neighbours' distances differ by at most 1, so that says which of them is nearer.
 #pragma once
 
-#include <bit>
-#include <cstring>
-
 #include "grid/encounters.h"
 
 namespace hl::grid {
@@ -40,11 +37,11 @@ struct Turns {
     }
   }
 };
-inline constexpr Turns turns;
+HL_TABLE Turns turns;
 
 // The directions from a column of `row` in which a bit is set; the column has neighbours on all sides.
 template <class Word>
-uint32_t turns_of(const Word* row, int col) {
+HL_FN uint32_t turns_of(const Word* row, int col) {
   uint32_t above = row[-1] >> (col - 1) & 7, same = row[0] >> (col - 1) & 7, below = row[1] >> (col - 1) & 7;
   return turns.of[above | same << 3 | below << 6];
 }
@@ -62,25 +59,25 @@ struct Stations {
   uint32_t met;
   int32_t on_spawn;  // 1 + the index of the station that stands there; 0 is none
 
-  static uint16_t place_of(Cell cell) {
+  HL_FN static uint16_t place_of(Cell cell) {
     return static_cast<uint16_t>((cell.row & 255) << 8 | (cell.col & 255));
   }
 
   // Its index, or none. The whole ring is compared, so that it costs the same however many are known.
-  int find(Cell cell) const {
+  HL_FN int find(Cell cell) const {
     uint16_t wanted = place_of(cell), found = 0;
     for (uint16_t i = 0; i < capacity; ++i) found |= place[i] == wanted ? i + 1 : 0;
     return (wanted == spawn ? on_spawn : found) - 1;
   }
 
   // Sees one that cannot be used before a tick, as far as it shows; what is known may be later.
-  void see(Cell cell, uint8_t its_kind, int32_t not_before) {
+  HL_FN void see(Cell cell, uint8_t its_kind, int32_t not_before) {
     int i = find(cell);
     if (i == none) i = meet(cell, its_kind);
-    ready[i] = std::max(ready[i], not_before);
+    ready[i] = max(ready[i], not_before);
   }
 
-  int meet(Cell cell, uint8_t its_kind) {
+  HL_FN int meet(Cell cell, uint8_t its_kind) {
     int i = static_cast<int>(met++ % capacity);
     place[i] = place_of(cell);
     on_spawn = place[i] == spawn ? i + 1 : on_spawn == i + 1 ? 0 : on_spawn;
@@ -99,38 +96,40 @@ struct Atlas {
   Bits field[2][frame];
   Stations stations;
 
-  void clear() {
+  HL_FN void clear() {
     top = left = -frame / 2;
     std::memset(known, 0, sizeof known);
     std::memset(blocked, 0, sizeof blocked);
     stations = Stations{};
   }
 
-  bool frames(Cell cell) const {
+  HL_FN bool frames(Cell cell) const {
     return static_cast<uint32_t>(cell.row - top) < frame && static_cast<uint32_t>(cell.col - left) < frame;
   }
 
-  uint32_t label(Cell cell) const {
+  HL_FN uint32_t label(Cell cell) const {
     int row = cell.row - top, col = cell.col - left;
     return static_cast<uint32_t>((field[0][row] >> col & 1) | (field[1][row] >> col & 1) << 1);
   }
 
   // The directions to neighbours with a label, and to blocked ones.
-  uint32_t labelled(Cell here, uint32_t label) const {
+  HL_FN uint32_t labelled(Cell here, uint32_t label) const {
     uint32_t low = turns_of(field[0] + (here.row - top), here.col - left);
     uint32_t high = turns_of(field[1] + (here.row - top), here.col - left);
     return (label & 1 ? low : ~low) & (label & 2 ? high : ~high) & all_turns;
   }
-  uint32_t blocked_around(Cell here) const { return turns_of(blocked + (here.row - top), here.col - left); }
+  HL_FN uint32_t blocked_around(Cell here) const {
+    return turns_of(blocked + (here.row - top), here.col - left);
+  }
 
-  void block(Cell cell) {
+  HL_FN void block(Cell cell) {
     if (!frames(cell)) return;
     known[cell.row - top] |= Bits{1} << (cell.col - left);
     blocked[cell.row - top] |= Bits{1} << (cell.col - left);
   }
 
   // Keeps the window and a cell around it in the frame; whether that moved it.
-  bool centre(Cell here, int radius) {
+  HL_FN bool centre(Cell here, int radius) {
     if (frames({here.row - radius - 1, here.col - radius - 1}) &&
         frames({here.row + radius + 1, here.col + radius + 1}))
       return false;
@@ -143,7 +142,7 @@ struct Atlas {
   }
 
  private:
-  static void shift(Bits (&rows)[frame], int down, int right) {
+  HL_FN static void shift(Bits (&rows)[frame], int down, int right) {
     Bits old[frame];
     std::memcpy(old, rows, sizeof old);
     for (int row = 0; row < frame; ++row) {
@@ -160,32 +159,32 @@ struct Flood {
   Bits front[frame + 2], next[frame + 2], open[frame + 2];
   int first, last;  // the rows of the front
 
-  void set_open(const Atlas& atlas) {
+  HL_FN void set_open(const Atlas& atlas) {
     open[0] = open[frame + 1] = 0;
     for (int row = 0; row < frame; ++row) open[row + 1] = atlas.known[row] & ~atlas.blocked[row];
   }
 
-  void clear_front() {
+  HL_FN void clear_front() {
     std::memset(front, 0, sizeof front);
     first = frame, last = 1;
   }
 
-  void start_at(int row, Bits bits) {
+  HL_FN void start_at(int row, Bits bits) {
     front[row + 1] |= bits;
-    first = std::min(first, row + 1);
-    last = std::max(last, row + 1);
+    first = min(first, row + 1);
+    last = max(last, row + 1);
   }
 };
 
 // Fills the field from the goals in `flood.front` until the agent is reached; its distance, or 0.
 // Uses `flood.open` up.
 template <int Directions>
-int spread(Flood& flood, Atlas& atlas, Cell here) {
+HL_FN int spread(Flood& flood, Atlas& atlas, Cell here) {
   int row_here = here.row - atlas.top + 1, col_here = here.col - atlas.left;
   std::memset(atlas.field[1], 0, sizeof atlas.field[1]);
   std::memcpy(atlas.field[0], flood.front + 1, sizeof atlas.field[0]);
   for (int distance = 1; distance <= max_distance; ++distance) {
-    int first = std::max(flood.first - 1, 1), last = std::min(flood.last + 1, frame);
+    int first = max(flood.first - 1, 1), last = min(flood.last + 1, int{frame});
     Bits any = 0;
     for (int row = first; row <= last; ++row) {
       Bits above = flood.front[row - 1], same = flood.front[row], below = flood.front[row + 1];

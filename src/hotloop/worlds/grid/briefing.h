@@ -1,10 +1,7 @@
 // briefing.h - what the teacher is told before it plays. briefing.py works it out and says what it means.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-
-#include "engine/fields.h"
+#include "engine/rules.h"
 
 namespace hl::grid {
 
@@ -41,7 +38,7 @@ struct Briefing {
   Below rooms[max_conditions];                       // while it is so, the task gives something of use
 
   // The tasks of which any condition holds. All are looked at: what an agent holds cannot be guessed.
-  static Tasks any(const Below* conditions, uint32_t size, const uint16_t* held) {
+  HL_FN static Tasks any(const Below* conditions, uint32_t size, const uint16_t* held) {
     Tasks found = 0;
     for (uint32_t k = 0; k < size; ++k) {
       const Below& below = conditions[k];
@@ -51,7 +48,7 @@ struct Briefing {
   }
 
   // Those the agent has the goods for and a use for.
-  Tasks within(const uint16_t* held) const {
+  HL_FN Tasks within(const uint16_t* held) const {
     return (any(rooms, rooms_size, held) | of_tier[tier_deliver]) & ~any(lacks, lacks_size, held);
   }
 

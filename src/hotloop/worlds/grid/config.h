@@ -1,9 +1,7 @@
 // config.h - the grid's configuration: sizes, tables of rules, the window in token order.
-// flatten.py writes the tables' rows in the order they are read here.
+// config.py writes the tables' rows in the order that config.cpp reads them.
 #pragma once
 
-#include "engine/batch.h"
-#include "engine/portable.h"
 #include "grid/briefing.h"
 
 namespace hl::grid {
@@ -95,15 +93,6 @@ enum Part {
   parts
 };
 
-// Reads an observation many tokens at a time; see sight.h.
-struct Config;
-struct Sight;
-struct Stations;
-using QuickLook = bool (*)(const Config&, const uint8_t* tokens, int32_t tick, Stations&, Sight&);
-
-// The one for these kernels: null for "scalar", and for "auto" on a processor that has none.
-QuickLook find_quick_look(const std::string& kernels);
-
 struct Config {
   uint32_t height, width, agents, teams, directions, window, tokens, max_steps, walls;
   int64_t num_actions;
@@ -133,10 +122,10 @@ struct Config {
 
   uint8_t map[max_side * max_side];  // MapCell a cell, reading order
 
-  Briefing briefing;     // the teacher's
-  QuickLook quick_look;  // the teacher's, or null
+  Briefing briefing;  // the teacher's
+  bool quick_look;    // the teacher reads many tokens at a time; see quick_look.h
 
-  static Config from(const Fields& fields);
+  static Config from(const Fields& fields);  // see config.cpp
 };
 
 HL_FN Object agent_object(uint32_t id) { return static_cast<Object>(first_agent + id); }

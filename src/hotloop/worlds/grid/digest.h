@@ -1,9 +1,6 @@
-// digest.h - the hash of an env's logical state, in the order of the twin's digest().
+// digest.h - the hash of an env's logical state, in the order of digest.py.
 #pragma once
 
-#include <bit>
-
-#include "engine/digest.h"
 #include "grid/state.h"
 
 namespace hl::grid {
@@ -27,7 +24,7 @@ HL_FN void digest_agent(const Config& c, const State& s, uint32_t id, Digest& d)
         uint64_t{a.last_reward} << 56);
   d.add(a.team | uint64_t{a.group} << 8 | uint64_t{a.vibe} << 16 | uint64_t{a.inside} << 24 |
         uint64_t{a.frozen} << 32);
-  d.add(std::bit_cast<uint32_t>(a.total));
+  d.add(bit_cast<uint32_t>(a.total));
   for (uint32_t r = 0; r < c.resources; ++r) d.add(s.agent_holdings(c, id)[r]);
   for (uint32_t k = 0; k < c.rewards_size; ++k) d.add(s.counted[id * c.rewards_size + k]);
   for (uint16_t stat : a.stats) d.add(stat);

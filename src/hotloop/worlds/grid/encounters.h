@@ -8,7 +8,7 @@ namespace hl::grid {
 constexpr uint16_t most = 65535;  // of one resource that anything can hold
 
 // [row, col] by move: north, south, east, west, then the diagonals.
-constexpr int8_t directions[8][2] = {{-1, 0}, {1, 0}, {0, 1}, {0, -1}, {-1, 1}, {-1, -1}, {1, 1}, {1, -1}};
+HL_TABLE int8_t directions[8][2] = {{-1, 0}, {1, 0}, {0, 1}, {0, -1}, {-1, 1}, {-1, -1}, {1, 1}, {1, -1}};
 
 HL_FN uint16_t add_up_to(uint32_t held, uint32_t more, uint32_t limit) {
   return static_cast<uint16_t>(held + more < limit ? held + more : limit);

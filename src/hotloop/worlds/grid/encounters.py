@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from hotloop.worlds.grid.objects import WALL, Agent, Station
 from hotloop.worlds.grid.rules import MOST, Recipe
+from hotloop.worlds.grid.state import WALL, Agent, Station
 
 if TYPE_CHECKING:
     from hotloop.worlds.grid.twin import Grid

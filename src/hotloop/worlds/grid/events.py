@@ -1,11 +1,11 @@
-"""The twin's events: what the world does by itself at its ticks."""
+"""What the world does by itself: events at its ticks, areas."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hotloop.core.exact.random import Draws
-from hotloop.worlds.grid.objects import Agent, Station
-from hotloop.worlds.grid.rules import AGENT, Event
+from hotloop.worlds.grid.rules import AGENT, Area, Event
+from hotloop.worlds.grid.state import WALL, Agent, Station
 
 if TYPE_CHECKING:
     from hotloop.worlds.grid.twin import Grid
@@ -58,7 +58,35 @@ def spawn(grid: "Grid", event: Event, index: int, lane: int) -> None:
             at = lane + 2 * (k * SPAWN_TRIES + attempt)
             cell = draws.below(at, grid.height), draws.below(at + 1, grid.width)
             if cell not in grid.objects:
-                grid.place_station(cell, grid.rules.kinds.index(event.kind))
+                place_station(grid, cell, grid.rules.kinds.index(event.kind))
                 grid.spawned[index] += 1
                 grid.count("event.spawn")
                 break
+
+
+def place_station(grid: "Grid", cell: tuple[int, int], kind: int) -> None:
+    grid.objects[cell] = grid.plan["agents"] + len(grid.stations)
+    uses = grid.recipes[kind][0].uses
+    grid.stations.append(Station(kind, *cell, uses, [0] * len(grid.rules.resources)))
+
+
+def add(grid: "Grid", agent: Agent, resource: str, amount: int) -> None:
+    """Change what an agent holds, within 0 and its cap; what is over the cap already stays."""
+    index = grid.rules.resources.index(resource)
+    held = agent.inventory[index]
+    agent.inventory[index] = max(0, min(held + amount, max(held, grid.rules.cap(resource))))
+
+
+def radiate(grid: "Grid", area: Area, source: Agent | Station, inside: list[bool]) -> None:
+    """Change what agents in the square hold, row by row; a carrier is not in its own area."""
+    reach = range(-area.radius, area.radius + 1)
+    for rows in reach:
+        for cols in reach:
+            found = grid.objects.get((source.row + rows, source.col + cols), WALL)
+            if 0 <= found < len(grid.agents) and grid.agents[found] is not source:
+                agent = grid.agents[found]
+                friends = agent.team == source.team != 0
+                enemies = agent.team != source.team and 0 not in (agent.team, source.team)
+                if {"all": True, "friends": friends, "enemies": enemies}[area.reach]:
+                    add(grid, agent, area.resource, area.amount)
+                    inside[found] = True

@@ -1,18 +1,16 @@
 // grid.h - many agents on one map, token observations: the step, phase by phase.
-// Must agree with twin.py to the byte. config.h and build.h make the configuration, state.h is the
-// memory, maps.h begins an episode; encounters.h and happenings.h are the rules; tokens.h and observe.h
+// Must agree with twin.py to the byte. config.h is the configuration, state.h the memory; reset.h begins an
+// episode; encounters.h and events.h are the rules; tokens.h and observe.h
 // write observations; picture.h shows the map to people; teacher.h plays, from what sight.h reads,
 // atlas.h remembers and briefing.h is told.
 #pragma once
 
-#include "engine/clock.h"
-#include "grid/build.h"
 #include "grid/digest.h"
 #include "grid/encounters.h"
-#include "grid/happenings.h"
-#include "grid/maps.h"
+#include "grid/events.h"
 #include "grid/observe.h"
 #include "grid/picture.h"
+#include "grid/reset.h"
 #include "grid/rewards.h"
 #include "grid/teacher.h"
 
@@ -172,15 +170,6 @@ HL_FN uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimi
   return static_cast<uint32_t>(out.next - row) / 3;
 }
 
-// Ticks for a ratio; there is no such clock on a device.
-HL_FN int64_t shadow_ticks() {
-#ifdef __CUDA_ARCH__
-  return 0;
-#else
-  return static_cast<int64_t>(Clock::ticks());
-#endif
-}
-
 HL_FN void note_mismatch(const Config& c, const State& s, uint32_t id, const uint8_t* row,
                          const uint8_t* other) {
   int64_t k = s.head.counts[count_mismatches]++;
@@ -199,12 +188,12 @@ HL_FN void note_mismatch(const Config& c, const State& s, uint32_t id, const uin
   const size_t bytes = c.tokens * 3;
   uint32_t dropped = 0;
   std::memset(others, unused, c.agents * bytes);
-  int64_t start = shadow_ticks();
+  int64_t start = ticks();
   for (uint32_t id = 0; id < c.agents; ++id) observe(c, s, id, !c.optimized, others + id * bytes, 0, dropped);
-  int64_t other_ticks = shadow_ticks() - start;
+  int64_t other_ticks = ticks() - start;
   for (uint32_t id = 0; id < c.agents; ++id) {
     const uint8_t *row = rows + id * bytes, *other = others + id * bytes;
-    if (std::memcmp(row, other, bytes) != 0) note_mismatch(c, s, id, row, other);
+    if (!same_bytes(row, other, bytes)) note_mismatch(c, s, id, row, other);
   }
   s.head.counts[count_comparisons] += c.agents;
   s.head.counts[count_original_ticks] += c.optimized ? other_ticks : primary_ticks;
@@ -217,13 +206,13 @@ HL_FN void observations(const Slot& slot) {
   refresh_stale_blocks(c, s);
   uint8_t* row = slot.out<uint8_t>(out_observations);
   uint32_t tokens = 0, dropped = 0;
-  int64_t start = c.shadow ? shadow_ticks() : 0;
+  int64_t start = c.shadow ? ticks() : 0;
   for (uint32_t id = 0; id < c.agents; ++id, row += c.tokens * 3) {
     Agent& agent = s.agents[id];
     agent.tokens = static_cast<uint16_t>(observe(c, s, id, c.optimized, row, agent.tokens, dropped));
     tokens += agent.tokens;
   }
-  if (c.shadow) shadow_observations(slot, s, shadow_ticks() - start);
+  if (c.shadow) shadow_observations(slot, s, ticks() - start);
   s.head.counts[count_tokens] += tokens;
   s.head.counts[count_dropped] += dropped;
   s.head.counts[c.optimized ? count_optimized : count_original] += c.agents;
@@ -322,15 +311,15 @@ struct World {
                                              "original_encodes",
                                              "shadow.comparisons",
                                              "shadow.mismatches",
-                                             "shadow.original_ticks",
-                                             "shadow.optimized_ticks"};
+                                             "shadow.reference_ticks",
+                                             "shadow.candidate_ticks"};
   static_assert(std::size(counters) == counts_size);
 
-  static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }
-  static size_t block_bytes(const Config& c) { return c.block_bytes; }
-  static size_t scratch_bytes(const Config& c) {
+  HL_FN static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }
+  HL_FN static size_t block_bytes(const Config& c) { return c.block_bytes; }
+  HL_FN static size_t scratch_bytes(const Config& c) {
     size_t observed = c.shadow ? c.agents * c.tokens * 3 : 0;
-    return std::max<size_t>({c.height * c.width * sizeof(uint16_t), observed, c.agents});
+    return max<size_t>(max<size_t>(c.height * c.width * sizeof(uint16_t), observed), c.agents);
   }
   // About 320 agents: small enough for the cache, large enough that a mark a phase costs nothing.
   static size_t tile(const Config& c) { return std::clamp<size_t>(320 / c.agents, 1, 32); }
@@ -349,7 +338,7 @@ struct World {
             {"team_held", Type::i32, {c.teams}}};
   }
 
-  static void restart(const Slot& slot, uint64_t seed) { grid::restart(slot, seed); }
+  HL_FN static void restart(const Slot& slot, uint64_t seed) { grid::restart(slot, seed); }
   static Picture picture(const Slot& slot) { return grid::picture(slot); }
   static Shadow shadow(const Slot& slot) {
     const int64_t* counted = counts(slot);
@@ -359,7 +348,7 @@ struct World {
     const Head& head = State(slot).head;
     return {head.mismatches, head.mismatches + std::min(head.counts[count_mismatches], kept_mismatches)};
   }
-  static uint64_t digest(const Slot& slot) { return grid::digest(slot); }
+  HL_FN static uint64_t digest(const Slot& slot) { return grid::digest(slot); }
 };
 
 }  // namespace hl::grid

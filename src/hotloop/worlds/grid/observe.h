@@ -1,4 +1,4 @@
-// observe.h - an agent's tokens, by two encoders that must agree to the byte.
+// observe.h - an agent's tokens, by two encoders that must agree to the byte, and with observe.py.
 //
 // `original` is the plainest loop over the window; `optimized` does only what the answer needs:
 //   1. where: each window row is one 32-bit load from the bitmap; a table turns its pieces into a
@@ -6,9 +6,6 @@
 //   2. what: each object's tokens lie ready-made in blocks of 16 bytes; add the location, store, advance;
 //   3. the tail: only what the last observation used beyond this one is cleared.
 #pragma once
-
-#include <bit>
-#include <cstring>
 
 #include "grid/tokens.h"
 
@@ -53,9 +50,7 @@ HL_FN void encode_original(const Config& c, const State& s, const Agent& agent, 
   }
 }
 
-// Sixteen bytes as the machine moves them; blocks are aligned, an observation is not.
-typedef uint8_t Bytes16 __attribute__((vector_size(16), may_alias));
-
+// Blocks are aligned, an observation is not.
 HL_FN Bytes16 load_block(const Block& from) { return *reinterpret_cast<const Bytes16*>(from.bytes); }
 
 HL_FN void store_block(uint8_t* to, Bytes16 bytes) { std::memcpy(to, &bytes, sizeof bytes); }
@@ -105,7 +100,7 @@ template <class Table, uint32_t Window, bool OneBlock>
   uint8_t* next = out.next;
   for (uint32_t w = 0; w < Table::words; ++w, cells += 64) {
     for (uint64_t left = found[w]; left != 0; left &= left - 1) {
-      const WindowCell& cell = cells[static_cast<uint32_t>(std::countr_zero(left))];
+      const WindowCell& cell = cells[static_cast<uint32_t>(countr_zero(left))];
       size_t object = *reinterpret_cast<const Object*>(own + cell.offset);
       if (next > last_safe) [[unlikely]] {
         next = write_slowly(c, s, object, cell, next, out);

@@ -1,4 +1,4 @@
-// picture.h - the true state of one env, cell by cell, for people. Must agree with Grid.picture in twin.py.
+// picture.h - the true state of one env, cell by cell, for people. Must agree with picture.py.
 #pragma once
 
 #include "grid/state.h"

@@ -1,13 +1,12 @@
-// quick_look.h - reading an observation many tokens at a time: what the files about it share.
+// quick_look.h - reading an observation many tokens at a time: what the host's files about it share.
 #pragma once
 
 #include "grid/sight.h"
 
 namespace hl::grid {
 
-#if defined(__x86_64__)
-bool look_avx512(const Config& c, const uint8_t* token, int32_t tick, Stations& memory, Sight& sight);
-#endif
+// Whether these kernels have look_quickly: not "scalar", nor "auto" on a processor that cannot.
+bool has_quick_look(const std::string& kernels);
 
 // Stations in the order of their tokens.
 struct SeenStations {

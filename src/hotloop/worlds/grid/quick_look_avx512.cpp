@@ -278,7 +278,7 @@ HL_OWN void see_stations(const Around& around, const Sight& sight, int32_t tick,
 }  // namespace
 
 // It cannot where stations and cooldowns do not match, which is where tokens come in another order.
-bool look_avx512(const Config& c, const uint8_t* token, int32_t tick, Stations& memory, Sight& sight) {
+bool look_quickly(const Config& c, const uint8_t* token, int32_t tick, Stations& memory, Sight& sight) {
   const uint8_t* end = token + c.tokens * 3;
   const int radius = static_cast<int>(c.radius);
   sight.radius = radius;

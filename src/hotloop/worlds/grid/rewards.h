@@ -1,7 +1,5 @@
-// rewards.h - what a reward looks at, and how the next observation shows it.
+// rewards.h - what a reward looks at, and how the next observation shows it. Must agree with rewards.py.
 #pragma once
-
-#include <cmath>
 
 #include "grid/state.h"
 

@@ -9,7 +9,6 @@
 // margin is empty and stays so.
 #pragma once
 
-#include "engine/any_batch.h"
 #include "grid/config.h"
 
 namespace hl::grid {

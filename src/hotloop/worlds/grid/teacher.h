@@ -26,7 +26,7 @@ struct Mind {
 // One decision of one agent.
 class Decision {
  public:
-  Decision(const Config& c, Mind& mind, int index, const uint8_t* tokens)
+  HL_FN Decision(const Config& c, Mind& mind, int index, const uint8_t* tokens)
       : b_(c.briefing), mind_(mind), atlas_(mind.atlas) {
     mind_.tick += 1;
     look(c, tokens, mind_.tick, atlas_.stations, sight_);
@@ -37,7 +37,7 @@ class Decision {
     first_turn_ = (index + mind_.tick / b_.habits.whim) & (directions_ - 1);
   }
 
-  int32_t choose() {
+  HL_FN int32_t choose() {
     mind_.has_aim = false;
     if (sight_.frozen != 0) return noop;
     Tasks now = wishes();
@@ -48,7 +48,7 @@ class Decision {
 
  private:
   // A move that was asked for and reads as none has failed: a refusal, or perhaps no way at all.
-  void learn() {
+  HL_FN void learn() {
     bool failed = mind_.has_aim & (sight_.last_action == noop);
     if (!failed || aimed_at_agent()) {
       mind_.has_missed = false;
@@ -58,7 +58,7 @@ class Decision {
     int station = atlas_.stations.find(mind_.aimed);
     if (station != none) {
       int32_t& ready = atlas_.stations.ready[station];
-      ready = std::max(ready, mind_.tick + b_.habits.backoff);
+      ready = max(ready, mind_.tick + b_.habits.backoff);
       return;
     }
     mind_.failures = mind_.has_missed && mind_.missed == mind_.aimed ? mind_.failures + 1 : 1;
@@ -67,7 +67,7 @@ class Decision {
     if (mind_.failures >= b_.habits.failures) atlas_.block(mind_.aimed);
   }
 
-  bool aimed_at_agent() const {
+  HL_FN bool aimed_at_agent() const {
     bool near = std::abs(mind_.aimed.row - sight_.here.row) <= sight_.radius &&
                 std::abs(mind_.aimed.col - sight_.here.col) <= sight_.radius;
     return near && sight_.agent_in(mind_.aimed);
@@ -75,7 +75,7 @@ class Decision {
 
   // --- what it wants ----------------------------------------------------------------------------
 
-  Tasks wishes() {
+  HL_FN Tasks wishes() {
     feel_fuel();
     Tasks able = b_.within(sight_.held) & (mind_.tick < mind_.alone_until ? ~b_.helped : ~Tasks{0});
     bool can_make = able & b_.of_tier[tier_make], can_fetch = able & b_.of_tier[tier_fetch];
@@ -85,18 +85,18 @@ class Decision {
     return able & ~charge & ~make;
   }
 
-  void feel_fuel() {
+  HL_FN void feel_fuel() {
     if (b_.fuel >= 0) mind_.charging = sight_.held[b_.fuel] < b_.low * (mind_.charging ? 2 : 1);
   }
 
   // --- where it goes ----------------------------------------------------------------------------
 
-  bool holds(Tasks now) const {
+  HL_FN bool holds(Tasks now) const {
     return mind_.has_route && mind_.wishes == now && mind_.tick < mind_.expires &&
            (mind_.lost || atlas_.label(sight_.here) != 0) && mind_.stuck < b_.habits.stuck;
   }
 
-  void find_route(Tasks now) {
+  HL_FN void find_route(Tasks now) {
     bool around_agents = mind_.stuck >= b_.habits.stuck;
     mind_.stuck = 0;
     mind_.has_route = true;
@@ -109,20 +109,20 @@ class Decision {
     start_at_unknown();
     int distance = search(around_agents);
     mind_.lost = distance == 0;
-    if (!mind_.lost) mind_.expires = mind_.tick + std::min(distance, b_.habits.stride);
+    if (!mind_.lost) mind_.expires = mind_.tick + min(distance, b_.habits.stride);
   }
 
   // Stations for these tasks in the frame that can be used soon; whether there are any.
-  bool start_at_stations(Tasks some) {
+  HL_FN bool start_at_stations(Tasks some) {
     const Stations& s = atlas_.stations;
     uint32_t slots = 0;
-    for (; some != 0; some &= some - 1) slots |= s.of_kind[b_.tasks[std::countr_zero(some)].kind];
+    for (; some != 0; some &= some - 1) slots |= s.of_kind[b_.tasks[countr_zero(some)].kind];
     if (slots == 0) return false;
     flood_.clear_front();
     int32_t soon = mind_.tick + b_.habits.soon;
     bool any = false;
     for (; slots != 0; slots &= slots - 1) {
-      int i = std::countr_zero(slots);
+      int i = countr_zero(slots);
       auto row = static_cast<uint8_t>((s.place[i] >> 8) - atlas_.top);
       auto col = static_cast<uint8_t>(s.place[i] - atlas_.left);
       if (s.ready[i] > soon || row >= frame || col >= frame) continue;
@@ -132,12 +132,12 @@ class Decision {
     return any;
   }
 
-  void start_at_unknown() {
+  HL_FN void start_at_unknown() {
     flood_.clear_front();
     for (int row = 0; row < frame; ++row) flood_.start_at(row, ~atlas_.known[row]);
   }
 
-  int search(bool around_agents) {
+  HL_FN int search(bool around_agents) {
     flood_.set_open(atlas_);
     int top = sight_.here.row - sight_.radius - atlas_.top + 1;
     int left = sight_.here.col - sight_.radius - atlas_.left;
@@ -149,19 +149,19 @@ class Decision {
 
   // --- how it gets there ------------------------------------------------------------------------
 
-  Cell beside(int turn) const {
+  HL_FN Cell beside(int turn) const {
     return {sight_.here.row + directions[turn][0], sight_.here.col + directions[turn][1]};
   }
 
   // The first of these directions in the order it tries them; none where there are none.
-  int first_of(uint32_t turns) const {
+  HL_FN int first_of(uint32_t turns) const {
     turns &= (1u << directions_) - 1;
     if (turns == 0) return none;
     uint32_t turned = (turns | turns << directions_) >> first_turn_;
-    return (std::countr_zero(turned) + first_turn_) & (directions_ - 1);
+    return (countr_zero(turned) + first_turn_) & (directions_ - 1);
   }
 
-  int32_t follow() {
+  HL_FN int32_t follow() {
     uint32_t here = atlas_.label(sight_.here), nearer = here == 1 ? 3 : here - 1;
     uint32_t closer = atlas_.labelled(sight_.here, nearer);
     uint32_t stations = closer & atlas_.blocked_around(sight_.here);
@@ -179,20 +179,20 @@ class Decision {
   }
 
   // The task of the route that a station is there for, if it is.
-  const Task* task_at(int station) const {
+  HL_FN const Task* task_at(int station) const {
     if (station == none || mind_.tier == tiers) return nullptr;
     Tasks some = mind_.wishes & b_.of_tier[mind_.tier] & b_.of_kind[atlas_.stations.kind[station]];
-    return some == 0 ? nullptr : &b_.tasks[std::countr_zero(some)];
+    return some == 0 ? nullptr : &b_.tasks[countr_zero(some)];
   }
 
   // Steps in the first of these directions in which nobody and nothing is, if there is fuel for it.
-  int32_t first_step(uint32_t turns) {
+  HL_FN int32_t first_step(uint32_t turns) {
     int turn = first_of(turns & ~atlas_.blocked_around(sight_.here) & ~sight_.agents_around(sight_.here));
     bool fuelled = b_.fuel < 0 || sight_.held[b_.fuel] >= b_.price;
     return turn != none && fuelled ? move(turn) : noop;
   }
 
-  int32_t move(int turn) {
+  HL_FN int32_t move(int turn) {
     mind_.has_aim = true;
     mind_.aimed = beside(turn);
     return 1 + turn;
@@ -200,10 +200,10 @@ class Decision {
 
   // --- what it does there -----------------------------------------------------------------------
 
-  int32_t arrive(const Task& task, int station, int turn) {
+  HL_FN int32_t arrive(const Task& task, int station, int turn) {
     mind_.stuck = 0;
     if (atlas_.stations.ready[station] > mind_.tick) return noop;
-    if (std::popcount(sight_.agents_around(beside(turn))) >= task.neighbours) {
+    if (popcount(sight_.agents_around(beside(turn))) >= task.neighbours) {
       mind_.waited = 0;
       return use(task, turn);
     }
@@ -215,7 +215,7 @@ class Decision {
     return noop;
   }
 
-  int32_t use(const Task& task, int turn) {
+  HL_FN int32_t use(const Task& task, int turn) {
     if (task.vibe != 0 && task.vibe != sight_.vibe) return 1 + directions_ + task.vibe;
     return move(turn);
   }
@@ -230,15 +230,15 @@ class Decision {
 };
 
 struct Teacher {
-  static size_t bytes(const Config& c) { return c.agents * sizeof(Mind); }
+  HL_FN static size_t bytes(const Config& c) { return c.agents * sizeof(Mind); }
 
-  static void restart(const Slot& slot, std::byte* memory) {
+  HL_FN static void restart(const Slot& slot, std::byte* memory) {
     auto* minds = reinterpret_cast<Mind*>(memory);
     std::memset(memory, 0, bytes(slot.config));
     for (uint32_t i = 0; i < slot.config.agents; ++i) minds[i].atlas.clear();
   }
 
-  static void choose(const Slot& slot, std::byte* memory, int32_t* actions) {
+  HL_FN static void choose(const Slot& slot, std::byte* memory, int32_t* actions) {
     auto* minds = reinterpret_cast<Mind*>(memory);
     const uint8_t* tokens = slot.out<uint8_t>(out_observations);
     for (uint32_t i = 0; i < slot.config.agents; ++i, tokens += slot.config.tokens * 3) {

@@ -1,8 +1,6 @@
 // tokens.h - what an object and the world as a whole say of themselves. Must agree with tokens.py.
 #pragma once
 
-#include <cstring>
-
 #include "grid/state.h"
 
 namespace hl::grid {

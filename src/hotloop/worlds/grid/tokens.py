@@ -4,23 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hotloop.worlds.grid.features import GLOBAL, KINDS, Feature
-from hotloop.worlds.grid.objects import WALL, Agent, Station
+from hotloop.worlds.grid.state import WALL, Agent, Station
 
 if TYPE_CHECKING:
     from hotloop.worlds.grid.twin import Grid
-
-
-def window_cells(radius: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (row, col, location) of a window's cells in token order.
-
-    By growing Manhattan distance; at one distance rows from -d to +d, in each the left column first.
-    """
-    for distance in range(2 * radius + 1):
-        for row in range(-distance, distance + 1):
-            reach = distance - abs(row)
-            for col in (-reach, reach) if reach else (0,):
-                if abs(row) <= radius and abs(col) <= radius:
-                    yield row, col, (row + radius) * 16 + col + radius
 
 
 def global_tokens(grid: "Grid", agent: Agent) -> Iterator[tuple[int, int, int]]:

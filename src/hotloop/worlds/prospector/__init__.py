@@ -3,20 +3,13 @@
 from dataclasses import dataclass
 
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, Layout, Narrator, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import Array, EpisodeLength, Layout, Narrator, Outcome, Plan, PlayerTwin, Twin, World
 
 AGENTS = 1
 NUM_ACTIONS = 69
 RANDOM_ACTIONS = 68
 """Random play leaves out the last action, cash out, which would end every episode within a hundred steps."""
 OBSERVATIONS = 260
-
-METRICS = (
-    *("credits", "net_profit", "profit_per_tick", "survival", "overheat_ticks", "pirate_encounters"),
-    *("value_lost_to_pirates", "fuel_used", "hull_damage", "tool_wear", "scan_count", "mining_ticks"),
-    *("cargo_utilization_avg", "time_remaining"),
-)
-"""The infos of the frozen interface, all float32; prospector.h has them in the same order."""
 
 COUNTERS = (
     *("travel", "scan", "mine", "fracture", "stabilise", "sell", "buy", "overheat", "pirates", "decoy"),
@@ -70,6 +63,8 @@ def plan(parameters: Parameters) -> Plan:
 
 def layout(parameters: Parameters) -> Layout:
     """Name the arrays of one env; prospector.h declares the same."""
+    from hotloop.worlds.prospector.metrics import METRICS
+
     return Layout(
         agents=AGENTS,
         num_actions=NUM_ACTIONS,
@@ -127,7 +122,11 @@ world = World(
     twin=twin,
     counters=COUNTERS,
     narrator=narrator,
-    outcomes={"profit": "net_profit", "survival": "survival"},
+    episode=EpisodeLength(parameter="time_max", short=150, in_steps=False),
+    outcomes={
+        "profit": Outcome(info="net_profit", help="Credits earned, less what was spent."),
+        "survival": Outcome(info="survival", help="1 unless the ship was destroyed or stranded."),
+    },
     players={"greedy": greedy, "cautious": cautious, "timer": timer},
     mechanics={
         "default": ("travel", "mine", "fracture", "pirates", "sell"),

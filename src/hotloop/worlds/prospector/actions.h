@@ -1,9 +1,9 @@
 // actions.h - the 69 actions; each returns whether it was valid. Must agree with actions.py.
 #pragma once
 
-#include "prospector/begin.h"
 #include "prospector/mining.h"
 #include "prospector/pirates.h"
+#include "prospector/reset.h"
 
 namespace hl::prospector {
 
@@ -39,13 +39,13 @@ HL_FN bool travel(const Config& c, State& s, int slot) {
   Ship& ship = s.ship;
   auto dt = static_cast<float>(s.step.dt = from.time[slot]);
   float threat = from.threat[slot];
-  ship.fuel = ship.fuel - from.fuel[slot] * (1 + 0.5f * ship.load / max_cargo);
+  ship.fuel() = ship.fuel() - from.fuel[slot] * (1 + 0.5f * ship.load() / max_cargo);
   ship.node = from.to[slot];
   ship.selected = -1;
   arrive(c, s, ship.node);
-  ship.hull = ship.hull - dt * threat * 0.7f * uniform(s.stream, 0.85f, 1.15f);
-  ship.heat = ship.heat + dt * threat * 0.5f;
-  ship.alert = ship.alert + dt * threat * 0.8f;
+  ship.hull() = ship.hull() - dt * threat * 0.7f * uniform(s.stream, 0.85f, 1.15f);
+  ship.heat() = ship.heat() + dt * threat * 0.5f;
+  ship.alert() = ship.alert() + dt * threat * 0.8f;
   if (!s.at_station()) pirates(c, s, threat, unit(s.stream));
   s.count(count_travel);
   s.step.moved = true;
@@ -53,24 +53,24 @@ HL_FN bool travel(const Config& c, State& s, int slot) {
 }
 
 HL_FN bool hold(State& s) {
-  s.ship.alert = positive(s.ship.alert - 3);
-  s.ship.heat = positive(s.ship.heat - 2.5f);
+  s.ship.alert() = positive(s.ship.alert() - 3);
+  s.ship.heat() = positive(s.ship.heat() - 2.5f);
   return true;
 }
 
 HL_FN bool burn(State& s) {
-  s.ship.fuel = s.ship.fuel - 18;
-  s.ship.alert = s.ship.alert + 10;
+  s.ship.fuel() = s.ship.fuel() - 18;
+  s.ship.alert() = s.ship.alert() + 10;
   s.ship.escape = s.ship.escape < 4 ? 4 : s.ship.escape;
   return true;
 }
 
 HL_FN bool scan_wide(const Config& c, State& s) {
   s.step.dt = 3;
-  s.ship.fuel = s.ship.fuel - 5;
-  s.ship.alert = s.ship.alert + 4;
+  s.ship.fuel() = s.ship.fuel() - 5;
+  s.ship.alert() = s.ship.alert() + 4;
   int count = s.here().asteroids;
-  for (int i = 0; i < count; ++i) scan(*c.kernels, s.stream, s.asteroids[s.ship.node][i], scans[0]);
+  for (int i = 0; i < count; ++i) scan(c.kernels, s.stream, s.asteroids[s.ship.node][i], scans[0]);
   s.step.stale = static_cast<uint16_t>((1u << count) - 1);
   s.ship.scans += 1;
   s.count(count_scan);
@@ -79,11 +79,11 @@ HL_FN bool scan_wide(const Config& c, State& s) {
 
 HL_FN bool scan_one(const Config& c, State& s, int mode) {
   s.step.dt = mode == 1 ? 2 : 4;
-  s.ship.fuel = s.ship.fuel - (mode == 1 ? 4.0f : 8.0f);
-  s.ship.alert = s.ship.alert + (mode == 1 ? 3.0f : 6.0f);
+  s.ship.fuel() = s.ship.fuel() - (mode == 1 ? 4.0f : 8.0f);
+  s.ship.alert() = s.ship.alert() + (mode == 1 ? 3.0f : 6.0f);
   Asteroid* target = s.target();
   if (target == nullptr) return false;
-  scan(*c.kernels, s.stream, *target, scans[mode]);
+  scan(c.kernels, s.stream, *target, scans[mode]);
   s.step.stale = static_cast<uint16_t>(1u << s.ship.selected);
   s.ship.scans += 1;
   s.count(count_scan);
@@ -94,7 +94,7 @@ HL_FN bool listen(const Config& c, State& s) {
   s.step.dt = 2;
   Node& here = s.here();
   float noise[lanes];
-  c.kernels->normals(s.stream.state, here.edges, 0.08f, noise);
+  HL_KERNEL(c.kernels, normals)(s.stream.state, here.edges, 0.08f, noise);
   for (int i = 0; i < here.edges; ++i) {
     here.estimate[i] = 0.25f * here.estimate[i] + 0.75f * clamp(here.threat[i] + noise[i], 0, 1);
   }
@@ -131,9 +131,9 @@ HL_FN bool stabilise(State& s) {
 HL_FN bool refine(State& s) {
   Ship& ship = s.ship;
   s.step.dt = 2;
-  ship.fuel = ship.fuel - 4;
-  ship.heat = ship.heat + 6;
-  ship.alert = ship.alert + 3;
+  ship.fuel() = ship.fuel() - 4;
+  ship.heat() = ship.heat() + 6;
+  ship.alert() = ship.alert() + 3;
   float low = ship.cargo[iron] + ship.cargo[nickel];
   if (low > 0) {
     float used = 0.15f * low;
@@ -147,9 +147,9 @@ HL_FN bool refine(State& s) {
 
 HL_FN bool cool_down(State& s) {
   s.step.dt = 2;
-  s.ship.fuel = s.ship.fuel - 2;
-  s.ship.alert = s.ship.alert + 1;
-  s.ship.heat = positive(s.ship.heat - 20);
+  s.ship.fuel() = s.ship.fuel() - 2;
+  s.ship.alert() = s.ship.alert() + 1;
+  s.ship.heat() = positive(s.ship.heat() - 20);
   return true;
 }
 
@@ -158,22 +158,22 @@ HL_FN bool repair(State& s, bool hull) {
   s.step.dt = 2;
   s.ship.kits -= 1;
   if (hull) {
-    s.ship.hull = less(s.ship.hull + 20, full);
+    s.ship.hull() = less(s.ship.hull() + 20, full);
   } else {
-    s.ship.tool = less(s.ship.tool + 25, full);
+    s.ship.tool() = less(s.ship.tool() + 25, full);
   }
   return true;
 }
 
 HL_FN bool jettison(State& s, int commodity) {
   s.ship.cargo[commodity] = 0;
-  s.ship.alert = positive(s.ship.alert - 8);
+  s.ship.alert() = positive(s.ship.alert() - 8);
   return true;
 }
 
 HL_FN bool dock(State& s) {
   if (!s.at_station()) return false;
-  s.ship.alert = positive(s.ship.alert - 20);
+  s.ship.alert() = positive(s.ship.alert() - 20);
   return true;
 }
 
@@ -187,7 +187,7 @@ HL_FN bool sell(State& s, int which) {
   float stock = s.market.inventory[c] + quantity;
   float r = quantity / (stock > 1 ? stock : 1.0f);
   float slip = clamp(0.25f * r + 0.2f * std::sqrt(r), 0, 0.7f);
-  s.ship.credits = s.ship.credits + quantity * s.market.price[c] * (1 - slip);
+  s.ship.credits() = s.ship.credits() + quantity * s.market.price[c] * (1 - slip);
   s.ship.cargo[c] = positive(s.ship.cargo[c] - quantity);
   s.market.inventory[c] = stock;
   s.market.recent[c] = s.market.recent[c] + quantity;
@@ -197,8 +197,8 @@ HL_FN bool sell(State& s, int which) {
 
 // Pay at the station, if there is enough.
 HL_FN bool pay(State& s, float price) {
-  if (!s.at_station() || s.ship.credits < price) return false;
-  s.ship.credits = s.ship.credits - price;
+  if (!s.at_station() || s.ship.credits() < price) return false;
+  s.ship.credits() = s.ship.credits() - price;
   s.ship.spend = s.ship.spend + price;
   s.count(count_buy);
   return true;
@@ -207,7 +207,7 @@ HL_FN bool pay(State& s, float price) {
 HL_FN bool buy_fuel(State& s, int offer) {
   constexpr float fuel[] = {120, 260, 480}, price[] = {60, 120, 210};
   if (!pay(s, price[offer])) return false;
-  s.ship.fuel = less(s.ship.fuel + fuel[offer], max_fuel);
+  s.ship.fuel() = less(s.ship.fuel() + fuel[offer], max_fuel);
   return true;
 }
 
@@ -222,7 +222,7 @@ HL_FN bool buy_supply(State& s, int which) {
 HL_FN bool overhaul(State& s) {
   if (!pay(s, 280)) return false;
   s.step.dt = 3;
-  s.ship.hull = s.ship.tool = full;
+  s.ship.hull() = s.ship.tool() = full;
   return true;
 }
 

@@ -22,6 +22,7 @@ from hotloop.worlds.prospector.numbers import (
     positive,
     sqrt,
 )
+from hotloop.worlds.prospector.pirates import pirates
 
 if TYPE_CHECKING:
     from hotloop.worlds.prospector.twin import Prospector
@@ -48,7 +49,7 @@ def travel(game: "Prospector", slot: int) -> bool:
     ship.hull = ship.hull - game.dt * edge.threat * F(0.7) * game.stream.uniform(0.85, 1.15)
     ship.heat = ship.heat + game.dt * edge.threat * F(0.5)
     ship.alert = ship.alert + game.dt * edge.threat * F(0.8)
-    game.pirates(edge.threat)
+    pirates(game, edge.threat)
     game.count("travel")
     return True
 

@@ -1,9 +1,6 @@
-// digest.h - a hash of an env's logical state. Must agree with State.words of state.py.
+// digest.h - a hash of an env's logical state. Must agree with digest.py.
 #pragma once
 
-#include <bit>
-
-#include "engine/digest.h"
 #include "prospector/state.h"
 
 namespace hl::prospector {
@@ -11,8 +8,8 @@ namespace hl::prospector {
 // Two float32 a word; an odd one is followed by a zero.
 HL_FN void add_floats(Digest& digest, const float* numbers, int count) {
   for (int i = 0; i < count; i += 2) {
-    uint64_t high = i + 1 < count ? std::bit_cast<uint32_t>(numbers[i + 1]) : 0;
-    digest.add(high << 32 | std::bit_cast<uint32_t>(numbers[i]));
+    uint64_t high = i + 1 < count ? bit_cast<uint32_t>(numbers[i + 1]) : 0;
+    digest.add(high << 32 | bit_cast<uint32_t>(numbers[i]));
   }
 }
 
@@ -23,10 +20,10 @@ HL_FN void add_bytes(Digest& digest, const uint8_t* bytes) {
 }
 
 HL_FN void add_ship(Digest& digest, const Ship& ship) {
-  float numbers[] = {ship.fuel,     ship.hull,     ship.heat,     ship.tool,     ship.alert,
-                     ship.credits,  ship.spend,    ship.lost,     ship.use,      ship.cargo[0],
-                     ship.cargo[1], ship.cargo[2], ship.cargo[3], ship.cargo[4], ship.cargo[5]};
-  add_floats(digest, numbers, std::size(numbers));
+  float numbers[] = {ship.fuel(),    ship.hull(),   ship.heat(),   ship.tool(),   ship.alert(),
+                     ship.credits(), ship.spend,    ship.lost,     ship.use,      ship.cargo[0],
+                     ship.cargo[1],  ship.cargo[2], ship.cargo[3], ship.cargo[4], ship.cargo[5]};
+  add_floats(digest, numbers, 9 + commodities);
   int64_t wholes[] = {ship.time,       ship.ticks,       ship.node,   ship.selected,
                       ship.kits,       ship.stabilisers, ship.decoys, ship.escape,
                       ship.overheated, ship.encounters,  ship.scans,  ship.mined};
@@ -46,8 +43,11 @@ HL_FN void add_node(Digest& digest, const State& s, int index) {
     add_floats(digest, numbers, 3);
   }
   if (!(s.visited >> index & 1)) return;
-  for (int i = 0; i < node.asteroids; ++i)
-    add_floats(digest, reinterpret_cast<const float*>(&s.asteroids[index][i]), 18);
+  for (int i = 0; i < node.asteroids; ++i) {
+    float numbers[asteroid_numbers];
+    std::memcpy(numbers, &s.asteroids[index][i], sizeof numbers);
+    add_floats(digest, numbers, asteroid_numbers);
+  }
 }
 
 HL_FN uint64_t digest(const State& s) {

@@ -1,20 +1,25 @@
 // kernels.cpp - which kernels this processor runs.
 #include "prospector/kernels.h"
 
-#include <string_view>
-
 #include "engine/processor.h"
 
 namespace hl::prospector {
 
-const Kernels* find_kernels(const char* name) {
-  std::string_view wanted = name;
-  bool any = wanted == "auto";
+static constexpr Kernels plain_kernels = {plain::market,    plain::normals, plain::normals_at,
+                                          plain::asteroids, plain::settle,  plain::pack};
+
 #if defined(__x86_64__)
-  if (has_avx512() && (any || wanted == "avx512")) return &avx512_kernels;
-  if (has_avx2() && (any || wanted == "avx2")) return &avx2_kernels;
+const Kernels* const kernel_sets[] = {&plain_kernels, &avx2_kernels, &avx512_kernels};
+#else
+const Kernels* const kernel_sets[] = {&plain_kernels, nullptr, nullptr};
 #endif
-  return any || wanted == "scalar" ? &plain_kernels : nullptr;
+
+std::optional<KernelSet> find_kernels(std::string_view name) {
+  bool any = name == "auto";
+  if (has_avx512() && (any || name == "avx512")) return KernelSet::avx512;
+  if (has_avx2() && (any || name == "avx2")) return KernelSet::avx2;
+  if (any || name == "scalar") return KernelSet::scalar;
+  return std::nullopt;
 }
 
 }  // namespace hl::prospector

@@ -4,34 +4,16 @@
 // give the same bits: the same operations on the same numbers in the same order, several at a time.
 #pragma once
 
-#include <cstring>
-
-#include "prospector/parts.h"
+#include "prospector/state.h"
 #include "prospector/stream.h"
 
 namespace hl::prospector {
 
-struct Kernels {
-  const char* name;
-  // A step of all prices; `t` in ticks, `fading` of recent sales, `spread` [lanes] of the noise.
-  void (*market)(Market&, uint64_t& stream, float t, float fading, const float* spread);
-  // Normals with mean 0 into out[8], of which the first `count`, at most 8, are drawn.
-  void (*normals)(uint64_t& stream, int count, float deviation, float* out);
-  // One normal with mean 0 from each state of the stream; both arrays have room for a multiple of 8.
-  void (*normals_at)(const uint64_t* streams, int count, float deviation, float* out);
-  // The asteroids of a node, asteroid_draws draws each.
-  void (*asteroids)(uint64_t stream, int count, Asteroid* out);
-  // Brings gauges and cargo into their ranges, weighs and values the cargo; terms [lanes] of the reward.
-  void (*settle)(Ship&, const Market&, const Step&, float* terms);
-  // The observation's gauges, cargo and market; `scale` [gauges] are the maxima of gauges.
-  void (*pack)(const Ship&, const Market&, const float* scale, float* row);
-};
-
 // The terms of a reward, and what each is divided by.
 enum Term : int { earned, gained, burnt, worn, hurt, hot, robbed, terms_size };
 static_assert(terms_size <= lanes);
-alignas(32) inline constexpr float term_scale[lanes] = {credit_scale, credit_scale, 100,          10,
-                                                        10,           full,         credit_scale, 1};
+alignas(32) HL_TABLE
+    float term_scale[lanes] = {credit_scale, credit_scale, 100, 10, 10, full, credit_scale, 1};
 
 // Where the parts of an observation begin that every step writes.
 constexpr int credits_at = 7, cargo_at = 8, prices_at = 244, changes_at = 250, inventories_at = 256;
@@ -44,6 +26,7 @@ HL_FN Pcg32 at(uint64_t state) {
   return stream;
 }
 
+// A step of all prices; `t` in ticks, `fading` of recent sales, `spread` [lanes] of the noise.
 HL_FN void market(Market& m, uint64_t& state, float t, float fading, const float* spread) {
   Pcg32 stream = at(state);
   for (int c = 0; c < commodities; ++c) {
@@ -58,12 +41,14 @@ HL_FN void market(Market& m, uint64_t& state, float t, float fading, const float
   state = stream.state;
 }
 
+// Normals with mean 0 into out[8], of which the first `count`, at most 8, are drawn.
 HL_FN void normals(uint64_t& state, int count, float deviation, float* out) {
   Pcg32 stream = at(state);
   for (int i = 0; i < count; ++i) out[i] = normal(stream, 0, deviation);
   state = stream.state;
 }
 
+// One normal with mean 0 from each state of the stream; both arrays have room for a multiple of 8.
 HL_FN void normals_at(const uint64_t* streams, int count, float deviation, float* out) {
   for (int i = 0; i < count; ++i) {
     Pcg32 stream = at(streams[i]);
@@ -82,36 +67,37 @@ HL_FN void draw_asteroid(Pcg32& stream, Asteroid& a) {
   a.depletion = 0;
 }
 
+// The asteroids of a node, asteroid_draws draws each.
 HL_FN void asteroids(uint64_t state, int count, Asteroid* out) {
   Pcg32 stream = at(state);
   for (int i = 0; i < count; ++i) draw_asteroid(stream, out[i]);
 }
 
+// Brings gauges and cargo into their ranges, weighs and values the cargo; terms [lanes] of the reward.
 HL_FN void settle(Ship& ship, const Market& m, const Step& step, float* terms) {
-  float* gauge = &ship.fuel;
-  for (int k = 0; k < gauges; ++k) gauge[k] = clamp(gauge[k], 0, gauge_max[k]);
+  for (int k = 0; k < gauges; ++k) ship.gauge[k] = clamp(ship.gauge[k], 0, gauge_max[k]);
   for (int k = 0; k < commodities; ++k) ship.cargo[k] = clamp(ship.cargo[k], 0, max_cargo);
-  ship.load = total(ship.cargo);
-  if (ship.load > max_cargo) {
-    for (int k = 0; k < commodities; ++k) ship.cargo[k] = ship.cargo[k] * (max_cargo / ship.load);
-    ship.load = total(ship.cargo);
+  ship.load() = total(ship.cargo);
+  if (ship.load() > max_cargo) {
+    for (int k = 0; k < commodities; ++k) ship.cargo[k] = ship.cargo[k] * (max_cargo / ship.load());
+    ship.load() = total(ship.cargo);
   }
   ship.worth = value_of(ship.cargo, m.price);
-  terms[earned] = ship.credits - step.credits;
+  terms[earned] = ship.credits() - step.credits;
   terms[gained] = 0.02f * positive(ship.worth - step.worth);
-  terms[burnt] = 0.1f * positive(step.fuel - ship.fuel);
-  terms[worn] = 0.05f * positive(step.tool - ship.tool);
-  terms[hurt] = positive(step.hull - ship.hull);
-  terms[hot] = positive(ship.heat - 70);
+  terms[burnt] = 0.1f * positive(step.fuel - ship.fuel());
+  terms[worn] = 0.05f * positive(step.tool - ship.tool());
+  terms[hurt] = positive(step.hull - ship.hull());
+  terms[hot] = positive(ship.heat() - 70);
   terms[robbed] = positive(ship.lost - step.lost);
   for (int k = 0; k < terms_size; ++k) terms[k] = terms[k] / term_scale[k];
 }
 
 HL_FN float share(float x, float most) { return clamp(x / most, 0, 1); }
 
+// The observation's gauges, cargo and market; `scale` [gauges] are the maxima of gauges.
 HL_FN void pack(const Ship& ship, const Market& m, const float* scale, float* row) {
-  const float* gauge = &ship.fuel;
-  for (int k = 0; k < credits_at; ++k) row[k] = share(gauge[k], scale[k]);
+  for (int k = 0; k < credits_at; ++k) row[k] = share(ship.gauge[k], scale[k]);
   for (int k = 0; k < commodities; ++k) {
     row[cargo_at + k] = ship.cargo[k] / max_cargo;
     row[prices_at + k] = share(m.price[k], price_base[k]);
@@ -123,14 +109,12 @@ HL_FN void pack(const Ship& ship, const Market& m, const float* scale, float* ro
 
 }  // namespace plain
 
-inline constexpr Kernels plain_kernels = {"scalar",         plain::market, plain::normals, plain::normals_at,
-                                          plain::asteroids, plain::settle, plain::pack};
-
-#if defined(__x86_64__)
-extern const Kernels avx2_kernels, avx512_kernels;
-#endif
-
-// The fastest this processor has for "auto"; null where it has not the one that is named.
-const Kernels* find_kernels(const char* name);
-
 }  // namespace hl::prospector
+
+// A kernel by the set of a batch; a device has the plain ones alone.
+#ifdef __CUDA_ARCH__
+#define HL_KERNEL(set, name) plain::name
+#else
+#include "prospector/kernel_sets.h"
+#define HL_KERNEL(set, name) kernel_sets[static_cast<size_t>(set)]->name
+#endif

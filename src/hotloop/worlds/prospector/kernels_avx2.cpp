@@ -3,4 +3,4 @@
 
 #include "prospector/vector.h"
 
-HL_KERNELS(avx2_kernels, "avx2")
+HL_KERNELS(avx2_kernels)

@@ -3,4 +3,4 @@
 
 #include "prospector/vector.h"
 
-HL_KERNELS(avx512_kernels, "avx512")
+HL_KERNELS(avx512_kernels)

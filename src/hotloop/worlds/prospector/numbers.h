@@ -1,10 +1,7 @@
 // numbers.h - the numbers of the prospector world. Must agree with numbers.py.
 #pragma once
 
-#include <cmath>
-#include <limits>
-
-#include "engine/maths.h"
+#include "engine/rules.h"
 
 namespace hl::prospector {
 
@@ -23,14 +20,13 @@ constexpr int farthest = 31;
 constexpr int longest = 8;  // ticks of a step
 
 // The last two lanes are there to be computed with, not to be looked at.
-alignas(32) inline constexpr float price_base[lanes] = {45, 55, 85, 145, 210, 120, 1, 1};
-alignas(32) inline constexpr float price_min[lanes] = {12, 15, 20, 50, 80, 30, 0, 0};
-alignas(32) inline constexpr float price_max[lanes] = {180, 200, 240, 320, 420, 300, 1, 1};
+alignas(32) HL_TABLE float price_base[lanes] = {45, 55, 85, 145, 210, 120, 1, 1};
+alignas(32) HL_TABLE float price_min[lanes] = {12, 15, 20, 50, 80, 30, 0, 0};
+alignas(32) HL_TABLE float price_max[lanes] = {180, 200, 240, 320, 420, 300, 1, 1};
 
 constexpr int gauges = 8;  // fuel, hull, heat, tool, load, alert, clock, credits
 constexpr float endless = std::numeric_limits<float>::infinity();
-alignas(32) inline constexpr float gauge_max[gauges] = {max_fuel, full, full,    full,
-                                                        endless,  full, endless, endless};
+alignas(32) HL_TABLE float gauge_max[gauges] = {max_fuel, full, full, full, endless, full, endless, endless};
 
 constexpr float two_pi = 6.2831853f;
 constexpr float smallest = 1e-8f;

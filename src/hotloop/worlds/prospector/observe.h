@@ -5,10 +5,7 @@
 // The row belongs to the batch and keeps what it was given, so a step writes what it may have changed.
 #pragma once
 
-#include <array>
-#include <bit>
-
-#include "prospector/state.h"
+#include "prospector/kernels.h"
 
 namespace hl::prospector {
 
@@ -21,23 +18,25 @@ static_assert(asteroids_at + max_asteroids * asteroid_size == prices_at);
 
 HL_FN void pack_credits(const Ship& ship, float* row) {
   float richest = maths::log(1 + 1e7f);
-  row[credits_at] = clamp(maths::log(1 + ship.credits) / richest, 0, 1);
+  row[credits_at] = clamp(maths::log(1 + ship.credits()) / richest, 0, 1);
 }
 
 // By how many there are.
-inline constexpr auto supplies = [] {
-  std::array<float, max_supplies + 1> shares{};
-  for (int n = 0; n <= max_supplies; ++n)
-    shares[static_cast<size_t>(n)] = static_cast<float>(n) / max_supplies;
-  return shares;
-}();
+struct Supplies {
+  float share[max_supplies + 1] = {};
+
+  constexpr Supplies() {
+    for (int n = 0; n <= max_supplies; ++n) share[n] = static_cast<float>(n) / max_supplies;
+  }
+};
+HL_TABLE Supplies supplies;
 
 // What every step changes.
 HL_FN void pack_always(const Config& c, const State& s, float* row) {
-  c.kernels->pack(s.ship, s.market, c.gauge_scale, row);
-  row[14] = supplies[s.ship.kits];
-  row[15] = supplies[s.ship.stabilisers];
-  row[16] = supplies[s.ship.decoys];
+  HL_KERNEL(c.kernels, pack)(s.ship, s.market, c.gauge_scale, row);
+  row[14] = supplies.share[s.ship.kits];
+  row[15] = supplies.share[s.ship.stabilisers];
+  row[16] = supplies.share[s.ship.decoys];
 }
 
 HL_FN void pack_valid(State& s, float* row) { row[valid_at] = s.target() != nullptr; }
@@ -96,7 +95,7 @@ HL_FN void pack_all(const Config& c, State& s, float* row) {
 HL_FN void pack_changed(const Config& c, State& s, float* row) {
   const Step& step = s.step;
   pack_always(c, s, row);
-  if (s.ship.credits != step.credits) pack_credits(s.ship, row);
+  if (s.ship.credits() != step.credits) pack_credits(s.ship, row);
   if (!step.moved && !step.heard && step.stale == 0) return;
   pack_valid(s, row);
   if (step.moved) {
@@ -107,7 +106,7 @@ HL_FN void pack_changed(const Config& c, State& s, float* row) {
   }
   if (step.heard) pack_edges(s, row);
   for (uint32_t left = step.stale; left != 0; left &= left - 1) {
-    pack_asteroid(s, std::countr_zero(left), row);
+    pack_asteroid(s, countr_zero(left), row);
   }
 }
 

@@ -1,7 +1,5 @@
-// pirates.h - pirates may come for the cargo. Must agree with Prospector.pirates of twin.py.
+// pirates.h - pirates may come for the cargo. Must agree with pirates.py.
 #pragma once
-
-#include <bit>
 
 #include "prospector/state.h"
 
@@ -19,9 +17,9 @@ HL_FN void fill_likely(Config& c) {
 
 // A little above ln(x) for x >= 1: log2 is the exponent and no more than 0.0861 above the mantissa's rest.
 HL_FN float above_log(float x) {
-  auto bits = std::bit_cast<uint32_t>(x);
+  auto bits = bit_cast<uint32_t>(x);
   float exponent = static_cast<float>(static_cast<int>(bits >> 23) - 127);
-  float rest = std::bit_cast<float>((bits & 0x7FFFFFu) | 0x3F800000u) - 1;
+  float rest = bit_cast<float>((bits & 0x7FFFFFu) | 0x3F800000u) - 1;
   return 0.6932f * (exponent + rest + 0.0862f);
 }
 
@@ -51,15 +49,15 @@ HL_FN void rob(State& s, float worth) {
   }
   for (int c = 0; c < commodities; ++c) ship.cargo[c] = ship.cargo[c] * (1 - loss);
   ship.lost = ship.lost + (worth - cargo_value(s));
-  ship.hull = ship.hull - uniform(s.stream, 1, 4);
-  ship.alert = ship.alert + 8;
+  ship.hull() = ship.hull() - uniform(s.stream, 1, 4);
+  ship.alert() = ship.alert() + 8;
 }
 
 // With what was drawn for them, away from the station.
 HL_FN void pirates(const Config& c, State& s, float intensity, float drawn) {
   float worth = cargo_value(s);
   bool escaping = s.ship.escape > 0;
-  float logit = -4.0f + 3 * intensity + 2.2f * clamp(s.ship.alert / full, 0, 1);
+  float logit = -4.0f + 3 * intensity + 2.2f * clamp(s.ship.alert() / full, 0, 1);
   float above = logit + 0.8f * above_log(1 + worth / credit_scale) - (escaping ? 2.8f : 0.0f);
   if (out_of_reach(c, drawn, above, s.step.dt)) return;
   if (drawn < pirate_chance(logit, worth, escaping, s.step.dt)) rob(s, worth);

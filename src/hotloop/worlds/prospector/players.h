@@ -2,7 +2,6 @@
 // They see what the ship sees and nothing else.
 #pragma once
 
-#include "engine/batch.h"
 #include "prospector/actions.h"
 #include "prospector/observe.h"
 
@@ -14,9 +13,9 @@ struct Habits {
   bool scans, patient;
 };
 
-inline constexpr Habits greedy = {0.85f, 0.8f, 0.4f, 0, 0.4f, 0.15f, 0.5f, false, false};
-inline constexpr Habits cautious = {0.70f, 0.75f, 0.55f, 0.35f, 0.6f, 0.8f, 0.25f, true, false};
-inline constexpr Habits timer = {0.80f, 0.8f, 0.45f, 0.25f, 0.5f, 0.5f, 0.4f, false, true};
+HL_FN constexpr Habits greedy() { return {0.85f, 0.8f, 0.4f, 0, 0.4f, 0.15f, 0.5f, false, false}; }
+HL_FN constexpr Habits cautious() { return {0.70f, 0.75f, 0.55f, 0.35f, 0.6f, 0.8f, 0.25f, true, false}; }
+HL_FN constexpr Habits timer() { return {0.80f, 0.8f, 0.45f, 0.25f, 0.5f, 0.5f, 0.4f, false, true}; }
 
 constexpr int longest_wait = 12, buff_steps = 4;
 constexpr int nowhere = -1;
@@ -31,7 +30,7 @@ struct Memory {
 };
 
 struct Player {
-  const Habits& habits;
+  Habits habits;
   const float* row;
   Memory& memory;
 
@@ -180,9 +179,10 @@ HL_FN void forget(const Slot&, std::byte* memory) {
   m.slot = nowhere;
 }
 
-template <const Habits& habits>
+template <Habits (*habits)()>
 HL_FN void choose(const Slot& slot, std::byte* memory, int32_t* actions) {
-  actions[0] = Player{habits, slot.out<float>(out_observations), *reinterpret_cast<Memory*>(memory)}.choose();
+  actions[0] =
+      Player{habits(), slot.out<float>(out_observations), *reinterpret_cast<Memory*>(memory)}.choose();
 }
 
 }  // namespace hl::prospector

@@ -1,37 +1,16 @@
 // prospector.h - one ship mines, survives and sells: the step, phase by phase.
-// Must agree with twin.py to the byte. state.h is the memory, begin.h begins an episode; actions.h,
+// Must agree with twin.py to the byte. state.h is the memory, reset.h begins an episode; actions.h,
 // mining.h and pirates.h are the rules; observe.h writes observations; kernels.h has the long arithmetic;
 // players.h plays.
 #pragma once
 
-#include "engine/batch.h"
-#include "engine/processor.h"
 #include "prospector/actions.h"
 #include "prospector/digest.h"
+#include "prospector/metrics.h"
 #include "prospector/observe.h"
 #include "prospector/players.h"
 
 namespace hl::prospector {
-
-// Infos after the standard outputs, in the order of METRICS in __init__.py, then dt and invalid.
-enum Info : int {
-  out_credits = standard_outputs,
-  out_net_profit,
-  out_profit_per_tick,
-  out_survival,
-  out_overheat_ticks,
-  out_pirate_encounters,
-  out_value_lost,
-  out_fuel_used,
-  out_hull_damage,
-  out_tool_wear,
-  out_scan_count,
-  out_mining_ticks,
-  out_cargo_utilization,
-  out_time_remaining,
-  out_dt,
-  out_invalid,
-};
 
 // --- phases ---------------------------------------------------------------------------------
 
@@ -40,10 +19,10 @@ HL_FN void action(const Slot& slot) {
   const Ship& ship = s.ship;
   int32_t chosen = slot.actions[0];
   bool known = static_cast<uint32_t>(chosen) < actions_size;
-  s.step = {.credits = ship.credits,
-            .fuel = ship.fuel,
-            .hull = ship.hull,
-            .tool = ship.tool,
+  s.step = {.credits = ship.credits(),
+            .fuel = ship.fuel(),
+            .hull = ship.hull(),
+            .tool = ship.tool(),
             .worth = ship.worth,
             .lost = ship.lost,
             .action = chosen,
@@ -52,8 +31,8 @@ HL_FN void action(const Slot& slot) {
   // An invalid action takes one tick and is a hold on top; without a branch, since half of random play is.
   s.step.invalid = invalid;
   s.step.dt = invalid ? 1 : s.step.dt;
-  s.ship.alert = invalid ? positive(s.ship.alert - 3) : s.ship.alert;
-  s.ship.heat = invalid ? positive(s.ship.heat - 2.5f) : s.ship.heat;
+  s.ship.alert() = invalid ? positive(s.ship.alert() - 3) : s.ship.alert();
+  s.ship.heat() = invalid ? positive(s.ship.heat() - 2.5f) : s.ship.heat();
   s.counts[count_invalid] += invalid;
 }
 
@@ -72,12 +51,12 @@ HL_FN void hazards(const Slot& slot) {
   int dt = s.step.dt;
   auto ticks = static_cast<float>(dt);
   ship.time -= dt;
-  ship.heat = positive(ship.heat - 2.5f * ticks);
+  ship.heat() = positive(ship.heat() - 2.5f * ticks);
   ship.escape = static_cast<uint8_t>(ship.escape > dt ? ship.escape - dt : 0);
   fade(ship.buffs, dt);
-  if (ship.heat > full) {
-    ship.hull = ship.hull - 1.25f * (ship.heat - full);
-    ship.heat = full;
+  if (ship.heat() > full) {
+    ship.hull() = ship.hull() - 1.25f * (ship.heat() - full);
+    ship.heat() = full;
     ship.overheated += dt;
     s.count(count_overheat);
   }
@@ -87,9 +66,9 @@ HL_FN void hazards(const Slot& slot) {
   Pcg32 drawing = s.stream;
   float wear = uniform(drawing, 0.8f, 1.2f), drawn = unit(drawing);
   s.stream.state = away ? drawing.state : s.stream.state;
-  ship.hull = ship.hull - ticks * here.hazard * 0.7f * wear;
-  ship.heat = ship.heat + ticks * here.hazard * 0.5f;
-  ship.alert = ship.alert + ticks * here.hazard * 0.8f;
+  ship.hull() = ship.hull() - ticks * here.hazard * 0.7f * wear;
+  ship.heat() = ship.heat() + ticks * here.hazard * 0.5f;
+  ship.alert() = ship.alert() + ticks * here.hazard * 0.8f;
   if (away) pirates(slot.config, s, here.pirate, drawn);
 }
 
@@ -98,7 +77,7 @@ HL_FN void market(const Slot& slot) {
   const Config& c = slot.config;
   int dt = s.step.dt;
   auto t = static_cast<float>(s.ship.ticks + dt);
-  c.kernels->market(s.market, s.stream.state, t, c.fading[dt], c.spread[dt]);
+  HL_KERNEL(c.kernels, market)(s.market, s.stream.state, t, c.fading[dt], c.spread[dt]);
 }
 
 HL_FN float reward(const Config& c, const State& s, const float* term, bool destroyed, bool stranded,
@@ -112,33 +91,8 @@ HL_FN float reward(const Config& c, const State& s, const float* term, bool dest
   reward = reward - term[robbed];
   if (stranded) reward = reward - 50;
   if (destroyed) reward = reward - 100;
-  if (done && !destroyed && !stranded) reward = reward + 0.002f * s.ship.credits / credit_scale;
+  if (done && !destroyed && !stranded) reward = reward + 0.002f * s.ship.credits() / credit_scale;
   return reward;
-}
-
-HL_FN void show_metrics(const Slot& slot, const State& s, bool survived) {
-  const Ship& ship = s.ship;
-  auto ticks = static_cast<float>(ship.ticks > 1 ? ship.ticks : 1);
-  float profit = ship.credits - ship.spend;
-  auto show = [&](Info info, float value) {
-    reinterpret_cast<float*>(slot.rows.base[info])[slot.env] = value;
-  };
-  show(out_credits, ship.credits);
-  show(out_net_profit, profit);
-  show(out_profit_per_tick, profit / ticks);
-  show(out_survival, survived);
-  show(out_overheat_ticks, static_cast<float>(ship.overheated));
-  show(out_pirate_encounters, static_cast<float>(ship.encounters));
-  show(out_value_lost, ship.lost);
-  show(out_fuel_used, positive(max_fuel - ship.fuel));
-  show(out_hull_damage, positive(full - ship.hull));
-  show(out_tool_wear, positive(full - ship.tool));
-  show(out_scan_count, static_cast<float>(ship.scans));
-  show(out_mining_ticks, static_cast<float>(ship.mined));
-  show(out_cargo_utilization, ship.use / ticks);
-  show(out_time_remaining, static_cast<float>(ship.time));
-  *slot.out<int32_t>(out_dt) = s.step.dt;
-  *slot.out<uint8_t>(out_invalid) = s.step.invalid;
 }
 
 // Brings everything into its range, ends the episode where it ends, and pays.
@@ -146,12 +100,12 @@ HL_FN void rewards(const Slot& slot) {
   State& s = state_of(slot);
   Ship& ship = s.ship;
   alignas(32) float terms[lanes];
-  slot.config.kernels->settle(ship, s.market, s.step, terms);
+  HL_KERNEL(slot.config.kernels, settle)(ship, s.market, s.step, terms);
   ship.time = ship.time > 0 ? ship.time : 0;
-  ship.clock = static_cast<float>(ship.time);
-  ship.use = ship.use + clamp(ship.load / max_cargo, 0, 1) * static_cast<float>(s.step.dt);
+  ship.clock() = static_cast<float>(ship.time);
+  ship.use = ship.use + clamp(ship.load() / max_cargo, 0, 1) * static_cast<float>(s.step.dt);
   ship.ticks += s.step.dt;
-  bool destroyed = ship.hull <= 0, stranded = ship.fuel <= 0 && !s.at_station();
+  bool destroyed = ship.hull() <= 0, stranded = ship.fuel() <= 0 && !s.at_station();
   bool terminal = destroyed || stranded || s.step.cashed_out;
   bool truncated = ship.time <= 0 && !terminal;
   *slot.out<float>(out_rewards) = reward(slot.config, s, terms, destroyed, stranded, terminal || truncated);
@@ -175,28 +129,6 @@ HL_FN void observations(const Slot& slot) {
 
 // --- what the engine asks of every world --------------------------------------------------------
 
-inline Config Config::from(const Fields& fields) {
-  Config c = {.agents = fields.count("agents"),
-              .num_actions = fields.integer("num_actions"),
-              .random_actions = fields.integer("random_actions"),
-              .time_max = static_cast<int32_t>(fields.integer("time_max")),
-              .penalty = static_cast<float>(fields.real("invalid_action_penalty")),
-              .pack_all = fields.text("packing") == "full",
-              .generate_all = fields.text("generation") == "eager",
-              .kernels = find_kernels(fields.text("kernels").c_str())};
-  if (c.kernels == nullptr) throw no_such_kernels(fields.text("kernels"));
-  const float scale[gauges] = {max_fuel, full, full, full, max_cargo, full, static_cast<float>(c.time_max),
-                               1};
-  std::memcpy(c.gauge_scale, scale, sizeof scale);
-  for (int dt = 1; dt <= longest; ++dt) {
-    c.fading[dt] = maths::exp(static_cast<float>(-dt) / 14);
-    for (int k = 0; k < lanes; ++k)
-      c.spread[dt][k] = 0.03f * price_base[k] * std::sqrt(static_cast<float>(dt));
-  }
-  fill_likely(c);
-  return c;
-}
-
 struct World {
   using Config = prospector::Config;
   using Slot = prospector::Slot;
@@ -219,9 +151,9 @@ struct World {
                                              "cash_out", "destroyed", "stranded", "time_up",  "invalid"};
   static_assert(std::size(counters) == counts_size);
 
-  static int64_t* counts(const Slot& slot) { return state_of(slot).counts; }
-  static size_t block_bytes(const Config&) { return sizeof(State); }
-  static size_t scratch_bytes(const Config&) { return 0; }
+  HL_FN static int64_t* counts(const Slot& slot) { return state_of(slot).counts; }
+  HL_FN static size_t block_bytes(const Config&) { return sizeof(State); }
+  HL_FN static size_t scratch_bytes(const Config&) { return 0; }
   static size_t tile(const Config&) { return 16; }
 
   // observations [1, 260]; rewards [1]; one number an env of every info.
@@ -230,23 +162,17 @@ struct World {
                                    {"rewards", Type::f32, {c.agents}},
                                    {"terminals", Type::boolean, {}},
                                    {"truncations", Type::boolean, {}}};
-    for (const char* name :
-         {"credits", "net_profit", "profit_per_tick", "survival", "overheat_ticks", "pirate_encounters",
-          "value_lost_to_pirates", "fuel_used", "hull_damage", "tool_wear", "scan_count", "mining_ticks",
-          "cargo_utilization_avg", "time_remaining"})
-      outputs.push_back({name, Type::f32, {}});
-    outputs.push_back({"dt", Type::i32, {}});
-    outputs.push_back({"invalid", Type::boolean, {}});
+    add_infos(outputs);
     return outputs;
   }
 
-  static void restart(const Slot& slot, uint64_t episode_seed) {
+  HL_FN static void restart(const Slot& slot, uint64_t episode_seed) {
     State& s = state_of(slot);
     draw_world(slot.config, s, episode_seed);
     pack_all(slot.config, s, slot.out<float>(out_observations));
   }
 
-  static uint64_t digest(const Slot& slot) { return prospector::digest(state_of(slot)); }
+  HL_FN static uint64_t digest(const Slot& slot) { return prospector::digest(state_of(slot)); }
 };
 
 }  // namespace hl::prospector

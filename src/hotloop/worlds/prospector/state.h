@@ -7,13 +7,12 @@
 // the state of the stream they will be drawn from is kept.
 #pragma once
 
-#include "engine/fields.h"
-#include "engine/memory.h"
-#include "engine/random.h"
-#include "prospector/kernels.h"
 #include "prospector/numbers.h"
 
 namespace hl::prospector {
+
+// Which kernels do the long arithmetic of a batch; see kernels.h.
+enum class KernelSet : uint8_t { scalar, avx2, avx512 };
 
 struct Config {
   uint32_t agents;
@@ -21,13 +20,13 @@ struct Config {
   int32_t time_max;
   float penalty;
   bool pack_all, generate_all;
-  const Kernels* kernels;
+  KernelSet kernels;
   float gauge_scale[gauges] = {};         // maxima, for observations
   float fading[longest + 1] = {};         // exp(-dt / 14), by dt
   float spread[longest + 1][lanes] = {};  // of the noise of prices, by dt
   float likely[256] = {};                 // above the chance of pirates, by logit; see pirates.h
 
-  static Config from(const Fields& fields);
+  static Config from(const Fields& fields);  // see config.cpp
 };
 
 using Slot = hl::Slot<Config>;
@@ -49,6 +48,67 @@ enum Count : int {
   count_time_up,
   count_invalid,
   counts_size,
+};
+
+// One number a commodity each.
+struct alignas(32) Market {
+  float price[lanes], previous[lanes], inventory[lanes];
+  float recent[lanes];  // sold lately
+  float amplitude[lanes], phase[lanes], period[lanes];
+};
+
+// The truth about an asteroid, and from `estimate` on what the ship believes.
+struct Asteroid {
+  float composition[commodities];
+  float richness, stability, noise;
+  float estimate[commodities];
+  float estimated_stability, confidence, depletion;
+};
+constexpr int asteroid_numbers = 18;
+static_assert(sizeof(Asteroid) == asteroid_numbers * sizeof(float));
+
+struct Ship {
+  // The first seven in the order of the observation; all eight are worked on together.
+  alignas(32) float gauge[gauges] = {max_fuel, full, 0, full, 0, 0, 0, 0};
+  float worth = 0;  // of the hold, as the last step left it
+  float spend = 0;
+  float lost = 0;  // value lost to pirates
+  float use = 0;   // share of the hold in use, summed over ticks
+  int32_t time = 0, ticks = 0;
+  int32_t overheated = 0, encounters = 0, scans = 0, mined = 0;
+  alignas(32) float cargo[lanes] = {};
+  uint8_t buffs[max_asteroids] = {};  // ticks for which an asteroid of this index is stabilised, at any node
+  uint8_t node = 0;
+  int8_t selected = -1;  // none
+  uint8_t kits = 3, stabilisers = 2, decoys = 1;
+  uint8_t escape = 0;  // ticks
+
+  HL_FN float& fuel() { return gauge[0]; }
+  HL_FN float& hull() { return gauge[1]; }
+  HL_FN float& heat() { return gauge[2]; }
+  HL_FN float& tool() { return gauge[3]; }
+  HL_FN float& load() { return gauge[4]; }  // of the hold, as the last step left it
+  HL_FN float& alert() { return gauge[5]; }
+  HL_FN float& clock() { return gauge[6]; }  // `time` as a float
+  HL_FN float& credits() { return gauge[7]; }
+  HL_FN float fuel() const { return gauge[0]; }
+  HL_FN float hull() const { return gauge[1]; }
+  HL_FN float heat() const { return gauge[2]; }
+  HL_FN float tool() const { return gauge[3]; }
+  HL_FN float load() const { return gauge[4]; }
+  HL_FN float alert() const { return gauge[5]; }
+  HL_FN float clock() const { return gauge[6]; }
+  HL_FN float credits() const { return gauge[7]; }
+};
+
+// What the phases of one step tell each other.
+struct Step {
+  float credits, fuel, hull, tool, worth, lost;  // as the step found them
+  int32_t action, dt;
+  bool invalid = false, cashed_out = false;
+  bool moved = false;  // the ship is elsewhere: everything about the place is to be written anew
+  bool heard = false;  // estimates of ways have changed
+  uint16_t stale = 0;  // asteroids of this node whose observation has changed, a bit each
 };
 
 struct Node {

@@ -1,9 +1,7 @@
 """What an env of the prospector world consists of; state.h has the same in another layout."""
 
 import json
-import struct
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from hotloop.worlds.prospector.numbers import (
@@ -38,11 +36,6 @@ class Edge:
     estimate: Number
     """Of the threat, as the ship has it."""
 
-    def words(self) -> Iterator[int]:
-        yield self.to << 8 | self.time
-        yield from words_of(self.fuel, self.threat)
-        yield from words_of(self.estimate)
-
 
 @dataclass(slots=True, kw_only=True)
 class Asteroid:
@@ -56,14 +49,6 @@ class Asteroid:
     estimated_stability: Number
     confidence: Number
     depletion: Number
-
-    def words(self) -> Iterator[int]:
-        return words_of(
-            *self.composition,
-            *(self.richness, self.stability, self.noise),
-            *self.estimate,
-            *(self.estimated_stability, self.confidence, self.depletion),
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,16 +70,6 @@ class Node:
         row["edges"] = [Edge(**edge) if edge else None for edge in row["edges"]]
         row["asteroids"] = [Asteroid(**asteroid) for asteroid in row["asteroids"]]
         return cls(**row)
-
-    def words(self) -> Iterator[int]:
-        """The logical state; asteroids only where they can have changed."""
-        yield self.kind << 16 | self.steps << 8 | len(self.asteroids)
-        yield from words_of(self.hazard, self.pirate)
-        for edge in self.edges:
-            if edge:
-                yield from edge.words()
-        for asteroid in self.asteroids if self.visited else ():
-            yield from asteroid.words()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,13 +122,6 @@ class Ship:
         return total(self.cargo)
 
 
-FLOATS = ("fuel", "hull", "heat", "tool", "alert", "credits", "spend", "lost", "use")
-WHOLES = (
-    *("time", "ticks", "node", "selected", "kits", "stabilisers", "decoys"),
-    *("escape", "overheated", "encounters", "scans", "mined"),
-)
-
-
 @dataclass(slots=True, kw_only=True)
 class State:
     """Everything that a step can change, and the graph."""
@@ -161,18 +129,6 @@ class State:
     ship: Ship
     market: Market
     nodes: list[Node]
-
-    def words(self) -> Iterator[int]:
-        """The logical state in the order that digest.h has it."""
-        ship = self.ship
-        yield from words_of(*(getattr(ship, name) for name in FLOATS), *ship.cargo)
-        yield from (getattr(ship, name) for name in WHOLES)
-        yield from struct.unpack("<2Q", bytes(ship.buffs))
-        for row in fields(self.market):
-            yield from words_of(*getattr(self.market, row.name))
-        yield len(self.nodes)
-        for node in self.nodes:
-            yield from node.words()
 
     def freeze(self) -> str:
         return json.dumps(asdict(self), default=float)
@@ -183,9 +139,3 @@ class State:
         row = json.loads(frozen, parse_float=F)
         nodes = [Node.thaw(node) for node in row["nodes"]]
         return cls(ship=Ship(**row["ship"]), market=Market(**row["market"]), nodes=nodes)
-
-
-def words_of(*numbers: Number) -> Iterator[int]:
-    """Two float32 a word; an odd one is followed by a zero."""
-    padded = (*numbers, *[0.0] * (len(numbers) % 2))
-    return iter(struct.unpack(f"<{len(padded) // 2}Q", struct.pack(f"<{len(padded)}f", *padded)))

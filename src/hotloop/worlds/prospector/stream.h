@@ -1,7 +1,6 @@
 // stream.h - the random numbers of an episode, drawn in the order of the rules. Must agree with stream.py.
 #pragma once
 
-#include "engine/random.h"
 #include "prospector/numbers.h"
 
 namespace hl::prospector {

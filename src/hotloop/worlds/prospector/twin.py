@@ -13,7 +13,8 @@ import numpy as np
 from hotloop.core.exact.random import mix
 from hotloop.core.world import Plan
 from hotloop.worlds.prospector.actions import ACTIONS, HOLD, TABLE, hold
-from hotloop.worlds.prospector.beginning import begin
+from hotloop.worlds.prospector.digest import words
+from hotloop.worlds.prospector.metrics import METRICS
 from hotloop.worlds.prospector.numbers import (
     COMMODITIES,
     CREDIT_SCALE,
@@ -29,14 +30,13 @@ from hotloop.worlds.prospector.numbers import (
     Number,
     clamp,
     exp,
-    log,
     positive,
-    power,
-    sigmoid,
     sin,
     sqrt,
 )
 from hotloop.worlds.prospector.observe import observation
+from hotloop.worlds.prospector.pirates import pirates
+from hotloop.worlds.prospector.reset import begin
 from hotloop.worlds.prospector.state import Asteroid, Market, Node, Ship, State
 from hotloop.worlds.prospector.stream import Stream
 
@@ -126,32 +126,7 @@ class Prospector:
             ship.hull = ship.hull - dt * hazard * F(0.7) * self.stream.uniform(0.8, 1.2)
             ship.heat = ship.heat + dt * hazard * F(0.5)
             ship.alert = ship.alert + dt * hazard * F(0.8)
-        self.pirates(self.node.pirate)
-
-    def pirates(self, intensity: Number) -> None:
-        """They may come for the cargo; never at the station."""
-        ship = self.ship
-        if self.at_station:
-            return
-        worth = self.cargo_value
-        logit = F(-4) + 3 * intensity + F(2.2) * clamp(ship.alert / FULL, 0, 1)
-        logit = logit + F(0.8) * log(1 + worth / CREDIT_SCALE)
-        if ship.escape > 0:
-            logit = logit - F(2.8)
-        chance = 1 - power(1 - sigmoid(logit), max(1, self.dt))
-        if not self.stream.unit() < chance:
-            return
-        ship.encounters += 1
-        self.count("pirates")
-        loss = self.stream.uniform(0.08, 0.20)
-        if ship.decoys > 0 and self.stream.unit() < F(0.6):
-            ship.decoys -= 1
-            loss = loss * F(0.3)
-            self.count("decoy")
-        ship.cargo = [amount * (1 - loss) for amount in ship.cargo]
-        ship.lost = ship.lost + (worth - self.cargo_value)
-        ship.hull = ship.hull - self.stream.uniform(1, 4)
-        ship.alert = ship.alert + 8
+        pirates(self, self.node.pirate)
 
     def market(self) -> None:
         """Prices swing with the time, sink under what is in store and was sold, and are never quite sure."""
@@ -222,28 +197,10 @@ class Prospector:
         return F(reward)
 
     def show_metrics(self, *, survived: bool) -> None:
-        ship, ticks = self.ship, max(1, self.ship.ticks)
-        profit = ship.credits - ship.spend
-        shown = {
-            "credits": ship.credits,
-            "net_profit": profit,
-            "profit_per_tick": profit / ticks,
-            "survival": F(survived),
-            "overheat_ticks": ship.overheated,
-            "pirate_encounters": ship.encounters,
-            "value_lost_to_pirates": ship.lost,
-            "fuel_used": positive(MAX_FUEL - ship.fuel),
-            "hull_damage": positive(FULL - ship.hull),
-            "tool_wear": positive(FULL - ship.tool),
-            "scan_count": ship.scans,
-            "mining_ticks": ship.mined,
-            "cargo_utilization_avg": ship.use / ticks,
-            "time_remaining": ship.time,
-            "dt": self.dt,
-            "invalid": self.invalid,
-        }
-        for name, value in shown.items():
-            self.out[name][...] = value
+        for name, value in METRICS.items():
+            self.out[name][...] = value(self.ship, survived)
+        self.out["dt"][...] = self.dt
+        self.out["invalid"][...] = self.invalid
 
     def observations(self) -> None:
         seen = observation(self.state, self.time_max, selection_valid=self.target is not None)
@@ -255,7 +212,7 @@ class Prospector:
         self.counters[name] = self.counters.get(name, 0) + 1
 
     def digest(self) -> int:
-        return mix(self.episode_seed, self.stream.state, *self.state.words())
+        return mix(self.episode_seed, self.stream.state, *words(self.state))
 
     def save(self) -> bytes:
         return f"{self.episode_seed} {self.stream.state}\n{self.state.freeze()}".encode()

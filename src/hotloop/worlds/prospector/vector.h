@@ -107,11 +107,12 @@ HL_OWN void asteroids(uint64_t stream, int count, Asteroid* out) {
     draw_asteroids(Spread::of(asteroid_streams, stream, at), fields);
     int here = count - at < width ? count - at : width;
     for (int lane = 0; lane < here; ++lane) {
-      auto* numbers = reinterpret_cast<float*>(out + at + lane);
+      float numbers[hl::prospector::asteroid_numbers];
       for (int k = 0; k < 15; ++k) numbers[k] = fields[k][lane];
       numbers[15] = 0.5f;
       numbers[16] = 0.1f;
       numbers[17] = 0;
+      __builtin_memcpy(out + at + lane, numbers, sizeof numbers);
     }
   }
 }
@@ -135,17 +136,17 @@ HL_OWN float total8(Float8 x) { return x[0] + x[1] + x[2] + x[3] + x[4] + x[5]; 
 
 HL_OWN void settle(Ship& ship, const Market& m, const Step& step, float* terms) {
   using namespace hl::prospector;
-  store8(&ship.fuel, clamp8(load8(&ship.fuel), Float8{}, load8(gauge_max)));
+  store8(ship.gauge, clamp8(load8(ship.gauge), Float8{}, load8(gauge_max)));
   Float8 cargo = clamp8(load8(ship.cargo), Float8{}, max_cargo - Float8{});
-  ship.load = total8(cargo);
-  if (ship.load > max_cargo) {
-    cargo = cargo * (max_cargo / ship.load);
-    ship.load = total8(cargo);
+  ship.load() = total8(cargo);
+  if (ship.load() > max_cargo) {
+    cargo = cargo * (max_cargo / ship.load());
+    ship.load() = total8(cargo);
   }
   store8(ship.cargo, cargo);
   ship.worth = total8(cargo * load8(m.price));
-  Float8 after = {ship.credits, ship.worth, step.fuel, step.tool, step.hull, ship.heat, ship.lost, 0};
-  Float8 before = {step.credits, step.worth, ship.fuel, ship.tool, ship.hull, 70, step.lost, 0};
+  Float8 after = {ship.credits(), ship.worth, step.fuel, step.tool, step.hull, ship.heat(), ship.lost, 0};
+  Float8 before = {step.credits, step.worth, ship.fuel(), ship.tool(), ship.hull(), 70, step.lost, 0};
   Float8 change = after - before;
   Float8 kept = positive8(change);
   kept[earned] = change[earned];
@@ -156,7 +157,7 @@ HL_OWN void settle(Ship& ship, const Market& m, const Step& step, float* terms) 
 HL_OWN void pack(const Ship& ship, const Market& m, const float* scale, float* row) {
   using namespace hl::prospector;
   Float8 one = 1.0f - Float8{};
-  Float8 gauges = clamp8(load8(&ship.fuel) / load8(scale), Float8{}, one);
+  Float8 gauges = clamp8(load8(ship.gauge) / load8(scale), Float8{}, one);
   gauges[credits_at] = row[credits_at];
   store8(row, gauges);
   store8(row + cargo_at, load8(ship.cargo) / max_cargo);  // and two numbers that are written next
@@ -171,11 +172,9 @@ HL_OWN void pack(const Ship& ship, const Market& m, const float* scale, float* r
 }  // namespace vector
 }  // namespace
 
-#define HL_KERNELS(set, name)                                                                              \
+#define HL_KERNELS(set)                                                                                    \
   namespace hl::prospector {                                                                               \
-  extern const Kernels set;                                                                                \
   const Kernels set = {                                                                                    \
-      name,                                                                                                \
       [](Market& m, uint64_t& stream, float t, float fading, const float* spread) {                        \
         vector::market(m, stream, t, fading, spread);                                                      \
       },                                                                                                   \

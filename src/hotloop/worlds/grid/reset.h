@@ -1,9 +1,8 @@
-// maps.h - how an episode begins: the map's cells, then what is drawn onto free ones.
+// reset.h - how an episode begins: the map's cells, then what is drawn onto free ones.
+// Must agree with reset.py.
 #pragma once
 
-#include <cstring>
-
-#include "grid/happenings.h"
+#include "grid/events.h"
 #include "grid/rewards.h"
 
 namespace hl::grid {

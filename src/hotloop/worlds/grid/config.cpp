@@ -1,12 +1,11 @@
-// build.h - makes the grid's configuration from its plan.
-#pragma once
+// config.cpp - makes the grid's configuration from its plan.
+#include "grid/config.h"
 
-#include <algorithm>
-#include <cstring>
-
+#include "grid/quick_look.h"
 #include "grid/state.h"
 
 namespace hl::grid {
+namespace {
 
 // Calls visit(row, col) for the window's cells in token order: by growing Manhattan distance; at one
 // distance rows from -d to +d; in each row the left column, then the right.
@@ -31,7 +30,7 @@ void add_to_ranks(Config& c, uint32_t rank, uint32_t row, uint32_t col) {
   }
 }
 
-inline void order_window(Config& c) {
+void order_window(Config& c) {
   int radius = static_cast<int>(c.radius);
   uint32_t rank = 0;
   each_window_cell(radius, [&](int row, int col) {
@@ -58,7 +57,7 @@ class Numbers {
   size_t at_ = 0;
 };
 
-inline void read_agents(Config& c, const Fields& fields) {
+void read_agents(Config& c, const Fields& fields) {
   c.resources = fields.count("resources");
   c.vibes = fields.count("vibes");
   c.attack_vibe = fields.count("attack_vibe");
@@ -80,7 +79,7 @@ inline void read_agents(Config& c, const Fields& fields) {
   }
 }
 
-inline void read_recipes(Config& c, const Fields& fields) {
+void read_recipes(Config& c, const Fields& fields) {
   uint32_t size = 0;
   for (int32_t kind = 0; kind < static_cast<int32_t>(c.kinds_size); ++kind) {
     c.kinds[kind].first_recipe = size;
@@ -95,7 +94,7 @@ inline void read_recipes(Config& c, const Fields& fields) {
   }
 }
 
-inline void read_tables(Config& c, const Fields& fields) {
+void read_tables(Config& c, const Fields& fields) {
   c.has_areas = c.mobile.radius != none;
   for (Numbers row(fields.list("kinds")); row.more();) {
     Kind& kind = c.kinds[c.kinds_size++];
@@ -115,7 +114,7 @@ inline void read_tables(Config& c, const Fields& fields) {
 }
 
 // The most tokens an object can have decides how many blocks each gets.
-inline uint32_t most_tokens(const Config& c) {
+uint32_t most_tokens(const Config& c) {
   uint32_t holdings = 0;
   for (uint32_t r = 0; r < c.resources; ++r) holdings += c.cap[r] > 255 || c.kinds_size > 0 ? 2 : 1;
   uint32_t agent = 4 + (c.teams > 0) + (c.vibes > 0) + holdings;
@@ -123,7 +122,7 @@ inline uint32_t most_tokens(const Config& c) {
   return c.kinds_size > 0 ? std::max(agent, station) : agent;
 }
 
-inline void lay_out(Config& c) {
+void lay_out(Config& c) {
   size_t rows = c.height + 2 * c.radius;
   size_t bytes[parts];
   bytes[part_agents] = c.agents * sizeof(Agent);
@@ -145,7 +144,9 @@ inline void lay_out(Config& c) {
   c.block_bytes = end;
 }
 
-inline Config Config::from(const Fields& fields) {
+}  // namespace
+
+Config Config::from(const Fields& fields) {
   Config c{};
   c.height = fields.count("height");
   c.width = fields.count("width");
@@ -162,7 +163,7 @@ inline Config Config::from(const Fields& fields) {
   read_agents(c, fields);
   read_tables(c, fields);
   c.briefing = Briefing::from(fields, c.resources);
-  c.quick_look = find_quick_look(fields.text("kernels"));
+  c.quick_look = has_quick_look(fields.text("kernels"));
 
   c.max_stations = c.placed_size + fields.count("spare_stations");
   const auto& map = fields.list("map");

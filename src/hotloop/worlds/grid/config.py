@@ -1,4 +1,4 @@
-"""The rules as lists of numbers, in the order config.h reads them."""
+"""The rules as lists of numbers, in the order config.cpp reads them."""
 
 from collections.abc import Mapping
 

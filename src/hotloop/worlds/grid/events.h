@@ -1,4 +1,4 @@
-// happenings.h - what the world does by itself: events, areas. Must agree with events.py and twin.py.
+// events.h - what the world does by itself: events, areas. Must agree with events.py.
 #pragma once
 
 #include "grid/state.h"

@@ -1,14 +1,10 @@
-// begin.h - how an episode begins. Must agree with beginning.py.
+// reset.h - how an episode begins. Must agree with reset.py.
 //
 // Whole numbers are drawn first, in the order of the rules; the arithmetic of the ways follows, many at a
 // time. How many draws asteroids take is fixed, so theirs are jumped over, and made when the ship arrives.
 #pragma once
 
-#include <array>
-#include <bit>
-#include <cstring>
-
-#include "prospector/state.h"
+#include "prospector/kernels.h"
 
 namespace hl::prospector {
 
@@ -63,7 +59,7 @@ HL_FN void connect(State& s, Ways& ways, int u, int v) {
   s.stream.next();
 }
 
-HL_FN void draw_edges(const Kernels& kernels, State& s, Ways& ways) {
+HL_FN void draw_edges(KernelSet set, State& s, Ways& ways) {
   for (int i = 1; i < s.node_count; ++i) connect(s, ways, i, between(s.stream, 0, i));
   for (int i = 0; i < s.node_count; ++i) {
     int u = between(s.stream, 0, s.node_count), v = between(s.stream, 0, s.node_count);
@@ -71,7 +67,7 @@ HL_FN void draw_edges(const Kernels& kernels, State& s, Ways& ways) {
   }
   float noise[max_edges];
   for (int i = ways.count; i < max_edges && i % lanes != 0; ++i) ways.streams[i] = 0;
-  kernels.normals_at(ways.streams, ways.count, 0.05f, noise);
+  HL_KERNEL(set, normals_at)(ways.streams, ways.count, 0.05f, noise);
   for (int i = 0; i < ways.count; ++i) {
     Node &one = s.nodes[ways.from[i]], &other = s.nodes[ways.to[i]];
     float dangers = 0.5f * (one.hazard + other.hazard) + 0.5f * (one.pirate + other.pirate);
@@ -87,7 +83,7 @@ HL_FN void count_steps(State& s, const Ways& ways) {
   for (int steps = 0; border != 0; ++steps) {
     uint32_t next = 0;
     for (; border != 0; border &= border - 1) {
-      int i = std::countr_zero(border);
+      int i = countr_zero(border);
       s.nodes[i].steps = static_cast<uint8_t>(steps);
       next |= ways.beside[i];
     }
@@ -97,21 +93,24 @@ HL_FN void count_steps(State& s, const Ways& ways) {
 }
 
 // By the number of asteroids.
-inline constexpr auto over_asteroids = [] {
-  std::array<Pcg32::Jump, max_asteroids + 1> jumps{};
-  for (size_t n = 0; n < jumps.size(); ++n) jumps[n] = Pcg32::jump(n * asteroid_draws);
-  return jumps;
-}();
+struct OverAsteroids {
+  Pcg32::Jump jump[max_asteroids + 1] = {};
 
-HL_FN void make_asteroids(const Kernels& kernels, State& s, int node) {
-  kernels.asteroids(s.nodes[node].start, s.nodes[node].asteroids, s.asteroids[node]);
+  constexpr OverAsteroids() {
+    for (uint64_t n = 0; n <= max_asteroids; ++n) jump[n] = Pcg32::jump(n * asteroid_draws);
+  }
+};
+HL_TABLE OverAsteroids over_asteroids;
+
+HL_FN void make_asteroids(KernelSet set, State& s, int node) {
+  HL_KERNEL(set, asteroids)(s.nodes[node].start, s.nodes[node].asteroids, s.asteroids[node]);
 }
 
 // The ship has come to a node.
 HL_FN void arrive(const Config& c, State& s, int node) {
   bool is_new = !(s.visited >> node & 1);
   s.visited |= 1u << node;
-  if (is_new && !c.generate_all) make_asteroids(*c.kernels, s, node);
+  if (is_new && !c.generate_all) make_asteroids(c.kernels, s, node);
 }
 
 HL_FN void place_asteroids(State& s) {
@@ -120,7 +119,7 @@ HL_FN void place_asteroids(State& s) {
     Node& node = s.nodes[i];
     node.asteroids = static_cast<uint8_t>(between(s.stream, 5, 17));
     node.start = s.stream.state;
-    s.stream.skip(over_asteroids[node.asteroids]);
+    s.stream.skip(over_asteroids.jump[node.asteroids]);
   }
 }
 
@@ -143,14 +142,15 @@ HL_FN void draw_world(const Config& c, State& s, uint64_t episode_seed) {
   s.stream = Pcg32(episode_seed);
   Ways ways;
   draw_nodes(s);
-  draw_edges(*c.kernels, s, ways);
+  draw_edges(c.kernels, s, ways);
   count_steps(s, ways);
   place_asteroids(s);
   if (c.generate_all) {
-    for (int i = 1; i < s.node_count; ++i) make_asteroids(*c.kernels, s, i);
+    for (int i = 1; i < s.node_count; ++i) make_asteroids(c.kernels, s, i);
   }
   draw_market(s);
-  s.ship = Ship{.clock = static_cast<float>(c.time_max), .time = c.time_max};
+  s.ship = Ship{.time = c.time_max};
+  s.ship.clock() = static_cast<float>(c.time_max);
 }
 
 }  // namespace hl::prospector

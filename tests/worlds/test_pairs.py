@@ -1,0 +1,36 @@
+"""What must agree bears one name on both sides: a header, and the file of the twin that it is the same as."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hotloop.core import registry
+
+ROOT = Path(__file__).parents[2]
+
+NATIVE_ALONE = {
+    "grid/quick_look.h",
+    "prospector/kernels.h",
+    "prospector/kernel_sets.h",
+    "prospector/vector.h",
+}
+"""Faster ways of what other headers say; twins have one way of everything."""
+
+
+@pytest.fixture(params=sorted(registry.worlds()))
+def folder(request: pytest.FixtureRequest) -> Path:
+    return ROOT / "src/hotloop/worlds" / str(request.param)
+
+
+def test_every_header_has_a_twin_of_its_name(folder: Path) -> None:
+    for header in folder.glob("*.h"):
+        if f"{folder.name}/{header.name}" not in NATIVE_ALONE:
+            twin = "twin.py" if header.stem == folder.name else f"{header.stem}.py"
+            assert (folder / twin).is_file(), header.name
+
+
+def test_a_header_that_names_a_twin_names_its_own(folder: Path) -> None:
+    for header in folder.glob("*.h"):
+        for named in re.findall(r"Must agree with (\w+)\.py", header.read_text()):
+            assert named in (header.stem, "twin" if header.stem == folder.name else header.stem)
