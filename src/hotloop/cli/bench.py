@@ -150,12 +150,8 @@ def check_single(target: str | None, output: Path, baselines: list[str], save_as
 
 def run(target: str, experiment: Experiment, keep: "Callable[[Record], Path]", *, as_json: bool) -> int:
     """Measure the targets, keep their records and show them."""
-    from rich.console import Group
-
-    from hotloop.report.comparisons import draw_comparisons
-    from hotloop.report.terminal import draw_bench
+    from hotloop.report.sections.bench import bench as sections
+    from hotloop.report.terminal import draw
 
     records = measure(targets_of(target), experiment, keep)
-    compared = (draw_comparisons(record.comparisons) for record in records if record.comparisons)
-    view = Group(draw_bench(records), *compared)
-    return tell(records, view, as_json=as_json, as_list=names_world(target))
+    return tell(records, draw(sections(records)), as_json=as_json, as_list=names_world(target))

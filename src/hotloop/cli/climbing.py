@@ -44,10 +44,9 @@ def climb_all(
     as_json: bool,
 ) -> int:
     """Measure the rungs of one preset, or of all of a world; keep every record and show the ladder."""
-    from rich.console import Group
-
     from hotloop.lab import regimen
-    from hotloop.report.ladder import draw_ladder
+    from hotloop.report.sections.ladder import ladder
+    from hotloop.report.terminal import draw
 
     several = len(modes) > 1 or len(targets_of(target)) > 1
     if several and names_file(output):
@@ -62,9 +61,9 @@ def climb_all(
             remark(f"saved {save(record_path(output, record), record.to_json())}")
         if ladders[-1][0].partial:
             break
-    records = [record for ladder in ladders for record in ladder]
-    view = Group(*(draw_ladder(ladder) for ladder in ladders))
-    return tell(records, view, as_json=as_json, as_list=names_world(target) or len(modes) > 1)
+    records = [record for rungs in ladders for record in rungs]
+    view = (section for rungs in ladders for section in ladder(rungs))
+    return tell(records, draw(view), as_json=as_json, as_list=names_world(target) or len(modes) > 1)
 
 
 def one_ladder(regimen: "object", modes: Sequence[str], asked: "Climb", extras: "Extras") -> "list[Record]":

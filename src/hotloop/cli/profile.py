@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.cli.arguments import Json, Policy, Words, given_by, names_world, targets_of
 from hotloop.cli.committing import check_repository
 from hotloop.cli.committing import commit as commit_files
-from hotloop.cli.findings import Commit, Pid, Probes, Seconds, beside, folder_of, pictured
+from hotloop.cli.findings import Commit, Pid, Probes, Seconds
 from hotloop.cli.flags import Functions, ProfileSteps, TapeFile, TargetOrNone
 from hotloop.cli.measuring import check, measure, tell
 from hotloop.cli.output import remark
@@ -133,12 +133,12 @@ def new_file(path: Path | None, targets: "list[str]") -> Path | None:
 
 def run(target: str, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, keep what was found and show it."""
-    from rich.console import Group
-
     from hotloop.lab import previous, probing
     from hotloop.lab import profile as lab
     from hotloop.lab.tracing import Tracer
-    from hotloop.report.shifts import shifts
+    from hotloop.report.files import folder_of, pictured
+    from hotloop.report.sections.profile import profiles
+    from hotloop.report.terminal import draw
 
     tracers: dict[str, Tracer] = {}
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
@@ -171,19 +171,18 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
             return pictured(probed, asked.folder)
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
-    view = Group(*map(draw, records), shifts(records))
-    return tell(records, view, as_json=as_json, as_list=names_world(target))
+    return tell(records, draw(profiles(records)), as_json=as_json, as_list=names_world(target))
 
 
 def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:
     """What keeps a record, its page, its trace and the files of its probes under one name."""
-    from hotloop.report import markdown
+    from hotloop.report.files import beside, folder_of, markdown_page
 
     def keep(record: "Record") -> Path:
         path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"
         name = record.target.name
         more = [*beside(record, folder_of(room, name)), *trace_files(tracers.get(name), record)]
-        kept = save(path, markdown.draw_profile(record), *more)
+        kept = save(path, markdown_page(record), *more)
         if commit:
             commit_files([kept, kept.with_suffix(".json")], f"profile: {name}")
         return kept
@@ -191,23 +190,12 @@ def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:
     return keep
 
 
-def draw(record: "Record") -> Any:
-    """A profile for the terminal: the phases, what probes found, and how it stands to the previous one."""
-    from rich.console import Group
-
-    from hotloop.report import terminal
-    from hotloop.report.comparisons import draw_comparisons
-    from hotloop.report.findings import draw_findings
-    from hotloop.report.slow import draw_slow
-
-    compared = [draw_comparisons(record.comparisons)] if record.comparisons else []
-    timed = [terminal.draw_profile(record), draw_slow(record)] if record.method.rounds else []
-    return Group(*timed, draw_findings(record.findings), *compared)
-
-
 def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int:
     """Look at a process that runs already."""
     from hotloop.lab import attaching
+    from hotloop.report.files import folder_of, pictured
+    from hotloop.report.sections.profile import profile as sections
+    from hotloop.report.terminal import draw
 
     if pid is None:
         raise InputError("profile needs a TARGET, or --pid PID: hotloop profile --help says how")
@@ -219,4 +207,4 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
         remark(f"looking at process {pid} for {seconds} s")
         record = pictured(attaching.attach(pid, folder, seconds), folder)
         remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
-    return tell([record], draw(record), as_json=as_json, as_list=False)
+    return tell([record], draw(sections(record)), as_json=as_json, as_list=False)

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.progress import Progress
     from hotloop.lab.tracing import Tracer
-
-TRACE, SPEEDSCOPE = ".trace.json", ".speedscope.json"
-"""What the names of the files end in; the rest is the profile's."""
+    from hotloop.report.files import Kept
 
 ReplaySlow = Annotated[
     Path | None,
@@ -48,7 +46,8 @@ def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
     from hotloop.lab import rerun
-    from hotloop.report.slow import draw_again
+    from hotloop.report.sections.slow import again
+    from hotloop.report.terminal import draw
 
     record, rank = read(path), rank_of(words)
     rerun.find(record, rank)
@@ -61,7 +60,7 @@ def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool
         return save(folder / f"replay-{utc_now():%Y%m%d-%H%M}.json", replayed.to_json())
 
     records = measure([record.target.name], experiment, keep)
-    return tell(records, draw_again(records[0]), as_json=as_json, as_list=False)
+    return tell(records, draw(again(records[0])), as_json=as_json, as_list=False)
 
 
 def rank_of(words: "Sequence[str]") -> int:
@@ -76,20 +75,10 @@ def rank_of(words: "Sequence[str]") -> int:
     return int(words[0])
 
 
-def trace_files(tracer: "Tracer | None", record: "Record") -> list[tuple[str, str]]:
-    """The suffixes and contents of the files of a trace; none where there was no tracer."""
+def trace_files(tracer: "Tracer | None", record: "Record") -> "list[Kept]":
+    """The files of a trace; none where there was no tracer."""
     if tracer is None:
         return []
-    from hotloop.report.facts import code_line, machine_line
-    from hotloop.report.speedscope import draw_speedscope
-    from hotloop.report.trace import draw_trace
+    from hotloop.report import files
 
-    about = {
-        "target": record.target.name,
-        "run_id": record.run_id,
-        "machine": machine_line(record.machine),
-        "commit": code_line(record.code),
-        "policy": record.method.policy,
-    }
-    trace = tracer.trace(record.slow, about)
-    return [(TRACE, draw_trace(trace)), (SPEEDSCOPE, draw_speedscope(trace))]
+    return files.trace_files(tracer.trace(record.slow, files.about_trace(record)))
