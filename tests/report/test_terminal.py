@@ -1,6 +1,6 @@
 import pytest
 from rich.text import Text
-from support.drawn import lines, text
+from support.drawn import lines, seen, text
 
 from hotloop.report.sections.section import (
     Branch,
@@ -90,6 +90,51 @@ def test_a_curve_is_a_line_of_blocks() -> None:
 
 def test_a_picture_is_left_out() -> None:
     assert text((Picture(svg="<svg/>"),)) == ""
+
+
+SPEEDS = Table(
+    columns=(
+        Column(name="target"),
+        Column(name="speed", kind="number"),
+        Column(name="spread", kind="number", wide=True),
+        Column(name="more", kind="number", wide=True),
+    ),
+    rows=(("grid/toy", "14.1 M", "1.2% excellent", "707 k"), ("grid/arena",)),
+)
+
+
+def test_a_narrow_screen_leaves_out_wide_columns_the_first_one_first_and_says_so() -> None:
+    assert seen((SPEEDS,), 60)[-2].split() == ["grid/toy", "14.1", "M", "1.2%", "excellent", "707", "k"]
+    assert seen((SPEEDS,), 36)[-3:] == [
+        " grid/toy     14.1 M   707 k",
+        " grid/arena",
+        "no room in 36 columns for spread",
+    ]
+    narrow = seen((SPEEDS,), 24)
+    assert narrow[-4] == " grid/toy     14.1 M"
+    assert " ".join(narrow[-2:]) == "no room in 24 columns for spread, more"
+
+
+def test_a_file_has_all_columns_whatever_its_width() -> None:
+    assert "excellent" in text((SPEEDS,), width=60)
+    assert "no room" not in text((SPEEDS,), width=24)
+
+
+def test_bars_are_as_long_as_a_screen_has_room_for_and_names_stay_whole() -> None:
+    branches = (
+        Branch(name="Python and binding", values=("0.050",), share=1.0),
+        Branch(name="actions", values=("0.020",), share=0.5, mark="largest"),
+    )
+    tree = Tree(title="phase", columns=("µs/env-step",), branches=branches)
+    wide, narrow = seen((tree,), 80), seen((tree,), 52)
+    assert wide[-2:] == [
+        f" Python and binding         0.050   {bar(1.0)}",
+        f" actions                    0.020   {bar(0.5)} largest",
+    ]
+    assert narrow[-2:] == [
+        f" Python and binding         0.050   {'█' * 14}",
+        f" actions                    0.020   {'█' * 7} largest",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def table(section: Table) -> str:
     rows = (
         "".join(cell("td", *pair) for pair in zip(section.columns, row, strict=False)) for row in section.rows
     )
-    return grid(head, "".join(f"<tr>{row}</tr>" for row in rows))
+    return framed(head, "".join(f"<tr>{row}</tr>" for row in rows))
 
 
 def cell(tag: str, column: Column, content: Words) -> str:
@@ -154,7 +154,7 @@ def tree(section: Tree) -> str:
     """A table whose first column is indented, with bars at its end."""
     numbers = "".join(f'<th class="number">{escape(name)}</th>' for name in section.columns)
     rows = "".join(row(branch, bars=section.has_bars) for branch in section.branches)
-    return grid(f"<th>{escape(section.title)}</th>{numbers}{'<th></th>' if section.has_bars else ''}", rows)
+    return framed(f"<th>{escape(section.title)}</th>{numbers}{'<th></th>' if section.has_bars else ''}", rows)
 
 
 def row(branch: Branch, *, bars: bool) -> str:
@@ -174,5 +174,5 @@ def bar(branch: Branch) -> str:
     return f'<span class="bar" style="width:{max(branch.share, 0) * BAR_PIXELS:.1f}px"></span>{mark}'
 
 
-def grid(head: str, rows: str) -> str:
+def framed(head: str, rows: str) -> str:
     return f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'

@@ -89,7 +89,7 @@ def table(section: Table) -> list[str]:
     if not section.rows:
         return ["None."]
     rows = [[cell(*pair) for pair in zip(section.columns, row, strict=False)] for row in section.rows]
-    return grid([column.name for column in section.columns], rows)
+    return framed([column.name for column in section.columns], rows)
 
 
 def cell(column: Column, content: Words) -> str:
@@ -104,10 +104,10 @@ def tree(section: Tree) -> list[str]:
         for branch in section.branches
     ]
     mark = [""] if any(branch.mark for branch in section.branches) else []
-    return grid([section.title, *section.columns, *mark], rows)
+    return framed([section.title, *section.columns, *mark], rows)
 
 
-def grid(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def framed(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Rows filled up to the headings; a cell may hold anything but a line break."""
     filled = ([*row, *[""] * (len(headings) - len(row))] for row in rows)
     cells = (

@@ -1,11 +1,14 @@
 """Sections drawn for a terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import assert_never
 
 from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table as Grid
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from hotloop.report.sections.section import (
@@ -24,10 +27,16 @@ from hotloop.report.sections.section import (
     Tree,
     Words,
     spans_of,
+    text_of,
 )
 from hotloop.report.units import curve_words
 
-BAR_CELLS = 24
+BAR_CELLS, FEWEST_CELLS = 24, 6
+"""Of a whole bar, and where there is little room for it."""
+GAP = 3
+"""Between two columns."""
+LONGEST_WORD = 20
+"""Characters of a name that are worth leaving out a column for."""
 INDENT = "  "
 COLOURS: dict[Tone, str] = {"plain": "", "good": "green", "warn": "yellow", "bad": "red", "dim": "dim"}
 BAR_COLOUR = "cyan"
@@ -51,9 +60,9 @@ def drawn(section: Section) -> Iterator[RenderableType]:
         case Facts():
             yield facts(section)
         case Table():
-            yield table(section)
+            yield Fitted(partial(table, section))
         case Tree():
-            yield tree(section)
+            yield Fitted(partial(tree, section))
         case Curve():
             yield Text(curve_words(section.values))
         case Picture():
@@ -70,27 +79,67 @@ def style(span: Span) -> str:
     return " ".join(filter(None, ("bold" if span.strong else "", COLOURS[span.tone])))
 
 
-def facts(section: Facts) -> Grid:
-    grid = Grid(box=None, show_header=False, pad_edge=False)
-    grid.add_column(style="dim", no_wrap=True, min_width=NAME_WIDTH)
-    grid.add_column()
+def facts(section: Facts) -> RichTable:
+    shown = RichTable(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="dim", no_wrap=True, min_width=NAME_WIDTH)
+    shown.add_column()
     for name, value in section.rows:
-        grid.add_row(name, Text(curve_words(value.values)) if isinstance(value, Curve) else line(value))
-    return grid
+        shown.add_row(name, Text(curve_words(value.values)) if isinstance(value, Curve) else line(value))
+    return shown
 
 
-def table(section: Table) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in section.columns:
-        add_column(grid, column)
-    for index, row in enumerate(section.rows):
-        grid.add_row(*map(line, row), end_section=index in section.ends)
-    return grid
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What is drawn once it is known how much room there is: None where nobody looks at a screen."""
+
+    draw: Callable[[int | None], Iterable[RenderableType]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self.draw(options.max_width if console.is_terminal else None)
 
 
-def add_column(grid: Grid, column: Column) -> None:
+def table(section: Table, room: int | None) -> Iterator[RenderableType]:
+    """The columns that there is room for, and the names of the others."""
+    needs = [need(section, index) for index in range(len(section.columns))]
+    kept = fitting(section.columns, needs, room)
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index in kept:
+        add_column(shown, section.columns[index])
+    for number, row in enumerate(section.rows):
+        cells = [line(row[index]) for index in kept if index < len(row)]
+        shown.add_row(*cells, end_section=number in section.ends)
+    yield shown
+    without = [column.name for index, column in enumerate(section.columns) if index not in kept]
+    if without:
+        yield Text(f"no room in {room} columns for {', '.join(without)}", "dim")
+
+
+def fitting(columns: Sequence[Column], needs: Sequence[int], room: int | None) -> list[int]:
+    """The columns to draw; of the wide ones, the first go until the rest has room."""
+    kept = list(range(len(columns)))
+    for index, column in enumerate(columns):
+        if room is not None and column.wide and breadth([needs[each] for each in kept]) > room:
+            kept.remove(index)
+    return kept
+
+
+def breadth(needs: Sequence[int]) -> int:
+    """Of a table of columns that need so much."""
+    return sum(needs) + GAP * len(needs) - 1
+
+
+def need(section: Table, index: int) -> int:
+    """Characters that a column cannot do without: a cell, or a word where it may be broken."""
+    column = section.columns[index]
+    cells = [column.name, *(text_of(row[index]) for row in section.rows if index < len(row))]
+    if column.whole or column.kind == "number":
+        return max(map(cell_len, cells))
+    return min(max(cell_len(word) for cell in cells for word in cell.split() or [""]), LONGEST_WORD)
+
+
+def add_column(shown: RichTable, column: Column) -> None:
     is_number = column.kind == "number"
-    grid.add_column(
+    shown.add_column(
         column.name,
         justify="right" if is_number else "left",
         no_wrap=column.whole or is_number,
@@ -98,27 +147,46 @@ def add_column(grid: Grid, column: Column) -> None:
     )
 
 
-def tree(section: Tree) -> Grid:
-    """A table whose first column is indented, with bars at its end."""
-    grid = Grid(section.title, box=box.SIMPLE_HEAD, pad_edge=False)
+def tree(section: Tree, room: int | None) -> Iterator[RenderableType]:
+    """A table whose first column is indented, with bars at its end as long as there is room."""
+    shown = RichTable(section.title, box=box.SIMPLE_HEAD, pad_edge=False)
     for name in section.columns:
-        grid.add_column(name, justify="right", no_wrap=True)
+        shown.add_column(name, justify="right", no_wrap=True)
     if section.has_bars:
-        grid.add_column("")
+        shown.add_column("")
+    cells = bar_cells(section, room)
     for branch in section.branches:
-        cells = [INDENT * branch.depth + branch.name, *branch.values]
-        tail = [glance(branch)] if section.has_bars else []
-        grid.add_row(*cells, *tail, style="bold" if branch.strong else "", end_section=branch.end)
-    return grid
+        tail = [glance(branch, cells)] if section.has_bars else []
+        row: list[RenderableType] = [indented(branch), *branch.values, *tail]
+        shown.add_row(*row, style="bold" if branch.strong else "", end_section=branch.end)
+    yield shown
 
 
-def glance(branch: Branch) -> Text:
+def indented(branch: Branch) -> str:
+    return INDENT * branch.depth + branch.name
+
+
+def bar_cells(section: Tree, room: int | None) -> int:
+    """How long a bar may be for every other column to be whole."""
+    if room is None:
+        return BAR_CELLS
+    rows = [(section.title, *section.columns), *((indented(each), *each.values) for each in section.branches)]
+    left = room - breadth([*(max(map(cell_len, column)) for column in zip(*rows, strict=True)), 0])
+    longest = [int((left - mark_cells(each)) / each.share) for each in section.branches if each.share]
+    return max(FEWEST_CELLS, min([BAR_CELLS, *(cells for cells in longest if cells > 0)]))
+
+
+def mark_cells(branch: Branch) -> int:
+    return cell_len(text_of(branch.mark)) + 1 if branch.mark else 0
+
+
+def glance(branch: Branch, cells: int) -> Text:
     """A branch's bar, and its mark after it."""
-    shown = Text(bar(branch.share) if branch.share is not None else "", BAR_COLOUR)
+    shown = Text(bar(branch.share, cells) if branch.share is not None else "", BAR_COLOUR)
     return shown.append(" ").append_text(line(branch.mark)) if branch.mark else shown
 
 
-def bar(share: float) -> str:
+def bar(share: float, cells: int = BAR_CELLS) -> str:
     """A bar of block characters, to an eighth of a cell."""
-    eighths = round(max(0.0, min(1.0, share)) * BAR_CELLS * 8)
+    eighths = round(max(0.0, min(1.0, share)) * cells * 8)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()

@@ -22,10 +22,14 @@ from hotloop.report.units import speed, speed_interval
 
 def bench(records: Sequence[Record]) -> Sections:
     """One row a target, the facts beside them, then phases and baselines where there are any."""
-    columns = number_columns("agent-steps/s", "95% interval", "spread", "env-steps/s")
+    columns = (
+        *text_columns("target", "impl"),
+        *number_columns("agent-steps/s", "95% interval"),
+        *number_columns("spread", "env-steps/s", wide=True),
+    )
     rows = [(record.target.name, ran_as(record), *speeds(record)) for record in records]
     return (
-        table((*text_columns("target", "impl"), *columns), rows),
+        table(columns, rows),
         facts(*measured(records)),
         *(section for record in records if record.phases for section in phases(record)),
         *(section for record in records for section in comparisons(record.comparisons)),

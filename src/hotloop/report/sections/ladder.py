@@ -22,7 +22,12 @@ from hotloop.stats.sign import FEWEST
 from hotloop.stats.summary import label
 
 HEADLINE = "env_steps_per_s"
-NUMBERS = ("env-steps/s", "95% interval", "CV", "ns/env-step", "of top", "speed / rung below")
+COLUMNS = (
+    *text_columns("rung", whole=True),
+    *number_columns("env-steps/s", "95% interval"),
+    *number_columns("CV", "ns/env-step", "of top", wide=True),
+    *number_columns("speed / rung below"),
+)
 
 
 def ladder(records: Sequence[Record]) -> Sections:
@@ -34,7 +39,7 @@ def ladder(records: Sequence[Record]) -> Sections:
     rows = [cells(record, below, top) for below, record in rungs]
     return (
         title,
-        table((*text_columns("rung", whole=True), *number_columns(*NUMBERS)), rows),
+        table(COLUMNS, rows),
         about(records),
         *(section for record in records for section in comparisons(record.comparisons)),
     )

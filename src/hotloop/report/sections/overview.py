@@ -27,7 +27,7 @@ def overview(records: Sequence[Record]) -> Sections:
         *text_columns("label"),
         *number_columns("agent-steps/s", "against the first"),
         *text_columns("outcome", whole=True),
-        *number_columns(OBSERVATIONS, "commit"),
+        *number_columns(OBSERVATIONS, "commit", wide=True),
     )
     rows = list[tuple[Words, ...]]()
     reasons = dict[str, str]()

@@ -89,6 +89,8 @@ class Column:
     """Whether its cells are never broken into lines; numbers never are."""
     width: int | None = None
     """Characters that are shown where there is little room."""
+    wide: bool = False
+    """Whether it can be done without on a narrow screen; the first of such columns goes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +173,8 @@ def text_columns(*names: str, whole: bool = False) -> tuple[Column, ...]:
     return tuple(Column(name=name, whole=whole) for name in names)
 
 
-def number_columns(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name=name, kind="number", whole=True) for name in names)
+def number_columns(*names: str, wide: bool = False) -> tuple[Column, ...]:
+    return tuple(Column(name=name, kind="number", whole=True, wide=wide) for name in names)
 
 
 def table(columns: Sequence[Column], rows: "Sequence[tuple[Words, ...]]") -> Table:
