@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 from support.drawn import lines as rows
-from support.drawn import text
+from support.drawn import seen, text
 from support.records import PROFILE
 
 from hotloop.core.record import Record
@@ -75,6 +75,12 @@ def test_slow_steps_say_step_env_times_garbage_and_blame() -> None:
     assert "1 7,000 - 200.0 ms 200,000 0 150.0 ms in 2 step 99.5%" in drawn
     assert "11 7,000 3 2.00 µs 2.0 1 step 75.0%" in drawn
     assert "21 7,000 - 3.00 µs 3.0 - -" in drawn
+
+
+def test_a_narrow_screen_shows_how_long_a_step_took_and_what_is_to_blame() -> None:
+    shown = [" ".join(line.split()) for line in seen(slow(RECORD), 60)]
+    assert "1 7,000 200.0 ms 200,000 step 99.5%" in shown
+    assert "no room in 60 columns for env, resets, garbage" in shown
 
 
 def test_a_terminal_shows_the_first_few_and_a_page_all() -> None:

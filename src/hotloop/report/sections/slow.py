@@ -31,7 +31,10 @@ SHOWN, SHOWN_APART = 5, 3
 """Slow steps at a glance, and of those that are kept apart; a page has all."""
 STEP_COLUMNS: tuple[Column, ...] = (
     *text_columns("#", whole=True),
-    *number_columns("step", "env", "took", "times usual", "resets", "garbage"),
+    *number_columns("step"),
+    *number_columns("env", wide=True),
+    *number_columns("took", "times usual"),
+    *number_columns("resets", "garbage", wide=True),
     *text_columns("most of it in", whole=True),
 )
 SAME_WAY = {
