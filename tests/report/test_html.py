@@ -12,12 +12,14 @@ from hotloop.report.pictures import flames
 from hotloop.report.sections.profile import page as page_of
 from hotloop.report.sections.section import (
     Branch,
+    Chapter,
     Column,
     Curve,
     Facts,
     Heading,
     Lines,
     Note,
+    Page,
     Picture,
     Section,
     Span,
@@ -132,6 +134,15 @@ def test_a_curve_is_a_line_from_the_lowest_to_the_highest() -> None:
     assert "2 at the end, 1 at the beginning" in page
     assert 'points="0.0,26.0 120.0,2.0 240.0,14.0"' in page
     assert 'points="0.0,26.0"' in drawn(Facts(rows=(("a", Curve(values=(1.0,))),)))
+
+
+def test_summaries_stand_side_by_side_at_the_top_and_a_page_may_have_none() -> None:
+    rest = Chapter(title="Rest", sections=(Note(words="r"),))
+    one, two = (Chapter(title=name, sections=(), summary=True) for name in ("One", "Two"))
+    page = draw_page(Page(title="T", when="now", chapters=(rest, one, two)))
+    assert re.findall(r"<h2>(.+?)</h2>", page) == ["One", "Two", "Rest"]
+    assert page.count("<section>") == 2
+    assert "<section>" not in draw_page(Page(title="T", when="now", chapters=(rest,)))
 
 
 def test_a_picture_stands_as_it_is() -> None:

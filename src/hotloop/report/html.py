@@ -1,6 +1,6 @@
 """A page as one HTML file, which needs nothing but itself."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import assert_never
 
@@ -58,13 +58,11 @@ svg.flames { border: 1px solid var(--line); border-radius: 6px; margin-top: 8px;
 def draw_page(page: Page) -> str:
     """What is read at one glance stands side by side at the top, the rest below in its order."""
     title = escape(page.title)
-    first, *others = [chapter for chapter in page.chapters if chapter.summary]
     body = "\n".join(
         [
             f"<h1>{title}</h1>",
             f'<p class="when">{escape(page.when)}</p>',
-            f'<div class="two"><section>{draw_chapter(first)}</section>',
-            f"<section>{''.join(map(draw_chapter, others))}</section></div>",
+            side_by_side([draw_chapter(chapter) for chapter in page.chapters if chapter.summary]),
             *(draw_chapter(chapter) for chapter in page.chapters if not chapter.summary),
         ]
     )
@@ -72,6 +70,12 @@ def draw_page(page: Page) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
+
+
+def side_by_side(parts: Sequence[str]) -> str:
+    """The first on the left, the others on the right."""
+    left, right = "".join(parts[:1]), "".join(parts[1:])
+    return f'<div class="two"><section>{left}</section><section>{right}</section></div>' if parts else ""
 
 
 def draw_chapter(chapter: Chapter) -> str:
