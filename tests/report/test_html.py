@@ -105,7 +105,7 @@ def drawn(*sections: Section) -> str:
 def test_meanings_become_classes_and_all_text_is_escaped() -> None:
     words = ("<", Span("b>", "bad", strong=True), Span("x<y", code=True))
     assert drawn(Note(words=words)) == '<p>&lt;<span class="bad strong">b&gt;</span><code>x&lt;y</code></p>'
-    assert drawn(Heading(words="a & b")) == "<h3>a &amp; b</h3>"
+    assert drawn(Heading(words=Span("a & b", strong=True))) == "<h3>a &amp; b</h3>"
     assert drawn(Lines(lines=("<i>",))) == "<ul><li>&lt;i&gt;</li></ul>"
     assert drawn(Facts(rows=(("<a>", "<b>"),))) == "<dl><dt>&lt;a&gt;</dt><dd>&lt;b&gt;</dd></dl>"
 

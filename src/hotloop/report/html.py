@@ -21,6 +21,7 @@ from hotloop.report.sections.section import (
     Tree,
     Words,
     spans_of,
+    text_of,
 )
 from hotloop.report.units import curve_words
 
@@ -90,7 +91,7 @@ def draw(sections: Iterable[Section]) -> str:
 def drawn(section: Section) -> Iterator[str]:
     match section:
         case Heading():
-            yield f"<h{section.level}>{words(section.words)}</h{section.level}>"
+            yield f"<h{section.level}>{escape(text_of(section.words))}</h{section.level}>"
         case Note():
             yield f"<p>{words(section.words)}</p>"
         case Lines():
