@@ -78,9 +78,9 @@ def test_slow_steps_say_step_env_times_garbage_and_blame() -> None:
 
 
 def test_a_narrow_screen_shows_how_long_a_step_took_and_what_is_to_blame() -> None:
-    shown = [" ".join(line.split()) for line in seen(slow(RECORD), 60)]
+    shown = [" ".join(line.split()) for line in seen(slow(RECORD), 80)]
     assert "1 7,000 200.0 ms 200,000 step 99.5%" in shown
-    assert "no room in 60 columns for env, resets, garbage" in shown
+    assert "no room in 80 columns for env, resets, garbage" in shown
 
 
 def test_a_terminal_shows_the_first_few_and_a_page_all() -> None:
