@@ -18,7 +18,9 @@ from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
-from hotloop.report.terminal import draw_notices, draw_profile
+from hotloop.report import terminal
+from hotloop.report.sections.notices import notices
+from hotloop.report.sections.profile import glance
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs/images/profile.svg"
@@ -32,8 +34,8 @@ def draw(record: Record) -> str:
     """Draw a profile's record as a terminal shows it."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(Text.assemble(("$ ", "dim"), (f"./hotloop profile {TARGET}", "bold")))
-    console.print(draw_profile(record))
-    console.print(draw_notices([record]))
+    console.print(terminal.draw(glance(record)))
+    console.print(terminal.draw(notices([record])))
     drawn = console.export_svg(title="hotloop", unique_id="profile")
     return FONT_FILES.sub("", drawn).replace("Fira Code", "ui-monospace, Menlo, Consolas, monospace")
 

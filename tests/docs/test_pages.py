@@ -29,7 +29,7 @@ MEASURED = re.compile(
     r"|\d ?% (fast|slow)|[kMGT]i?B\b"
 )
 """What looks like a figure somebody measured."""
-SETTINGS = {"20 µs": "native/engine/pool.cpp", "50 MB": "src/hotloop/report/trace.py"}
+SETTINGS = {"20 µs": "native/engine/pool.cpp", "50 MB": "src/hotloop/report/traces.py"}
 """Figures that are chosen, not measured, and where."""
 
 

@@ -1,204 +1,86 @@
-from dataclasses import replace
-
-from support.records import PROFILE
-
-from hotloop.core.notices import Code, notice
-from hotloop.core.record import Finding, Resources, Table
-from hotloop.judge.baselines import with_previous
-from hotloop.report.markdown import MOST_ROWS, draw_profile, table
-
-STEADY = {"env_steps_per_s": (4.0e6,) * 8, "agent_steps_per_s": (8.0e6,) * 8}
-FUNCTIONS = Table(
-    title="Functions",
-    columns=("function", "own_ns", "own_share"),
-    rows=(("<built-in f|g>", 1_500_000, 0.75), *((f"f{number}", 10, 0.01) for number in range(20))),
-)
-FOUND = Finding(
-    probe="cprofile",
-    facts={"calls": 1_000, "slowdown": 2.5},
-    tables=(FUNCTIONS,),
-    files=("cprofile.pstats", "cprofile.svg"),
-)
-SAMPLED = Finding(
-    probe="resources",
-    facts={"read_bytes": 0, "written_bytes": 2048, "threads": 3, "processes": 2, "gpu": {"devices": []}},
-    tables=(Table(title="Cores", columns=("core", "mean_share"), rows=((0, 0.5), (1, 0.1))),),
-)
-FULL = replace(
-    with_previous(replace(PROFILE, values=STEADY), replace(PROFILE, values=STEADY)),
-    findings=(Finding(probe="resources"), FOUND),
-    resources=Resources(
-        rss_peak_bytes=3 << 20,
-        cpu_share=1.5,
-        gpu={"devices": [{"busy_share": 0.5, "peak_bytes": 2 << 30}]},
-    ),
+from hotloop.report.markdown import draw, draw_page
+from hotloop.report.sections.section import (
+    Branch,
+    Chapter,
+    Column,
+    Curve,
+    Facts,
+    Heading,
+    Lines,
+    Note,
+    Page,
+    Picture,
+    Section,
+    Span,
+    Table,
+    Tree,
 )
 
 
-def section(page: str, heading: str) -> list[str]:
-    """The lines under a heading."""
-    body = page.partition(f"## {heading}\n\n")[2].partition("\n\n")[0]
-    return body.splitlines()
+def drawn(*sections: Section) -> list[str]:
+    return draw(sections).splitlines()
 
 
-def test_the_title_has_the_target_and_the_date() -> None:
-    assert draw_profile(PROFILE).splitlines()[0] == "# Profile of grid/toy, 2025-01-02 03:04 UTC"
-
-
-def test_the_sections_come_in_their_order() -> None:
-    headings = [line for line in draw_profile(FULL).splitlines() if line.startswith("## ")]
-    assert headings == [
-        *("## Configuration", "## Results", "## Time Breakdown", "## Resources", "## cprofile"),
-        *("## Previous Profile", "## Notes"),
-    ]
-
-
-def test_what_a_run_has_not_has_no_section() -> None:
-    headings = [line for line in draw_profile(PROFILE).splitlines() if line.startswith("## ")]
-    assert headings == ["## Configuration", "## Results", "## Time Breakdown", "## Notes"]
-
-
-def test_the_configuration_begins_with_who_plays_how_much_on_how_many_threads() -> None:
-    lines = section(draw_profile(PROFILE), "Configuration")
-    assert lines[:3] == ["- **Policy**: random", "- **Steps**: 10", "- **Threads**: 1"]
-
-
-def test_two_players_are_hero_and_villain() -> None:
-    target = replace(PROFILE.target, params={"hero": "greedy", "villain": "random"})
-    lines = section(draw_profile(replace(PROFILE, target=target)), "Configuration")
-    assert lines[:2] == ["- **Hero**: greedy", "- **Villain**: random"]
-
-
-def test_the_breakdown_is_components_times_and_shares_of_the_wall() -> None:
-    assert section(draw_profile(PROFILE), "Time Breakdown") == [
-        "| Component | Avg Time | % of Total |",
-        "| --- | --- | --- |",
-        "| observations | 0.160 µs | 64.0% |",
-        "| actions | 0.020 µs | 8.0% |",
-        "| autoreset | 0.005 µs | 2.0% |",
-        "| reset | 0.004 µs | 1.6% |",
-        "| 1 phase under 1% | 0.001 µs | 0.4% |",
-        "| unaccounted | 0.010 µs | 4.0% |",
-        "| **native step** | 0.200 µs | 80.0% |",
-        "| Python and binding | 0.050 µs | 20.0% |",
-        "| **wall** | 0.250 µs | 100.0% |",
-    ]
-
-
-def test_results_are_clean_speeds_with_spread_and_the_cost_of_the_instrument() -> None:
-    played = replace(PROFILE, work=replace(PROFILE.work, resets=4), values={"clean_wall_ns": (2e9, 5e8)})
-    assert section(draw_profile(played), "Results") == [
-        "- **Throughput**: 4.00 M steps/sec [3.90 M, 4.10 M], spread 1.9% excellent",
-        "- **Avg steps/game**: 2.5",
-        "- **Steps/sec**: 4.00 M",
-        "- **Agent-steps/sec**: 8.00 M",
-        "- **Total games**: 4",
-        "- **Wall time**: 2.50 s clean",
-        "- **Instrument**: takes 1.012 [1.001, 1.020] times as long as the clean passes",
-        "- **Unaccounted**: 4.0%",
-        "- **Path**: native 100.0% of 10 env-steps (asked for auto)",
-    ]
-
-
-def test_games_are_the_throughput_where_they_were_measured() -> None:
-    metrics = PROFILE.metrics | {"games_per_s": PROFILE.metrics["env_steps_per_s"]}
-    results = section(draw_profile(replace(PROFILE, metrics=metrics)), "Results")
-    assert results[0].startswith("- **Throughput**: 4.00 M games/sec [")
-
-
-def test_a_run_in_which_no_game_ended_says_so() -> None:
-    assert "- **Avg steps/game**: no game ended" in section(draw_profile(PROFILE), "Results")
-
-
-def test_resources_are_memory_cpu_and_gpu() -> None:
-    assert section(draw_profile(FULL), "Resources") == [
-        "- **Peak memory**: 3.00 MiB",
-        "- **CPU**: 150.0% of one core, of 4",
-        "- **GPU**: 50.0% busy, 2.00 GiB",
-    ]
-    bare = replace(FULL, findings=(), resources=Resources(rss_peak_bytes=1 << 30, cpu_share=1.0))
-    assert section(draw_profile(bare), "Resources")[-1] == "- **GPU**: none"
-
-
-def test_samples_tell_of_cores_files_and_threads_too() -> None:
-    page = draw_profile(replace(FULL, findings=(SAMPLED,)))
-    assert section(page, "Resources")[-3:] == [
-        "- **Cores**: 50.0%, 10.0% busy, with whatever else ran on them",
-        "- **I/O**: 0 B read, 2.00 KiB written",
-        "- **Threads**: 3 in 2 processes",
-    ]
-
-
-def test_a_probe_has_its_facts_files_and_the_first_rows_of_its_tables() -> None:
-    page = draw_profile(FULL)
-    assert section(page, "cprofile") == [
-        "- **calls**: 1,000",
-        "- **slowdown**: 2.5",
-        "- **Files**: `.cprofile.pstats`, `.cprofile.svg`",
-    ]
-    body = page.partition("### Functions\n\n")[2].splitlines()
-    assert body[:3] == [
-        "| function | own | own % |",
-        "| --- | --- | --- |",
-        "| `<built-in f\\|g>` | 1.50 ms | 75.0% |",
-    ]
-    assert len([line for line in body if line.startswith("| `")]) == MOST_ROWS
-
-
-def test_all_lines_of_a_function_are_shown() -> None:
-    rows = tuple((number, None, f"  line {number}") for number in range(30))
-    lines = Finding(
-        probe="line", tables=(Table(title="Lines of f", columns=("line", "hits", "code"), rows=rows),)
+def test_a_page_has_its_title_and_its_chapters_with_blank_lines_between() -> None:
+    chapters = (
+        Chapter(title="One", sections=(Note(words="a"), Note(words="b"))),
+        Chapter(title="Two", sections=(Facts(rows=()), Note(words="c"))),
     )
-    body = draw_profile(replace(PROFILE, findings=(lines,))).partition("### Lines of f\n\n")[2]
-    assert body.splitlines()[2] == "| 0 |  | `\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}line 0` |"
-    assert "line 29` |" in body
+    page = draw_page(Page(title="T", when="now", chapters=chapters))
+    assert page == "# T, now\n\n## One\n\na\n\nb\n\n## Two\n\nc\n"
 
 
-def test_a_table_without_rows_says_none() -> None:
-    empty = Finding(probe="memory", tables=(Table(title="What grows", columns=("site",), rows=()),))
-    assert "### What grows\n\nNone.\n" in draw_profile(replace(PROFILE, findings=(empty,)))
+def test_a_heading_says_its_level_and_nothing_in_bold() -> None:
+    assert drawn(Heading(words=Span("x", strong=True))) == ["### x"]
 
 
-def test_the_previous_profile_is_held_against_this_one() -> None:
-    assert section(draw_profile(FULL), "Previous Profile") == [
-        f"- **Compared with**: {PROFILE.run_id}",
-        "- **Times as fast**: 1.000 [1.000, 1.000]",
-        "- **Difference**: within noise",
-        "- **Outcome**: same: within 2%",
+def test_what_is_strong_is_bold_and_code_is_code() -> None:
+    words = ("a ", Span("b", "good", strong=True), " ", Span("c=<d>", code=True))
+    assert drawn(Note(words=words)) == ["a **b** `c=<d>`"]
+
+
+def test_lines_are_a_list_and_facts_one_with_names() -> None:
+    assert drawn(Lines(lines=("  one", "two"))) == ["- one", "- two"]
+    assert drawn(Facts(rows=(("a", "one"), ("b", Curve(values=(1.0, 2.0)))))) == [
+        "- **a**: one",
+        "- **b**: 2 at the end, 1 at the beginning  ▁█",
     ]
-    other = replace(PROFILE, target=replace(PROFILE.target, workload_hash="ff", params={"agents": 9}))
-    page = draw_profile(with_previous(PROFILE, other))
-    assert "- **Unlike**: workload (agents 9 against 2)" in page
-    assert ", unlike: " in page
-
-
-def test_a_difference_beyond_noise_is_called_that() -> None:
-    twice = {name: tuple(2 * value for value in values) for name, values in STEADY.items()}
-    page = draw_profile(with_previous(replace(PROFILE, values=twice), replace(PROFILE, values=STEADY)))
-    assert "- **Difference**: beyond noise" in page
-    assert "- **Outcome**: faster: " in page
-
-
-def test_a_look_at_a_running_process_has_no_results() -> None:
-    method = replace(PROFILE.method, rounds=0)
-    page = draw_profile(replace(FULL, method=method, metrics={}, phases=(), comparisons=(), resources=None))
-    headings = [line for line in page.splitlines() if line.startswith("## ")]
-    assert headings == ["## Configuration", "## cprofile", "## Notes"]
-    assert "**Steps**" not in page
-
-
-def test_notices_are_notes() -> None:
-    said = notice(Code.DIRTY)
-    notes = section(draw_profile(replace(PROFILE, notices=(said,))), "Notes")
-    assert notes[-1] == f"- {said.text}: {said.remedy}."
-
-
-def test_a_profile_without_a_finished_pair_says_so() -> None:
-    page = draw_profile(replace(PROFILE, phases=(), overhead=None, metrics={}))
-    assert section(page, "Time Breakdown") == ["No pair of passes was finished."]
 
 
 def test_cells_may_hold_a_bar() -> None:
-    assert table(("a",), [("x|y",)])[-1] == r"| x\|y |"
-    assert "`map=a|b`" in draw_profile(PROFILE)
+    assert drawn(Table(columns=(Column(name="a"),), rows=(("x|y",),)))[-1] == r"| x\|y |"
+
+
+def test_a_short_row_is_filled_and_a_table_without_rows_says_none() -> None:
+    columns = (Column(name="a"), Column(name="b", kind="number"))
+    assert drawn(Table(columns=columns, rows=(("x",),))) == ["| a | b |", "| --- | --- |", "| x |  |"]
+    assert drawn(Table(columns=columns, rows=())) == ["None."]
+
+
+def test_code_keeps_its_indent() -> None:
+    table = Table(columns=(Column(name="code", kind="code"),), rows=(("  x = 1",), ("",)))
+    assert drawn(table)[-2:] == ["| `\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}x = 1` |", "|  |"]
+
+
+def test_a_tree_is_a_table_with_an_indent_and_its_sums_in_bold() -> None:
+    branches = (
+        Branch(name="wall", values=("10",), strong=True),
+        Branch(name="step", depth=1, values=("5",), share=0.5),
+    )
+    assert drawn(Tree(title="where", columns=("ms",), branches=branches)) == [
+        "| where | ms |",
+        "| --- | --- |",
+        "| **wall** | 10 |",
+        "| &nbsp;&nbsp;&nbsp;&nbsp;step | 5 |",
+    ]
+
+
+def test_the_mark_of_a_branch_has_a_column() -> None:
+    branches = (Branch(name="a", values=("1",), mark="here"), Branch(name="b", values=("2",)))
+    tree = Tree(title="where", columns=("ms",), branches=branches)
+    assert drawn(tree)[2:] == ["| a | 1 | here |", "| b | 2 |  |"]
+
+
+def test_a_curve_is_words_and_a_picture_is_left_out() -> None:
+    said = drawn(Curve(values=(0.0, 7.0)), Picture(svg="<svg/>"))
+    assert said == ["7 at the end, 0 at the beginning  ▁█"]

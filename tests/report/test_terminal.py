@@ -1,88 +1,139 @@
-from dataclasses import replace
-from io import StringIO
-
 import pytest
-from rich.console import Console, RenderableType
-from support.records import BENCH, PROFILE, bench_with
+from rich.text import Text
+from support.drawn import lines, seen, text
 
-from hotloop.core.notices import Code, notice
-from hotloop.report.terminal import BAR_CELLS, bar, draw_bench, draw_notices, draw_profile
+from hotloop.report.sections.section import (
+    Branch,
+    Column,
+    Curve,
+    Facts,
+    Heading,
+    Lines,
+    Note,
+    Picture,
+    Span,
+    Table,
+    Tree,
+)
+from hotloop.report.terminal import BAR_CELLS, bar, line
+
+NUMBER = Column(name="n", kind="number")
 
 
-def text(view: RenderableType) -> str:
-    console = Console(file=StringIO(), width=160, markup=False, highlight=False)
-    with console.capture() as captured:
-        console.print(view)
-    return captured.get()
+def styles(drawn: Text) -> list[tuple[str, str]]:
+    """Each stretch of text with its style."""
+    return [(drawn.plain[span.start : span.end], str(span.style)) for span in drawn.spans if span.style]
 
 
-def row(view: RenderableType, first: str) -> str:
-    """The line that begins with a word, its blanks made single."""
-    (line,) = (line for line in text(view).splitlines() if line.strip().startswith(first))
-    return " ".join(line.split())
+def test_meanings_become_colours() -> None:
+    words = ("so ", Span("g", "good"), Span("w", "warn"), Span("b", "bad", strong=True), Span("d", "dim"))
+    drawn = line((*words, Span("s", strong=True)))
+    assert drawn.plain == "so gwbds"
+    assert styles(drawn) == [("g", "green"), ("w", "yellow"), ("b", "bold red"), ("d", "dim"), ("s", "bold")]
 
 
-def test_a_bench_is_one_row_a_target_with_interval_and_spread() -> None:
-    drawn = draw_bench([BENCH, bench_with([1.0, 2.0, 1.0])])
-    rows = [" ".join(line.split()) for line in text(drawn).splitlines() if line.startswith(" grid/toy")]
-    assert rows == [
-        "grid/toy native 8.00 M [7.80 M, 8.20 M] 1.9% excellent, MAD 1.2% 4.00 M",
-        "grid/toy native 2.00 no interval 43.3% unstable, MAD 0.0% 1.00",
+def test_a_heading_that_stands_apart_has_a_blank_line_before_it() -> None:
+    said = (Note(words="before"), Heading(words="close"), Heading(words="apart", apart=True))
+    assert text(said).splitlines() == ["before", "close", "", "apart"]
+
+
+def test_lines_keep_their_indent() -> None:
+    assert text((Lines(lines=("  one", "two")),)).splitlines() == ["  one", "two"]
+
+
+def test_facts_stand_in_line() -> None:
+    drawn = text((Facts(rows=(("a", "one"), ("machine", Curve(values=(1.0, 2.0))))),)).splitlines()
+    assert [row.rstrip() for row in drawn] == [
+        "a           one",
+        "machine     2 at the end, 1 at the beginning  ▁█",
     ]
 
 
-def test_a_bench_names_its_machine_commit_path_and_method() -> None:
-    drawn = text(draw_bench([BENCH]))
-    for fact in ("Example CPU", "0123abcd", "native 100.0%", "8 pairs"):
-        assert fact in drawn
+def test_numbers_are_flush_right_and_never_broken() -> None:
+    columns = (Column(name="name"), NUMBER)
+    table = Table(columns=columns, rows=(("x" * 30, "1,000,000"), ("a [bold] name", "2"), ("short",)))
+    drawn = text((table,), width=24)
+    rows = [row.rstrip() for row in drawn.splitlines()]
+    assert {len(row) for row in rows if row.endswith((" 1,000,000", " 2"))} == {23}
+    assert sum(row.endswith((" 1,000,000", " 2")) for row in rows) == 2
+    assert "[bold]" in drawn
 
 
-def test_each_of_several_targets_has_its_path() -> None:
-    other = replace(BENCH, target=replace(BENCH.target, name="grid/arena"))
-    drawn = text(draw_bench([BENCH, other]))
-    for target in ("grid/toy", "grid/arena"):
-        assert f"{target}: native 100.0%" in drawn
+def test_a_part_of_a_table_ends_with_a_blank_line() -> None:
+    table = Table(columns=(NUMBER,), rows=(("1",), ("2",), ("3",)), ends=(0,))
+    assert [row.strip() for row in text((table,)).splitlines()][3:7] == ["1", "", "2", "3"]
 
 
-def test_one_round_has_no_spread() -> None:
-    assert "one round" in row(draw_bench([bench_with([4.0])]), "grid/toy")
+def test_a_wide_column_is_cut_where_it_says_so() -> None:
+    table = Table(columns=(Column(name="code", kind="code", whole=True, width=10),), rows=(("x" * 30,),))
+    assert "x" * 9 + "…" in text((table,))
 
 
-def test_falling_back_is_said_in_the_headline() -> None:
-    fell_back = replace(BENCH, target=replace(BENCH.target, impl="reference"))
-    assert "reference (fell back)" in row(draw_bench([fell_back]), "grid/toy")
+def test_a_tree_is_indented_with_bars_and_marks() -> None:
+    branches = (
+        Branch(name="wall", values=("10",), strong=True),
+        Branch(name="step", depth=1, values=("5",), share=0.5, mark=Span("here", "warn")),
+    )
+    drawn = text((Tree(title="where", columns=("ms",), branches=branches),))
+    assert "   step" in drawn
+    assert lines((Tree(title="where", columns=("ms",), branches=branches),))[-1] == f"step 5 {bar(0.5)} here"
 
 
-def test_a_bench_without_rounds_says_so() -> None:
-    assert row(draw_bench([bench_with([])]), "grid/toy") == "grid/toy native no rounds"
+def test_a_tree_without_shares_has_no_bars() -> None:
+    tree = Tree(title="where", columns=("then",), branches=(Branch(name="wall", values=("10",)),))
+    assert lines((tree,))[-1] == "wall 10"
 
 
-def test_a_profile_has_a_bar_beside_each_phase_and_sums_without() -> None:
-    drawn = draw_profile(PROFILE)
-    assert row(drawn, "observations") == "observations 0.160 80.0 80.0% 64.0% " + bar(0.64)
-    assert row(drawn, "unaccounted") == "unaccounted 0.010 5.0 5.0% 4.0% " + bar(0.04)
-    assert row(drawn, "native step") == "native step 0.200 100.0 100.0% 80.0%"
-    assert row(drawn, "Python and binding") == "Python and binding 0.050 25.0 20.0% " + bar(0.2)
-    assert row(drawn, "wall") == "wall 0.250 125.0 100.0%"
+def test_a_curve_is_a_line_of_blocks() -> None:
+    assert text((Curve(values=(0.0, 7.0)),)) == "7 at the end, 0 at the beginning  ▁█\n"
 
 
-def test_a_profile_prints_the_clean_speed_and_what_the_instrument_cost() -> None:
-    drawn = text(draw_profile(PROFILE))
-    assert "8.00 M agent-steps/s [7.80 M, 8.20 M]" in drawn
-    assert "1.012 [1.001, 1.020]" in drawn
+def test_a_picture_is_left_out() -> None:
+    assert text((Picture(svg="<svg/>"),)) == ""
 
 
-def test_a_profile_without_a_finished_pair_says_so() -> None:
-    assert "no pair of passes was finished" in text(draw_profile(replace(PROFILE, phases=(), overhead=None)))
+SPEEDS = Table(
+    columns=(
+        Column(name="target"),
+        Column(name="speed", kind="number"),
+        Column(name="spread", kind="number", wide=True),
+        Column(name="more", kind="number", wide=True),
+    ),
+    rows=(("grid/toy", "14.1 M", "1.2% excellent", "707 k"), ("grid/arena",)),
+)
 
 
-def test_a_notice_is_said_once_and_with_its_targets_where_it_does_not_hold_for_all() -> None:
-    both, one = notice(Code.DIRTY), notice(Code.TOO_FEW_ROUNDS, rounds=2)
-    other = replace(BENCH, target=replace(BENCH.target, name="grid/arena"), notices=(both, one))
-    drawn = text(draw_notices([replace(BENCH, notices=(both,)), other]))
-    assert drawn.splitlines() == [
-        f"! {both.text}; {both.remedy}",
-        f"! grid/arena: {one.text}; {one.remedy}",
+def test_a_narrow_screen_leaves_out_wide_columns_the_first_one_first_and_says_so() -> None:
+    assert seen((SPEEDS,), 60)[-2].split() == ["grid/toy", "14.1", "M", "1.2%", "excellent", "707", "k"]
+    assert seen((SPEEDS,), 36)[-3:] == [
+        " grid/toy     14.1 M   707 k",
+        " grid/arena",
+        "no room in 36 columns for spread",
+    ]
+    narrow = seen((SPEEDS,), 24)
+    assert narrow[-4] == " grid/toy     14.1 M"
+    assert " ".join(narrow[-2:]) == "no room in 24 columns for spread, more"
+
+
+def test_a_file_has_all_columns_whatever_its_width() -> None:
+    assert "excellent" in text((SPEEDS,), width=60)
+    assert "no room" not in text((SPEEDS,), width=24)
+
+
+def test_bars_are_as_long_as_a_screen_has_room_for_and_names_stay_whole() -> None:
+    branches = (
+        Branch(name="Python and binding", values=("0.050",), share=1.0),
+        Branch(name="actions", values=("0.020",), share=0.5, mark="largest"),
+    )
+    tree = Tree(title="phase", columns=("µs/env-step",), branches=branches)
+    wide, narrow = seen((tree,), 80), seen((tree,), 52)
+    assert wide[-2:] == [
+        f" Python and binding         0.050   {bar(1.0)}",
+        f" actions                    0.020   {bar(0.5)} largest",
+    ]
+    assert narrow[-2:] == [
+        f" Python and binding         0.050   {'█' * 14}",
+        f" actions                    0.020   {'█' * 7} largest",
     ]
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from hotloop.report.units import count, percent, plain, ratio_interval, speed, speed_interval
+from hotloop.report.units import count, percent, plain, ratio_interval, sparkline, speed, speed_interval, took
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,21 @@ def test_one_is_not_many() -> None:
 )
 def test_plain_numbers_have_no_idle_zeros(value: float, shown: str) -> None:
     assert plain(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("values", "line"), [([], ""), ([3.0], "▁"), ([1.0, 1.0], "▁▁"), ([0.0, 3.5, 7.0], "▁▅█"), ([5, 4], "█▁")]
+)
+def test_a_sparkline_goes_from_the_lowest_to_the_highest(values: list[float], line: str) -> None:
+    assert sparkline(values) == line
+
+
+def test_a_sparkline_shows_the_last_values() -> None:
+    assert sparkline([9.0, *range(8)], width=8) == "▁▂▃▄▅▆▇█"
+
+
+@pytest.mark.parametrize(
+    ("ns", "said"), [(0, "0 ns"), (999, "999 ns"), (1_500, "1.50 µs"), (2e6, "2.00 ms"), (3.25e9, "3.25 s")]
+)
+def test_durations_are_as_people_read_them(ns: float, said: str) -> None:
+    assert took(ns) == said

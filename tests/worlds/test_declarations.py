@@ -5,12 +5,12 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hotloop.envs.options import BatchSettings
-from hotloop.envs.targets import make
 
 from hotloop.core import registry, settings
 from hotloop.core.world import World
+from hotloop.envs.open import make
 from hotloop.envs.reference import ReferenceEngine
+from hotloop.envs.settings import BatchSettings
 
 WORLDS = tuple(registry.worlds().values())
 

@@ -141,7 +141,9 @@ def read_folder(folder: Path) -> "tuple[list[Record], list[str]]":
 def show_folder(folder: Path, *, as_json: bool) -> int:
     """Print or draw all records of a folder; what is no record is named and left out."""
     from hotloop.cli.console import emit, show
-    from hotloop.report.overview import draw_left_out, draw_overview
+    from hotloop.report.sections.notices import left_out
+    from hotloop.report.sections.overview import overview
+    from hotloop.report.terminal import draw
 
     found, foreign = read_folder(folder)
     records = [record for record in found if record.kind != VALIDATION]
@@ -152,9 +154,9 @@ def show_folder(folder: Path, *, as_json: bool) -> int:
     if as_json:
         emit(f"[{','.join(record.to_json() for record in records)}]\n")
     elif records:
-        show(draw_overview(records))
+        show(draw(overview(records)))
     if foreign:
-        remark(draw_left_out(foreign))
+        remark(draw(left_out(foreign)))
     return ExitCode.FINE
 
 

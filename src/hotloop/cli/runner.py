@@ -42,12 +42,13 @@ def measure(
 
 def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, as_list: bool) -> int:
     """Print the records, or draw them; returns the exit code of the gravest."""
-    from hotloop.report.terminal import draw_notices
+    from hotloop.report.sections.notices import notices
+    from hotloop.report.terminal import draw
 
     if as_json:
         texts = [record.to_json() for record in records]
         emit(f"[{','.join(texts)}]\n" if as_list else texts[0])
     else:
         show(view)
-    remark(draw_notices(records))
+    remark(draw(notices(records)))
     return worst(ExitCode(record.exit_code) for record in records)

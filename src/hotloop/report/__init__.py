@@ -1,1 +1,1 @@
-"""Drawings of records, one file a format; nothing here runs anything."""
+"""Reports: records become sections, sections become text, one file a format; nothing here runs anything."""

@@ -1,230 +1,192 @@
-"""Records drawn for a terminal."""
+"""Sections drawn for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import assert_never
 
 from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from hotloop.core.notices import Notice
-from hotloop.core.record import OUTCOME, Record
-from hotloop.report.breakdown import Line, break_down
-from hotloop.report.facts import (
-    code_line,
-    goal_line,
-    instructions_line,
-    machine_line,
-    mean_line,
-    method_line,
-    pace_line,
-    path_line,
-    shadow_line,
-    size_line,
-    work_line,
+from hotloop.report.sections.section import (
+    Branch,
+    Column,
+    Curve,
+    Facts,
+    Heading,
+    Lines,
+    Note,
+    Picture,
+    Section,
+    Span,
+    Table,
+    Tone,
+    Tree,
+    Words,
+    spans_of,
+    text_of,
 )
-from hotloop.report.tree import branches, is_tree
-from hotloop.report.units import percent, ratio_interval, speed, speed_interval
-from hotloop.stats.summary import label, summarise
+from hotloop.report.units import curve_words
 
-BAR_CELLS = 24
-SPREAD_STYLES = {"excellent": "green", "good": "green", "fair": "yellow", "unstable": "bold red"}
-
-
-def draw_bench(records: Sequence[Record]) -> RenderableType:
-    """One row a target, then the facts that stand beside them."""
-    table = plain_table("target", "impl")
-    for heading in ("agent-steps/s", "95% interval", "spread", "env-steps/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for record in records:
-        table.add_row(record.target.name, ran_as(record), *speeds(record))
-    return Group(table, facts(records), *(draw_phases(record) for record in records if record.phases))
+BAR_CELLS, FEWEST_CELLS = 24, 6
+"""Of a whole bar, and where there is little room for it."""
+GAP = 3
+"""Between two columns."""
+LONGEST_WORD = 20
+"""Characters of a name that are worth leaving out a column for."""
+INDENT = "  "
+COLOURS: dict[Tone, str] = {"plain": "", "good": "green", "warn": "yellow", "bad": "red", "dim": "dim"}
+BAR_COLOUR = "cyan"
+NAME_WIDTH = 10
+"""Of a fact, at least, so that facts under one another stand in line."""
 
 
-def draw_phases(record: Record) -> RenderableType:
-    """The phases that a bench found after its clean rounds, and what the instrument cost."""
-    title = Text.assemble((record.target.name, "bold"), "  instrumented passes, after the clean rounds")
-    table = fact_table()
-    add_cost(table, record)
-    return Group("", title, phase_table(record), table)
+def draw(sections: Iterable[Section]) -> RenderableType:
+    """One under another."""
+    return Group(*(part for section in sections for part in drawn(section)))
 
 
-def speeds(record: Record) -> Sequence[RenderableType]:
-    """The cells of a record's throughput."""
-    agent, env = record.metrics.get("agent_steps_per_s"), record.metrics.get("env_steps_per_s")
-    if agent is None or env is None:
-        return ("no rounds",)
-    return Text(speed(agent.median), "bold"), speed_interval(agent.ci95), spread(record), speed(env.median)
+def drawn(section: Section) -> Iterator[RenderableType]:
+    match section:
+        case Heading():
+            yield from [Text(), line(section.words)] if section.apart else [line(section.words)]
+        case Note():
+            yield line(section.words)
+        case Lines():
+            yield from map(line, section.lines)
+        case Facts():
+            yield facts(section)
+        case Table():
+            yield Fitted(partial(table, section))
+        case Tree():
+            yield Fitted(partial(tree, section))
+        case Curve():
+            yield Text(curve_words(section.values))
+        case Picture():
+            return
+        case _:
+            assert_never(section)
 
 
-def spread(record: Record) -> Text:
-    """How much the rounds varied, by standard deviation and, robustly, by the median deviation."""
-    rounds = summarise(record.values["env_steps_per_s"])
-    if rounds.cv is None:
-        return Text("one round")
-    word = label(rounds.cv)
-    shown = f"{percent(rounds.cv)} {word}, MAD {percent(rounds.mad / rounds.median)}"
-    return Text(shown, SPREAD_STYLES[word])
+def line(words: Words) -> Text:
+    return Text.assemble(*((span.text, style(span)) for span in spans_of(words)))
 
 
-def ran_as(record: Record) -> Text:
-    """The implementation; in red where another was hoped for."""
-    fell_back = record.path.requested == "auto" and record.target.impl == "reference"
-    return Text(record.target.impl + (" (fell back)" if fell_back else ""), "bold red" if fell_back else "")
+def style(span: Span) -> str:
+    return " ".join(filter(None, ("bold" if span.strong else "", COLOURS[span.tone])))
 
 
-def draw_profile(record: Record) -> RenderableType:
-    """Where the time went, the speed without the instrument, and what the instrument cost."""
-    title = Text.assemble((record.target.name, "bold"), "  ", ran_as(record), "  ", size_line(record))
-    return Group(title, phase_table(record), clean_facts(record), facts([record]))
+def facts(section: Facts) -> RichTable:
+    shown = RichTable(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="dim", no_wrap=True, min_width=NAME_WIDTH)
+    shown.add_column()
+    for name, value in section.rows:
+        shown.add_row(name, Text(curve_words(value.values)) if isinstance(value, Curve) else line(value))
+    return shown
 
 
-def phase_table(record: Record) -> RenderableType:
-    if is_tree(record):
-        return tree_table(record)
-    breakdown = break_down(record)
-    if breakdown is None:
-        return Text("no pair of passes was finished")
-    table = plain_table("phase")
-    for heading in ("µs/env-step", "ns/agent-step", "of step", "of wall"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
-    for line in breakdown.lines:
-        style = "bold" if line.is_sum else ""
-        table.add_row(*phase_cells(line), style=style, end_section=line.is_sum)
-    return table
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What is drawn once it is known how much room there is: None where nobody looks at a screen."""
+
+    draw: Callable[[int | None], Iterable[RenderableType]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self.draw(options.max_width if console.is_terminal else None)
 
 
-def tree_table(record: Record) -> RenderableType:
-    """Where the time of a loop went, from the whole inwards."""
-    table = plain_table("where")
-    for heading in ("calls", "µs/env-step", "of wall"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
-    for branch in branches(record):
-        table.add_row(
-            branch.indented,
-            "" if branch.calls is None else f"{branch.calls:,}",
-            f"{branch.us_per_env_step:.3f}",
-            percent(branch.of_wall),
-            "" if branch.is_whole else Text(bar(branch.of_wall), "cyan"),
-            style="bold" if branch.is_whole else "",
-        )
-    return table
+def table(section: Table, room: int | None) -> Iterator[RenderableType]:
+    """The columns that there is room for, and the names of the others."""
+    needs = [need(section, index) for index in range(len(section.columns))]
+    kept = fitting(section.columns, needs, room)
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index in kept:
+        add_column(shown, section.columns[index])
+    for number, row in enumerate(section.rows):
+        cells = [line(row[index]) for index in kept if index < len(row)]
+        shown.add_row(*cells, end_section=number in section.ends)
+    yield shown
+    without = [column.name for index, column in enumerate(section.columns) if index not in kept]
+    if without:
+        yield Text(f"no room in {room} columns for {', '.join(without)}", "dim")
 
 
-def phase_cells(line: Line) -> Sequence[RenderableType]:
-    return (
-        line.name,
-        f"{line.us_per_env_step:.3f}",
-        f"{line.ns_per_agent_step:.1f}",
-        "" if line.of_step is None else percent(line.of_step),
-        percent(line.of_wall),
-        "" if line.is_sum else Text(bar(line.of_wall), "cyan"),
+def fitting(columns: Sequence[Column], needs: Sequence[int], room: int | None) -> list[int]:
+    """The columns to draw; of the wide ones, the first go until the rest has room."""
+    kept = list(range(len(columns)))
+    for index, column in enumerate(columns):
+        if room is not None and column.wide and breadth([needs[each] for each in kept]) > room:
+            kept.remove(index)
+    return kept
+
+
+def breadth(needs: Sequence[int]) -> int:
+    """Of a table of columns that need so much."""
+    return sum(needs) + GAP * len(needs) - 1
+
+
+def need(section: Table, index: int) -> int:
+    """Characters that a column cannot do without: a cell, or a word where it may be broken."""
+    column = section.columns[index]
+    cells = [column.name, *(text_of(row[index]) for row in section.rows if index < len(row))]
+    if column.whole or column.kind == "number":
+        return max(map(cell_len, cells))
+    return min(max(cell_len(word) for cell in cells for word in cell.split() or [""]), LONGEST_WORD)
+
+
+def add_column(shown: RichTable, column: Column) -> None:
+    is_number = column.kind == "number"
+    shown.add_column(
+        column.name,
+        justify="right" if is_number else "left",
+        no_wrap=column.whole or is_number,
+        max_width=column.width,
     )
 
 
-def bar(share: float) -> str:
+def tree(section: Tree, room: int | None) -> Iterator[RenderableType]:
+    """A table whose first column is indented, with bars at its end as long as there is room."""
+    shown = RichTable(section.title, box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in section.columns:
+        shown.add_column(name, justify="right", no_wrap=True)
+    if section.has_bars:
+        shown.add_column("")
+    cells = bar_cells(section, room)
+    for branch in section.branches:
+        tail = [glance(branch, cells)] if section.has_bars else []
+        row: list[RenderableType] = [indented(branch), *branch.values, *tail]
+        shown.add_row(*row, style="bold" if branch.strong else "", end_section=branch.end)
+    yield shown
+
+
+def indented(branch: Branch) -> str:
+    return INDENT * branch.depth + branch.name
+
+
+def bar_cells(section: Tree, room: int | None) -> int:
+    """How long a bar may be for every other column to be whole."""
+    if room is None:
+        return BAR_CELLS
+    rows = [(section.title, *section.columns), *((indented(each), *each.values) for each in section.branches)]
+    left = room - breadth([*(max(map(cell_len, column)) for column in zip(*rows, strict=True)), 0])
+    longest = [int((left - mark_cells(each)) / each.share) for each in section.branches if each.share]
+    return max(FEWEST_CELLS, min([BAR_CELLS, *(cells for cells in longest if cells > 0)]))
+
+
+def mark_cells(branch: Branch) -> int:
+    return cell_len(text_of(branch.mark)) + 1 if branch.mark else 0
+
+
+def glance(branch: Branch, cells: int) -> Text:
+    """A branch's bar, and its mark after it."""
+    shown = Text(bar(branch.share, cells) if branch.share is not None else "", BAR_COLOUR)
+    return shown.append(" ").append_text(line(branch.mark)) if branch.mark else shown
+
+
+def bar(share: float, cells: int = BAR_CELLS) -> str:
     """A bar of block characters, to an eighth of a cell."""
-    eighths = round(max(0.0, min(1.0, share)) * BAR_CELLS * 8)
+    eighths = round(max(0.0, min(1.0, share)) * cells * 8)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-def clean_facts(record: Record) -> RenderableType:
-    """Throughput and the instrument's cost, both from the pairs."""
-    table = fact_table()
-    metric = record.metrics.get("agent_steps_per_s")
-    if metric:
-        words = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
-        table.add_row("speed", Text.assemble(words, spread(record), " (clean passes)"))
-    add_cost(table, record)
-    return table
-
-
-def add_cost(table: Table, record: Record) -> None:
-    """What the instrument cost, where there were pairs enough to say."""
-    if record.overhead:
-        cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
-        table.add_row("instrument", f"takes {cost} times as long as the clean passes")
-
-
-def draw_sim(record: Record) -> RenderableType:
-    """What the episodes came to, what happened in them, and how long it took."""
-    title = Text.assemble((record.target.name, "bold"), "  ", ran_as(record), "  ", size_line(record))
-    about = fact_table()
-    about.add_row("player", record.method.policy)
-    about.add_row("episodes", f"{record.method.rounds:,}")
-    about.add_row("length", mean_line(record, "episode_length", "steps"))
-    about.add_row("return", Text(mean_line(record, "return_per_agent", "per agent"), "bold"))
-    for name in record.values:
-        if name.startswith(OUTCOME):
-            about.add_row(name.removeprefix(OUTCOME), Text(mean_line(record, name), "bold"))
-    about.add_row("work", work_line(record))
-    about.add_row("speed", f"{pace_line(record)}, the player's choosing included")
-    about.add_row("machine", machine_line(record.machine))
-    about.add_row("commit", code_line(record.code))
-    about.add_row("path", path_line(record))
-    return Group(title, about, coverage_table(record))
-
-
-def coverage_table(record: Record) -> RenderableType:
-    """Every mechanic that fired, the most frequent first, and those that never did."""
-    coverage = sorted(record.work.coverage.items(), key=lambda item: -item[1])
-    table = plain_table("what happened")
-    for heading in ("times", "per episode", "per 1,000 agent-steps"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, times in coverage:
-        if times:
-            per_episode = f"{times / record.method.rounds:,.1f}" if record.method.rounds else ""
-            rate = f"{1_000 * times / record.work.agent_steps:,.2f}"
-            table.add_row(name, f"{times:,}", per_episode, rate)
-    never = ", ".join(name for name, times in coverage if not times)
-    return Group(table, Text(f"never happened: {never}", "dim")) if never else table
-
-
-def facts(records: Sequence[Record]) -> RenderableType:
-    """What holds for all of them, as the last one has it, and the path of each."""
-    last = records[-1]
-    table = fact_table()
-    table.add_row("machine", machine_line(last.machine))
-    table.add_row("commit", code_line(last.code))
-    table.add_row("method", method_line(last))
-    for record in records:
-        target = f"{record.target.name}: " if len(records) > 1 else ""
-        table.add_row("path", target + path_line(record))
-        if record.goal:
-            style = "" if record.goal.met else "bold red"
-            table.add_row("target", Text(target + goal_line(record, record.goal), style))
-        if counted := instructions_line(record):
-            table.add_row("instructions", target + counted)
-        if compared := shadow_line(record):
-            table.add_row("shadow", target + compared)
-    return table
-
-
-def draw_notices(records: Sequence[Record]) -> RenderableType:
-    """Each notice once, with the targets it holds for where it does not hold for all."""
-    holds: dict[Notice, list[str]] = {}
-    for record in records:
-        for notice in record.notices:
-            holds.setdefault(notice, []).append(record.target.name)
-    lines = (
-        draw_notice(notice, "" if len(targets) == len(records) else f"{', '.join(targets)}: ")
-        for notice, targets in holds.items()
-    )
-    return Group(*lines)
-
-
-def draw_notice(notice: Notice, who: str = "") -> Text:
-    return Text.assemble(("! ", "yellow"), who, notice.text, (f"; {notice.remedy}", "dim"))
-
-
-def plain_table(*headings: str) -> Table:
-    return Table(*headings, box=box.SIMPLE_HEAD, pad_edge=False)
-
-
-def fact_table() -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim", no_wrap=True, min_width=10)
-    table.add_column()
-    return table

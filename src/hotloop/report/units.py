@@ -4,6 +4,10 @@ from collections.abc import Sequence
 
 Interval = tuple[float, float]
 SPARKS = "▁▂▃▄▅▆▇█"
+TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+LARGE = 1_000
+"""A number from there on is drawn without a fraction."""
 
 
 def speed(per_second: float) -> str:
@@ -48,3 +52,39 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
     low, high = min(shown), max(shown)
     scale = (len(SPARKS) - 1) / (high - low) if high > low else 0.0
     return "".join(SPARKS[round((value - low) * scale)] for value in shown)
+
+
+def curve_words(values: Sequence[float], width: int = 40) -> str:
+    """A series in words: where it ended, where it began, and the line between."""
+    ends = f"{plain(values[-1])} at the end, {plain(values[0])} at the beginning"
+    return f"{ends}  {sparkline(values, width)}" if width else ends
+
+
+def plain_float(value: float) -> str:
+    """Four digits, or whole thousands."""
+    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.4g}"
+
+
+def scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    """Three digits and the largest unit that leaves something before the point."""
+    size, unit = next((each for each in units if abs(value) >= each[0]), units[-1])
+    shown = value / size
+    return f"{'-' if shown < 0 else ''}{three_digits(abs(shown))} {unit}" if value else f"0 {unit}"
+
+
+def took(ns: float) -> str:
+    """A duration as people read it."""
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if ns >= size:
+            return f"{ns / size:.{1 if ns >= 100 * size else 2}f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def times(ratio: float) -> str:
+    """How many times: one place, and none of what is large."""
+    return f"{ratio:,.{0 if ratio >= 100 else 1}f}"
+
+
+def digits(ratio: float) -> str:
+    """Three places around one; three digits of what is far from it."""
+    return f"{ratio:.3f}" if 0.1 <= ratio < 100 else f"{ratio:.3g}"

@@ -172,15 +172,11 @@ def check_single(target: Target, output: Path, baselines: list[str], save_as: st
 
 def run(target: Target, experiment: Experiment, keep: "Callable[[Record], Path]", *, as_json: bool) -> int:
     """Measure the targets, keep their records and show them."""
-    from rich.console import Group
-
-    from hotloop.report.comparisons import draw_comparisons
-    from hotloop.report.terminal import draw_bench
+    from hotloop.report.sections.bench import bench as sections
+    from hotloop.report.terminal import draw
 
     records = measure(targets_of(target), experiment, keep)
-    compared = (draw_comparisons(record.comparisons) for record in records if record.comparisons)
-    view = Group(draw_bench(records), *compared)
-    return tell(records, view, as_json=as_json, as_list=names_world(target.name))
+    return tell(records, draw(sections(records)), as_json=as_json, as_list=names_world(target.name))
 
 
 def plan_climb(
@@ -206,10 +202,9 @@ def climb_all(
     as_json: bool,
 ) -> int:
     """Measure the rungs of one preset, or of all of a world; keep every record and show the ladder."""
-    from rich.console import Group
-
     from hotloop.lab.training import settings as training_settings
-    from hotloop.report.ladder import draw_ladder
+    from hotloop.report.sections.ladder import ladder
+    from hotloop.report.terminal import draw
 
     several = len(modes) > 1 or len(targets_of(target)) > 1
     if several and names_file(output):
@@ -224,9 +219,9 @@ def climb_all(
             remark(f"saved {save(record_path(output, record), record.to_json())}")
         if ladders[-1][0].partial:
             break
-    records = [record for ladder in ladders for record in ladder]
-    view = Group(*(draw_ladder(ladder) for ladder in ladders))
-    return tell(records, view, as_json=as_json, as_list=names_world(target.name) or len(modes) > 1)
+    records = [record for rungs in ladders for record in rungs]
+    view = (section for rungs in ladders for section in ladder(rungs))
+    return tell(records, draw(view), as_json=as_json, as_list=names_world(target.name) or len(modes) > 1)
 
 
 def one_ladder(settings: "object", modes: Sequence[str], asked: "Climb", extras: "Extras") -> "list[Record]":

@@ -217,13 +217,14 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:
     """Keep the record, print or draw it; returns its exit code."""
-    from hotloop.report.compare import draw_compare
-    from hotloop.report.terminal import draw_notices
+    from hotloop.report.sections.compare import compare as sections
+    from hotloop.report.sections.notices import notices
+    from hotloop.report.terminal import draw
 
     remark(f"saved {save(record_path(output, record), record.to_json())}")
     if as_json:
         emit(record.to_json())
     else:
-        show(draw_compare(record))
-    remark(draw_notices([record]))
+        show(draw(sections(record)))
+    remark(draw(notices([record])))
     return record.exit_code

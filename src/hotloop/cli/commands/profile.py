@@ -1,9 +1,8 @@
 """hotloop profile: where the time of a step goes."""
 
-import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
     from hotloop.lab.profile.trace import Tracer
+    from hotloop.report.files import Kept
 
 
 FOLDER = Path(".design")
@@ -58,8 +58,6 @@ EXAMPLES = (
     "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
 )
 
-STACKS = ".speedscope.json"
-"""What the names of files with stacks end in."""
 
 Probes = Annotated[
     list[str] | None,
@@ -82,8 +80,6 @@ Seconds = Annotated[
 
 Commit = Annotated[bool, typer.Option("--commit", help="Commit the page and the record with git.")]
 
-TRACE, SPEEDSCOPE = ".trace.json", ".speedscope.json"
-"""What the names of the files end in; the rest is the profile's."""
 
 ReplaySlow = Annotated[
     Path | None,
@@ -189,13 +185,13 @@ def new_file(path: Path | None, targets: list[Target]) -> Path | None:
 
 def run(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, keep what was found and show it."""
-    from rich.console import Group
-
     from hotloop.judge import baselines
     from hotloop.lab.profile import probes as probes_lab
     from hotloop.lab.profile import profile as lab
     from hotloop.lab.profile.trace import Tracer
-    from hotloop.report.shifts import shifts
+    from hotloop.report.files import folder_of, pictured
+    from hotloop.report.sections.profile import profiles
+    from hotloop.report.terminal import draw
 
     tracers: dict[str, Tracer] = {}
     with tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
@@ -227,19 +223,18 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
             return pictured(probed, asked.folder)
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
-    view = Group(*map(draw, records), shifts(records))
-    return tell(records, view, as_json=as_json, as_list=names_world(target.name))
+    return tell(records, draw(profiles(records)), as_json=as_json, as_list=names_world(target.name))
 
 
 def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:
     """What keeps a record, its page, its trace and the files of its probes under one name."""
-    from hotloop.report import markdown
+    from hotloop.report.files import beside, folder_of, markdown_page
 
     def keep(record: "Record") -> Path:
         path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"
         name = record.target.name
         more = [*beside(record, folder_of(room, name)), *trace_files(tracers.get(name), record)]
-        kept = save(path, markdown.draw_profile(record), *more)
+        kept = save(path, markdown_page(record), *more)
         if commit:
             commit_files([kept, kept.with_suffix(".json")], f"profile: {name}")
         return kept
@@ -247,23 +242,12 @@ def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:
     return keep
 
 
-def draw(record: "Record") -> Any:
-    """A profile for the terminal: the phases, what probes found, and how it stands to the previous one."""
-    from rich.console import Group
-
-    from hotloop.report import terminal
-    from hotloop.report.comparisons import draw_comparisons
-    from hotloop.report.findings import draw_findings
-    from hotloop.report.slow import draw_slow
-
-    compared = [draw_comparisons(record.comparisons)] if record.comparisons else []
-    timed = [terminal.draw_profile(record), draw_slow(record)] if record.method.rounds else []
-    return Group(*timed, draw_findings(record.findings), *compared)
-
-
 def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int:
     """Look at a process that runs already."""
     from hotloop.lab.profile import attach as attaching
+    from hotloop.report.files import folder_of, pictured
+    from hotloop.report.sections.profile import profile as sections
+    from hotloop.report.terminal import draw
 
     if pid is None:
         raise InputError("profile needs a TARGET, or --pid PID: hotloop profile --help says how")
@@ -275,51 +259,7 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
         remark(f"looking at process {pid} for {seconds} s")
         record = pictured(attaching.attach(pid, folder, seconds), folder)
         remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
-    return tell([record], draw(record), as_json=as_json, as_list=False)
-
-
-def folder_of(room: Path, target: str) -> Path:
-    """Where the probes of a target write, until it is known under which name their files are kept."""
-    return room / re.sub(r"[^\w.-]+", "-", target)
-
-
-def pictured(record: "Record", folder: Path) -> "Record":
-    """Draw the stacks that probes saw; the record then names the pictures too."""
-    from hotloop.core.record import stacks
-    from hotloop.report import flames
-
-    findings = []
-    for found in record.findings:
-        drawn = []
-        for name in found.files:
-            if name.endswith(STACKS):
-                drawn.append(name.removesuffix(STACKS) + ".svg")
-                title = f"{record.target.name}, {found.probe}"
-                (folder / drawn[-1]).write_text(flames.draw(stacks.read(folder / name), title))
-        findings.append(replace(found, files=(*found.files, *drawn)))
-    return replace(record, findings=tuple(findings))
-
-
-def beside(record: "Record", folder: Path) -> "list[tuple[str, str | bytes]]":
-    """Suffix and content of all that lies beside the page; a web page only where a probe was asked for."""
-    files = [name for found in record.findings for name in found.files]
-    kept: list[tuple[str, str | bytes]] = [(".json", record.to_json())]
-    if any(found.probe != "resources" for found in record.findings):
-        kept.append((".html", page(record, folder)))
-    return kept + [(f".{name}", (folder / name).read_bytes()) for name in files]
-
-
-def page(record: "Record", folder: Path) -> str:
-    from hotloop.core.record import stacks
-    from hotloop.report.page import draw_page
-
-    pictures = {
-        found.probe: stacks.read(folder / name)
-        for found in record.findings
-        for name in found.files
-        if name.endswith(STACKS)
-    }
-    return draw_page(record, pictures)
+    return tell([record], draw(sections(record)), as_json=as_json, as_list=False)
 
 
 def check_again(**flags: object) -> None:
@@ -335,7 +275,8 @@ def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
     from hotloop.lab.profile import rerun
-    from hotloop.report.slow import draw_again
+    from hotloop.report.sections.slow import again
+    from hotloop.report.terminal import draw
 
     record, rank = read(path), rank_of(words)
     rerun.find(record, rank)
@@ -348,7 +289,7 @@ def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool
         return save(folder / f"replay-{utc_now():%Y%m%d-%H%M}.json", replayed.to_json())
 
     records = measure([Target(record.target.name)], experiment, keep)
-    return tell(records, draw_again(records[0]), as_json=as_json, as_list=False)
+    return tell(records, draw(again(records[0])), as_json=as_json, as_list=False)
 
 
 def rank_of(words: "Sequence[str]") -> int:
@@ -363,20 +304,10 @@ def rank_of(words: "Sequence[str]") -> int:
     return int(words[0])
 
 
-def trace_files(tracer: "Tracer | None", record: "Record") -> list[tuple[str, str]]:
-    """The suffixes and contents of the files of a trace; none where there was no tracer."""
+def trace_files(tracer: "Tracer | None", record: "Record") -> "list[Kept]":
+    """The files of a trace; none where there was no tracer."""
     if tracer is None:
         return []
-    from hotloop.report.facts import code_line, machine_line
-    from hotloop.report.speedscope import draw_speedscope
-    from hotloop.report.trace import draw_trace
+    from hotloop.report import files
 
-    about = {
-        "target": record.target.name,
-        "run_id": record.run_id,
-        "machine": machine_line(record.machine),
-        "commit": code_line(record.code),
-        "policy": record.method.policy,
-    }
-    trace = tracer.trace(record.slow, about)
-    return [(TRACE, draw_trace(trace)), (SPEEDSCOPE, draw_speedscope(trace))]
+    return files.trace_files(tracer.trace(record.slow, files.about_trace(record)))

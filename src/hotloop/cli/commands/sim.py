@@ -122,6 +122,7 @@ def play(
 
 
 def report(played: "Record", *, as_json: bool) -> int:
-    from hotloop.report.terminal import draw_sim
+    from hotloop.report.sections.sim import sim as sections
+    from hotloop.report.terminal import draw
 
-    return tell([played], draw_sim(played), as_json=as_json, as_list=False)
+    return tell([played], draw(sections(played)), as_json=as_json, as_list=False)

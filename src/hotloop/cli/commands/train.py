@@ -140,14 +140,15 @@ def run(asked: "Asked", *, as_json: bool) -> "Record":
 
 
 def tell(record: "Record", *, as_json: bool) -> int:
-    from hotloop.report.terminal import draw_notices
-    from hotloop.report.training import draw_training
+    from hotloop.report.sections.notices import notices
+    from hotloop.report.sections.train import train as sections
+    from hotloop.report.terminal import draw
 
     if as_json:
         emit(record.to_json())
     else:
-        show(draw_training(record))
-    remark(draw_notices([record]))
+        show(draw(sections(record)))
+    remark(draw(notices([record])))
     return record.exit_code
 
 
@@ -155,15 +156,15 @@ def list_keys(target: str) -> int:
     """Every key, its default and its help."""
     from hotloop.core.settings import describe
     from hotloop.lab.training.settings import PARTS, PREFIX
-    from hotloop.report.terminal import plain_table
+    from hotloop.report.sections.listings import keys
+    from hotloop.report.terminal import draw
 
-    table = plain_table("key", "default", "what it is for")
-    for prefix, cls in PARTS.values():
-        for info in describe(cls):
-            table.add_row(
-                f"{PREFIX}{prefix}{info.name}", shown(info.default), f"{info.help} ({info.expected})"
-            )
-    show(table)
+    rows = [
+        (f"{PREFIX}{prefix}{info.name}", shown(info.default), f"{info.help} ({info.expected})")
+        for prefix, cls in PARTS.values()
+        for info in describe(cls)
+    ]
+    show(draw(keys(rows)))
     remark(f"and the keys of the world: hotloop worlds {(target or 'WORLD').partition('/')[0]}")
     return ExitCode.FINE
 

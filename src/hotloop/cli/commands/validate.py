@@ -111,9 +111,10 @@ def validate(  # noqa: PLR0913 - one argument a flag
         matches = matches_of(targets_of(candidate), against)
     make_room(output)
     records = run(matches, scale or SCALE, way, output)
-    from hotloop.report.validation import draw_validations
+    from hotloop.report.sections.validate import validations
+    from hotloop.report.terminal import draw
 
-    return tell(records, draw_validations(records), as_json=json, as_list=names_world(candidate.name))
+    return tell(records, draw(validations(records)), as_json=json, as_list=names_world(candidate.name))
 
 
 def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:
@@ -176,7 +177,8 @@ def play_again(path: Path, *, as_json: bool) -> int:
     """Play a bundle again; its record is shown and not kept."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate.validate import again
-    from hotloop.report.validation import draw_replay
+    from hotloop.report.sections.validate import replay
+    from hotloop.report.terminal import draw
 
     bundle = bundles.read_bundle(path)
     with bar(path.name) as progress, stdout_kept_clean():
@@ -184,7 +186,7 @@ def play_again(path: Path, *, as_json: bool) -> int:
     if as_json:
         emit(record.to_json())
     else:
-        show(draw_replay(bundle.facts, record, from_state))
+        show(draw(replay(bundle.facts, record, from_state)))
     return record.exit_code
 
 
@@ -201,7 +203,8 @@ def show_rollout(
 
     from hotloop.cli.results import read_folder
     from hotloop.lab.validate.adoption import stand
-    from hotloop.report.validation import draw_rollout
+    from hotloop.report.sections.adoption import adoption
+    from hotloop.report.terminal import draw
 
     if names_file(output):
         raise InputError(f"--rollout reads a folder of records and {output} is a file: name its folder")
@@ -213,7 +216,7 @@ def show_rollout(
     if as_json:
         emit(f"{json.dumps(asdict(found), indent=1)}\n")
     else:
-        show(draw_rollout(found))
+        show(draw(adoption(found)))
     return ExitCode.MISMATCH if any(each.difference for each in found.configurations) else ExitCode.FINE
 
 

@@ -13,8 +13,6 @@ from hotloop.core.registry import worlds as all_worlds
 from hotloop.core.settings import describe
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from hotloop.core.world import World
 
 
@@ -36,11 +34,17 @@ def worlds(
 
     A workload parameter changes results. A variant must not, and is what comparisons are for.
     """
+    from hotloop.report.sections import listings
+    from hotloop.report.terminal import draw
+
     chosen = [find(name).world] if name else list(all_worlds().values())
+    known = {world.name: facts(world) for world in chosen}
     if json:
-        emit(json_format.dumps({world.name: facts(world) for world in chosen}, indent=1) + "\n")
+        emit(json_format.dumps(known, indent=1) + "\n")
+    elif name:
+        show(draw(listings.world(chosen[0].name, known[chosen[0].name], COLUMNS)))
     else:
-        show(draw_world(chosen[0]) if name else draw_worlds(chosen))
+        show(draw(listings.worlds(known)))
     return ExitCode.FINE
 
 
@@ -61,41 +65,3 @@ def facts(world: "World") -> dict[str, Any]:
 
 def parameters(settings: type) -> list[dict[str, Any]]:
     return [{fact: getattr(info, fact) for fact in (*COLUMNS, "env")} for info in describe(settings)]
-
-
-def draw_worlds(chosen: "list[World]") -> "RenderableType":
-    """One line a preset, the default first."""
-    from hotloop.report.terminal import plain_table
-
-    table = plain_table("target", "changes", "what it is")
-    for world in chosen:
-        for target, changes in facts(world)["presets"].items():
-            is_default = target == facts(world)["default"]
-            table.add_row(target, spelled(changes), world.summary if is_default else "")
-    return table
-
-
-def draw_world(world: "World") -> "RenderableType":
-    """A world's presets and phases, its parameters, then those of any batch."""
-    from rich.console import Group
-
-    from hotloop.report.terminal import fact_table, plain_table
-
-    known = facts(world)
-    about = fact_table()
-    about.add_row(world.name, world.summary)
-    for target, changes in known["presets"].items():
-        about.add_row(target, spelled(changes) or "the defaults below")
-    about.add_row("phases", ", ".join(world.phases))
-    about.add_row("players", ", ".join(known["players"]))
-    table = plain_table(*COLUMNS.values())
-    for group in ("parameters", "batch"):
-        for info in known[group]:
-            table.add_row(*(str(info[fact]) for fact in COLUMNS))
-        table.add_section()
-    return Group(about, table)
-
-
-def spelled(changes: dict[str, object]) -> str:
-    """A preset's changes as they would be typed."""
-    return " ".join(f"{key}={value}" for key, value in changes.items())

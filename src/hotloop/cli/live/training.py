@@ -104,7 +104,8 @@ def draw_panel(
     from rich.table import Table
     from rich.text import Text
 
-    from hotloop.report.training import draw_tree
+    from hotloop.report.sections.train import tree
+    from hotloop.report.terminal import draw
 
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
@@ -117,7 +118,7 @@ def draw_panel(
         facts.add_row("speed", "the first window is under way")
     parts: list[RenderableType] = [facts]
     if epochs and epochs[-1].times:
-        parts.append(draw_tree(epochs[-1].times, "the last window"))
+        parts.append(draw(tree(epochs[-1].times, "the last window")))
     if said:
         parts.append(Text(said, "yellow"))
     return Panel(Group(*parts), title=Text(title, "bold"), title_align="left")

@@ -1,0 +1,1 @@
+"""Pictures: stacks as flames, moments of a run as a film."""

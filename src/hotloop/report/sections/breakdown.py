@@ -1,0 +1,222 @@
+"""Where the time of a profile went: the phases of a step, or the tree of a loop; both add up."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hotloop.core.record import PYTHON, STEP, WALL, Phase, Record
+from hotloop.report.sections import section
+from hotloop.report.sections.section import Note, Tree
+from hotloop.report.units import count, percent
+
+FOLD_BELOW = 0.01
+"""Of the step; smaller phases share one line."""
+SELF = "self"
+"""What a row has beyond its children."""
+SMALLEST = 0.0005
+"""Of the wall; a self below it is not worth a line."""
+MOST_MOVING = 4
+"""Phases named, those that move the most first."""
+
+
+def breakdown(record: Record) -> Tree | Note:
+    """Every line with all that is known of it."""
+    if is_tree(record):
+        return loop_tree(record)
+    parts = break_down(record)
+    return phase_tree(parts) if parts else Note(words="no pair of passes was finished")
+
+
+def components(record: Record) -> Tree | Note:
+    """The same lines as a page has them: what each takes of an env-step, and its share of the whole."""
+    if is_tree(record):
+        rows = [
+            (each.name, each.depth, each.us_per_env_step, each.of_wall, each.is_whole)
+            for each in branches(record)
+        ]
+    elif parts := break_down(record):
+        rows = [(each.name, 0, each.us_per_env_step, each.of_wall, each.is_sum) for each in parts.lines]
+    else:
+        return Note(words="No pair of passes was finished.")
+    lines = [
+        section.Branch(
+            name=name,
+            depth=depth,
+            values=(f"{us:.3f} µs", percent(share)),
+            share=None if is_sum else share,
+            strong=is_sum,
+        )
+        for name, depth, us, share, is_sum in rows
+    ]
+    return Tree(title="Component", columns=("Avg Time", "% of Total"), branches=tuple(lines))
+
+
+def phase_tree(parts: "Breakdown") -> Tree:
+    """The phases of a step, with what they come to for one agent."""
+    columns = ("µs/env-step", "ns/agent-step", "of step", "of wall")
+    lines = [
+        section.Branch(
+            name=line.name,
+            values=(
+                f"{line.us_per_env_step:.3f}",
+                f"{line.ns_per_agent_step:.1f}",
+                "" if line.of_step is None else percent(line.of_step),
+                percent(line.of_wall),
+            ),
+            share=None if line.is_sum else line.of_wall,
+            strong=line.is_sum,
+            end=line.is_sum,
+        )
+        for line in parts.lines
+    ]
+    return Tree(title="phase", columns=columns, branches=tuple(lines))
+
+
+def loop_tree(record: Record) -> Tree:
+    """Where the time of a loop went, from the whole inwards."""
+    lines = [
+        section.Branch(
+            name=branch.name,
+            depth=branch.depth,
+            values=(
+                "" if branch.calls is None else f"{branch.calls:,}",
+                f"{branch.us_per_env_step:.3f}",
+                percent(branch.of_wall),
+            ),
+            share=None if branch.is_whole else branch.of_wall,
+            strong=branch.is_whole,
+        )
+        for branch in branches(record)
+    ]
+    return Tree(title="where", columns=("calls", "µs/env-step", "of wall"), branches=tuple(lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a breakdown."""
+
+    name: str
+    us_per_env_step: float
+    ns_per_agent_step: float
+    of_step: float | None
+    """None for what is not part of the step."""
+    of_wall: float
+    is_sum: bool = False
+    """Whether it adds up lines above it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Phases and unaccounted add up to the step; Python and step add up to the wall."""
+
+    phases: tuple[Line, ...]
+    unaccounted: Line
+    step: Line
+    python: Line
+    wall: Line
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return (*self.phases, self.unaccounted, self.step, self.python, self.wall)
+
+
+def break_down(record: Record) -> Breakdown | None:
+    """Fold a record's phases into lines; None where it has none."""
+    totals = {phase.path: phase.total_ns for phase in record.phases}
+    if not totals:
+        return None
+    env_steps = next(phase.calls for phase in record.phases if phase.path == WALL)
+    agents = record.work.agent_steps / record.work.env_steps
+
+    def line(name: str, total_ns: int, *, in_step: bool = True, is_sum: bool = False) -> Line:
+        return Line(
+            name=name,
+            us_per_env_step=total_ns / env_steps / 1e3,
+            ns_per_agent_step=total_ns / (env_steps * agents),
+            of_step=total_ns / totals[STEP] if in_step else None,
+            of_wall=total_ns / totals[WALL],
+            is_sum=is_sum,
+        )
+
+    inside = {path.removeprefix(STEP + "/"): ns for path, ns in totals.items() if path.startswith(STEP + "/")}
+    return Breakdown(
+        phases=tuple(line(name, ns) for name, ns in fold(inside, totals[STEP])),
+        unaccounted=line("unaccounted", record.unaccounted_ns or 0),
+        step=line(f"{record.target.impl} step", totals[STEP], is_sum=True),
+        python=line("Python and binding", totals[PYTHON], in_step=False),
+        wall=line("wall", totals[WALL], in_step=False, is_sum=True),
+    )
+
+
+def fold(phases: dict[str, int], step_ns: int) -> list[tuple[str, int]]:
+    """Sort phases by time and put the small ones together."""
+    large = {name: ns for name, ns in phases.items() if ns >= FOLD_BELOW * step_ns}
+    small = [ns for name, ns in phases.items() if name not in large]
+    lines = sorted(large.items(), key=lambda item: -item[1])
+    return [*lines, (f"{count(len(small), 'phase')} under {FOLD_BELOW:.0%}", sum(small))] if small else lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One line of a tree."""
+
+    name: str
+    depth: int
+    calls: int | None
+    """None where it is the rest of something."""
+    us_per_env_step: float
+    of_wall: float
+
+    @property
+    def is_whole(self) -> bool:
+        return self.depth == 0
+
+
+def is_tree(record: Record) -> bool:
+    """Whether a profile is of a loop, rather than of the phases of a batch's step."""
+    paths = [phase.path for phase in record.phases]
+    return WALL in paths and STEP not in paths
+
+
+def branches(record: Record) -> tuple[Branch, ...]:
+    """The tree from the whole inwards, the largest first, and at its end what is in no row."""
+    rows = {phase.path: phase for phase in record.phases}
+    wall_ns, env_steps = rows[WALL].total_ns, max(record.work.env_steps, 1)
+
+    def branch(name: str, depth: int, ns: int, calls: int | None = None) -> Branch:
+        share = ns / wall_ns
+        return Branch(
+            name=name, depth=depth, calls=calls, us_per_env_step=ns / env_steps / 1e3, of_wall=share
+        )
+
+    def walk(row: Phase, depth: int) -> Iterator[Branch]:
+        yield branch(row.path.rpartition("/")[2], depth, row.total_ns, row.calls)
+        below = children(rows, row.path)
+        for child in sorted(below, key=lambda each: -each.total_ns):
+            yield from walk(child, depth + 1)
+        own_ns = row.total_ns - sum(child.total_ns for child in below)
+        if below and depth and abs(own_ns) > SMALLEST * wall_ns:
+            yield branch(SELF, depth + 1, own_ns)
+
+    return (*walk(rows[WALL], 0), branch("unaccounted", 1, record.unaccounted_ns or 0))
+
+
+def children(rows: dict[str, Phase], path: str) -> list[Phase]:
+    return [row for each, row in rows.items() if each.rpartition("/")[0] == path]
+
+
+def shares(record: Record) -> dict[str, float]:
+    """Phase to its share of the step."""
+    totals = {phase.path: phase.total_ns for phase in record.phases}
+    inside = [path for path in totals if path.startswith(STEP + "/")]
+    return {path.removeprefix(STEP + "/"): totals[path] / totals[STEP] for path in inside}
+
+
+def shifts(records: Sequence[Record]) -> str:
+    """One line: targets, then each phase's share in all of them; empty for fewer than two."""
+    tables = [shares(record) for record in records if record.phases]
+    if len(tables) < 2:
+        return ""
+    spans = {name: [table.get(name, 0.0) for table in tables] for name in tables[0]}
+    moving = sorted(spans, key=lambda name: min(spans[name]) - max(spans[name]))[:MOST_MOVING]
+    named = ", ".join(f"{name} {' → '.join(map(percent, spans[name]))}" for name in moving)
+    return f"{' → '.join(record.target.name for record in records if record.phases)}: {named}"

@@ -1,0 +1,151 @@
+"""A profile: at a glance for a terminal, and in full for a page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hotloop.core.record import Record
+from hotloop.report.sections import slow
+from hotloop.report.sections.breakdown import breakdown, components, shifts
+from hotloop.report.sections.compare import comparisons, previous
+from hotloop.report.sections.facts import (
+    Rows,
+    code_line,
+    cost_line,
+    machine_line,
+    measured,
+    method_line,
+    path_line,
+    size_line,
+    spread,
+    title,
+)
+from hotloop.report.sections.findings import Pictures, chapters, findings, listed, resources
+from hotloop.report.sections.section import Chapter, Facts, Lines, Note, Page, Sections, Span, Words, facts
+from hotloop.report.units import percent, plain, speed, speed_interval
+from hotloop.stats.summary import label
+
+
+def profiles(records: Sequence[Record]) -> Sections:
+    """One after another, then how the shares move from one to the next."""
+    each = (section for record in records for section in profile(record))
+    moved = shifts(records)
+    return (*each, *([Note(words=moved)] if moved else []))
+
+
+def profile(record: Record) -> Sections:
+    """The phases, the slowest steps, what probes found, and how it stands to the previous one."""
+    timed = (*glance(record), *slow.slow(record)) if record.method.rounds else ()
+    return *timed, *findings(record.findings), *comparisons(record.comparisons)
+
+
+def glance(record: Record) -> Sections:
+    """Where the time went, the speed without the instrument, and what the instrument cost."""
+    return title(record), breakdown(record), clean(record), facts(*measured([record]))
+
+
+def clean(record: Record) -> Facts:
+    """Throughput and the instrument's cost, both from the pairs."""
+    metric = record.metrics.get("agent_steps_per_s")
+    words: Words = ""
+    if metric:
+        pace = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
+        words = (pace, spread(record), " (clean passes)")
+    return facts(("speed", words), ("instrument", cost_line(record)))
+
+
+def page(record: Record, pictures: Pictures | None = None, most: int | None = None) -> Page:
+    """All that is known, in its order; what a run has not is left out.
+
+    Tables of probes have at most `most` rows, unless they are lines of code.
+    """
+    timed = [
+        Chapter(title="Results", sections=(facts(*results(record)),), summary=True),
+        Chapter(title="Time Breakdown", sections=(components(record),)),
+    ]
+    told = (
+        Chapter(title="Configuration", sections=(facts(*configuration(record)),), summary=True),
+        *(timed if record.method.rounds else ()),
+        *slow.chapters(record),
+        *used(record),
+        *chapters(record, pictures or {}, most),
+        *before(record),
+        Chapter(title="Notes", sections=(Lines(lines=tuple(notes(record))),)),
+    )
+    when = f"{record.created[:16].replace('T', ' ')} UTC"
+    return Page(title=f"Profile of {record.target.name}", when=when, chapters=told)
+
+
+def used(record: Record) -> Iterator[Chapter]:
+    if record.resources:
+        rows = resources(record.resources, record)
+        yield Chapter(title="Resources", sections=(facts(*rows),), summary=True)
+
+
+def before(record: Record) -> Iterator[Chapter]:
+    if record.comparisons:
+        rows = previous(record.comparisons[-1])
+        yield Chapter(title="Previous Profile", sections=(facts(*rows),), summary=True)
+
+
+def configuration(record: Record) -> Rows:
+    target, method = record.target, record.method
+    yield "Policy", method.policy
+    yield "Steps", f"{record.work.env_steps:,}" if method.rounds else ""
+    yield "Threads", str(method.threads)
+    size = f", {size_line(record)}" if method.rounds else ""
+    yield "Target", f"{target.name} ({target.impl}{size})"
+    yield "Parameters", keys(target.params)
+    yield "Variant", keys(target.variant)
+    yield "Machine", machine_line(record.machine)
+    yield "Commit", code_line(record.code)
+    yield "Method", method_line(record) if method.rounds else ""
+    yield "Run", record.run_id
+
+
+def keys(values: Mapping[str, object]) -> Words:
+    return listed([Span(f"{key}={value}", code=True) for key, value in values.items()])
+
+
+def results(record: Record) -> Rows:
+    """Throughput is that of the clean passes only; a game is an episode that ended in them."""
+    games, steps = record.work.resets, record.work.env_steps
+    by_games = "games_per_s" in record.metrics
+    yield (
+        "Throughput",
+        metric_line(record, "games_per_s", "games/sec")
+        if by_games
+        else metric_line(record, "env_steps_per_s", "steps/sec"),
+    )
+    yield "Avg steps/game", plain(steps / games) if games else "no game ended"
+    for name, metric in (("Steps/sec", "env_steps_per_s"), ("Agent-steps/sec", "agent_steps_per_s")):
+        yield name, speed(record.metrics[metric].median) if metric in record.metrics else ""
+    yield "Total games", f"{games:,}"
+    clean_ns = sum(record.values.get("clean_wall_ns", ()))
+    yield "Wall time", f"{clean_ns / 1e9:.2f} s clean" if clean_ns else ""
+    yield "Instrument", cost_line(record)
+    yield "Unaccounted", unaccounted(record)
+    yield "Path", path_line(record)
+
+
+def metric_line(record: Record, name: str, unit: str) -> str:
+    """A speed with its interval and spread."""
+    metric = record.metrics.get(name)
+    if metric is None:
+        return ""
+    varied = f"{percent(metric.cv)} {label(metric.cv)}" if metric.cv is not None else "unknown"
+    return f"{speed(metric.median)} {unit} {speed_interval(metric.ci95)}, spread {varied}"
+
+
+def unaccounted(record: Record) -> str:
+    """What is in no phase, as a share of all."""
+    wall_ns = next((phase.total_ns for phase in record.phases if "/" not in phase.path), 0)
+    return percent((record.unaccounted_ns or 0) / wall_ns) if wall_ns else ""
+
+
+def notes(record: Record) -> Iterator[str]:
+    if record.method.rounds:
+        yield "Avg Time is the mean of one env-step in the instrumented passes; the total is their wall time."
+        yield "Throughput is that of clean passes, in turns with the instrumented ones over the same actions."
+    if record.findings:
+        yield "Each probe looked at a pass of its own, after those; its times include what it cost."
+    for notice in record.notices:
+        yield f"{notice.text}: {notice.remedy}." if notice.remedy else notice.text
