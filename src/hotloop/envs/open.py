@@ -10,6 +10,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.world import Plan, World
 from hotloop.envs import native
 from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.engine import Engine
 from hotloop.envs.reference import ReferenceEngine
 from hotloop.envs.second_way import WatchedEngine
 from hotloop.envs.settings import BatchSettings
@@ -102,7 +103,7 @@ def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
     return "reference", (notice(Code.FELL_BACK, why=why_not),)
 
 
-def _engine(spec: Spec, plan: Plan) -> Any:
+def _engine(spec: Spec, plan: Plan) -> Engine:
     if spec.impl == "native":
         engine = native.make_engine(spec.world, plan, spec.settings)
         return WatchedEngine(engine, spec.target) if getattr(spec.parameters, "shadow", False) else engine
