@@ -313,7 +313,11 @@ class Batch:
         return mark_cost_ns() if self.spec.impl == "native" else clock_cost_ns()
 
     def step_log(self) -> StepLog | None:
-        return self if self.spec.settings.profile else None
+        return self if self.logs_itself else None
+
+    @property
+    def logs_itself(self) -> bool:
+        return self.spec.settings.profile
 
     @property
     def is_native(self) -> bool:

@@ -221,6 +221,10 @@ class Counted(Protocol):
         """The batch whose steps its steps are, where there is one and it is timed; perhaps itself."""
 
     @property
+    def logs_itself(self) -> bool:
+        """Whether that batch is the subject itself: then the log says which envs were reset."""
+
+    @property
     def workers(self) -> Workers | None:
         """Who steps the envs, where that is looked at."""
 
@@ -334,6 +338,10 @@ class Proxy:
 
     def step_log(self) -> StepLog | None:
         return self._subject.step_log()
+
+    @property
+    def logs_itself(self) -> bool:
+        return self._subject.logs_itself
 
     @property
     def workers(self) -> Workers | None:

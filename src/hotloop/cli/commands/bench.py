@@ -1,6 +1,7 @@
 """hotloop bench: how fast a target steps, with its spread."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,6 +84,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
         return show_folder(check_alone(report, target), as_json=json)
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
+    from hotloop.lab.measure.target import Opener
 
     modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
     one = check_single(target, output, baselines, save_baseline)
@@ -100,13 +102,14 @@ def bench(  # noqa: PLR0913 - one argument a flag
         check_ladder(modes, extras, policy, save_baseline)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, given, modes, climb, extras, output, as_json=json)
-    check(targets_of(one), given, policy, phases=profile, instructions=instructions)
-    make_room_for_all(output, save_baseline)
+    with closing(Opener()) as opener:
+        check(targets_of(one), given, policy, opener, phases=profile, instructions=instructions)
+        make_room_for_all(output, save_baseline)
 
-    def experiment(name: str, progress: "Progress") -> "Record":
-        return lab.bench(name, given, planned, progress, policy=policy, extras=extras)
+        def experiment(name: str, progress: "Progress") -> "Record":
+            return lab.bench(name, given, planned, progress, policy=policy, extras=extras, opener=opener)
 
-    return run(one, experiment, keeper(output, save_baseline), as_json=json)
+        return run(one, experiment, keeper(output, save_baseline), as_json=json)
 
 
 def make_room_for_all(output: Path, baseline: str | None) -> None:

@@ -36,7 +36,7 @@ class ForeignSubject:
     """An env that somebody else wrote; a kind of env says what a reset, a step and a draw are."""
 
     restarts = True
-    can_save = False
+    can_save = logs_itself = False
     players = RANDOM_ONLY
     masks: NDArray[np.bool_] | None = None
     workers: Workers | None = None

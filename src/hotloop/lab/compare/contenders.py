@@ -1,19 +1,21 @@
 """Contenders: what can be compared, and whether it may be."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Protocol
 
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
+from hotloop.core.notices import Notice
 from hotloop.core.record import Instructions
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
 from hotloop.lab.measure.instructions import count
-from hotloop.lab.measure.target import Given, check_player, open_subject
+from hotloop.lab.measure.target import Given, Opener, check_player, open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide
-from hotloop.lab.validate.equal import Agreement, replay_both
+from hotloop.lab.validate.equal import Agreement, replay
 
 
 class Contender(Protocol):
@@ -37,38 +39,68 @@ class Contender(Protocol):
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         """Of an env-step, over as many as the other side was counted over."""
 
+    def faults(self) -> tuple[Notice, ...]:
+        """What it does that its own interface forbids."""
+
+    def close(self) -> None:
+        """Close what is open and in nobody's hands."""
+
 
 class TargetContender:
-    """A target and its keys, as they were typed, opened in this process."""
+    """A target and its keys, as they were typed, opened in this process.
+
+    What is opened to be described is then replayed, examined and measured, each after a reset from its
+    seed: of somebody's environment a comparison needs three. What neither a reset undoes nor the warm-up
+    makes up for would be in the times; the replay and the examination are short beside that.
+    """
 
     def __init__(self, target: str, given: Given) -> None:
         self.target = target
         self.given = given
+        self._opener = Opener()
         self.name = " ".join([target, *(f"{key}={value}" for key, value in given.items())])
 
     @cached_property
     def spec(self) -> SubjectSpec:
-        with closing(self.open()) as subject:
-            return subject.spec
+        subject = self._opener.open(self.target, self.given)
+        self._opener.keep(self.target, self.given, subject, played=False)
+        return subject.spec
 
     @cached_property
     def code(self) -> dict[str, Any]:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
-    def open(self, *, profile: bool = False) -> Subject:
-        return open_subject(self.target, self.given, profile=profile)
+    @contextmanager
+    def lent(self) -> Iterator[Subject]:
+        """A subject for something short, which is kept for what comes after."""
+        subject = self._opener.open(self.target, self.given)
+        try:
+            yield subject
+        finally:
+            self._opener.keep(self.target, self.given, subject)
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
-        subject = self.open(profile=profile)
+        if profile:
+            subject = open_subject(self.target, self.given, profile=True)
+        else:
+            subject = self._opener.open(self.target, self.given)
         check_player(subject, policy)
         return SubjectSide(self.name, subject, policy)
 
     def agreement(self, other: Contender) -> Agreement:
         assert isinstance(other, TargetContender)
-        return replay_both(self.open(), other.open())
+        with self.lent() as ours, other.lent() as theirs:
+            return replay(ours, theirs)
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         return count(self.target, self.given, policy=policy, env_steps=env_steps)
+
+    def faults(self) -> tuple[Notice, ...]:
+        with self.lent() as subject:
+            return subject.faults()
+
+    def close(self) -> None:
+        self._opener.close()
 
 
 def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:

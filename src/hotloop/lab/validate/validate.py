@@ -14,8 +14,7 @@ from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation
-from hotloop.envs.batch import Spec
-from hotloop.envs.subject import SubjectSpec
+from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.judge import VERDICTS
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method
@@ -74,6 +73,8 @@ class Findings:
 
     plays: list[Found] = field(default_factory=list)
     bundle: Bundle | None = None
+    faults: tuple[Notice, ...] = ()
+    """Of the candidate."""
     partial: bool = True
 
     @property
@@ -97,12 +98,12 @@ def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
 def validate(pair: Pair, asked: Asked, progress: Progress = silent) -> tuple[Record, Bundle | None]:
     """Validate a pair; Ctrl-C leaves a record of what was compared."""
     with closing(opened(pair.candidate)) as subject:
-        spec, courses = subject.spec, courses_for(subject, pair.candidate)
+        spec, courses, faults = subject.spec, courses_for(subject, pair.candidate), subject.faults()
     recorder = Recorder("validate", spec)
     calls = planned(asked, spec)
     meter = Meter(progress, asked, calls)
     check_itself(pair, courses, asked.way, calls, meter)
-    found = Findings()
+    found = Findings(faults=faults)
     try:
         play_all(pair, courses, asked, found, meter)
         failed = found.failed
@@ -188,7 +189,7 @@ def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
     )
 
 
-def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: SubjectSpec) -> Record:
+def record(pair: Pair, asked: Asked, found: Findings, recorder: Recorder, spec: LiveSpec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
     made = recorder.record(
@@ -217,10 +218,12 @@ def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | N
         found = found_in(shadowing, bundle.facts.tape, [])
         reference = bundle.facts.reference.words
         checked = replace(shadowing.validation(), against=reference, parts=(found.part,))
+        faults = shadowing.candidate.faults()
     made = Recorder("validate", spec).record(
         method=describe_method(spec, rounds=1, iterations=found.part.steps, policy=bundle.facts.tape),
         counters=found.counters,
         values={},
+        notices=faults,
         validation=checked,
     )
     code = ExitCode.MISMATCH if found.difference else ExitCode.FINE
@@ -254,17 +257,14 @@ def validation(pair: Pair, asked: Asked, found: Findings, first: list[Found]) ->
     )
 
 
-def silent_mechanics(spec: SubjectSpec, counters: Mapping[str, int]) -> list[str]:
+def silent_mechanics(spec: LiveSpec, counters: Mapping[str, int]) -> list[str]:
     """What a preset exists for and no tape made happen: nothing was found out about it."""
-    if not isinstance(spec, Spec):
-        return []
-    wanted = spec.world.mechanics.get(spec.preset, ())
-    return [name for name in wanted if not counters.get(f"{COVERAGE}{name}")]
+    return [name for name in spec.mechanics if not counters.get(f"{COVERAGE}{name}")]
 
 
 def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list[Notice]:
     """What a reader must know: what was not compared or never happened, and how far it came."""
-    said = []
+    said = list(found.faults)
     if silent_ones and not found.failed:
         said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
     left_out = first[0].seen["left_out"] if first else ()
