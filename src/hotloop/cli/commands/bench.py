@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hotloop.lab.bench import Extras
     from hotloop.lab.ladder import Climb
     from hotloop.lab.measure.rounds import Rounds
+    from hotloop.lab.measure.target import Opener
 
 
 EXAMPLES = (
@@ -105,11 +106,20 @@ def bench(  # noqa: PLR0913 - one argument a flag
     with closing(Opener()) as opener:
         check(targets_of(one), given, policy, opener, phases=profile, instructions=instructions)
         make_room_for_all(output, save_baseline)
-
-        def experiment(name: str, progress: "Progress") -> "Record":
-            return lab.bench(name, given, planned, progress, policy=policy, extras=extras, opener=opener)
-
+        experiment = experiment_of(given, planned, policy, extras, opener)
         return run(one, experiment, keeper(output, save_baseline), as_json=json)
+
+
+def experiment_of(
+    given: Mapping[str, object], planned: "Rounds", policy: str, extras: "Extras", opener: "Opener"
+) -> Experiment:
+    """What is done with each target."""
+    from hotloop.lab import bench as lab
+
+    def experiment(name: str, progress: "Progress") -> "Record":
+        return lab.bench(name, given, planned, progress, policy=policy, extras=extras, opener=opener)
+
+    return experiment
 
 
 def make_room_for_all(output: Path, baseline: str | None) -> None:

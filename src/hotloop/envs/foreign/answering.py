@@ -4,6 +4,7 @@ And what those have that are stepped one at a time: counts and answers.
 """
 
 import random as standard
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,13 +33,12 @@ NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 GENERATORS = (np.random.Generator, np.random.RandomState, standard.Random)
 
 
-class ForeignSubject:
+class ForeignSubject(ABC):
     """An env that somebody else wrote; a kind of env says what a reset, a step and a draw are."""
 
     restarts = True
     can_save = logs_itself = False
     players = RANDOM_ONLY
-    masks: NDArray[np.bool_] | None = None
     workers: Workers | None = None
     autoreset: str = "by itself"
 
@@ -56,26 +56,26 @@ class ForeignSubject:
         """Set what is inside the env apart, before its calls are put into spans."""
         time_inside(self.env)
 
-    def reset(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def reset(self) -> None: ...
 
     def reset_some(self, envs: Sequence[int]) -> None:
         """Begin all of them anew, if any: a foreign env knows only its whole reset."""
         if len(envs):
             self.reset()
 
-    def step(self, actions: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def step(self, actions: Any) -> None: ...
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]: ...
 
     @property
-    def counters(self) -> dict[str, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def counters(self) -> dict[str, int]: ...
 
-    def answers(self) -> Mapping[str, NDArray[Any]]:
-        raise NotImplementedError
+    @abstractmethod
+    def answers(self) -> Mapping[str, NDArray[Any]]: ...
 
     def everything(self) -> Mapping[str, NDArray[Any]]:
         return self.answers()
@@ -95,6 +95,10 @@ class ForeignSubject:
 
     @property
     def whole_numbers(self) -> WholeNumbers | None:
+        return None
+
+    @property
+    def masks(self) -> NDArray[np.bool_] | None:
         return None
 
     def fold(self, actions: Sequence[Any]) -> NDArray[Any]:

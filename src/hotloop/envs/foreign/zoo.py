@@ -132,7 +132,7 @@ class TurnSubject(ZooSubject):
         return mask
 
     @property
-    def masks(self) -> NDArray[np.bool_] | None:  # type: ignore[override]
+    def masks(self) -> NDArray[np.bool_] | None:
         mask = self._mask(self._given[4])
         return None if mask is None else np.asarray(mask, np.bool_).reshape(1, 1, -1)
 
