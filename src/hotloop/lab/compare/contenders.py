@@ -96,8 +96,11 @@ class TargetContender:
         return count(self.target, self.given, policy=policy, env_steps=env_steps)
 
     def faults(self) -> tuple[Notice, ...]:
-        with self.lent() as subject:
+        subject = self._opener.open(self.target, self.given)
+        try:
             return subject.faults()
+        finally:  # a batch has none, and has not been stepped to see that
+            self._opener.keep(self.target, self.given, subject, played=subject.restarts)
 
     def close(self) -> None:
         self._opener.close()

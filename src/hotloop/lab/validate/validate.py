@@ -144,7 +144,9 @@ class Meter:
     """Turns calls, or the time where that decides, into progress; the other ways count as the first does."""
 
     def __init__(self, progress: Progress, asked: Asked, calls: int | None) -> None:
-        self._progress, self._calls = progress, calls
+        self._progress = progress
+        self.calls = calls
+        """Of all courses in lockstep; None where the clock decides."""
         self._box_ns = round((asked.box_ns or 0) * AGAIN_SHARE)
         self._begin, self._done = now_ns(), 0
         self.ways = 0
@@ -155,20 +157,18 @@ class Meter:
 
     def __call__(self, calls: int) -> None:
         self._done += calls
-        done, total = self._done, (self._calls or 0) * (1 + self.ways)
-        if self._calls is None:
+        done, total = self._done, (self.calls or 0) * (1 + self.ways)
+        if self.calls is None:
             done, total = now_ns() - self._begin, self._box_ns
         self._progress(min(done, total), total)
 
 
 def play_all(pair: Pair, courses: list[Course], asked: Asked, found: Findings, meter: Meter) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
-    with closing(opened(pair.candidate)) as subject:
-        total = planned(asked, subject.spec)
     ways = other_ways(pair, more_threads())
     meter.ways = len(ways)
     for course in courses:
-        limits = limits_of(course, total, asked.box_ns)
+        limits = limits_of(course, meter.calls, asked.box_ns)
         first = play_course(pair, course, asked.way, limits, meter)
         found.plays.append(first)
         if first.interrupted:
