@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hotloop
+from hotloop.core.notices import Notice
 from hotloop.core.record import Difference
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.measure.turns import Turn
@@ -67,6 +68,7 @@ class FakeContender:
         self._last: Pace
         self._agrees = agrees
         self._work = work or {}
+        self.closed = False
 
     def side(self, policy: str, *, profile: bool = False) -> FakeSide:
         self._last = next(self._paces, None) or self._last
@@ -75,6 +77,12 @@ class FakeContender:
 
     def agreement(self, other: object) -> Agreement:
         return self._agrees
+
+    def faults(self) -> tuple[Notice, ...]:
+        return ()
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def steady(ns: float) -> Pace:

@@ -13,17 +13,18 @@ if TYPE_CHECKING:
 
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
+    from hotloop.lab.measure.target import Opener
 
 
 Experiment = Callable[[Target, "Progress"], "Record"]
 
 
-def check(targets: Sequence[Target], policy: str, **looked_into: bool) -> None:
+def check(targets: Sequence[Target], policy: str, opener: "Opener", **looked_into: bool) -> None:
     """Refuse what cannot be built, played, looked into or counted before the first target is measured."""
     from hotloop.lab.measure import target as measured
 
     with stdout_kept_clean():
-        measured.check(targets, policy, **looked_into)
+        measured.check(targets, policy, opener=opener, **looked_into)
 
 
 def measure(

@@ -12,9 +12,12 @@ from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import Role, by_role, workload_hash
+from hotloop.core.target import Target
 from hotloop.core.world import Drawer, Layout, Part, World
+from hotloop.envs.engine import Engine
 from hotloop.envs.native import Build, mark_cost_ns
 from hotloop.envs.settings import MAX_SEED, BatchSettings
+from hotloop.envs.subject import StepLog, WholeNumbers
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
@@ -96,6 +99,26 @@ class Spec:
     def phases(self) -> tuple[str, ...]:
         return (*self.world.phases, "autoreset", *(("drag",) if self.settings.drag else ()))
 
+    @property
+    def mechanics(self) -> tuple[str, ...]:
+        return tuple(self.world.mechanics.get(self.preset, ()))
+
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def made_from(self) -> Target | None:
+        """Every key with its value; how somebody else's callable made a batch only it knows."""
+        if self.origin:
+            return None
+        keys = self._values("workload") | self._values("variant")
+        return Target(self.target, {**keys, "impl": self.impl})
+
+    @property
+    def same_work(self) -> Target:
+        return Target(self.target, {**self._values("workload"), "num_envs": self.num_envs})
+
 
 def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
     """Views of the parts of observation rows [..., row], each [..., *shape]."""
@@ -109,8 +132,12 @@ def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any
 class Batch:
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
-    def __init__(self, engine: Any, spec: Spec) -> None:
-        self._engine = engine
+    restarts = in_spans = False
+    can_save = True
+    workers = None
+
+    def __init__(self, engine: Engine, spec: Spec) -> None:
+        self._engine: Engine | None = engine
         self.spec = spec
         arrays = engine.arrays()
         self.observations: NDArray[Any] = arrays["observations"]
@@ -128,7 +155,7 @@ class Batch:
 
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         """Begin an episode in every env, from the given seeds or each env's own next one."""
-        self._engine_or_closed().reset(None if seeds is None else self._seeds(seeds, self.spec.num_envs))
+        self.engine.reset(None if seeds is None else self._seeds(seeds, self.spec.num_envs))
 
     def reset_many(
         self,
@@ -141,18 +168,28 @@ class Batch:
             raise InputError(f"env indices must be from 0 to {self.spec.num_envs - 1}")
         chosen = None if seeds is None else self._seeds(seeds, envs.size)
         try:
-            self._engine_or_closed().reset_many(envs, chosen)
+            self.engine.reset_many(envs, chosen)
         except RuntimeError as error:
             raise OrderError(str(error)) from None
+
+    def reset_some(self, envs: Sequence[int]) -> None:
+        self.reset_many(envs)
+
+    @property
+    def autoreset(self) -> str:
+        return "SameStep" if self.spec.settings.autoreset else "Disabled"
 
     def step(self, actions: NDArray[np.int32]) -> None:
         """Step every env: int32 [num_envs, agents] is read in place, int64 and uint8 are converted."""
         if self.spec.settings.strict:
             self._check_range(actions)
+        engine = self._engine
+        if engine is None:
+            raise closed()
         try:
-            self._engine.step(actions)
+            engine.step(actions)
         except (TypeError, ValueError, AttributeError):
-            engine, accepted = self._engine_or_closed(), self._accept(actions)
+            accepted = self._accept(actions)
             if accepted is actions:
                 raise  # nothing is wrong with the actions
             self._converted += 1
@@ -162,8 +199,7 @@ class Batch:
 
     def lend(self, threads: int) -> None:
         """Step with another pool's threads, given as the address of its GOMP_parallel; 0 is with its own."""
-        if self.spec.impl == "native":
-            self._engine_or_closed().lend(threads)
+        self.engine.lend(threads)
 
     def draw(self, random: np.random.Generator, calls: int) -> list[NDArray[np.int32]]:
         """Random actions for a number of calls."""
@@ -171,9 +207,23 @@ class Batch:
         return list(random.integers(self.spec.drawn_actions, size=shape, dtype=np.int32))
 
     @property
+    def whole_numbers(self) -> WholeNumbers:
+        spec = self.spec
+        shape = (spec.num_envs, spec.agents)
+        return WholeNumbers(
+            start=0, count=spec.num_actions, shape=shape, any_is_taken=not spec.settings.strict
+        )
+
+    def fold(self, actions: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+        return np.array(actions, np.int32).reshape(len(actions), self.spec.num_envs, self.spec.agents)
+
+    def unfold(self, row: NDArray[Any]) -> NDArray[np.int32]:
+        return np.ascontiguousarray(row, np.int32)
+
+    @property
     def players(self) -> tuple[str, ...]:
         """Who can choose actions here: `random`, then the world's own."""
-        return tuple(self._engine_or_closed().players())
+        return tuple(self.engine.players())
 
     def choose(self, player: str) -> NDArray[np.int32]:
         """Let a player choose every agent's action from what agents see now, and hand it to `step`.
@@ -181,7 +231,7 @@ class Batch:
         The array [num_envs, agents] is the player's own, rewritten the next time it is asked. A player
         remembers what it has seen of an episode, so ask it before every step it is to follow.
         """
-        engine = self._engine_or_closed()
+        engine = self.engine
         index, actions = self._seats.get(player) or self._seat(player)
         try:
             engine.choose(index, actions)
@@ -194,7 +244,7 @@ class Batch:
         if self._drawer is None:
             raise InputError("this batch draws nothing: make it with render_mode=rgb_array or ansi")
         try:
-            cells = self._engine_or_closed().picture(self._index(env))
+            cells = self.engine.picture(self._index(env))
         except RuntimeError as error:
             raise OrderError(str(error)) from None
         as_text = self.spec.settings.render_mode == "ansi"
@@ -202,18 +252,39 @@ class Batch:
         return drawn
 
     @property
+    def observation(self) -> NDArray[Any]:
+        """What the next actions are chosen from."""
+        return self.observations
+
+    @property
+    def spaces(self) -> tuple[object, object]:
+        return None, f"{self.spec.num_actions} actions"
+
+    def generators(self) -> tuple[()]:
+        """None beside the state, whose digest has them."""
+        return ()
+
+    def faults(self) -> tuple[()]:
+        """None: the contract tests hold a world to its interface."""
+        return ()
+
+    @property
+    def resets(self) -> int:
+        return self.counters["resets"]
+
+    @property
     def counters(self) -> dict[str, int]:
         """What ran and how much, counted by the code that did it."""
         coverage = self.spec.world.counters
         counted = dict.fromkeys(("native_steps", "reference_steps", "actions_converted"), 0)
-        for name, count in self._engine_or_closed().counters():
+        for name, count in self.engine.counters():
             counted[f"coverage.{name}" if name in coverage else name] = count
         counted["actions_converted"] = self._converted
         return counted
 
     def digest(self) -> NDArray[np.uint64]:
         """One hash an env of its logical state, random numbers included."""
-        engine = self._engine_or_closed()
+        engine = self.engine
         return np.array([engine.digest(env) for env in range(self.spec.num_envs)], np.uint64)
 
     def answers(self) -> dict[str, NDArray[Any]]:
@@ -229,9 +300,12 @@ class Batch:
             "digest": self.digest(),
         }
 
+    def everything(self) -> dict[str, NDArray[Any]]:
+        return self.answers()
+
     def save(self, env: int) -> bytes:
         """One env, state and outputs, as bytes that `load` takes back."""
-        return self._stamp() + bytes(self._engine_or_closed().save(self._index(env)))
+        return self._stamp() + bytes(self.engine.save(self._index(env)))
 
     def load(self, env: int, saved: bytes) -> None:
         """Put a saved env in the place of another; its world and parameters must be the same."""
@@ -239,7 +313,7 @@ class Batch:
         if not saved.startswith(stamp):
             raise InputError("saved by another world, implementation or version, or with other parameters")
         try:
-            self._engine_or_closed().load(self._index(env), saved[len(stamp) :])
+            self.engine.load(self._index(env), saved[len(stamp) :])
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"the saved env is damaged: {error}") from None
 
@@ -259,9 +333,25 @@ class Batch:
             return None
         return mark_cost_ns() if self.spec.impl == "native" else clock_cost_ns()
 
+    def step_log(self) -> StepLog | None:
+        return self if self.logs_itself else None
+
+    @property
+    def logs_itself(self) -> bool:
+        return self.spec.settings.profile
+
+    @property
+    def is_native(self) -> bool:
+        return self.spec.impl == "native"
+
+    @property
+    def log_columns(self) -> tuple[int, tuple[str, ...]]:
+        """Threads, and the phases that each has a column for."""
+        return self.spec.threads, self.spec.phases
+
     def keep_log(self, steps: int) -> None:
         """Keep a row of each step from now on, up to so many until they are taken; needs `profile`."""
-        self._engine_or_closed().keep_log(steps if self.spec.settings.profile else 0)
+        self.engine.keep_log(steps if self.spec.settings.profile else 0)
 
     def take_log(self) -> NDArray[np.int64]:
         """The rows since the last time.
@@ -269,8 +359,14 @@ class Batch:
         Each is begin, end, episodes that ended, the first env whose did or -1, then each worker's phases.
         Times are ticks as `spans.moment` counts them where steps are native, else nanoseconds.
         """
-        taken: NDArray[np.int64] = self._engine_or_closed().take_log()
-        return taken
+        return self.engine.take_log()
+
+    @property
+    def engine(self) -> Engine:
+        """What steps it; OrderError once it is closed."""
+        if self._engine is None:
+            raise closed()
+        return self._engine
 
     def close(self) -> None:
         """Free the envs; the arrays handed out stay readable."""
@@ -286,7 +382,7 @@ class Batch:
     def _phases(self, *, last_step_only: bool) -> dict[str, int]:
         if not self.spec.settings.profile:
             return {}
-        engine = self._engine_or_closed()
+        engine = self.engine
         ns = dict(zip(engine.phase_names(), map(round, engine.phase_ns(last_step_only)), strict=True))
         ns["step"] = round(engine.step_ns(last_step_only))
         return ns
@@ -345,7 +441,6 @@ class Batch:
         spec = self.spec
         return f"hotloop 1 {spec.impl} {workload_hash(spec.world.name, spec.parameters)}\n".encode()
 
-    def _engine_or_closed(self) -> Any:
-        if self._engine is None:
-            raise OrderError("this batch is closed: make a new one")
-        return self._engine
+
+def closed() -> OrderError:
+    return OrderError("this batch is closed: make a new one")

@@ -4,10 +4,10 @@ import importlib
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 from hotloop.core.errors import SetupError
 from hotloop.core.world import Plan, World
+from hotloop.envs.engine import ShadowedEngine
 from hotloop.envs.settings import BatchSettings
 
 
@@ -47,13 +47,13 @@ def build() -> Build | None:
     return Build(compiler=module.COMPILER, flags=module.FLAGS, isa=module.ISA, clock=module.clock_name())
 
 
-def make_engine(world: World, plan: Plan, options: BatchSettings) -> Any:
+def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEngine:
     """A native batch; `why_not` must have said None. SetupError where the machine lacks what is asked for."""
     module = _load()
     assert not isinstance(module, ImportError)
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
     try:
-        return module.make(
+        engine: ShadowedEngine = module.make(
             world.name,
             plain,
             options.num_envs,
@@ -66,6 +66,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> Any:
         )
     except RuntimeError as error:
         raise SetupError(str(error)) from None
+    return engine
 
 
 def mark_cost_ns() -> float:

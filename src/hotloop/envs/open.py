@@ -11,6 +11,7 @@ from hotloop.core.target import Target
 from hotloop.core.world import Plan, World
 from hotloop.envs import native
 from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.engine import Engine
 from hotloop.envs.reference import ReferenceEngine
 from hotloop.envs.second_way import WatchedEngine
 from hotloop.envs.settings import BatchSettings
@@ -101,7 +102,7 @@ def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
     return "reference", (notice(Code.FELL_BACK, why=why_not),)
 
 
-def _engine(spec: Spec, plan: Plan) -> Any:
+def _engine(spec: Spec, plan: Plan) -> Engine:
     if spec.impl == "native":
         engine = native.make_engine(spec.world, plan, spec.settings)
         rival = spec.world.shadowed(spec.parameters)

@@ -201,6 +201,9 @@ class ReferenceEngine:
     def keep_log(self, rows: int) -> None:
         self.log, self.log_rows = [], rows
 
+    def lend(self, threads: int) -> None:
+        """Nothing is done with threads: twins are stepped one after another."""
+
     def take_log(self) -> NDArray[np.int64]:
         taken, self.log = self.log, []
         return np.array(taken, np.int64).reshape(len(taken), 4 + len(self.total_ns))

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import utc_now
 from hotloop.core.files import free_path
 from hotloop.core.world import Rival
+from hotloop.envs.engine import InFront, Seeds, ShadowedEngine
 
 FIRST = (1_000, 10_000)
 
@@ -21,10 +21,11 @@ EVERY = 100_000
 FOLDER = Path("artifacts/validation")
 
 
-class WatchedEngine:
+class WatchedEngine(InFront):
     """A native engine that is looked at after every call; all else is the engine's own."""
 
-    def __init__(self, engine: Any, target: str, rival: Rival) -> None:
+    def __init__(self, engine: ShadowedEngine, target: str, rival: Rival) -> None:
+        super().__init__(engine)
         self._engine = engine
         self._target = target
         self._rival = rival
@@ -33,18 +34,15 @@ class WatchedEngine:
         self._logged: dict[int, int] = {}
         self._log: Path | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
     def step(self, actions: NDArray[np.int32]) -> None:
         self._engine.step(actions)
         self._look()
 
-    def reset(self, seeds: NDArray[np.uint64] | None) -> None:
+    def reset(self, seeds: Seeds) -> None:
         self._engine.reset(seeds)
         self._look()
 
-    def reset_many(self, envs: NDArray[np.int64], seeds: NDArray[np.uint64] | None) -> None:
+    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds) -> None:
         self._engine.reset_many(envs, seeds)
         self._look()
 

@@ -1,6 +1,7 @@
 """Subjects: what an experiment runs, whoever wrote it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,7 +9,14 @@ from numpy.typing import NDArray
 
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
+from hotloop.core.target import Target
 from hotloop.envs.native import Build
+
+RANDOM_ONLY = ("random",)
+"""The players of a subject that knows none."""
+
+Answered = Mapping[str, NDArray[Any]]
+"""Field to array, its first axis the envs."""
 
 
 class SubjectSpec(Protocol):
@@ -52,30 +60,300 @@ class SubjectSpec(Protocol):
     def described(self) -> Described:
         """What a record says of it, split into what changes results and what must not."""
 
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """Parts of a step that are known before anything runs; empty where none are."""
 
-class Subject(Protocol):
-    """Envs behind one call, stepped through actions made beforehand, that count their own work."""
+
+class LiveSpec(SubjectSpec, Protocol):
+    """What a subject that is open here says beside that."""
 
     @property
-    def spec(self) -> SubjectSpec: ...
+    def mechanics(self) -> tuple[str, ...]:
+        """What it exists for and must have happened before it is proven; empty where nobody says."""
+
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        """Whose names the fields of its answers have in them; empty where agents are an axis or one."""
+
+    @property
+    def made_from(self) -> Target | None:
+        """How another one exactly like it is made; None where only its maker knows."""
+
+    @property
+    def same_work(self) -> Target:
+        """How another one of the same workload is made, in whichever way is the quickest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeNumbers:
+    """Actions that are whole numbers from a first one on."""
+
+    start: int
+    count: int
+    shape: tuple[int, ...]
+    """Of one call's row of a tape."""
+    any_is_taken: bool
+    """Whether numbers beyond them are actions, too, that the env has an answer to."""
+
+
+class StepLog(Protocol):
+    """A batch that keeps a row of each of its steps."""
+
+    @property
+    def is_native(self) -> bool:
+        """Whether its rows are in ticks rather than nanoseconds."""
+
+    @property
+    def log_columns(self) -> tuple[int, tuple[str, ...]]:
+        """Threads, and the phases of each."""
+
+    def keep_log(self, steps: int) -> None: ...
+
+    def take_log(self) -> NDArray[np.int64]: ...
+
+
+class Workers(Protocol):
+    """Processes that step envs side by side."""
+
+    @property
+    def slowest(self) -> tuple[int, float]:
+        """The worker that was last most often, and in which share of the steps."""
+
+
+class Stepped(Protocol):
+    """Envs behind one call."""
 
     def reset(self) -> None:
         """Begin an episode in every env, from the seed of the target."""
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        """Random actions for a number of calls, made while no clock runs."""
+    def reset_some(self, envs: Sequence[int]) -> None:
+        """Begin an episode in some envs; where only all of them can begin anew, they do."""
 
     def step(self, actions: Any) -> None:
         """Step every env once; one whose episode ended begins its next."""
+
+    def close(self) -> None: ...
+
+    @property
+    def restarts(self) -> bool:
+        """Whether every reset goes back to the seed; a batch goes on to the next episodes."""
+
+    @property
+    def autoreset(self) -> str:
+        """When the next episode begins after one that ended."""
+
+
+class Played(Protocol):
+    """Something that takes actions, and where they may come from."""
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Random actions for a number of calls, made while no clock runs."""
+
+    @property
+    def players(self) -> tuple[str, ...]:
+        """Who can choose actions here; `random` always can."""
+
+    def choose(self, player: str) -> Any:
+        """What a player does now, for one call; the next time it is asked rewrites it."""
+
+    @property
+    def whole_numbers(self) -> WholeNumbers | None:
+        """Its actions, where they can be counted through; else None."""
+
+    def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
+        """The actions of calls as [calls, num_envs, ...]; InputError where they are no numbers."""
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        """The actions of one call from a row [num_envs, ...] of a tape."""
+
+
+class Seen(Protocol):
+    """Something that shows what its calls gave back."""
+
+    @property
+    def observation(self) -> Any:
+        """What the next action is chosen from."""
+
+    @property
+    def masks(self) -> NDArray[np.bool_] | None:
+        """Actions that are legal now, [num_envs, agents, actions]; None where nobody says."""
+
+    def answers(self) -> Answered:
+        """What the last call gave back, always under the names that the reset gave."""
+
+    def everything(self) -> Answered:
+        """All that the last call gave back, also what a reset does not give."""
+
+    def generators(self) -> Sequence[Mapping[str, Any]]:
+        """Of each env the random generators by name, where they are not part of `everything`."""
+
+    @property
+    def spaces(self) -> tuple[object, object]:
+        """What it says its observations and actions are; None where it does not."""
+
+    def faults(self) -> tuple[Notice, ...]:
+        """What it does that its own interface forbids, seen in a reset and a few random steps.
+
+        It is the measured object that is looked at, so ask when its measurement is over: there are envs
+        whose reset does not undo every step.
+        """
+
+
+class Counted(Protocol):
+    """Something that gives its own account of what it did."""
 
     @property
     def counters(self) -> dict[str, int]:
         """What ran and how much, counted by the code that did it; `env_steps` is always there."""
 
-    def answers(self) -> Mapping[str, NDArray[Any]]:
-        """All that the last call gave back, an array a field, its first axis the envs."""
+    @property
+    def resets(self) -> int:
+        """Episodes begun."""
 
     def phase_totals(self) -> dict[str, int]:
         """Nanoseconds in each phase since the beginning; empty where nothing is timed."""
 
-    def close(self) -> None: ...
+    @property
+    def in_spans(self) -> bool:
+        """Whether its calls are in spans of its own."""
+
+    def step_log(self) -> StepLog | None:
+        """The batch whose steps its steps are, where there is one and it is timed; perhaps itself."""
+
+    @property
+    def logs_itself(self) -> bool:
+        """Whether that batch is the subject itself: then the log says which envs were reset."""
+
+    @property
+    def workers(self) -> Workers | None:
+        """Who steps the envs, where that is looked at."""
+
+
+class Saved(Protocol):
+    """Envs that may be kept as bytes and put back."""
+
+    @property
+    def can_save(self) -> bool: ...
+
+    def save(self, env: int) -> bytes: ...
+
+    def load(self, env: int, saved: bytes) -> None: ...
+
+
+class Subject(Stepped, Played, Seen, Counted, Saved, Protocol):
+    """Envs behind one call, stepped through actions made beforehand, that count their own work."""
+
+    @property
+    def spec(self) -> LiveSpec: ...
+
+
+class Proxy:
+    """A subject in front of another, the same in all that is not said below."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    @property
+    def spec(self) -> LiveSpec:
+        return self._subject.spec
+
+    def reset(self) -> None:
+        self._subject.reset()
+
+    def reset_some(self, envs: Sequence[int]) -> None:
+        self._subject.reset_some(envs)
+
+    def step(self, actions: Any) -> None:
+        self._subject.step(actions)
+
+    def close(self) -> None:
+        self._subject.close()
+
+    @property
+    def restarts(self) -> bool:
+        return self._subject.restarts
+
+    @property
+    def autoreset(self) -> str:
+        return self._subject.autoreset
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return self._subject.draw(random, calls)
+
+    @property
+    def players(self) -> tuple[str, ...]:
+        return self._subject.players
+
+    def choose(self, player: str) -> Any:
+        return self._subject.choose(player)
+
+    @property
+    def whole_numbers(self) -> WholeNumbers | None:
+        return self._subject.whole_numbers
+
+    def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
+        return self._subject.fold(actions)
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        return self._subject.unfold(row)
+
+    @property
+    def observation(self) -> Any:
+        return self._subject.observation
+
+    @property
+    def masks(self) -> NDArray[np.bool_] | None:
+        return self._subject.masks
+
+    def answers(self) -> Answered:
+        return self._subject.answers()
+
+    def everything(self) -> Answered:
+        return self._subject.everything()
+
+    def generators(self) -> Sequence[Mapping[str, Any]]:
+        return self._subject.generators()
+
+    @property
+    def spaces(self) -> tuple[object, object]:
+        return self._subject.spaces
+
+    def faults(self) -> tuple[Notice, ...]:
+        return self._subject.faults()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        return self._subject.counters
+
+    @property
+    def resets(self) -> int:
+        return self._subject.resets
+
+    def phase_totals(self) -> dict[str, int]:
+        return self._subject.phase_totals()
+
+    @property
+    def in_spans(self) -> bool:
+        return self._subject.in_spans
+
+    def step_log(self) -> StepLog | None:
+        return self._subject.step_log()
+
+    @property
+    def logs_itself(self) -> bool:
+        return self._subject.logs_itself
+
+    @property
+    def workers(self) -> Workers | None:
+        return self._subject.workers
+
+    @property
+    def can_save(self) -> bool:
+        return self._subject.can_save
+
+    def save(self, env: int) -> bytes:
+        return self._subject.save(env)
+
+    def load(self, env: int, saved: bytes) -> None:
+        self._subject.load(env, saved)

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import write_new
-from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episodes
 from hotloop.envs.open import make
-from hotloop.envs.subject import Subject
+from hotloop.envs.subject import Subject, WholeNumbers
 
 FORMAT = "hotloop tape 1"
 
@@ -51,20 +50,27 @@ class Tape:
     """[steps, num_envs, ...]: of our worlds [steps, num_envs, agents], int16 where every action fits."""
 
 
-def record(batch: Batch, actions: Sequence[NDArray[np.int32]], limit: int = 0) -> Tape:
-    """The tape of what a batch has played since it was made and reset once."""
-    spec = batch.spec
-    dtype = np.int16 if spec.num_actions <= np.iinfo(np.int16).max else np.int32
-    played: NDArray[Any] = np.array(actions, dtype).reshape(len(actions), spec.num_envs, spec.agents)
+def record(subject: Subject, actions: Sequence[Any], limit: int = 0) -> Tape:
+    """The tape of what a subject has played since it was made and reset once."""
+    spec = subject.spec
+    params = dict(spec.described.params)
+    seeds = {name: params.pop(name) for name in ("seed", "seed_step") if name in params}
     return Tape(
-        target=spec.target,
-        parameters=by_role(spec.parameters, "workload"),
-        seed=spec.settings.seed,
-        seed_step=spec.settings.seed_step,
+        target=spec.same_work.name,
+        parameters=params,
         num_envs=spec.num_envs,
         limit=limit,
-        actions=played,
+        actions=narrowed(subject.fold(actions), subject.whole_numbers),
+        **seeds,
     )
+
+
+def narrowed(actions: NDArray[Any], known: WholeNumbers | None) -> NDArray[Any]:
+    """Whole numbers as int16 where all of them fit; who plays the tape widens them again."""
+    bounds = np.iinfo(np.int16)
+    if known is None or not actions.size or actions.min() < bounds.min or actions.max() > bounds.max:
+        return actions
+    return actions.astype(np.int16)
 
 
 def replay(tape: Tape, **variants: object) -> Iterator[Batch]:
@@ -115,32 +121,10 @@ def parse(header: str, actions: NDArray[Any]) -> Tape:
 
 def write_played(path: Path, subject: Subject, actions: Sequence[Any]) -> None:
     """Write what was played since the reset."""
-    if isinstance(subject, Batch):
-        write(path, record(subject, actions))
-        return
-    spec = subject.spec
-    rows = [flat(each) for each in actions]
-    try:
-        played = np.array(rows)
-    except ValueError:
-        played = np.array(None)
-    if not rows or played.dtype.kind not in "iuf":
-        raise InputError(f"the actions of {spec.name} do not make one array of numbers: they cannot be taped")
-    shape = played.shape if spec.num_envs > 1 else (len(rows), 1, *played.shape[1:])
-    params = {key: value for key, value in spec.described.params.items() if key != "seed"}
-    tape = Tape(
-        target=spec.name,
-        parameters=params,
-        seed=spec.seed,
-        num_envs=spec.num_envs,
-        actions=played.reshape(shape),
-    )
+    tape = record(subject, actions)
+    if not tape.actions.size or tape.actions.dtype.kind not in "iuf":
+        raise InputError(f"{subject.spec.name} played nothing that is numbers: it cannot be taped")
     write(path, tape)
-
-
-def flat(actions: Any) -> Any:
-    """One call's actions without the names of agents, in their order."""
-    return list(actions.values()) if isinstance(actions, dict) else actions
 
 
 def read_for(path: Path, subject: Subject) -> list[Any]:
@@ -151,20 +135,4 @@ def read_for(path: Path, subject: Subject) -> list[Any]:
         raise InputError(
             f"{path} was recorded with {tape.num_envs} envs, not {envs}: give num_envs={tape.num_envs}"
         )
-    return [unfold(subject, row) for row in tape.actions]
-
-
-def unfold(subject: Subject, row: NDArray[Any]) -> Any:
-    """One call's actions from a row [num_envs, ...] of a tape."""
-    if isinstance(subject, Batch):
-        return np.ascontiguousarray(row, np.int32)
-    kind = getattr(subject.spec, "kind", "")
-    if kind == "pettingzoo parallel":
-        agents = subject.env.possible_agents  # type: ignore[attr-defined]
-        return dict(zip(agents, (plain_action(each) for each in row[0]), strict=True))
-    return plain_action(row[0]) if subject.spec.num_envs == 1 and kind != "gymnasium vector" else row
-
-
-def plain_action(value: NDArray[Any]) -> Any:
-    """A whole number by itself is an int, as an env may insist."""
-    return int(value) if value.ndim == 0 and value.dtype.kind in "iu" else value
+    return [subject.unfold(row) for row in tape.actions]

@@ -1,6 +1,7 @@
 """The experiments as functions of Python: they return the records that the commands print."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import find
-from hotloop.envs.foreign.opening import Order, examined, made
+from hotloop.envs.foreign.opening import Order, made, subject_of
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.profile import profile as looking
@@ -42,7 +43,8 @@ def profile(
     sides = looking.Asked(
         clean=clean, watched=watched, target=order.target, policy=policy, functions=functions, tape=tape
     )
-    return looking.look(sides, plan(steps))
+    with closing(clean):
+        return looking.look(sides, plan(steps))
 
 
 class Maker:
@@ -78,4 +80,4 @@ def copied(env: Any) -> Any:
 
 
 def opened(maker: Maker, order: Order, *, timed: bool) -> Subject:
-    return examined(lambda: made(maker.name, maker.make), order, timed=timed)
+    return subject_of(made(maker.name, maker.make), order, timed=timed)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Comparison, Record
 from hotloop.core.target import Target
@@ -16,7 +17,7 @@ from hotloop.lab.measure.policy import RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, in_rounds, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.lab.measure.stepping import no_collection, play
-from hotloop.lab.measure.target import open_subject
+from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.profile.profile import with_phases
 
@@ -44,6 +45,8 @@ class Findings:
     rounds: Rounds
     work: Tally
     wall_ns: list[int] = field(default_factory=list)
+    faults: tuple[Notice, ...] = ()
+    """Of the env, looked for after the last round."""
     partial: bool = True
 
 
@@ -54,11 +57,17 @@ def bench(
     *,
     policy: str = RANDOM,
     extras: Extras = NOTHING,
+    opener: Opener | None = None,
 ) -> Record:
-    """Measure a target under a policy's play; Ctrl-C leaves a record of the rounds there were."""
+    """Measure a target under a policy's play; Ctrl-C leaves a record of the rounds there were.
+
+    `opener` may have it open already.
+    """
+    opening = opener or Opener()
 
     def once() -> Record:
-        return measure_once(target, rounds, progress, policy=policy, baselines=extras.baselines)
+        subject = opening.open(target)
+        return measure_once(subject, rounds, progress, policy=policy, baselines=extras.baselines)
 
     measured = with_comparisons(replace(once(), label=extras.label), extras, once)
     if extras.phases and not measured.partial:
@@ -68,11 +77,11 @@ def bench(
 
 
 def measure_once(
-    target: Target, rounds: Rounds, progress: Progress, *, policy: str, baselines: Sequence[Record]
+    subject: Subject, rounds: Rounds, progress: Progress, *, policy: str, baselines: Sequence[Record]
 ) -> Record:
-    """Open a target, measure it and close it; refuses, before it steps, what it cannot be compared with."""
+    """Measure a subject and close it; refuses, before it steps, what it cannot be compared with."""
     with (
-        closing(open_subject(target, profile=False)) as subject,
+        closing(subject),
         closing(play_of(policy, subject)) as script,
         no_collection(),
     ):
@@ -122,6 +131,7 @@ def measure(subject: Subject, script: Play, found: Findings, progress: Progress)
         found.work.note()
         progress(rounds.warmup + len(found.wall_ns) * rounds.iterations, rounds.env_steps)
     found.partial = False
+    found.faults = subject.faults()
 
 
 def record(subject: Subject, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
@@ -131,7 +141,7 @@ def record(subject: Subject, recorder: Recorder, asked: Rounds, found: Findings,
         method=in_rounds(subject.spec, found.rounds, policy),
         counters=found.work.gained,
         values=throughput(subject.spec, env_steps, found.wall_ns),
-        notices=shortened(asked, found.rounds),
+        notices=[*found.faults, *shortened(asked, found.rounds)],
         partial=found.partial,
         validation=describe_validation(subject.counters),
     )

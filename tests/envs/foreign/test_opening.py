@@ -8,6 +8,7 @@ from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
+from hotloop.envs.subject import Subject
 
 THEIRS = Path(__file__).parents[2] / "support" / "theirs.py"
 
@@ -90,13 +91,6 @@ def test_keys_go_to_the_callable_and_seed_is_ours_unless_it_has_one() -> None:
             64,
             "missing a required argument: 'size'; give its arguments as key=value",
         ),
-        ("support.theirs:faulty", {"fault": "tuple"}, 64, "step returned a tuple of 2: expected"),
-        (
-            "support.theirs:faulty",
-            {"fault": "raises"},
-            64,
-            "KeyError: 'no such cell' (.*theirs.py:[0-9]+ in step)",
-        ),
         ("support.theirs:make", {"vector": "own"}, 64, "vector=own is for gym: ids"),
     ],
 )
@@ -107,6 +101,27 @@ def test_what_cannot_be_opened_is_said_with_what_to_do(
         open_target(Target(target, given))
     assert caught.value.exit_code == code
     assert isinstance(caught.value, SetupError if code == 70 else InputError)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("tuple", "step returned a tuple of 2: expected"),
+        ("raises", r"KeyError: 'no such cell' \(.*theirs.py:[0-9]+ in step\)"),
+    ],
+)
+def test_what_cannot_be_stepped_is_said_in_its_own_last_words(fault: str, said: str) -> None:
+    subject = open_target(Target("support.theirs:faulty", {"fault": fault}))
+    with pytest.raises(InputError, match=said):
+        stepped(subject, 5)
+    (notice,) = subject.faults()
+    assert fault == "raises" or "step returned a tuple of 2" in notice.text
+
+
+def stepped(subject: Subject, calls: int) -> None:
+    subject.reset()
+    for actions in subject.draw(np.random.default_rng(0), calls):
+        subject.step(actions)
 
 
 @pytest.mark.parametrize("package", ["gymnasium", "pettingzoo"])
@@ -130,16 +145,18 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
 )
 def test_an_env_that_breaks_its_interface_is_told_so_and_measured(fault: str, said: str) -> None:
     subject = open_target(Target("support.theirs:faulty", {"fault": fault}))
-    notices = [notice.text for notice in subject.spec.notices if notice.code == "interface"]
+    stepped(subject, 5)
+    notices = [notice.text for notice in subject.faults() if notice.code == "interface"]
     assert any(said in text for text in notices), notices
     assert "at step 1" in notices[0]
 
 
 COUNTING = """
 class Env:
-    closed, num_actions = 0, 2
+    made, closed, num_actions = 0, 0, 2
     def __init__(self):
         self.steps = 0
+        type(self).made += 1
     def reset(self, seed=None):
         return 0.0
     def step(self, action):
@@ -154,12 +171,28 @@ def only():
 """
 
 
-@pytest.mark.parametrize(("maker", "steps", "closed"), [("Env", 0, 1), ("only", 16, 0)])
-def test_nobody_has_stepped_an_env_that_was_opened_unless_there_is_only_one(
-    maker: str, steps: int, closed: int, tmp_path: Path
+@pytest.mark.parametrize("maker", ["Env", "only"])
+def test_an_env_is_made_once_and_stepped_by_nobody_until_its_faults_are_asked_for(
+    maker: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "counting.py"
+    file = tmp_path / f"counting_{maker}.py"
     file.write_text(COUNTING)
     subject = open_target(Target(f"{file}:{maker}", {}))
     env = subject.env  # type: ignore[attr-defined]
-    assert (env.steps, env.closed) == (steps, closed)
+    made = {"Env": 2, "only": 1}[maker]  # one of them when the file is imported
+    assert (env.steps, env.made, env.closed) == (0, made, 0)
+    assert subject.faults() == ()
+    assert (env.steps, env.made, env.closed) == (16, made, 0)
+
+
+def test_an_env_that_does_not_say_its_actions_has_its_reset_looked_at(tmp_path: Path) -> None:
+    file = tmp_path / "silent.py"
+    file.write_text(
+        COUNTING.replace(", num_actions = 0, 0, 2", " = 0, 0").replace(
+            "return 0.0\n", "return float('nan')\n"
+        )
+    )
+    subject = open_target(Target(f"{file}:Env", {}))
+    (notice,) = subject.faults()
+    assert "observations is not a number (NaN)" in notice.text
+    assert "at the reset" in notice.text

@@ -1,6 +1,7 @@
 """hotloop bench: how fast a target steps, with its spread."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hotloop.lab.bench import Extras
     from hotloop.lab.ladder import Climb
     from hotloop.lab.measure.rounds import Rounds
+    from hotloop.lab.measure.target import Opener
 
 
 EXAMPLES = (
@@ -84,6 +86,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
         return show_folder(check_alone(report, target), as_json=json)
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
+    from hotloop.lab.measure.target import Opener
 
     modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
     one = Target.typed(named(target), keys, seed=seed, threads=threads)
@@ -101,13 +104,21 @@ def bench(  # noqa: PLR0913 - one argument a flag
         check_ladder(modes, extras, policy, save_baseline)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, modes, climb, extras, output, as_json=json)
-    check(targets_of(one), policy, phases=profile, instructions=instructions)
-    make_room_for_all(output, save_baseline)
+    with closing(Opener()) as opener:
+        check(targets_of(one), policy, opener, phases=profile, instructions=instructions)
+        make_room_for_all(output, save_baseline)
+        experiment = experiment_of(planned, policy, extras, opener)
+        return run(one, experiment, keeper(output, save_baseline), as_json=json)
 
-    def experiment(each: Target, progress: "Progress") -> "Record":
-        return lab.bench(each, planned, progress, policy=policy, extras=extras)
 
-    return run(one, experiment, keeper(output, save_baseline), as_json=json)
+def experiment_of(planned: "Rounds", policy: str, extras: "Extras", opener: "Opener") -> Experiment:
+    """What is done with each target."""
+    from hotloop.lab import bench as lab
+
+    def experiment(target: Target, progress: "Progress") -> "Record":
+        return lab.bench(target, planned, progress, policy=policy, extras=extras, opener=opener)
+
+    return experiment
 
 
 def make_room_for_all(output: Path, baseline: str | None) -> None:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hotloop.core.probe import Probe
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
+    from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.files import Kept
 
@@ -108,6 +110,7 @@ class Looked:
     probes: "tuple[Probe, ...]"
     commit: bool
     trace: bool
+    opener: "Opener"
 
 
 def profile(  # noqa: PLR0913 - one argument a flag
@@ -137,6 +140,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     one again. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), the probes'
     files and a page beside them, and never overwrites. Compares with the previous profile of the target.
     """
+    from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile import probes as probes_lab
 
     if replay_slow is not None:
@@ -160,11 +164,13 @@ def profile(  # noqa: PLR0913 - one argument a flag
         probes=probes_lab.choose(probe or (), time or ()),
         commit=commit,
         trace=trace,
+        opener=Opener(),
     )
-    check(targets, policy)
-    probes_lab.check(looked.probes, targets, looked.time)
-    make_room(FOLDER)
-    return run(asked, looked, as_json=json)
+    with closing(looked.opener):
+        check(targets, policy, looked.opener)
+        probes_lab.check(looked.probes, targets, looked.time)
+        make_room(FOLDER)
+        return run(asked, looked, as_json=json)
 
 
 def check_alone(**flags: object) -> None:
@@ -209,6 +215,7 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
                 time=looked.time,
                 tape=looked.tape,
                 tracer=tracers.get(name),
+                opener=looked.opener,
             )
             asked = probes_lab.Asked(
                 target=each,
@@ -217,6 +224,7 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
                 probes=looked.probes,
                 time=looked.time,
                 folder=folder_of(room, name),
+                opener=looked.opener,
             )
             compared = baselines.with_previous(found, baselines.latest_profile(FOLDER, found.target.name))
             probed = probes_lab.with_probes(compared, asked, progress)

@@ -24,6 +24,13 @@ def sampler(owner: object, name: str) -> Sample:
     return from_space(space)
 
 
+def discrete(owner: object) -> tuple[int, int] | None:
+    """The first action and how many there are, of an env that takes one whole number; else None."""
+    space = getattr(owner, "action_space", None)
+    count = getattr(owner, "num_actions", None) if space is None else getattr(space, "n", None)
+    return (int(getattr(space, "start", 0)), int(count)) if isinstance(count, (int, np.integer)) else None
+
+
 def from_space(space: Any) -> Sample:
     """One draw for all calls where a space is a range of whole numbers, else its own sampling, seeded."""
     if type(space).__name__ == "Discrete":

@@ -1,10 +1,20 @@
-"""What envs that are stepped one at a time have in common: their calls in spans, counts and answers."""
+"""What all of somebody else's envs have in common as subjects: calls in spans, tapes, spaces, generators.
 
-from collections.abc import Mapping
+And what those have that are stepped one at a time: counts and answers.
+"""
+
+import random as standard
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.errors import InputError, unknown
+from hotloop.core.notices import Notice
+from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.examine import examine
 from hotloop.envs.foreign.spec import (
     ENV_RESET,
     ENV_STEP,
@@ -14,26 +24,142 @@ from hotloop.envs.foreign.spec import (
     in_span,
     native_phases,
     time_inside,
+    unwrapped,
 )
+from hotloop.envs.subject import RANDOM_ONLY, StepLog, WholeNumbers, Workers
 
 NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 
+GENERATORS = (np.random.Generator, np.random.RandomState, standard.Random)
 
-class Answering:
-    """An env that is asked call by call; a kind of env says what a reset, a step and a draw are."""
+
+class ForeignSubject(ABC):
+    """An env that somebody else wrote; a kind of env says what a reset, a step and a draw are."""
+
+    restarts = True
+    can_save = logs_itself = False
+    players = RANDOM_ONLY
+    workers: Workers | None = None
+    autoreset: str = "by itself"
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        self.env, self.spec = env, spec
+        self.env, self.spec, self.in_spans = env, spec, timed
         if timed:
-            time_inside(env)
+            self._look_inside()
         self._step = in_span(ENV_STEP, env.step, timed=timed)
         self._reset = in_span(ENV_RESET, env.reset, timed=timed)
-        self._steps = self.resets = 0
+        self._chance = np.random.default_rng(spec.seed)
+        self.resets = 0
+        self.observation: Any = None
+
+    def _look_inside(self) -> None:
+        """Set what is inside the env apart, before its calls are put into spans."""
+        time_inside(self.env)
+
+    @abstractmethod
+    def reset(self) -> None: ...
+
+    def reset_some(self, envs: Sequence[int]) -> None:
+        """Begin all of them anew, if any: a foreign env knows only its whole reset."""
+        if len(envs):
+            self.reset()
+
+    @abstractmethod
+    def step(self, actions: Any) -> None: ...
+
+    @abstractmethod
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]: ...
+
+    @property
+    @abstractmethod
+    def counters(self) -> dict[str, int]: ...
+
+    @abstractmethod
+    def answers(self) -> Mapping[str, NDArray[Any]]: ...
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        return self.answers()
+
+    def choose(self, player: str) -> Any:
+        if player not in self.players:
+            then = f"{self.spec.name} is played by random, tape:FILE or module:callable"
+            raise unknown("player", player, self.players, then)
+        return self.draw(self._chance, 1)[0]
+
+    @property
+    def spaces(self) -> tuple[object, object]:
+        """Its spaces, where it has one for all; a method that is asked by agent is none."""
+        found = (getattr(self.env, name, None) for name in ("observation_space", "action_space"))
+        observation, action = (None if callable(space) else space for space in found)
+        return observation, action
+
+    @property
+    def whole_numbers(self) -> WholeNumbers | None:
+        return None
+
+    @property
+    def masks(self) -> NDArray[np.bool_] | None:
+        return None
+
+    def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
+        if not actions:
+            return np.zeros((0, self.spec.num_envs), np.int32)
+        try:
+            rows = np.array([without_names(each) for each in actions])
+        except ValueError:
+            rows = np.array(None)
+        if rows.dtype.kind not in "iufb":
+            raise InputError(
+                f"the actions of {self.spec.name} do not make one array of numbers: they cannot be kept"
+            )
+        return self._by_env(rows)
+
+    def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Actions [calls, ...] as [calls, num_envs, ...]."""
+        return rows[:, None]
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        return plain_action(row[0])
+
+    def generators(self) -> Sequence[Mapping[str, Any]]:
+        """What each env keeps as attributes of its own."""
+        inner = unwrapped(self.env)
+        envs = [unwrapped(each) for each in getattr(inner, "envs", [inner])]
+        held = (vars(each) if hasattr(each, "__dict__") else {} for each in envs)
+        return [{name: each for name, each in own.items() if isinstance(each, GENERATORS)} for own in held]
+
+    def faults(self) -> tuple[Notice, ...]:
+        return examine(self)
+
+    def phase_totals(self) -> dict[str, int]:
+        return native_phases(self.env)
+
+    def step_log(self) -> StepLog | None:
+        """That of the batch inside one of our own adapters."""
+        inside = getattr(unwrapped(self.env), "_batch", None)
+        return inside.step_log() if isinstance(inside, Batch) else None
+
+    def save(self, env: int) -> bytes:
+        raise InputError(f"{self.spec.name} is not one of our batches: its envs cannot be saved")
+
+    def load(self, env: int, saved: bytes) -> None:
+        raise InputError(f"{self.spec.name} is not one of our batches: it takes no saved state")
+
+    def close(self) -> None:
+        close = getattr(self.env, "close", None)
+        if callable(close):
+            close()
+
+
+class Answering(ForeignSubject):
+    """An env that is asked call by call."""
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        super().__init__(env, spec, timed=timed)
+        self._steps = 0
         self._answers = Answers()
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
         """The last observation, reward, terminated, truncated and info."""
-        self.observation: Any = None
-        """What the next action is to be chosen from."""
 
     @property
     def counters(self) -> dict[str, int]:
@@ -59,16 +185,18 @@ class Answering:
         """What was given, by name."""
         return dict(zip(NAMES, self._given, strict=True))
 
-    def phase_totals(self) -> dict[str, int]:
-        return native_phases(self.env)
-
-    def close(self) -> None:
-        close = getattr(self.env, "close", None)
-        if callable(close):
-            close()
-
 
 def plainly(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """What one agent was given, its reward a float and its ends truth values."""
     seen, reward, ended, cut, info = given
     return seen, float(reward), bool(ended), bool(cut), info
+
+
+def without_names(actions: Any) -> Any:
+    """One call's actions without the names of agents, in their order."""
+    return list(actions.values()) if isinstance(actions, dict) else actions
+
+
+def plain_action(value: NDArray[Any]) -> Any:
+    """A whole number by itself is an int, as an env may insist."""
+    return int(value) if value.ndim == 0 and value.dtype.kind in "iu" else value

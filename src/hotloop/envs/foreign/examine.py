@@ -1,12 +1,13 @@
 """What an env does that its own interface forbids: said in the record, and never a crash of ours."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hotloop.core.clock import now_ns
+from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.envs.subject import Subject
 
@@ -16,23 +17,35 @@ BOX_NS = 200_000_000
 """A slow env is looked at for as long as this."""
 
 
-def examine(subject: Subject, space: Any) -> tuple[Notice, ...]:
+def examine(subject: Subject) -> tuple[Notice, ...]:
     """Reset and step a subject a few times; each kind of fault is noted once, where it was first seen."""
     seen: dict[str, str] = {}
+    space = subject.spaces[0]
 
     def look(where: str) -> None:
         for fault in faults(subject, space):
             seen.setdefault(fault.partition(":")[0], f"{fault}, {where}")
 
-    subject.reset()
-    look("at the reset")
-    begin = now_ns()
-    for step, actions in enumerate(subject.draw(np.random.default_rng(0), STEPS), 1):
-        subject.step(actions)
-        look(f"at step {step}")
-        if now_ns() - begin > BOX_NS:
-            break
+    try:
+        subject.reset()
+        look("at the reset")
+        begin = now_ns()
+        for step, actions in enumerate(drawn(subject), 1):
+            subject.step(actions)
+            look(f"at step {step}")
+            if now_ns() - begin > BOX_NS:
+                break
+    except HotloopError as error:  # what was measured stays so, whoever played it
+        seen.setdefault("raised", str(error))
     return tuple(notice(Code.INTERFACE, target=subject.spec.name, fault=fault) for fault in seen.values())
+
+
+def drawn(subject: Subject) -> Sequence[Any]:
+    """Random actions; none where an env does not say what its actions are, and somebody's policy plays it."""
+    try:
+        return subject.draw(np.random.default_rng(0), STEPS)
+    except InputError:
+        return ()
 
 
 def faults(subject: Subject, space: Any) -> Iterator[str]:
@@ -40,7 +53,7 @@ def faults(subject: Subject, space: Any) -> Iterator[str]:
     for name, rows in answers.items():
         if name.startswith(("observations", "rewards")) and not_a_number(rows):
             yield f"{name} is not a number (NaN): every mean of it will be none either"
-    observation = getattr(subject, "observation", None)
+    observation = subject.observation
     if space is not None and not contains(space, observation):
         yield f"the observation is not in its space: {described(observation)} in {described(space)}"
 

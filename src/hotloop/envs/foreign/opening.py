@@ -15,7 +15,7 @@ from hotloop.core.packages import need
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.examine import examine
+from hotloop.envs.foreign.answering import ForeignSubject
 from hotloop.envs.foreign.rows import RowsSubject
 from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.spec import ForeignSpec
@@ -27,6 +27,9 @@ MODES = ("sync", "async", "own")
 """How several envs of one id are run: one after another, in workers, or by the vector env of its makers."""
 
 PROFILING = "HOTLOOP_PROFILING"
+
+PARALLEL = "pettingzoo parallel"
+"""The interface whose agents have names."""
 
 KINDS = (
     "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib, "
@@ -55,30 +58,10 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
         order = ordered(target, own=())
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
-        return examined(lambda: makers[prefix](name, order), order, timed=timed)
+        return subject_of(makers[prefix](name, order), order, timed=timed)
     order = ordered(target, own=parameters_of(callables.find(target.name)))
     with profiling(on=timed):
-        return examined(lambda: called(order), order, timed=timed)
-
-
-def examined(make: Callable[[], Any], order: Order, *, timed: bool) -> Subject:
-    """A subject that nobody has stepped yet, with what was noticed about another one that was made for that.
-
-    A target that gives the same object every time is examined itself.
-    """
-    env = make()
-    subject = subject_of(env, order, timed=timed)
-    if isinstance(subject, Batch):
-        return subject
-    space = getattr(env, "observation_space", None)
-    notices = examine(subject, None if callable(space) else space)
-    fresh = make()
-    if fresh is not env:
-        subject.close()
-        subject = subject_of(fresh, order, timed=timed)
-    subject.spec = replace(subject.spec, notices=notices)
-    found: Subject = subject
-    return found
+        return subject_of(called(order), order, timed=timed)
 
 
 @contextmanager
@@ -198,12 +181,13 @@ def made(target: str, make: Callable[[], Any]) -> Any:
         raise InputError(f"{target} raised: {callables.last_words(error)}") from error
 
 
-def subject_of(env: Any, order: Order, *, timed: bool) -> Any:
+def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
     """The adapter for what was made; InputError where there is none for it."""
     if isinstance(env, Batch):
         env.spec = replace(env.spec, origin=order.target.name)
         return env
     kind, adapter, num_envs, agents = interface(env, order.target.name)
+    named = kind == PARALLEL
     spec = ForeignSpec(
         asked=order.target,
         kind=kind,
@@ -211,11 +195,12 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Any:
         num_envs=num_envs,
         agents=agents,
         seed=order.seed,
+        agent_names=tuple(map(str, env.possible_agents)) if named else (),
     )
     return adapter(env, spec, timed=timed)
 
 
-Interface = tuple[str, Callable[..., Any], int, int]
+Interface = tuple[str, type[ForeignSubject], int, int]
 """Its name, the adapter for it, envs and agents of each."""
 
 
@@ -226,7 +211,7 @@ def interface(env: Any, target: str) -> Interface:
     if is_a(env, "gymnasium", "Env"):
         return "gymnasium", SingleSubject, 1, 1
     if is_a(env, "pettingzoo", "ParallelEnv"):
-        return "pettingzoo parallel", ParallelSubject, 1, len(env.possible_agents)
+        return PARALLEL, ParallelSubject, 1, len(env.possible_agents)
     if is_a(env, "pettingzoo", "AECEnv"):
         return "pettingzoo aec", TurnSubject, 1, 1
     if all(hasattr(env, name) for name in ("num_agents", "single_action_space", "reset", "step")):

@@ -6,21 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.envs.foreign.spec import ENV_RESET, ENV_STEP, ForeignSpec, in_span, raised, time_inside
+from hotloop.envs.foreign.answering import ForeignSubject
+from hotloop.envs.foreign.spec import ForeignSpec, raised
 
 
-class RowsSubject:
+class RowsSubject(ForeignSubject):
     """An env of PufferLib's kind: one call steps every row, finished ones begin anew by themselves."""
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        self.env, self.spec = env, spec
-        if timed:
-            time_inside(env)
-        self._step = in_span(ENV_STEP, env.step, timed=timed)
-        self._reset = in_span(ENV_RESET, env.reset, timed=timed)
-        self._calls = self.resets = 0
+        super().__init__(env, spec, timed=timed)
+        self._calls = 0
         self._given: tuple[Any, ...] = ()
-        self.observation: Any = None
 
     def reset(self) -> None:
         try:
@@ -42,10 +38,20 @@ class RowsSubject:
         self.resets += int(ended) // self.spec.agents
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        space, rows = self.env.single_action_space, self.env.num_agents
-        choices = np.asarray(getattr(space, "nvec", getattr(space, "n", None)))
-        shape = (calls, rows, *choices.shape)
+        choices = self._choices()
+        shape = (calls, self.env.num_agents, *choices.shape)
         return list(random.integers(choices, size=shape, dtype=np.int32))
+
+    def _choices(self) -> NDArray[Any]:
+        """How many actions a row has, for each part of an action where it has parts."""
+        space = self.env.single_action_space
+        return np.asarray(space.nvec if hasattr(space, "nvec") else space.n)
+
+    def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows.reshape(len(rows), self.spec.num_envs, self.spec.agents, *rows.shape[2:])
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        return row.reshape(self.env.num_agents, *self._choices().shape)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -64,9 +70,3 @@ class RowsSubject:
             name: np.asarray(rows).reshape(envs, agents, *np.asarray(rows).shape[1:])
             for name, rows in zip(names, self._given, strict=False)
         }
-
-    def phase_totals(self) -> dict[str, int]:
-        return {}
-
-    def close(self) -> None:
-        self.env.close()

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
-from hotloop.envs.foreign.actions import Sample, sampler
+from hotloop.envs.foreign.actions import Sample, discrete, sampler
 from hotloop.envs.foreign.answering import NAMES, Answering, plainly
 from hotloop.envs.foreign.spec import ForeignSpec, raised
+from hotloop.envs.subject import WholeNumbers
 
 Given = tuple[Any, Any, Any, Any, Any]
 """Observation, reward, terminated, truncated, info."""
@@ -51,6 +52,13 @@ class SingleSubject(Answering):
         if self._sample is None:
             self._sample = sampler(self.env, self.spec.name)
         return self._sample(random, calls)
+
+    @property
+    def whole_numbers(self) -> WholeNumbers | None:
+        actions = discrete(self.env)
+        if actions is None:
+            return None
+        return WholeNumbers(start=actions[0], count=actions[1], shape=(1,), any_is_taken=False)
 
     def _parts(self) -> dict[str, Any]:
         parts = dict(zip(NAMES, plainly(self._given), strict=True))

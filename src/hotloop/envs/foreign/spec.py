@@ -46,6 +46,14 @@ class ForeignSpec:
     build: Build | None = None
     notices: tuple[Notice, ...] = ()
     decided_by: Mapping[str, str] = field(default_factory=dict)
+    agent_names: tuple[str, ...] = ()
+    phases: tuple[str, ...] = ()
+    mechanics: tuple[str, ...] = ()
+    made_from: Target | None = None
+
+    @property
+    def same_work(self) -> Target:
+        return self.asked
 
     @property
     def name(self) -> str:
@@ -87,9 +95,14 @@ def time_method(owner: object, method: str, name: str) -> bool:
     return True
 
 
+def unwrapped(env: Any) -> Any:
+    """An env without its wrappers, where it is of a kind that has them."""
+    return getattr(env, "unwrapped", env)
+
+
 def time_inside(env: object) -> None:
     """Set what is inside an env apart from its wrappers, and observation encoding from the rest of a step."""
-    inner = getattr(env, "unwrapped", env)
+    inner = unwrapped(env)
     for method in ENCODERS:
         time_method(inner, method, OBSERVE)
     if inner is not env:
@@ -99,7 +112,7 @@ def time_inside(env: object) -> None:
 
 def native_phases(env: object) -> dict[str, int]:
     """What native code below an env says of its phases; empty where there is none."""
-    read = getattr(getattr(env, "unwrapped", env), "phase_totals", None)
+    read = getattr(unwrapped(env), "phase_totals", None)
     return dict(read()) if callable(read) else {}
 
 

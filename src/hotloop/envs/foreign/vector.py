@@ -10,17 +10,8 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled
-from hotloop.envs.foreign.spec import (
-    ENV_RESET,
-    ENV_STEP,
-    ForeignSpec,
-    arrays,
-    in_span,
-    native_phases,
-    raised,
-    time_inside,
-    time_method,
-)
+from hotloop.envs.foreign.answering import NAMES, ForeignSubject
+from hotloop.envs.foreign.spec import ForeignSpec, arrays, raised, time_inside, time_method, unwrapped
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
 
@@ -28,27 +19,22 @@ ALL_AT_WORK, SLOWEST = "until the first is done", "from the first to the last"
 """The two parts of waiting: the second is what uneven workers cost."""
 
 
-class VectorSubject:
+class VectorSubject(ForeignSubject):
     """A vector env; it resets its envs by itself, in the step after an end or in the same.
 
     A call that only resets an env is no step of it: such reset steps are counted apart.
     """
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        self.env, self.spec = env, spec
-        self.workers: Workers | None = None
-        if timed:
-            self._look_inside()
-        self._step = in_span(ENV_STEP, env.step, timed=timed)
-        self._reset = in_span(ENV_RESET, env.reset, timed=timed)
-        self._mode = getattr(env.metadata.get("autoreset_mode"), "value", "NextStep")
-        self._steps = self.resets = self._reset_steps = 0
+        super().__init__(env, spec, timed=timed)
+        said = env.metadata.get("autoreset_mode")
+        self.autoreset = "NextStep" if said is None else str(said.value)
+        self._steps = self._reset_steps = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
         self._names: tuple[str, ...] = ()
         """Of what the env said at its reset; a comparison asks for all of them every time."""
-        self.observation: Any = None
 
     def reset(self) -> None:
         try:
@@ -67,13 +53,13 @@ class VectorSubject:
         except Exception as error:
             raise raised(self.spec.name, error) from error
         self.observation = given[0]
-        if self._mode == "NextStep":
+        if self.autoreset == "NextStep":
             self._reset_steps += self._finished
         over = np.logical_or(given[2], given[3])
         self._finished = finished = int(np.count_nonzero(over))
         self.resets += finished
         self._steps += self.spec.num_envs
-        if finished and self._mode == "Disabled":
+        if finished and self.autoreset == "Disabled":
             self.observation, _ = self._reset(options={"reset_mask": over})
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -99,36 +85,30 @@ class VectorSubject:
         """All of the last call's answers, also those that a reset does not give."""
         return self._parts()
 
-    @property
-    def autoreset(self) -> str:
-        """When the env begins the next episode, in its own words."""
-        return str(self._mode)
-
     def _parts(self) -> dict[str, NDArray[Any]]:
-        names = ("observations", "rewards", "terminals", "truncations", "infos")
-        parts = zip(names, self._given, strict=True)
+        parts = zip(NAMES, self._given, strict=True)
         return {name: rows[0] for part, value in parts for name, rows in arrays(part, value)}
 
-    def phase_totals(self) -> dict[str, int]:
-        return native_phases(self.env)
+    def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows
 
-    def close(self) -> None:
-        self.env.close()
+    def unfold(self, row: NDArray[Any]) -> NDArray[Any]:
+        return row
 
     def _look_inside(self) -> None:
         """Set the envs apart from what runs them, or waiting for workers from the rest."""
-        inner = getattr(self.env, "unwrapped", self.env)
+        inner = unwrapped(self.env)
         pipes = getattr(inner, "parent_pipes", None)
         if pipes:
-            self.workers = Workers(inner, pipes)
-            inner.step = self.workers.step
+            workers = Pipes(inner, pipes)
+            inner.step, self.workers = workers.step, workers
         for env in getattr(inner, "envs", ()):
             time_inside(env)
             for method in ("step", "reset"):
                 time_method(env, method, f"envs.{method}")
 
 
-class Workers:
+class Pipes:
     """A step of an async vector env taken apart: send, wait until each worker is done, gather."""
 
     def __init__(self, env: Any, pipes: Sequence[Connection]) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hotloop.envs.foreign.actions import Sample, from_space
-from hotloop.envs.foreign.answering import NAMES, Answering, plainly
+from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
 from hotloop.envs.foreign.single import first_of, second_of, seeded
 from hotloop.envs.foreign.spec import ForeignSpec, in_span, raised
 
@@ -66,6 +67,9 @@ class ParallelSubject(ZooSubject):
         """A step takes the actions of the living."""
         return self.draw_by_agent(random, calls)
 
+    def unfold(self, row: NDArray[Any]) -> dict[str, Any]:
+        return dict(zip(self.env.possible_agents, map(plain_action, row[0]), strict=True))
+
     @property
     def agent_steps(self) -> int:
         return self._agent_steps
@@ -114,13 +118,23 @@ class TurnSubject(ZooSubject):
         if not isinstance(drawn, tuple):
             return drawn
         chance, by_agent = drawn
-        mask = info.get(MASK)
-        if mask is None and isinstance(self.observation, Mapping):
-            mask = self.observation.get(MASK)
+        mask = self._mask(info)
         if mask is None:
             return by_agent[self.env.agent_selection]
         legal = np.flatnonzero(mask)
         return int(legal[int(chance * len(legal))])
+
+    def _mask(self, info: Mapping[str, Any]) -> Any:
+        """Which actions are legal in this turn, as the infos or the observation say it."""
+        mask = info.get(MASK)
+        if mask is None and isinstance(self.observation, Mapping):
+            mask = self.observation.get(MASK)
+        return mask
+
+    @property
+    def masks(self) -> NDArray[np.bool_] | None:
+        mask = self._mask(self._given[4])
+        return None if mask is None else np.asarray(mask, np.bool_).reshape(1, 1, -1)
 
     def _begin(self, seed: int | None = None) -> None:
         if seed is None:

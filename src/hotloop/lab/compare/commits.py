@@ -213,6 +213,7 @@ class CommitSpec:
     build: Build | None = None
     notices: tuple[Notice, ...] = ()
     decided_by: Mapping[str, str] = field(default_factory=dict)
+    phases: tuple[str, ...] = ()
 
 
 WHOLE = "commits are compared whole, under random play: give no --policy, no --profile, no --instructions"
@@ -274,6 +275,12 @@ class CommitContender:
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         raise InputError(WHOLE)
+
+    def faults(self) -> tuple[Notice, ...]:
+        return ()
+
+    def close(self) -> None:
+        """Nothing is held: its sides are closed by who asked for them."""
 
     def _target(self) -> Described:
         """As the commit's own Hotloop describes it; what it cannot say is what was asked for."""

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import reduce
 
+from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     A,
@@ -66,31 +67,35 @@ class Findings:
     phases: tuple[PhaseRatio, ...] = ()
     instructions: tuple[Instructions, Instructions] | None = None
     """Of A and of B."""
+    faults: tuple[Notice, ...] = ()
+    """Of B."""
     partial: bool = True
 
 
 def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
-    check_control(asked.control, a.spec)
-    recorder = Recorder("compare", b.spec, b.code)
-    found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
-    if asked.unlike and not found.unlike:
-        found.unlike = (f"{a.name} against {b.name}",)
-    try:
-        with no_collection():
-            measure(a, b, asked, found, progress)
-        found.partial = False
-    except KeyboardInterrupt:
-        found.partial = True
-    return judge(record(a, b, asked, found, recorder))
+    with closing(a), closing(b):
+        check_control(asked.control, a.spec)
+        recorder = Recorder("compare", b.spec, b.code)
+        found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
+        if asked.unlike and not found.unlike:
+            found.unlike = (f"{a.name} against {b.name}",)
+        try:
+            with no_collection():
+                measure(a, b, asked, found, progress)
+            found.partial = False
+        except KeyboardInterrupt:
+            found.partial = True
+        return judge(record(a, b, asked, found, recorder))
 
 
 def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress: Progress) -> None:
     """Equality first, then the clock; a second run before anything is called slower."""
     if asked.replayed and not asked.unlike:
         found.agreement = a.agreement(b)
-        if found.agreement.difference:
-            return
+    found.faults = b.faults()
+    if found.agreement and found.agreement.difference:
+        return
     run({A: a, B: b, AGAIN: a}, asked, found, progress)
     if outcome(found.runs[0].ratio(), asked.plan.band) == "slower":
         run({B: b, AGAIN: a, A: a}, asked, found, progress)
@@ -120,6 +125,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: 
         method=method(b, asked, first),
         counters=gained[B],
         values=values(found),
+        notices=found.faults,
         partial=found.partial,
         comparisons=(comparison,),
         validation=validation(found.agreement, *gained.values()),

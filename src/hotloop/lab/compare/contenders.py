@@ -1,20 +1,22 @@
 """Contenders: what can be compared, and whether it may be."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Protocol
 
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
+from hotloop.core.notices import Notice
 from hotloop.core.record import Instructions
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
 from hotloop.lab.measure.instructions import count
-from hotloop.lab.measure.target import check_player, open_subject
+from hotloop.lab.measure.target import Opener, check_player, open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide
-from hotloop.lab.validate.equal import Agreement, replay_both
+from hotloop.lab.validate.equal import Agreement, replay
 
 
 class Contender(Protocol):
@@ -38,37 +40,67 @@ class Contender(Protocol):
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         """Of an env-step, over as many as the other side was counted over."""
 
+    def faults(self) -> tuple[Notice, ...]:
+        """What it does that its own interface forbids."""
+
+    def close(self) -> None:
+        """Close what is open and in nobody's hands."""
+
 
 class TargetContender:
-    """A target opened in this process."""
+    """A target opened in this process.
+
+    What is opened to be described is then replayed, examined and measured, each after a reset from its
+    seed: of somebody's environment a comparison needs three. What neither a reset undoes nor the warm-up
+    makes up for would be in the times; the replay and the examination are short beside that.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self._opener = Opener()
         self.name = target.words
 
     @cached_property
     def spec(self) -> SubjectSpec:
-        with closing(self.open()) as subject:
-            return subject.spec
+        subject = self._opener.open(self.target)
+        self._opener.keep(self.target, subject, played=False)
+        return subject.spec
 
     @cached_property
     def code(self) -> dict[str, Any]:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
-    def open(self, *, profile: bool = False) -> Subject:
-        return open_subject(self.target, profile=profile)
+    @contextmanager
+    def lent(self) -> Iterator[Subject]:
+        """A subject for something short, which is kept for what comes after."""
+        subject = self._opener.open(self.target)
+        try:
+            yield subject
+        finally:
+            self._opener.keep(self.target, subject)
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
-        subject = self.open(profile=profile)
+        subject = open_subject(self.target, profile=True) if profile else self._opener.open(self.target)
         check_player(subject, policy)
         return SubjectSide(self.name, subject, policy)
 
     def agreement(self, other: Contender) -> Agreement:
         assert isinstance(other, TargetContender)
-        return replay_both(self.open(), other.open())
+        with self.lent() as ours, other.lent() as theirs:
+            return replay(ours, theirs)
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         return count(self.target, policy=policy, env_steps=env_steps)
+
+    def faults(self) -> tuple[Notice, ...]:
+        subject = self._opener.open(self.target)
+        try:
+            return subject.faults()
+        finally:  # a batch has none, and has not been stepped to see that
+            self._opener.keep(self.target, subject, played=subject.restarts)
+
+    def close(self) -> None:
+        self._opener.close()
 
 
 def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:

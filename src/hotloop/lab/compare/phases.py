@@ -7,7 +7,6 @@ from statistics import fmean
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import unknown
 from hotloop.core.record import A, B, PhaseRatio
-from hotloop.envs.batch import Spec
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.turns import Plan, Side, orders, warm_up
@@ -28,7 +27,7 @@ Costs = Mapping[str, float]
 
 def check_control(control: str | None, spec: SubjectSpec) -> None:
     """Refuse a phase that is not there before anything is measured, where the phases are known."""
-    if control is not None and isinstance(spec, Spec):
+    if control is not None and spec.phases:
         find_phase(control, (PYTHON, *spec.phases))
 
 

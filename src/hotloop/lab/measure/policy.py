@@ -1,24 +1,21 @@
 """Where a measurement's actions come from: random play, a player, a tape, or a policy in the loop."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Draw
-from hotloop.core.settings import by_role
 from hotloop.core.spans import span
 from hotloop.core.target import names_callable
 from hotloop.envs import callables, tapes
-from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.foreign.spec import ENV_STEP, raised
-from hotloop.envs.open import make, open_target
-from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.envs.open import open_target
+from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.stepping import Actions, repeat
 
 RANDOM = "random"
@@ -60,8 +57,8 @@ def play_of(policy: str, subject: Subject) -> Play:
         return TapePlay(policy, tapes.read_for(Path(policy.removeprefix(TAPE)), subject))
     if is_live(policy):
         choose = load(policy)
-        return AheadPlay(reopen(subject), lambda ahead: choose(observed(ahead)), policy)
-    if not isinstance(subject, Batch):
+        return AheadPlay(reopen(subject), lambda ahead: choose(ahead.observation), policy)
+    if policy not in subject.players:
         raise InputError(
             f"{subject.spec.name} has no player {policy!r}: it is random, tape:FILE or module:callable"
         )
@@ -102,7 +99,7 @@ class AheadPlay:
     the measured one comes to when it steps through the same actions.
     """
 
-    def __init__(self, ahead: Subject, choose: Callable[[Any], Actions], player: str) -> None:
+    def __init__(self, ahead: Subject, choose: Callable[[Subject], Actions], player: str) -> None:
         self.policy = f"{player} (replayed tape)"
         self._choose = choose
         self._left: list[Actions] = []
@@ -145,13 +142,9 @@ class TapePlay:
         """Nothing is held."""
 
 
-def reopen(subject: Subject) -> Any:
+def reopen(subject: Subject) -> Subject:
     """Another subject of the same workload."""
-    spec = subject.spec
-    if isinstance(spec, Spec):
-        workload = by_role(spec.parameters, "workload") | by_role(spec.settings, "workload")
-        return make(spec.target, **workload, num_envs=spec.num_envs)
-    return open_target(spec.asked)  # type: ignore[attr-defined]
+    return open_target(subject.spec.same_work)
 
 
 def is_live(policy: object) -> bool:
@@ -181,43 +174,6 @@ def name_of(policy: object) -> str:
     return policy if isinstance(policy, str) else getattr(policy, "__qualname__", type(policy).__name__)
 
 
-class Proxy:
-    """A subject in front of another, the same in all that is not said below."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-
-    @property
-    def spec(self) -> SubjectSpec:
-        return self._subject.spec
-
-    @property
-    def observation(self) -> Any:
-        return observed(self._subject)
-
-    def reset(self) -> None:
-        self._subject.reset()
-
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        return self._subject.draw(random, calls)
-
-    def step(self, actions: Any) -> None:
-        self._subject.step(actions)
-
-    @property
-    def counters(self) -> dict[str, int]:
-        return self._subject.counters
-
-    def answers(self) -> Mapping[str, NDArray[Any]]:
-        return self._subject.answers()
-
-    def phase_totals(self) -> dict[str, int]:
-        return self._subject.phase_totals()
-
-    def close(self) -> None:
-        self._subject.close()
-
-
 class Actor(Proxy):
     """A subject whose policy chooses each action in the call that steps it."""
 
@@ -231,7 +187,7 @@ class Actor(Proxy):
 
     def step(self, actions: Any) -> None:
         try:
-            chosen = self._choose(observed(self._subject))
+            chosen = self._choose(self._subject.observation)
         except Exception as error:
             raise raised("the policy", error) from error
         self._subject.step(chosen)
@@ -243,18 +199,13 @@ class Watched(Proxy):
     def __init__(self, subject: Subject, *, keep: bool) -> None:
         super().__init__(subject)
         self.played: list[Any] = []
-        step = span(ENV_STEP)(subject.step) if isinstance(subject, Batch) else subject.step
+        step = subject.step if subject.in_spans else span(ENV_STEP)(subject.step)
 
         def kept(actions: Any) -> None:
             self.played.append(copy(actions))
             step(actions)
 
         self.step = kept if keep else step  # type: ignore[method-assign]
-
-
-def observed(subject: Subject) -> Any:
-    """What a policy sees."""
-    return subject.observations if isinstance(subject, Batch) else getattr(subject, "observation", None)
 
 
 class Journal:

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Protocol
 
 from hotloop.core.clock import now_ns
 from hotloop.core.spans import lap, span
@@ -58,7 +58,14 @@ def play(subject: Subject, actions: Sequence[Actions], calls: int) -> int:
     return now_ns() - begin
 
 
-def play_in_laps(subject: Subject, actions: Sequence[Actions], counted: Any) -> int:
+class Resets(Protocol):
+    """Something that knows how many episodes were begun."""
+
+    @property
+    def resets(self) -> int: ...
+
+
+def play_in_laps(subject: Subject, actions: Sequence[Actions], counted: Resets) -> int:
     """Step a subject and log each turn with the resets so far; returns the wall time in ns."""
     step = subject.step
     begin = now_ns()

@@ -1,14 +1,14 @@
 """Opening targets for measurement: the instrument is the experiment's to decide."""
 
 from collections.abc import Sequence
-from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
-from hotloop.envs.open import open_target
+from hotloop.envs.open import make, open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import TAPE, is_live, load
 from hotloop.probes.instructions import require
@@ -16,40 +16,103 @@ from hotloop.probes.instructions import require
 
 def open_subject(target: Target, *, profile: bool) -> Subject:
     """Open a target, with the instrument or without."""
-    if "profile" in target.keys:
-        raise InputError("leave out profile=: bench runs with every probe off, profile with and without one")
+    refuse_instrument(target)
     return open_target(target, profile=profile)
 
 
 def open_batch(target: Target, *, profile: bool) -> Batch:
     """Open a target that is one of our presets."""
-    subject = open_subject(target, profile=profile)
-    if isinstance(subject, Batch) and subject.spec.origin is None:
-        return subject
-    name = target.name
-    raise InputError(f"{name} has no phases of ours to look at: hotloop profile {name} shows its loop")
+    refuse_instrument(target)
+    refuse_without_phases(target)
+    return make(target.name, **{"profile": profile, **target.keys})
+
+
+def refuse_instrument(target: Target) -> None:
+    if "profile" in target.keys:
+        raise InputError("leave out profile=: bench runs with every probe off, profile with and without one")
+
+
+def refuse_without_phases(target: Target) -> None:
+    if target.is_foreign:
+        name = target.name
+        raise InputError(f"{name} has no phases of ours to look at: hotloop profile {name} shows its loop")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spare:
+    """A subject that is open and in nobody's hands."""
+
+    target: Target
+    subject: Subject
+
+
+class Opener:
+    """Opens targets without the instrument, and hands on what is open already.
+
+    To make somebody's environment may take long, and what was checked should be what is measured. A subject
+    that was played is handed on only if its reset goes back to its seed: whoever gets it resets it first.
+    """
+
+    def __init__(self) -> None:
+        self._spares: list[Spare] = []
+
+    def open(self, target: Target) -> Subject:
+        """One that was kept, or a new one; it is the caller's to close or to give back."""
+        for spare in self._spares:
+            if spare.target == target:
+                self._spares.remove(spare)
+                return spare.subject
+        return open_subject(target, profile=False)
+
+    def keep(self, target: Target, subject: Subject, *, played: bool = True) -> None:
+        """Take a subject back for the next who asks; one that cannot begin again is closed."""
+        if played and not subject.restarts:
+            subject.close()
+        else:
+            self._spares.append(Spare(target=target, subject=subject))
+
+    def close(self) -> None:
+        """Close what is left."""
+        while self._spares:
+            self._spares.pop().subject.close()
 
 
 def check(
-    targets: Sequence[Target], policy: str, *, phases: bool = False, instructions: bool = False
+    targets: Sequence[Target],
+    policy: str,
+    *,
+    phases: bool = False,
+    instructions: bool = False,
+    opener: Opener | None = None,
 ) -> None:
-    """Refuse what cannot be built, played, looked into or counted before the first target is measured."""
+    """Refuse what cannot be built, played, looked into or counted before the first target is measured.
+
+    The first one is left to the opener, for it is measured next; of several, which are presets of ours, each
+    other one is opened again when its turn comes.
+    """
     if instructions:
         require()
-    opener = open_batch if phases else open_subject
     for target in targets:
-        with closing(opener(target, profile=False)) as subject:
+        if phases:
+            refuse_without_phases(target)
+        subject = open_subject(target, profile=False)
+        try:
             check_player(subject, policy)
+        except BaseException:
+            subject.close()
+            raise
+        if opener is not None and target == targets[0]:
+            opener.keep(target, subject, played=False)
+        else:
+            subject.close()
 
 
 def check_player(subject: Subject, player: str) -> None:
     """Refuse a player that a subject does not know; all can be played at random, or by somebody's code."""
     if player.startswith(TAPE):
         tapes.read_for(Path(player.removeprefix(TAPE)), subject)
-        return
-    if is_live(player):
+    elif is_live(player):
         load(player)
-        return
-    players = subject.players if isinstance(subject, Batch) else ("random",)
-    if player not in players:
+    elif player not in subject.players:
+        players = subject.players
         raise unknown("player", player, players, f"{subject.spec.name} has {', '.join(players)}")

@@ -71,6 +71,8 @@ class SubjectSide:
         self.name = name
         self.subject = subject
         self.script: Play = play_of(policy, subject)
+        self._before = subject.counters
+        """What it did before it became a side."""
         subject.reset()
 
     def turn(self, env_steps: int) -> Turn:
@@ -83,7 +85,7 @@ class SubjectSide:
         return Turn(ns, calls * self.subject.spec.num_envs, phases)
 
     def counters(self) -> Mapping[str, int]:
-        return self.subject.counters
+        return {name: count - self._before.get(name, 0) for name, count in self.subject.counters.items()}
 
     def close(self) -> None:
         self.script.close()

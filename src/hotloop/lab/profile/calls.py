@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hotloop.core import spans
 from hotloop.core.record import PYTHON, STEP, WALL
-from hotloop.envs.batch import Batch
+from hotloop.envs.subject import StepLog
 from hotloop.lab.measure.stepping import GC
 from hotloop.lab.profile.tree import ELSE, LOOP, native_place
 
@@ -121,12 +121,12 @@ class Steps:
         return replace(self, **{name: getattr(self, name)[which] for name in fields})
 
 
-def read_steps(batch: Batch, timeline: Timeline) -> Steps:
+def read_steps(batch: StepLog, timeline: Timeline) -> Steps:
     """Take what a batch has logged; the twins' clock is Python's already."""
-    rows, native = batch.take_log(), batch.spec.impl == "native"
+    rows, native = batch.take_log(), batch.is_native
     times = timeline.ns(rows[:, :2]) if native else rows[:, :2]
     phases = timeline.duration_ns(rows[:, HEAD:]) if native else rows[:, HEAD:]
-    names = batch.spec.phases
+    _, names = batch.log_columns
     return Steps(
         names=names,
         begin=times[:, 0],

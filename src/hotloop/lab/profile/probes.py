@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from inspect import unwrap
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
-from hotloop.lab.measure.target import open_subject
+from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile.profile import home_of
 
 PHASES = "phases"
@@ -57,6 +57,8 @@ class Asked:
     time: tuple[str, ...]
     """Functions that were named."""
     folder: Path
+    opener: Opener = field(default_factory=Opener)
+    """What it has open the first probe is given; each other one looks at a target of its own."""
 
 
 def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
@@ -154,7 +156,7 @@ def added(record: Record, found: Finding) -> Record:
 def scene(asked: Asked) -> Iterator[Scene]:
     """A target of its own for one probe, warm, with what plays it."""
     with ExitStack() as stack:
-        subject, script = stack.enter_context(staged(asked.target, asked.policy))
+        subject, script = stack.enter_context(staged(asked.target, asked.policy, asked.opener))
         ns_per_call = warm(subject, script)
         usual = max(1, int(PASS_NS / ns_per_call))
         calls = usual if asked.steps is None else min(usual, calls_for(asked.steps, subject))
@@ -173,9 +175,9 @@ def scene(asked: Asked) -> Iterator[Scene]:
 
 
 @contextmanager
-def staged(target: Target, policy: str) -> Iterator[tuple[Subject, Play]]:
+def staged(target: Target, policy: str, opener: Opener | None = None) -> Iterator[tuple[Subject, Play]]:
     """A target without any instrument and who plays it, a policy of somebody's inside the loop."""
-    with closing(open_subject(target, profile=False)) as subject:
+    with closing((opener or Opener()).open(target)) as subject:
         subject.reset()
         if is_live(policy):
             actor = Actor(subject, load(policy))

@@ -39,7 +39,7 @@ from hotloop.lab.measure.policy import (
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.lab.measure.stepping import Actions, no_collection, play, play_in_laps
-from hotloop.lab.measure.target import open_batch, open_subject
+from hotloop.lab.measure.target import Opener, open_batch, open_subject
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.profile import trace
 from hotloop.lab.profile.trace import Tracer
@@ -62,7 +62,7 @@ WAITING_SHARE = 0.05
 class Sides:
     """The two batches that do the same work."""
 
-    clean: Batch
+    clean: Subject
     instrumented: Batch
     watch: Watch
 
@@ -134,43 +134,27 @@ def profile(
     time: Sequence[str] = (),
     tape: Path | None = None,
     tracer: Tracer | None = None,
+    opener: Opener | None = None,
 ) -> Record:
     """Profile a target under a policy's play; Ctrl-C leaves a record of the pairs there were.
 
     `time` names functions to look at; `tape` is a file for the actions that were played; `tracer` is given
-    sampled steps.
+    sampled steps; `opener` may have the clean side open already, and has it again after.
     """
     asked = plan(steps)
-    if target.is_foreign or is_live(policy) or time or tape:
-        looked_at: dict[str, Any] = {"policy": policy, "time": time, "tape": tape, "tracer": tracer}
-        return profile_loop(target, asked, progress, **looked_at)
-    return profile_batch(target, asked, progress, policy=str(policy), tracer=tracer)
-
-
-def profile_loop(
-    target: Target,
-    asked: Rounds,
-    progress: Progress,
-    *,
-    policy: object,
-    time: Sequence[str],
-    tape: Path | None,
-    tracer: Tracer | None,
-) -> Record:
-    """Look at the loop around somebody's environment, or one of ours."""
-    clean = open_subject(target, profile=False)
-    watched = open_subject(target, profile=True)
-    functions = [find(name, home_of(target.name)) for name in time]
-    sides = Asked(
-        clean=clean,
-        watched=watched,
-        target=target,
-        policy=policy,
-        functions=functions,
-        tape=tape,
-        tracer=tracer,
-    )
-    return look(sides, asked, progress)
+    opening = opener or Opener()
+    clean = opening.open(target)
+    try:
+        if not (target.is_foreign or is_live(policy) or time or tape):
+            return profile_batch(target, asked, progress, clean=clean, policy=str(policy), tracer=tracer)
+        functions = [find(name, home_of(target.name)) for name in time]
+        watched = open_subject(target, profile=True)
+        looked_at: dict[str, Any] = {"policy": policy, "functions": functions, "tape": tape, "tracer": tracer}
+        return look(Asked(clean=clean, watched=watched, target=target, **looked_at), asked, progress)
+    finally:
+        opening.keep(target, clean)
+        if opener is None:
+            opening.close()
 
 
 def home_of(target: str) -> str | None:
@@ -180,11 +164,16 @@ def home_of(target: str) -> str | None:
 
 
 def profile_batch(
-    target: Target, asked: Rounds, progress: Progress, *, policy: str, tracer: Tracer | None
+    target: Target,
+    asked: Rounds,
+    progress: Progress,
+    *,
+    clean: Subject,
+    policy: str,
+    tracer: Tracer | None,
 ) -> Record:
     """Look into the steps of one of our worlds, phase by phase."""
     with (
-        closing(open_batch(target, profile=False)) as clean,
         closing(open_batch(target, profile=True)) as instrumented,
         closing(Journal(play_of(policy, clean))) as script,
         no_collection() as collects,
@@ -287,6 +276,7 @@ class Asked:
     """What is to be looked at."""
 
     clean: Subject
+    """Who opened it closes it."""
     watched: Subject
     target: Target
     """What both were opened as."""
@@ -312,6 +302,8 @@ class LoopFindings:
     """Collecting garbage, in the watched pass of each pair."""
     steps: list[dict[str, int]] = field(default_factory=list)
     """What the clean side counted in each pair."""
+    faults: tuple[Notice, ...] = ()
+    """Of the env, looked for after the last pair."""
     partial: bool = True
 
 
@@ -342,6 +334,7 @@ def look(asked: Asked, rounds: Rounds, progress: Progress = silent) -> Record:
         try:
             measure_loop(sides, asked, found, progress)
             trace_torch(sides, asked)
+            found.faults = asked.clean.faults()
         except KeyboardInterrupt:
             found.partial = True
         if asked.tape:
@@ -351,7 +344,6 @@ def look(asked: Asked, rounds: Rounds, progress: Progress = silent) -> Record:
 
 def cast(asked: Asked, stack: ExitStack, *, collects: bool) -> Cast:
     """Who plays: a policy inside the loop, or actions that are there before it."""
-    stack.enter_context(closing(asked.clean))
     stack.enter_context(closing(asked.watched))
     watch = stack.enter_context(Watch(asked.watched, by_laps=True, collects=collects, tracer=asked.tracer))
     watched = Watched(asked.watched, keep=asked.tape is not None)
@@ -427,7 +419,7 @@ def write_up(sides: Cast, asked: Asked, recorder: Recorder, planned: Rounds, fou
             "clean_wall_ns": [clean for clean, _ in found.pairs],
             "instrumented_wall_ns": [watched for _, watched in found.pairs],
         },
-        notices=[*shortened(planned, found.rounds), *remarks(asked, tree)],
+        notices=[*found.faults, *shortened(planned, found.rounds), *remarks(asked, tree)],
         partial=found.partial,
         overhead=overhead(found.pairs, found.paused_ns, spans.mark_cost_ns()),
         slow=sides.watch.slow(
@@ -455,7 +447,7 @@ def remarks(asked: Asked, tree: Tree) -> list[Notice]:
         for function in asked.functions
         if tree.wall_ns and not tree.has(function.name)
     ]
-    workers = getattr(asked.watched, "workers", None)
+    workers = asked.watched.workers
     waited = tree.share(WAIT)
     if workers is not None and waited > WAITING_SHARE:
         worker, last = workers.slowest

@@ -13,7 +13,6 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Again, Record, Repeated, Slow, SlowStep
 from hotloop.core.spans import span
-from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.lab.measure.policy import Actor, RandomPlay, Watched, is_live, load, play_again, play_of
 from hotloop.lab.measure.record import Recorder, describe_method
@@ -91,7 +90,7 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
             run_all(Run(slow=slow, step=step, collects=collects), attempt, progress)
         except KeyboardInterrupt:
             attempt.partial = True
-        return write_up(recorder, clean.spec, record, step, attempt)
+        return write_up(recorder, clean, record, step, attempt)
 
 
 def refuse_other_workload(record: Record, spec: SubjectSpec) -> None:
@@ -123,14 +122,14 @@ def run_all(run: Run, attempt: Attempt, progress: Progress) -> None:
 
 def can_load(subject: Subject, slow: Slow) -> bool:
     """Whether a state can be put back: all of it is in the envs of a batch, and no policy remembers."""
-    return isinstance(subject, Batch) and not is_live(slow.policy)
+    return subject.can_save and not is_live(slow.policy)
 
 
 def run_once(run: Run, attempt: Attempt, progress: Progress) -> None:
     """Play up to the step, time it, and see whether the run came to the same."""
     with ExitStack() as stack:
         subject = stack.enter_context(closing(open_subject(run.slow.asked, profile=True)))
-        by_laps = not isinstance(subject, Batch) or is_live(run.slow.policy)
+        by_laps = not subject.logs_itself or is_live(run.slow.policy)
         times = LOADED_TIMES if can_load(subject, run.slow) else 1
         attempt.how = SAVED if times > 1 else FRESH
         watch = stack.enter_context(Watch(subject, by_laps=by_laps, collects=run.collects))
@@ -144,10 +143,10 @@ def run_once(run: Run, attempt: Attempt, progress: Progress) -> None:
         attempt.near_ns.append(near)
         watch.begin()
         chosen = next(script)
-        states = [subject.save(env) for env in range(subject.spec.num_envs)] if times > 1 else []  # type: ignore[attr-defined]
+        states = [subject.save(env) for env in range(subject.spec.num_envs)] if times > 1 else []
         for turn in range(times):
             for env, state in enumerate(states if turn else ()):
-                subject.load(env, state)  # type: ignore[attr-defined]
+                subject.load(env, state)
             look(watch, player, chosen, by_laps=by_laps)
             attempt.saw(watch)
         compare_check(run.step, subject, player, script, attempt)
@@ -195,8 +194,8 @@ def compare_check(
     attempt.same_way = fingerprint(subject) == step.check and attempt.same_way is not False
 
 
-def write_up(recorder: Recorder, spec: SubjectSpec, of: Record, step: SlowStep, attempt: Attempt) -> Record:
-    slow = of.slow
+def write_up(recorder: Recorder, clean: Subject, of: Record, step: SlowStep, attempt: Attempt) -> Record:
+    slow, spec = of.slow, clean.spec
     assert slow is not None, "`find` found the step in it"
     typical_then = (slow.typical_reset_ns if step.resets else None) or slow.typical_ns or 0.0
     typical = float(median(attempt.near_ns)) if attempt.near_ns else 0.0
@@ -228,6 +227,7 @@ def write_up(recorder: Recorder, spec: SubjectSpec, of: Record, step: SlowStep, 
         ),
         counters=attempt.counters,
         values={"slow_step_ns": attempt.wall_ns},
+        notices=() if attempt.partial else clean.faults(),
         again=again,
         partial=attempt.partial,
         verdict=outcome,

@@ -14,12 +14,11 @@ from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.record import Slow, SlowStep, Spread
 from hotloop.core.target import Target
-from hotloop.envs.batch import Batch
-from hotloop.envs.subject import Subject
-from hotloop.lab.measure.policy import Journal, Proxy
-from hotloop.lab.measure.stepping import Actions, collecting, repeat
+from hotloop.envs.subject import Proxy, Subject
+from hotloop.lab.measure.policy import Journal
+from hotloop.lab.measure.stepping import Actions, Resets, collecting, repeat
 from hotloop.lab.profile import calls as table
-from hotloop.lab.profile.calls import Events, Steps, Timeline, read_spans, read_steps
+from hotloop.lab.profile.calls import HEAD, Events, Steps, Timeline, read_spans, read_steps
 from hotloop.lab.profile.slow import KEPT, Keeper
 from hotloop.lab.profile.trace import Tracer
 from hotloop.stats.histogram import RELATIVE_ERROR
@@ -51,19 +50,19 @@ class Watch:
         """Whether the loop itself marks its turns; a batch by itself has its steps."""
         self._collects = collects
         self._tracer = tracer
-        self._batch = batch_in(subject)
+        self._batch = subject.step_log()
         self._timeline = Timeline()
         self._room = self._log_rows = FIRST_CALLS
         spec = subject.spec
         self.keeper = Keeper(seed=spec.seed, num_envs=spec.num_envs)
-        self.counted: Any = subject if hasattr(subject, "resets") else NO_RESETS
+        self.counted: Resets = NO_RESETS if subject.logs_itself else subject
         """What a lap is given the resets of."""
         self.steps = self._end_ns = 0
         """Calls since the reset; when the last stretch ended."""
         self._warming = Warming(subject)
         self.last_step: SlowStep | None = None
         """The last call that was looked at."""
-        self._resets = resets_of(subject)
+        self._resets = self.counted.resets
 
     def __enter__(self) -> Self:
         if self._by_laps:
@@ -71,8 +70,8 @@ class Watch:
         else:
             spans.keep(EVENTS // 16)  # nothing but the collector's pauses
         if self._batch is not None:
-            spec = self._batch.spec
-            width = 8 * (4 + spec.threads * len(spec.phases))
+            threads, phases = self._batch.log_columns
+            width = 8 * (HEAD + threads * len(phases))
             self._log_rows = max(1, min(STEPS_BYTES // width, EVENTS))
             self._room = self._log_rows if not self._by_laps else min(self._room, self._log_rows)
             self._batch.keep_log(self._log_rows)
@@ -92,7 +91,7 @@ class Watch:
         """Begin to look, after the warm-up."""
         self.steps = self._warming.steps
         self.keeper.warm(self._warming.slowest, (self.steps, fingerprint(self._subject)))
-        self._resets = resets_of(self._subject)
+        self._resets = self.counted.resets
         if self._batch is not None:
             self._batch.take_log()
 
@@ -139,10 +138,10 @@ class Watch:
 
     def _resets_in(self, counted: Any, steps: Steps | None) -> Any:
         """Episodes that began in each lap, as the subject counted them; a batch says it in its rows."""
-        if isinstance(self._subject, Batch) and steps is not None:
+        if self._subject.logs_itself and steps is not None:
             return steps.ended[: len(counted)]
         resets = np.diff(counted, prepend=self._resets)
-        self._resets = resets_of(self._subject)
+        self._resets = self.counted.resets
         return resets
 
     def _plan(self, calls: int, events: Events) -> None:
@@ -196,18 +195,6 @@ class Warming(Proxy):
             heappush(self.slowest, timed)
         elif timed > self.slowest[0]:
             heappushpop(self.slowest, timed)
-
-
-def batch_in(subject: Subject) -> Batch | None:
-    """The batch whose steps a subject's steps are, where it is one or has one inside and is profiled."""
-    env = getattr(subject, "env", None)
-    inner = getattr(getattr(env, "unwrapped", env), "_batch", None)
-    found = subject if isinstance(subject, Batch) else inner
-    return found if isinstance(found, Batch) and found.spec.settings.profile else None
-
-
-def resets_of(subject: Subject) -> int:
-    return int(getattr(subject, "resets", 0))
 
 
 def fingerprint(subject: Subject) -> str:

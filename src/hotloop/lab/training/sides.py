@@ -50,6 +50,7 @@ class TrainSpec:
     build: Build | None
     notices: tuple[Notice, ...]
     decided_by: Mapping[str, str] = field(default_factory=dict)
+    phases: tuple[str, ...] = ()
 
 
 def spec_of(settings: RunSettings) -> TrainSpec:
@@ -156,6 +157,12 @@ class TrainContender:
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         raise InputError(SPEED_ONLY)
+
+    def faults(self) -> tuple[Notice, ...]:
+        return ()
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def returns_after(self, env_steps: int) -> tuple[float, ...]:
         """Train anew for so many env-steps, then the returns of episodes whose seeds all sides share."""

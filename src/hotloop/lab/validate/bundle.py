@@ -18,12 +18,10 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts
 from hotloop.core.record.plain import ForeignError, from_plain
-from hotloop.core.settings import by_role
 from hotloop.core.target import Target
-from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
-from hotloop.envs.tapes import DAMAGES, flat, unfold
+from hotloop.envs.tapes import DAMAGES
 from hotloop.lab.validate.equal import closeness_of
 from hotloop.lab.validate.shadow import Played, Saved, Shadowing, load_both, saved_of
 
@@ -137,34 +135,16 @@ def bundle_of(
         steps_before=played.steps_before,
         resets=tuple(played.resets),
     )
-    actions = as_array(shadowing.candidate, played.actions)
+    actions = shadowing.candidate.fold(played.actions)
     return with_last_good(Bundle(facts=facts, actions=actions, start=played.start))
 
 
 def target_of(subject: Subject) -> Target:
     """How a batch of ours was made."""
-    if not isinstance(subject, Batch) or subject.spec.origin:
+    made_from = subject.spec.made_from
+    if made_from is None:
         raise InputError(f"how {subject.spec.name} was made is not known: give its target")
-    spec = subject.spec
-    keys: dict[str, Any] = {}
-    for part in (spec.parameters, spec.settings):
-        keys |= by_role(part, "workload") | by_role(part, "variant")
-    return Target(spec.target, {**keys, "impl": spec.impl})
-
-
-def as_array(subject: Subject, actions: Sequence[Any]) -> NDArray[Any]:
-    """Actions as [steps, num_envs, ...]; InputError where they do not make an array of numbers."""
-    spec = subject.spec
-    if not actions:
-        return np.zeros((0, spec.num_envs), np.int32)
-    try:
-        rows = np.array([flat(each) for each in actions])
-    except ValueError:
-        rows = np.array(None)
-    if rows.dtype.kind not in "iufb":
-        raise InputError(f"the actions of {spec.name} do not make one array of numbers: they cannot be kept")
-    vector = spec.num_envs > 1 or isinstance(subject, Batch) or "vector" in getattr(spec, "kind", "")
-    return rows if vector else rows[:, None]
+    return made_from
 
 
 def play_bundle(bundle: Bundle, steps: int | None = None, progress: Progress = silent) -> Shadowing:
@@ -199,7 +179,7 @@ def follow(
             shadowing.reset_many(begun[number])
         if shadowing.difference or number == last:
             return
-        shadowing.step(unfold(shadowing.candidate, actions[number]))
+        shadowing.step(shadowing.candidate.unfold(actions[number]))
         progress(number, last)
 
 
@@ -230,5 +210,5 @@ def from_last_good(bundle: Bundle) -> Difference | None:
         if shadowing.difference is None and found.after_reset:
             shadowing.reset_many([env for before, env in bundle.facts.resets if before == last])
         elif shadowing.difference is None:
-            shadowing.step(unfold(shadowing.candidate, bundle.actions[-1]))
+            shadowing.step(shadowing.candidate.unfold(bundle.actions[-1]))
         return shadowing.difference

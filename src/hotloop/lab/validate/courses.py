@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from hotloop.core import registry
 from hotloop.core.machine import usable_cores
 from hotloop.core.target import Target
-from hotloop.envs.batch import Batch
-from hotloop.envs.subject import Subject
+from hotloop.envs.subject import Subject, WholeNumbers
 from hotloop.lab.measure.policy import RANDOM, RandomPlay
 
 ADVERSARIAL = "adversarial"
@@ -43,7 +42,7 @@ class Course:
 
 def courses_for(subject: Subject, target: Target) -> list[Course]:
     """The tapes that a subject can be played by: random, its players', adversarial."""
-    players = [name for name in subject.players if name != RANDOM] if isinstance(subject, Batch) else []
+    players = [name for name in subject.players if name != RANDOM]
     scripted = [Course(tape=player, share=0.25 / len(players), keys={}) for player in players]
     nasty = Course(tape=ADVERSARIAL, share=0.25, keys=short_episodes(target))
     return [Course(tape=RANDOM, share=0.5 if players else 0.75, keys={}), *scripted, nasty]
@@ -59,7 +58,7 @@ def short_episodes(target: Target) -> dict[str, object]:
 
 def actions_of(tape: str, subject: Subject) -> Iterator[Any]:
     """The actions of a tape, one call after another; a player looks at the subject when it is asked."""
-    while isinstance(subject, Batch) and tape not in (RANDOM, ADVERSARIAL):
+    while tape not in (RANDOM, ADVERSARIAL):
         yield subject.choose(tape)
     play = Adversarial(subject) if tape == ADVERSARIAL else RandomPlay(subject)
     while True:
@@ -92,32 +91,20 @@ class Adversarial:
 
     def draw(self, calls: int) -> Sequence[Any]:
         first, self._calls = self._calls, self._calls + calls
-        if isinstance(self._subject, Batch):
-            return [self._row(self._subject, call) for call in range(first, first + calls)]
-        count = every_action(self._subject)
-        if count is None:
+        known = self._subject.whole_numbers
+        if known is None:
             return self._subject.draw(self._random, calls)
-        start, size = count
-        return [start + call % size for call in range(first, first + calls)]
+        return [self._subject.unfold(self._row(known, call)) for call in range(first, first + calls)]
 
-    def _row(self, batch: Batch, call: int) -> NDArray[np.int32]:
-        spec = batch.spec
-        shape, actions = (spec.num_envs, spec.agents), spec.num_actions
-        if call // actions % 2 == 0 or spec.settings.strict:
-            return (np.add.outer(np.arange(shape[0]), np.arange(shape[1]) + call) % actions).astype(np.int32)
-        row = self._random.integers(-WILD, actions + WILD, size=shape, dtype=np.int32)
+    def _row(self, known: WholeNumbers, call: int) -> NDArray[np.int32]:
+        if call // known.count % 2 == 0 or not known.any_is_taken:
+            in_turn = (np.indices(known.shape).sum(axis=0) + call) % known.count
+            row: NDArray[np.int32] = (known.start + in_turn).astype(np.int32)
+            return row
+        below, above = known.start - WILD, known.start + known.count + WILD
+        row = self._random.integers(below, above, size=known.shape, dtype=np.int32)
         row.reshape(-1)[call % row.size] = EXTREMES[call % len(EXTREMES)]
         return row
-
-
-def every_action(subject: Subject) -> tuple[int, int] | None:
-    """The first action and how many there are, of an env that takes one whole number; else None."""
-    env = getattr(subject, "env", None)
-    space = getattr(env, "action_space", None)
-    count = getattr(space, "n", None) or (getattr(env, "num_actions", None) if space is None else None)
-    if subject.spec.num_envs > 1 or callable(space) or not isinstance(count, (int, np.integer)):
-        return None
-    return int(getattr(space, "start", 0)), int(count)
 
 
 def more_threads() -> int:

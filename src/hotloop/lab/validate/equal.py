@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.record import BYTES, Difference
-from hotloop.envs.batch import Batch
 from hotloop.envs.subject import Subject
 
 Place = tuple[int, ...]
@@ -44,8 +42,6 @@ RANDOM = "random"
 
 CAUSES = ("terminals", "truncations", "rewards")
 """Looked at first: a flag that is wrong spoils all the rest, since an episode begins too late or too soon."""
-
-GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,27 +137,32 @@ class Agreement:
 
 
 def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
-    """Reset both and step them through the same random actions; a side of more envs is looked at in part."""
+    """Replay two sides and close them."""
     with closing(a), closing(b):
-        envs, agents = min(a.spec.num_envs, b.spec.num_envs), a.spec.agents
-        if b.spec.agents != agents:
-            raise InputError(f"{agents} agents against {b.spec.agents}: these cannot play one tape")
-        wide = a if a.spec.num_envs >= b.spec.num_envs else b
-        tape = wide.draw(np.random.default_rng(wide.spec.seed), steps)
-        for subject in (a, b):
-            subject.reset()
-        fields = common_fields(a.answers(), b.answers())
-        begin, played = now_ns(), 0
-        difference = first_of(0, rows_of(a, fields, envs), rows_of(b, fields, envs))
-        while difference is None and played < steps:
-            actions = {wide.spec.num_envs: tape[played]}
-            if a.spec.num_envs != b.spec.num_envs:
-                actions[envs] = cut(tape[played], envs)
-            played += 1
-            ours, theirs = (stepped(each, actions[each.spec.num_envs], fields, envs) for each in (a, b))
-            difference = first_of(played, ours, theirs)
-            if played >= LEAST_STEPS and now_ns() - begin > box_ns:
-                break
+        return replay(a, b, steps=steps, box_ns=box_ns)
+
+
+def replay(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
+    """Reset both and step them through the same random actions; a side of more envs is looked at in part."""
+    envs, agents = min(a.spec.num_envs, b.spec.num_envs), a.spec.agents
+    if b.spec.agents != agents:
+        raise InputError(f"{agents} agents against {b.spec.agents}: these cannot play one tape")
+    wide = a if a.spec.num_envs >= b.spec.num_envs else b
+    tape = wide.draw(np.random.default_rng(wide.spec.seed), steps)
+    for subject in (a, b):
+        subject.reset()
+    fields = common_fields(a.answers(), b.answers())
+    begin, played = now_ns(), 0
+    difference = first_of(0, rows_of(a, fields, envs), rows_of(b, fields, envs))
+    while difference is None and played < steps:
+        actions = {wide.spec.num_envs: tape[played]}
+        if a.spec.num_envs != b.spec.num_envs:
+            actions[envs] = cut(tape[played], envs)
+        played += 1
+        ours, theirs = (stepped(each, actions[each.spec.num_envs], fields, envs) for each in (a, b))
+        difference = first_of(played, ours, theirs)
+        if played >= LEAST_STEPS and now_ns() - begin > box_ns:
+            break
     comparisons = (played + 1) * envs * agents
     return Agreement(steps=played, envs=envs, comparisons=comparisons, fields=fields, difference=difference)
 
@@ -210,8 +211,7 @@ def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) ->
 
 def shown(subject: Subject) -> Shown:
     """Everything that can be seen of a subject now; the arrays may be its own."""
-    read = getattr(subject, "everything", subject.answers)
-    answers = {**read(), **random_states(subject)}
+    answers = {**subject.everything(), **random_states(subject)}
     causes = [name for cause in CAUSES for name in answers if name.partition(".")[0] == cause]
     return {name: answers[name] for name in (*causes, *(each for each in answers if each not in causes))}
 
@@ -222,23 +222,13 @@ def snapshot(subject: Subject, left_out: Sequence[str], envs: int) -> Shown:
 
 
 def random_states(subject: Subject) -> Shown:
-    """A hash of every generator that an env of somebody else's keeps."""
-    env = getattr(subject, "env", None)
-    inner = getattr(env, "unwrapped", env)
-    envs = [getattr(each, "unwrapped", each) for each in getattr(inner, "envs", [inner])]
-    states = [
-        {name: hashed(value) for name, value in getattr(each, "__dict__", {}).items() if is_generator(value)}
-        for each in envs
-    ]
+    """A hash of every generator that all envs of a subject keep."""
+    states = [{name: hashed(each) for name, each in env.items()} for env in subject.generators()]
     names = set.intersection(*map(set, states)) if states else set()
     return {
         f"{RANDOM}.{name.lstrip('_')}": np.array([state[name] for state in states], np.uint64)
         for name in sorted(names)
     }
-
-
-def is_generator(value: object) -> bool:
-    return isinstance(value, GENERATORS)
 
 
 def hashed(generator: Any) -> int:
@@ -276,37 +266,20 @@ def check_alike(reference: Subject, candidate: Subject) -> None:
     if one.agents != other.agents:
         raise unlike_sides("agents", one.agents, other.agents)
     for what, ours, theirs in zip(
-        ("an observation space", "an action space"), spaces(reference), spaces(candidate), strict=True
+        ("an observation space", "an action space"), reference.spaces, candidate.spaces, strict=True
     ):
         if ours is not None and theirs is not None and ours != theirs:
             raise unlike_sides(what, ours, theirs)
-    if autoreset(reference) != autoreset(candidate):
+    if reference.autoreset != candidate.autoreset:
         raise InputError(
             f"the sides have different autoreset conventions: {one.name} begins the next episode "
-            f"{autoreset(reference)!r}, {other.name} {autoreset(candidate)!r}; make them alike"
+            f"{reference.autoreset!r}, {other.name} {candidate.autoreset!r}; make them alike"
         )
 
 
 def unlike_sides(what: str, ours: object, theirs: object) -> InputError:
     one, other = (" ".join(str(each).split()) for each in (ours, theirs))
     return InputError(f"the reference has {what} of {one}, the candidate of {other}: make them alike")
-
-
-def spaces(subject: Subject) -> tuple[object, object]:
-    """What a subject says its observations and actions are; None where it does not."""
-    if isinstance(subject, Batch):
-        return None, f"{subject.spec.num_actions} actions"
-    env = getattr(subject, "env", None)
-    found = (getattr(env, name, None) for name in ("observation_space", "action_space"))
-    observation, action = (None if callable(space) else space for space in found)
-    return observation, action
-
-
-def autoreset(subject: Subject) -> str:
-    """When the next episode begins after one that ended."""
-    if isinstance(subject, Batch):
-        return "SameStep" if subject.spec.settings.autoreset else "Disabled"
-    return str(getattr(subject, "autoreset", "by itself"))
 
 
 def check_shown(reference: Shown, candidate: Shown) -> tuple[str, ...]:

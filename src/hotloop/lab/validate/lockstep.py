@@ -18,7 +18,7 @@ from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
 from hotloop.lab.validate.courses import Course, actions_of, resets_before
 from hotloop.lab.validate.equal import Closeness, row_hashes, snapshot
 from hotloop.lab.validate.match import Match, opened, takes
-from hotloop.lab.validate.shadow import Played, Shadowing, reset_some
+from hotloop.lab.validate.shadow import Played, Shadowing
 
 SIZES = (1, 3, 64)
 """Of the batches that the candidate plays a tape again in."""
@@ -201,7 +201,7 @@ def first_apart(
     env, begun = apart(), resets_by_step(first.played)
     for step, actions in enumerate(first.played.actions):
         if env is None and step in begun:
-            reset_some(subject, widened(begun[step], subject.spec.num_envs, first.part.num_envs))
+            subject.reset_some(widened(begun[step], subject.spec.num_envs, first.part.num_envs))
             env = apart()
         if env is not None:
             return step, env

@@ -18,17 +18,17 @@ candidate alone pays for the others. After the first difference only the candida
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.record import Difference, Validation
-from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import make
-from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.envs.subject import LiveSpec, Subject
 from hotloop.lab.validate.equal import (
     EXACT,
     RANDOM,
@@ -136,8 +136,8 @@ class Shadowing:
         chosen = list(envs)
         self.played.resets += [(len(self.played.actions), env) for env in chosen]
         if self.difference is None:
-            reset_some(self.reference, [env for env in chosen if env < self.envs])
-        reset_some(self.candidate, chosen)
+            self.reference.reset_some([env for env in chosen if env < self.envs])
+        self.candidate.reset_some(chosen)
         if self.difference is None:
             self._compare(after_reset=True)
 
@@ -202,14 +202,13 @@ class Shadowing:
     def _begin_tape(self) -> None:
         """Forget what led here, where both sides can be put here again."""
         sides = (self.reference, self.candidate)
-        if not all(isinstance(side, Batch) for side in sides):
-            return
-        self.played = Played(start=saved_of(*sides), steps_before=self.steps)
+        if all(side.can_save for side in sides):
+            self.played = Played(start=saved_of(*sides), steps_before=self.steps)
 
 
 def saved_of(reference: Subject, candidate: Subject) -> Saved | None:
     """Every env of both sides as bytes; None where one of them cannot be saved."""
-    if not (isinstance(reference, Batch) and isinstance(candidate, Batch)):
+    if not (reference.can_save and candidate.can_save):
         return None
     ours, theirs = (
         tuple(side.save(env) for env in range(side.spec.num_envs)) for side in (reference, candidate)
@@ -220,17 +219,8 @@ def saved_of(reference: Subject, candidate: Subject) -> Saved | None:
 def load_both(reference: Subject, candidate: Subject, saved: Saved) -> None:
     """Put both sides into the states they were saved in."""
     for side, states in zip((reference, candidate), saved, strict=True):
-        if not isinstance(side, Batch):
-            raise InputError(f"{side.spec.name} is not one of our batches: it takes no saved state")
         for env, state in enumerate(states):
             side.load(env, state)
-
-
-def reset_some(subject: Subject, envs: Sequence[int]) -> None:
-    if isinstance(subject, Batch):
-        subject.reset_many(np.array(envs, np.int64))
-    elif envs:
-        subject.reset()
 
 
 def is_within(name: str, part: str) -> bool:
@@ -250,11 +240,10 @@ def described(array: Any) -> str:
     return f"{array.dtype} {list(array.shape)}" if array.size > 1 else str(array.reshape(-1)[0])
 
 
-def agent_of(found: Difference, moment: Shown, spec: SubjectSpec) -> str | None:
+def agent_of(found: Difference, moment: Shown, spec: LiveSpec) -> str | None:
     """Whose output a place belongs to: by the second axis, or by the name of a field of one agent's."""
     owner = found.field.partition(".")[2]
-    names = getattr(spec, "kind", "") == "pettingzoo parallel"
-    if names and owner:
+    if spec.agent_names and owner:
         return owner.partition(".")[0]
     if found.field == STATE or found.field.startswith(RANDOM) or not found.index:
         return None
@@ -282,12 +271,13 @@ def comparisons_of(word: str) -> int | None:
     raise InputError(f"validate={word} does not fit: expected true, smoke, soak or a number of comparisons")
 
 
-class Shadowed:
-    """Stands in for a batch: what is not a step or a reset is the batch's own."""
+class Shadowed(Batch):
+    """A batch on the engine of another, whose steps and resets its twin is given, too."""
 
     def __init__(self, batch: Batch, most: int | None, *, reference: Batch | None = None) -> None:
         if batch.spec.impl == "reference":
             raise InputError("validate= compares native code with its twin: leave out impl=reference")
+        super().__init__(batch.engine, batch.spec)
         self._batch = batch
         self._most = most
         self.shadowing = Shadowing(reference or twin_of(batch), batch)
@@ -298,12 +288,16 @@ class Shadowed:
         enough = self._most is not None and self.shadowing.comparisons >= self._most
         return enough or self.shadowing.difference is not None
 
-    def reset(self, seeds: object = None) -> None:
+    def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         if seeds is not None:
             raise InputError("a batch that is shadowed begins with its own seeds: leave the seeds out")
         self.shadowing.reset()
 
-    def reset_many(self, indices: Any, seeds: object = None) -> None:
+    def reset_many(
+        self,
+        indices: Sequence[int] | NDArray[np.int64],
+        seeds: Sequence[int] | NDArray[np.uint64] | None = None,
+    ) -> None:
         if seeds is not None:
             raise InputError("a batch that is shadowed goes on with its own seeds: leave the seeds out")
         if self.done:
@@ -311,7 +305,7 @@ class Shadowed:
         else:
             self.shadowing.reset_many(int(env) for env in indices)
 
-    def step(self, actions: Any) -> None:
+    def step(self, actions: NDArray[np.int32]) -> None:
         if self.done:
             self._batch.step(actions)
         else:
@@ -320,11 +314,14 @@ class Shadowed:
     def validation(self) -> Validation:
         return self.shadowing.validation()
 
+    @property
+    def counters(self) -> dict[str, int]:
+        """Those of the batch that is stepped."""
+        return self._batch.counters
+
     def close(self) -> None:
         self.shadowing.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._batch, name)
+        super().close()
 
 
 def shadow(batch: Batch, word: str | None) -> tuple[Batch, Shadowed | None]:
@@ -332,11 +329,11 @@ def shadow(batch: Batch, word: str | None) -> tuple[Batch, Shadowed | None]:
     if word is None:
         return batch, None
     shadowed = Shadowed(batch, comparisons_of(word))
-    return cast("Batch", shadowed), shadowed
+    return shadowed, shadowed
 
 
 def twin_of(batch: Batch) -> Batch:
     """The twin of the first few envs."""
     spec = batch.spec
-    workload = by_role(spec.parameters, "workload") | by_role(spec.settings, "workload")
-    return make(spec.target, **workload, num_envs=min(ENVS, spec.num_envs), impl="reference")
+    twin = spec.same_work.with_keys({"num_envs": min(ENVS, spec.num_envs), "impl": "reference"})
+    return make(twin.name, **twin.keys)

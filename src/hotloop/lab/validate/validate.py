@@ -14,8 +14,7 @@ from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation
-from hotloop.envs.batch import Spec
-from hotloop.envs.subject import SubjectSpec
+from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.judge import VERDICTS
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method
@@ -72,6 +71,8 @@ class Findings:
 
     plays: list[Found] = field(default_factory=list)
     bundle: Bundle | None = None
+    faults: tuple[Notice, ...] = ()
+    """Of the candidate."""
     partial: bool = True
 
     @property
@@ -95,12 +96,12 @@ def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
 def validate(match: Match, asked: Asked, progress: Progress = silent) -> tuple[Record, Bundle | None]:
     """Validate a match; Ctrl-C leaves a record of what was compared."""
     with closing(opened(match.candidate)) as subject:
-        spec, courses = subject.spec, courses_for(subject, match.candidate)
+        spec, courses, faults = subject.spec, courses_for(subject, match.candidate), subject.faults()
     recorder = Recorder("validate", spec)
     calls = planned(asked, spec)
     meter = Meter(progress, asked, calls)
     check_itself(match, courses, asked.way, calls, meter)
-    found = Findings()
+    found = Findings(faults=faults)
     try:
         play_all(match, courses, asked, found, meter)
         failed = found.failed
@@ -141,7 +142,9 @@ class Meter:
     """Turns calls, or the time where that decides, into progress; the other ways count as the first does."""
 
     def __init__(self, progress: Progress, asked: Asked, calls: int | None) -> None:
-        self._progress, self._calls = progress, calls
+        self._progress = progress
+        self.calls = calls
+        """Of all courses in lockstep; None where the clock decides."""
         self._box_ns = round((asked.box_ns or 0) * AGAIN_SHARE)
         self._begin, self._done = now_ns(), 0
         self.ways = 0
@@ -152,20 +155,18 @@ class Meter:
 
     def __call__(self, calls: int) -> None:
         self._done += calls
-        done, total = self._done, (self._calls or 0) * (1 + self.ways)
-        if self._calls is None:
+        done, total = self._done, (self.calls or 0) * (1 + self.ways)
+        if self.calls is None:
             done, total = now_ns() - self._begin, self._box_ns
         self._progress(min(done, total), total)
 
 
 def play_all(match: Match, courses: list[Course], asked: Asked, found: Findings, meter: Meter) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
-    with closing(opened(match.candidate)) as subject:
-        total = planned(asked, subject.spec)
     ways = other_ways(match, more_threads())
     meter.ways = len(ways)
     for course in courses:
-        limits = limits_of(course, total, asked.box_ns)
+        limits = limits_of(course, meter.calls, asked.box_ns)
         first = play_course(match, course, asked.way, limits, meter)
         found.plays.append(first)
         if first.interrupted:
@@ -186,7 +187,7 @@ def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
     )
 
 
-def record(match: Match, asked: Asked, found: Findings, recorder: Recorder, spec: SubjectSpec) -> Record:
+def record(match: Match, asked: Asked, found: Findings, recorder: Recorder, spec: LiveSpec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
     made = recorder.record(
@@ -215,10 +216,12 @@ def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | N
         found = found_in(shadowing, bundle.facts.tape, [])
         reference = bundle.facts.reference.words
         checked = replace(shadowing.validation(), against=reference, parts=(found.part,))
+        faults = shadowing.candidate.faults()
     made = Recorder("validate", spec).record(
         method=describe_method(spec, rounds=1, iterations=found.part.steps, policy=bundle.facts.tape),
         counters=found.counters,
         values={},
+        notices=faults,
         validation=checked,
     )
     code = ExitCode.MISMATCH if found.difference else ExitCode.FINE
@@ -252,17 +255,14 @@ def validation(match: Match, asked: Asked, found: Findings, first: list[Found]) 
     )
 
 
-def silent_mechanics(spec: SubjectSpec, counters: Mapping[str, int]) -> list[str]:
+def silent_mechanics(spec: LiveSpec, counters: Mapping[str, int]) -> list[str]:
     """What a preset exists for and no tape made happen: nothing was found out about it."""
-    if not isinstance(spec, Spec):
-        return []
-    wanted = spec.world.mechanics.get(spec.preset, ())
-    return [name for name in wanted if not counters.get(f"{COVERAGE}{name}")]
+    return [name for name in spec.mechanics if not counters.get(f"{COVERAGE}{name}")]
 
 
 def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list[Notice]:
     """What a reader must know: what was not compared or never happened, and how far it came."""
-    said = []
+    said = list(found.faults)
     if silent_ones and not found.failed:
         said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
     left_out = first[0].seen["left_out"] if first else ()
