@@ -13,6 +13,7 @@ from support.records import PROFILE, bench_with
 from hotloop.core.errors import ExitCode
 from hotloop.core.machine import machine
 from hotloop.core.record import Record, read, write
+from hotloop.core.target import Target
 
 SHORT = ("grid/toy", "num_envs=4", "agents=3", "--iterations", "8", "--warmup", "8", "--rounds", "7")
 STEADY = [4.0e6] * 8
@@ -226,7 +227,7 @@ def test_a_plan_is_chosen_and_numbers_win(
 ) -> None:
     seen = list[Any]()
 
-    def look(target: str, given: object, planned: Any, *_: object, extras: Any, **__: object) -> Record:
+    def look(target: Target, planned: Any, *_: object, extras: Any, **__: object) -> Record:
         seen.append((planned, extras))
         return bench_with(STEADY)
 

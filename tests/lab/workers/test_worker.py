@@ -157,7 +157,7 @@ def test_equal_values_have_equal_hashes(one: Any, other: Any) -> None:
 
 
 def test_an_error_is_the_last_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = {"target": "support.nowhere:make", "given": {}, "seed": 1}
+    asked = {"target": {"name": "support.nowhere:make", "keys": {}}, "seed": 1}
     answers = list(serve(asked, [json.dumps({"facts": True})]))
     assert len(answers) == 1
     assert answers[0]["error"].startswith("ModuleNotFoundError: No module named 'support.nowhere'")
