@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import faulty
+from support import faulty_targets
 
 import hotloop
 from hotloop.core.errors import InputError, SetupError
@@ -14,7 +14,7 @@ from hotloop.lab.validate import bundle
 from hotloop.lab.validate.equal import closeness_of
 from hotloop.lab.validate.shadow import Shadowed, Shadowing, comparisons_of, shadow
 
-FILE = Path(faulty.__file__)
+FILE = Path(faulty_targets.__file__)
 
 
 def toy(**keys: object) -> Batch:
@@ -111,7 +111,7 @@ def test_after_a_difference_only_the_candidate_is_stepped() -> None:
 
 
 def test_what_only_one_side_says_at_a_step_is_a_difference() -> None:
-    class Chatty(faulty.Echo):
+    class Chatty(faulty_targets.Echo):
         def step(self, action: int) -> Any:
             *given, _ = super().step(action)
             return (*given, {"late": 1} if self.steps == 3 else {})
