@@ -70,12 +70,12 @@ def batch_of(config: MettaGridConfig, agents: int, *, with_vibes: bool) -> PeerB
     core = simulation._c_sim
     buffer, observations = core.actions(), core.observations()
 
-    def step(actions: Any, _owner: Simulation = simulation) -> None:
+    def step(actions: Any) -> None:
         buffer[:] = actions[0]
         core.step()
 
     spec = PeerSpec(num_envs=1, agents=agents, num_actions=len(names))
-    return PeerBatch(step, spec, lambda: tokens_used(observations))
+    return PeerBatch(step, spec, owned=simulation, tokens=lambda: tokens_used(observations))
 
 
 def toy(agents: int, edge: int) -> PeerBatch:

@@ -21,9 +21,16 @@ class PeerBatch:
     """Worlds behind one call, begun already, that go on by themselves."""
 
     def __init__(
-        self, step: Callable[[Any], object], spec: PeerSpec, tokens: Callable[[], float] | None = None
+        self,
+        step: Callable[[Any], object],
+        spec: PeerSpec,
+        *,
+        owned: object,
+        tokens: Callable[[], float] | None = None,
     ) -> None:
         self.spec = spec
+        self.owned = owned
+        """What native code points to, kept alive."""
         self._step = step
         self._tokens = tokens
         self._calls = self._looked_at = 0

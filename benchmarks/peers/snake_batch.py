@@ -36,11 +36,10 @@ def batch(worlds: int, agents: int, edge: int) -> PeerBatch:
         "num_snakes": agents,
         "num_food": round(edge * edge * FOOD_DENSITY),
     }
+    buffers = (observations, actions, rewards, terminals, truncations)
     envs = [
-        binding.env_init(*buffers, seed, **place, **RULES)
-        for seed, buffers in enumerate(
-            zip(observations, actions, rewards, terminals, truncations, strict=True)
-        )
+        binding.env_init(*rows, seed, **place, **RULES)
+        for seed, rows in enumerate(zip(*buffers, strict=True))
     ]
     together = binding.vectorize(*envs)
     binding.vec_reset(together, 0)
@@ -49,4 +48,5 @@ def batch(worlds: int, agents: int, edge: int) -> PeerBatch:
         actions[:] = row
         binding.vec_step(together)
 
-    return PeerBatch(step, PeerSpec(num_envs=worlds, agents=agents, num_actions=MOVES))
+    spec = PeerSpec(num_envs=worlds, agents=agents, num_actions=MOVES)
+    return PeerBatch(step, spec, owned=buffers)
