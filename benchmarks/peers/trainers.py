@@ -43,11 +43,17 @@ def measure(asked: Asked, rounds: int, updates: int) -> dict[str, Any]:
         "asked": asdict(asked),
         "cores": cores,
         "facts": facts,
-        "versions": {name: f"{MADE_OF[which]} {version(MADE_OF[which])}" for name, which in SIDES.items()},
+        "versions": {name: release(which) for name, which in SIDES.items()},
         "sides": values,
         "ratios": {name: benchmark.speed_ratio(values, OURS, name) for name in peers},
         "noise": benchmark.speed_ratio(values, OURS, AGAIN),
     }
+
+
+def release(which: str) -> str:
+    """The version of what a trainer is made of, which is torch where it has none of its own."""
+    found = version(MADE_OF[which])
+    return f"torch {found}" if which == "plain" else found
 
 
 def side(name: str, asked: Asked) -> ProcessSide:
@@ -63,7 +69,7 @@ def side(name: str, asked: Asked) -> ProcessSide:
 def row(name: str, case: dict[str, Any]) -> list[str]:
     rates = case["sides"][name].agent_steps_per_s
     return [
-        f"{name} ({case['versions'][name]})",
+        f"{name}, {case['versions'][name]}",
         f"{rates.median:,.0f}",
         f"{rates.min:,.0f} .. {rates.max:,.0f}",
         benchmark.percent(rates.cv),
