@@ -9,7 +9,6 @@ of each other, and their rates are added up. What threads lose against them is t
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,9 @@ class Together:
 
     def turn(self, env_steps: int) -> Turn:
         share = env_steps // len(self._workers)
-        with ThreadPoolExecutor(len(self._workers)) as pool:
-            turns = list(pool.map(lambda worker: worker.turn(share), self._workers))
+        for worker in self._workers:
+            worker.begin_turn(share)
+        turns = [worker.end_turn() for worker in self._workers]
         done = sum(turn.env_steps for turn in turns)
         return Turn(round(done / sum(1 / turn.ns_per_env_step for turn in turns)), done)
 
