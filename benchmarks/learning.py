@@ -19,6 +19,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
+import benchmark
 import hotloop
 from hotloop.core.settings import apply, parse_pairs
 from hotloop.envs.episodes import Episodes
@@ -27,7 +28,6 @@ from hotloop.train.evaluation import EvalSettings, evaluate
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer, Update
 from hotloop.train.windows import Windows
-from interleaved import output
 
 EVALUATION = EvalSettings(episodes=64)
 CURVE_POINTS = 60
@@ -185,7 +185,7 @@ def page(run: Run, students: list[dict[str, Any]], players: dict[str, dict[str, 
     ]
     outcomes = list(students[0]["outcomes"])
     header = ["who", "mean return", "95% of the mean", "length", *outcomes, "trained", "wall"]
-    return "\n\n".join([f"    {run.command} train.seed=SEED seed=SEED", output.table(header, rows)])
+    return "\n\n".join([f"    {run.command} train.seed=SEED seed=SEED", benchmark.table(header, rows)])
 
 
 def cells(found: dict[str, Any]) -> list[str]:
@@ -200,7 +200,7 @@ def cost(found: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    parser = output.parser(__doc__)
+    parser = benchmark.parser(__doc__)
     parser.add_argument("name", choices=RUNS)
     parser.add_argument(
         "settings", nargs="*", metavar="KEY=VALUE", help="of the trainer, instead of the run's"
@@ -213,7 +213,7 @@ def main() -> None:
     players = {player: play(run, player) for player in ("random", *run.players)}
     students = [train(run, seed) for seed in arguments.seeds]
     values = {"run": asdict(run), "command": run.command, "students": students, "players": players}
-    output.publish(f"learning-{arguments.name}", page(run, students, players), values, arguments)
+    benchmark.publish(f"learning-{arguments.name}", page(run, students, players), values, arguments)
 
 
 if __name__ == "__main__":

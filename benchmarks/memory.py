@@ -12,8 +12,8 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
+import benchmark
 import hotloop
-from interleaved import output
 
 EPISODE_STEPS = 10
 CALLS = 2 * EPISODE_STEPS + 1
@@ -54,14 +54,14 @@ def measure(worlds: int) -> dict[str, int]:
 
 
 def main() -> None:
-    options = output.parser(__doc__)
+    options = benchmark.parser(__doc__)
     options.add_argument("--worlds", type=int, default=1_024)
     arguments = options.parse_args()
     values = measure(arguments.worlds)
     sizes = [values[name] for name in ("rss_grown_bytes", "observation_bytes", "beyond_bytes")]
     per_world = f"{values['beyond_bytes'] / values['worlds'] / 1024:.1f} KiB"
     row = [str(values["worlds"]), *[f"{size / 2**20:.1f} MiB" for size in sizes], per_world]
-    output.publish("memory", output.table(HEADER, [row]), values, arguments)
+    benchmark.publish("memory", benchmark.table(HEADER, [row]), values, arguments)
 
 
 if __name__ == "__main__":

@@ -2,23 +2,19 @@
 
     ./.venv/bin/python benchmarks/observation_share.py [--rounds 12] [--quick]
 
-Every side is timed phase by phase, as `hotloop profile` does it; a tenth of its steps, run before each block,
-is in the phases too. The original encoder needs last step's tokens cleared first, which is done in the phase
-`reset`; that time stands in a column of its own.
+Every side is timed phase by phase, as `hotloop profile` does it. The original encoder needs last step's
+tokens cleared first, which is done in the phase `reset`; that time stands in a column of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import hotloop
+import benchmark
+from hotloop.lab.measure.turns import SubjectSide, Turn
 from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise
-from interleaved import output
-from interleaved.batches import BatchSide
-from interleaved.rounds import run_rounds
-from interleaved.sides import one_core
-from interleaved.stepping import Block, pin
 
 AGENTS = (20, 100)
 ENCODERS = ("original", "optimized")
@@ -39,31 +35,17 @@ HEADER = [
 ]
 
 
-class PhasedSide:
-    """A profiled batch that also keeps what each block spent in its phases."""
-
-    def __init__(self, agents: int, encoder: str) -> None:
-        self.name = side_name(agents, encoder)
-        self._batch = hotloop.make(
-            "grid/toy",
-            num_envs=WORLDS,
-            impl="native",
-            threads=1,
-            profile=True,
-            agents=agents,
-            encoder=encoder,
-        )
-        self._stepper = BatchSide(self.name, self._batch, warmup_calls=WARMUP_CALLS)
-        self.phases: dict[str, list[float]] = {phase: [] for phase in PHASES}
-        """Phase to ns per agent-step, one value a round."""
-
-    def measure(self, agent_steps: int) -> Block:
-        before, steps = self._batch.phase_totals(), self._batch.counters["agent_steps"]
-        block = self._stepper.measure(agent_steps)
-        after, done = self._batch.phase_totals(), self._batch.counters["agent_steps"] - steps
-        for phase, values in self.phases.items():
-            values.append((after[phase] - before[phase]) / done)
-        return block
+def side(agents: int, encoder: str) -> SubjectSide:
+    return benchmark.batch_side(
+        side_name(agents, encoder),
+        "grid/toy",
+        warmup_calls=WARMUP_CALLS,
+        num_envs=WORLDS,
+        threads=1,
+        profile=True,
+        agents=agents,
+        encoder=encoder,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +61,8 @@ def side_name(agents: int, encoder: str) -> str:
     return f"{agents} agents, {encoder}"
 
 
-def shares_of(phases: Mapping[str, list[float]]) -> Shares:
+def shares_of(turns: Sequence[Turn], agents: int) -> Shares:
+    phases = {phase: [turn.phases[phase] / (turn.env_steps * agents) for turn in turns] for phase in PHASES}
     pairs = zip(phases["observations"], phases["step"], strict=True)
     return Shares(ns_per_agent_step=phases, share=summarise([part / whole for part, whole in pairs]))
 
@@ -92,7 +75,7 @@ def row(agents: int, encoder: str, shares: Shares) -> list[str]:
         f"{shares.share.median:.1%}",
         f"{shares.share.min:.1%} .. {shares.share.max:.1%}",
         *[f"{costs[phase].median:.1f}" for phase in PHASES],
-        output.percent(costs["step"].cv),
+        benchmark.percent(costs["step"].cv),
     ]
 
 
@@ -103,9 +86,13 @@ def gain(agents: int, sides: Mapping[str, Shares]) -> Ratio:
 
 
 def measure(*, rounds: int, agent_steps: int) -> dict[str, Any]:
-    made = [PhasedSide(agents, encoder) for agents in AGENTS for encoder in ENCODERS]
-    run_rounds(made, rounds=rounds, agent_steps=agent_steps)
-    sides = {side.name: shares_of(side.phases) for side in made}
+    pairs = {side_name(agents, encoder): (agents, encoder) for agents in AGENTS for encoder in ENCODERS}
+    turns = {
+        name: partial(side(agents, encoder).turn, agent_steps // agents)
+        for name, (agents, encoder) in pairs.items()
+    }
+    taken = benchmark.in_turns(turns, rounds)
+    sides = {name: shares_of(taken[name], agents) for name, (agents, _) in pairs.items()}
     return {"sides": sides, "gains": {agents: gain(agents, sides) for agents in AGENTS}}
 
 
@@ -116,19 +103,19 @@ def page(values: Mapping[str, Any]) -> str:
         for encoder in ENCODERS
     ]
     lines = [
-        f"- Time of the observations, original / optimized, {agents} agents: {output.ratio_text(one)}. "
-        + output.resolution(one)
+        f"- Time of the observations, original / optimized, {agents} agents: {benchmark.ratio_text(one)}. "
+        + benchmark.resolution(one)
         for agents, one in values["gains"].items()
     ]
-    return "\n\n".join([output.table(HEADER, rows), "\n".join(lines)])
+    return "\n\n".join([benchmark.table(HEADER, rows), "\n".join(lines)])
 
 
 def main() -> None:
-    arguments = output.parser(__doc__).parse_args()
-    pin(one_core())
+    arguments = benchmark.parser(__doc__).parse_args()
+    benchmark.pin(benchmark.one_core())
     agent_steps = QUICK_AGENT_STEPS if arguments.quick else AGENT_STEPS
-    values = measure(rounds=output.rounds_of(arguments), agent_steps=agent_steps)
-    output.publish("observation_share", page(values), values, arguments)
+    values = measure(rounds=benchmark.rounds_asked(arguments), agent_steps=agent_steps)
+    benchmark.publish("observation_share", page(values), values, arguments)
 
 
 if __name__ == "__main__":

@@ -8,19 +8,17 @@ held against two processes on the same two cores. A reset's cost comes from the 
 timed, and counts everything from the copy of the last observation to the new episode's first.
 """
 
-from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
+import numpy as np
+
+import benchmark
 import hotloop
+from hotloop.lab.measure.stepping import play
+from hotloop.lab.measure.turns import RUN_IN, SubjectSide, Turn
 from hotloop.stats.summary import Summary, summarise
-from interleaved import output
-from interleaved.batches import BatchSide, stepper_of
-from interleaved.rounds import run_rounds, speed_ratio
-from interleaved.sides import Side, Together, one_core
-from interleaved.stepping import Block, Stepper, pin
-from threads import PROCESSES, THREADS, two_cores, worker
+from threads import measure_ways
 
 TARGET = "prospector/default"
 ENVS = 64
@@ -41,79 +39,72 @@ CROWDS = (1_024, 4_096)
 """Envs of the batches that two threads share."""
 
 
-def make(envs: int, **given: Any) -> Any:
-    return hotloop.make(TARGET, num_envs=envs, impl="native", threads=1, **given)
+def side(name: str, envs: int = ENVS, **given: Any) -> SubjectSide:
+    return benchmark.batch_side(name, TARGET, warmup_calls=WARMUP_CALLS, num_envs=envs, threads=1, **given)
 
 
-def ladder_sides() -> list[BatchSide]:
+def ladder_sides() -> list[SubjectSide]:
     """The rungs this processor can climb."""
     sides = []
     for name, variant in LADDER.items():
         try:
-            sides.append(BatchSide(name, make(ENVS, **variant), warmup_calls=WARMUP_CALLS))
+            sides.append(side(name, **variant))
         except ValueError:
             print(f"left out: {name}, which this processor cannot run")
     return sides
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VectorSide:
     """Our vector env as Gymnasium makes it, stepped through its own interface."""
 
-    name: str
-    stepper: Stepper
+    name = VECTOR
 
-    @classmethod
-    def make(cls) -> Self:
+    def __init__(self) -> None:
         import gymnasium
 
-        envs = gymnasium.make_vec(f"hotloop/{TARGET.replace('/', '-')}-v0", num_envs=ENVS)
-        envs.reset(seed=42)
-        actions = hotloop.make(TARGET, num_envs=1).spec.drawn_actions
-        stepper = Stepper(envs.step, shape=(ENVS,), num_actions=actions, dtype="int64")
-        stepper.warm_up(WARMUP_CALLS)
-        return cls(name=VECTOR, stepper=stepper)
+        self._envs = gymnasium.make_vec(f"hotloop/{TARGET.replace('/', '-')}-v0", num_envs=ENVS)
+        self._envs.reset(seed=42)
+        self._actions = hotloop.make(TARGET, num_envs=1).spec.drawn_actions
+        self._random = np.random.default_rng(42)
+        self._calls = 0
+        self.turn(WARMUP_CALLS * ENVS)
 
-    def measure(self, agent_steps: int) -> Block:
-        return self.stepper.measure(agent_steps)
+    def turn(self, env_steps: int) -> Turn:
+        calls = -(-env_steps // ENVS)
+        self._play(-(-calls // RUN_IN))
+        return Turn(self._play(calls), calls * ENVS)
+
+    def _play(self, calls: int) -> int:
+        self._calls += calls
+        drawn = self._random.integers(self._actions, size=(calls, ENVS))
+        return play(self._envs, list(drawn), calls)
+
+    def counters(self) -> dict[str, int]:
+        return dict.fromkeys(("env_steps", "agent_steps"), self._calls * ENVS)
+
+    def close(self) -> None:
+        self._envs.close()
 
 
 def measure_ladder(rounds: int, steps: int) -> dict[str, Any]:
     sides = ladder_sides()
-    names = [side.name for side in sides]
-    single = BatchSide(SINGLE, make(1), warmup_calls=WARMUP_CALLS)
-    blocks = run_rounds([*sides, single, VectorSide.make()], rounds=rounds, agent_steps=steps)
-    rungs = {upper: speed_ratio(blocks, upper, lower) for lower, upper in pairwise(names)}
+    names = [each.name for each in sides]
+    values = benchmark.measure([*sides, side(SINGLE, envs=1), VectorSide()], rounds=rounds, agent_steps=steps)
     return {
-        "sides": output.side_values(blocks),
-        "rungs": rungs,
-        "whole": speed_ratio(blocks, names[-1], names[0]),
+        "sides": values,
+        "rungs": {upper: benchmark.speed_ratio(values, upper, lower) for lower, upper in pairwise(names)},
+        "whole": benchmark.speed_ratio(values, names[-1], names[0]),
     }
-
-
-def measure_threads(crowd: int, rounds: int, steps: int) -> dict[str, Any]:
-    cores = two_cores()
-    given = {"target": TARGET, "agents": None}
-    with ExitStack() as stack:
-        threads = stack.enter_context(worker(THREADS, worlds=crowd, threads=2, cores=cores, **given))
-        processes = [
-            stack.enter_context(worker(PROCESSES, worlds=crowd // 2, threads=1, cores=[core], **given))
-            for core in cores
-        ]
-        sides: list[Side] = [threads, Together(PROCESSES, processes)]
-        blocks = run_rounds(sides, rounds=rounds, agent_steps=2 * steps)
-    return {"sides": output.side_values(blocks), "ratio": speed_ratio(blocks, THREADS, PROCESSES)}
 
 
 def measure_resets(rounds: int, steps: int) -> Summary:
     """Microseconds of a reset, one value a round."""
-    batch = make(ENVS, profile=True)
-    stepper = stepper_of(batch)
-    stepper.warm_up(WARMUP_CALLS)
+    timed = side("timed", profile=True)
+    batch = timed.subject
     costs = []
     for _ in range(rounds):
         before, resets = batch.phase_totals()["autoreset"], batch.counters["resets"]
-        stepper.measure(steps)
+        timed.turn(steps)
         spent, done = batch.phase_totals()["autoreset"] - before, batch.counters["resets"] - resets
         costs.append(spent / done / 1e3)
     return summarise(costs)
@@ -123,37 +114,40 @@ def page(ladder: dict[str, Any], threads: dict[int, dict[str, Any]], resets: Sum
     rows = [
         [
             name,
-            *output.rate_cells(side),
-            output.ratio_text(ladder["rungs"][name]) if name in ladder["rungs"] else "",
+            *benchmark.rate_cells(side),
+            benchmark.ratio_text(ladder["rungs"][name]) if name in ladder["rungs"] else "",
         ]
         for name, side in ladder["sides"].items()
     ]
     shared = [
-        [f"{crowd:,} envs, {way}", *output.rate_cells(side), ""]
+        [f"{crowd:,} envs, {way}", *benchmark.rate_cells(side), ""]
         for crowd, measured in threads.items()
         for way, side in measured["sides"].items()
     ]
     lines = [
-        f"All fast / all plain: {output.ratio_text(ladder['whole'])}. " + output.resolution(ladder["whole"]),
+        f"All fast / all plain: {benchmark.ratio_text(ladder['whole'])}. "
+        + benchmark.resolution(ladder["whole"]),
         *(
-            f"Two threads / two processes, {crowd:,} envs: {output.ratio_text(measured['ratio'], 3)}. "
-            + output.resolution(measured["ratio"])
+            f"Two threads / two processes, {crowd:,} envs: {benchmark.ratio_text(measured['ratio'], 3)}. "
+            + benchmark.resolution(measured["ratio"])
             for crowd, measured in threads.items()
         ),
         f"A reset: {resets.median:.2f} µs, over the rounds {resets.min:.2f} .. {resets.max:.2f}.",
     ]
-    header = ["way", *output.RATE_HEADER, "speed / the row above"]
-    return "\n\n".join([output.table(header, [*rows, *shared]), *lines])
+    header = ["way", *benchmark.RATE_HEADER, "speed / the row above"]
+    return "\n\n".join([benchmark.table(header, [*rows, *shared]), *lines])
 
 
 def main() -> None:
-    arguments = output.parser(__doc__).parse_args()
-    rounds, steps = output.rounds_of(arguments), QUICK_STEPS if arguments.quick else STEPS
-    threads = {crowd: measure_threads(crowd, rounds, steps) for crowd in CROWDS}
-    pin(one_core())
+    arguments = benchmark.parser(__doc__).parse_args()
+    rounds, steps = benchmark.rounds_asked(arguments), QUICK_STEPS if arguments.quick else STEPS
+    threads = {
+        crowd: measure_ways(crowd, rounds=rounds, agent_steps=2 * steps, target=TARGET) for crowd in CROWDS
+    }
+    benchmark.pin(benchmark.one_core())
     ladder, resets = measure_ladder(rounds, steps), measure_resets(rounds, steps)
     values = {"ladder": ladder, "threads": threads, "reset_us": resets}
-    output.publish("prospector", page(ladder, threads, resets), values, arguments)
+    benchmark.publish("prospector", page(ladder, threads, resets), values, arguments)
 
 
 if __name__ == "__main__":

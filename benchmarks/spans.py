@@ -10,11 +10,10 @@ from collections.abc import Callable
 from timeit import Timer
 from typing import Any
 
+import benchmark
 from hotloop.core import spans
 from hotloop.core.spans import python
 from hotloop.stats.summary import Summary, summarise
-from interleaved import output
-from interleaved.rounds import orders
 
 CALLS = 20_000
 LIMITS_NS = {"mark, off": 15, "mark": 60, "mark by number": 60, "span": 300}
@@ -52,29 +51,24 @@ def kinds() -> dict[str, Callable[[], float]]:
     }
 
 
-def measure(rounds: int) -> dict[str, list[float]]:
-    """Give ns for each kind, one value a round."""
-    timers = kinds()
-    names = list(timers)
-    values: dict[str, list[float]] = {name: [] for name in names}
-    for order in orders(len(names), rounds):
-        for index in order:
-            values[names[index]].append(timers[names[index]]())
-    return values
-
-
 def row(name: str, ns: Summary) -> list[str]:
     promised = f"{LIMITS_NS[name]} ns" if name in LIMITS_NS else ""
-    return [name, f"{ns.median:.0f} ns", f"{ns.min:.0f} .. {ns.max:.0f} ns", output.percent(ns.cv), promised]
+    return [
+        name,
+        f"{ns.median:.0f} ns",
+        f"{ns.min:.0f} .. {ns.max:.0f} ns",
+        benchmark.percent(ns.cv),
+        promised,
+    ]
 
 
 def main() -> None:
-    arguments = output.parser(__doc__, rounds=20).parse_args()
-    values = measure(output.rounds_of(arguments))
+    arguments = benchmark.parser(__doc__, rounds=20).parse_args()
+    values = benchmark.in_turns(kinds(), benchmark.rounds_asked(arguments))
     sums = {name: summarise(raw) for name, raw in values.items()}
     headings = ["what", "median", "over the rounds", "CV", "at most"]
-    text = output.table(headings, [row(name, ns) for name, ns in sums.items()])
-    output.publish("spans", text, {"ns": values, "summaries": sums}, arguments)
+    text = benchmark.table(headings, [row(name, ns) for name, ns in sums.items()])
+    benchmark.publish("spans", text, {"ns": values, "summaries": sums}, arguments)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,9 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import benchmark
 from hotloop.core.clock import now_ns
 from hotloop.stats.summary import Summary, summarise
-from interleaved import output
-from interleaved.rounds import orders
 
 PROGRAM = """
 from time import perf_counter_ns
@@ -57,27 +56,22 @@ KINDS: Mapping[str, Callable[[], int]] = {
 
 def measure(rounds: int) -> dict[str, list[int]]:
     """Give nanoseconds for each kind, one value a round, without the first two."""
-    names = list(KINDS)
-    values: dict[str, list[int]] = {name: [] for name in names}
-    for order in orders(len(names), rounds + 2):
-        for index in order:
-            values[names[index]].append(KINDS[names[index]]())
-    return {name: raw[2:] for name, raw in values.items()}
+    return {name: raw[2:] for name, raw in benchmark.in_turns(KINDS, rounds + 2).items()}
 
 
 def row(name: str, ns: Summary) -> list[str]:
     extremes = f"{ns.min / 1e6:.1f} .. {ns.max / 1e6:.1f} ms"
-    return [name, f"{ns.median / 1e6:.1f} ms", extremes, output.percent(ns.cv)]
+    return [name, f"{ns.median / 1e6:.1f} ms", extremes, benchmark.percent(ns.cv)]
 
 
 def main() -> None:
-    arguments = output.parser(__doc__, rounds=20).parse_args()
-    values = measure(output.rounds_of(arguments))
+    arguments = benchmark.parser(__doc__, rounds=20).parse_args()
+    values = measure(benchmark.rounds_asked(arguments))
     sums = {name: summarise(raw) for name, raw in values.items()}
-    text = output.table(
+    text = benchmark.table(
         ["what", "median", "over the rounds", "CV"], [row(name, ns) for name, ns in sums.items()]
     )
-    output.publish("startup", text, {"ns": values, "summaries": sums}, arguments)
+    benchmark.publish("startup", text, {"ns": values, "summaries": sums}, arguments)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,16 @@ the end, and a third time by one world, which has no other to be like; the call 
 A fourth time the teacher reads token by token, which every processor can, and not many tokens at a time.
 """
 
+from collections.abc import Callable
+from itertools import count
 from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
+import benchmark
 import hotloop
 from hotloop.envs.batch import Batch
 from hotloop.stats.ratio import Ratio, ratio
-from interleaved import output
-from interleaved.sides import one_core
-from interleaved.stepping import pin
 
 TARGETS = ("grid/guard", "grid/arena")
 WORLDS = 64
@@ -80,24 +80,30 @@ def mean_of(counts: list[tuple[float, float]], which: int) -> float:
 
 
 def main() -> None:
-    arguments = output.parser(__doc__, rounds=12).parse_args()
-    pin(one_core())
+    arguments = benchmark.parser(__doc__, rounds=12).parse_args()
+    benchmark.pin(benchmark.one_core())
     steps = QUICK_STEPS if arguments.quick else STEPS
     parts, values = [], {}
     for target in TARGETS:
-        part, values[target] = measure(target, steps, output.rounds_of(arguments))
+        part, values[target] = measure(target, steps, benchmark.rounds_asked(arguments))
         parts.append(part)
-    output.publish("teacher", "\n\n".join(parts), values, arguments)
+    benchmark.publish("teacher", "\n\n".join(parts), values, arguments)
 
 
-def measure(target: str, steps: int, count: int) -> tuple[str, dict[str, Any]]:
+def turns(target: str, steps: int) -> dict[str, Callable[[], list[float]]]:
+    """An episode in each of the ways; where a seed is given, every round has its own."""
+    alike, alone = count(1), count(1)
+    return {
+        "apart": lambda: play(target, steps),
+        "alike": lambda: play(target, steps, seed=next(alike)),
+        "alone": lambda: play(target, steps, worlds=1, seed=next(alone)),
+        "closely": lambda: play(target, steps, kernels="scalar"),
+    }
+
+
+def measure(target: str, steps: int, episodes: int) -> tuple[str, dict[str, Any]]:
     """Play in all the ways, which take turns."""
-    rounds: dict[str, list[list[float]]] = {way: [] for way in WAYS}
-    for number in range(count):
-        rounds["apart"].append(play(target, steps))
-        rounds["alike"].append(play(target, steps, seed=number + 1))
-        rounds["alone"].append(play(target, steps, worlds=1, seed=number + 1))
-        rounds["closely"].append(play(target, steps, kernels="scalar"))
+    rounds = benchmark.in_turns(turns(target, steps), episodes)
     there = seen(target, steps)
     aged = {way: last_over_first(each) for way, each in rounds.items()}
     closely = ratio([median(each) for each in rounds["closely"]], [median(each) for each in rounds["apart"]])
@@ -113,14 +119,14 @@ def measure(target: str, steps: int, count: int) -> tuple[str, dict[str, Any]]:
         for k in range(steps // BLOCK)
     ]
     speed = f"{target}: {1e3 / median(costs):.2f} M decisions/s on one core."
-    aging = f"{output.ratio_text(aged['apart'], 3)} times the first ({count} episodes)."
+    aging = f"{benchmark.ratio_text(aged['apart'], 3)} times the first ({episodes} episodes)."
     lines = [
         f"{speed} The last {BLOCK} steps of an episode cost {aging}",
-        *(f"{WAYS[way]}: {output.ratio_text(aged[way], 3)}." for way in ("alike", "alone", "closely")),
-        f"A decision takes {output.ratio_text(closely, 3)} times as long if it is read token by token.",
+        *(f"{WAYS[way]}: {benchmark.ratio_text(aged[way], 3)}." for way in ("alike", "alone", "closely")),
+        f"A decision takes {benchmark.ratio_text(closely, 3)} times as long if it is read token by token.",
     ]
     found = {"ns_a_decision": rounds, "seen": there, "last_over_first": aged, "closely": closely}
-    return "\n\n".join([*lines, output.table(header, rows)]), found
+    return "\n\n".join([*lines, benchmark.table(header, rows)]), found
 
 
 def last_over_first(rounds: list[list[float]]) -> Ratio:

@@ -18,6 +18,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
@@ -27,16 +28,14 @@ import hotloop.train  # asks OpenMP to sleep while it waits, which it reads when
 import torch
 from torch import Tensor
 
+import benchmark
 from hotloop.core import spans
 from hotloop.core.spans import Span
+from hotloop.lab.measure.turns import Turn
 from hotloop.stats.ratio import ratio
 from hotloop.train.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
-from interleaved import output
-from interleaved.rounds import run_rounds, speed_ratio
-from interleaved.sides import usable_cores
-from interleaved.stepping import Block, pin
 
 TARGET = "prospector/default"
 ENVS = 1_024
@@ -44,10 +43,12 @@ THREADS = 2
 SETTINGS = TrainSettings(
     hidden=(128, 128), num_steps=64, minibatch_size=4_096, learning_rate=1e-7, torch_threads=THREADS
 )
+ROLLOUT = ENVS * SETTINGS.num_steps
+"""Env-steps of an update; each env has one agent."""
 EPOCHS = (4, 1)
 TRAINER, BARE, CLASSIFIER = "trainer", "bare loop", "classifier"
 UPDATES = 4
-"""In a block of one side."""
+"""In a turn of one side."""
 
 
 def make_trainer(epochs: int, envs: int = ENVS) -> Trainer:
@@ -57,24 +58,22 @@ def make_trainer(epochs: int, envs: int = ENVS) -> Trainer:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainerSide:
+class Whole:
     """Our trainer as it is, everything included but evaluation."""
 
-    name: str
     trainer: Trainer
 
-    def measure(self, agent_steps: int) -> Block:
-        before, start = self.trainer.agent_steps, perf_counter_ns()
-        while self.trainer.agent_steps < before + agent_steps:
+    def turn(self, updates: int) -> Turn:
+        start = perf_counter_ns()
+        for _ in range(updates):
             self.trainer.update()
-        return Block(ns=perf_counter_ns() - start, agent_steps=self.trainer.agent_steps - before)
+        return Turn(perf_counter_ns() - start, updates * ROLLOUT)
 
 
-class BareSide:
+class Bare:
     """The passes alone."""
 
-    def __init__(self, name: str, like: Trainer) -> None:
-        self.name = name
+    def __init__(self, like: Trainer) -> None:
         self.settings = settings = like.settings
         self.network = like.network
         self.optimiser = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
@@ -96,15 +95,14 @@ class BareSide:
             returns=torch.randn(size, generator=random),
         )
 
-    def measure(self, agent_steps: int) -> Block:
-        rollouts = agent_steps // (ENVS * self.settings.num_steps)
+    def turn(self, updates: int) -> Turn:
         start = perf_counter_ns()
-        for _ in range(rollouts):
+        for _ in range(updates):
             self.act()
             for _ in range(self.settings.update_epochs):
                 for part in self.parts:
                     self.learn(part)
-        return Block(ns=perf_counter_ns() - start, agent_steps=rollouts * ENVS * self.settings.num_steps)
+        return Turn(perf_counter_ns() - start, updates * ROLLOUT)
 
     @torch.no_grad()
     def act(self) -> None:
@@ -121,7 +119,7 @@ class BareSide:
         return losses(self.network, part, self.settings, imitating=0.0)["total"]
 
 
-class ClassifierSide(BareSide):
+class Classifier(Bare):
     """The passes of a classifier."""
 
     def loss(self, part: Samples) -> Tensor:
@@ -131,17 +129,14 @@ class ClassifierSide(BareSide):
 
 
 def measure(epochs: int, rounds: int, updates: int) -> dict[str, Any]:
-    sides = [
-        TrainerSide(TRAINER, make_trainer(epochs)),
-        BareSide(BARE, make_trainer(epochs)),
-        ClassifierSide(CLASSIFIER, make_trainer(epochs)),
-    ]
-    steps = updates * ENVS * SETTINGS.num_steps
-    for side in sides:
-        side.measure(steps // updates)
-    blocks = run_rounds(sides, rounds=rounds, agent_steps=steps)
-    ratios = {name: speed_ratio(blocks, TRAINER, name) for name in (BARE, CLASSIFIER)}
-    return {"sides": output.side_values(blocks), "ratios": ratios}
+    made = {TRAINER: Whole, BARE: Bare, CLASSIFIER: Classifier}
+    sides = {name: make(make_trainer(epochs)) for name, make in made.items()}
+    for side in sides.values():
+        side.turn(1)
+    taken = benchmark.in_turns({name: partial(side.turn, updates) for name, side in sides.items()}, rounds)
+    values = {name: benchmark.side_values(turns) for name, turns in taken.items()}
+    ratios = {name: benchmark.speed_ratio(values, TRAINER, name) for name in (BARE, CLASSIFIER)}
+    return {"sides": values, "ratios": ratios}
 
 
 def rollout_step_us(trainer: Trainer) -> float:
@@ -157,11 +152,9 @@ def python_share(pairs: int) -> dict[str, Any]:
     for _ in range(2):
         for trainer in (many, one):
             rollout_step_us(trainer)
-    whole, fixed = [], []
-    for _ in range(pairs):
-        whole.append(rollout_step_us(many))
-        fixed.append(rollout_step_us(one))
-    return {"step_us": whole, "fixed_us": fixed, "share": ratio(fixed, whole)}
+    both = {"step_us": partial(rollout_step_us, many), "fixed_us": partial(rollout_step_us, one)}
+    taken = benchmark.in_turns(both, pairs)
+    return {**taken, "share": ratio(taken["fixed_us"], taken["step_us"])}
 
 
 def shares(updates: int) -> dict[str, float]:
@@ -195,38 +188,38 @@ def python_line(python: dict[str, Any]) -> str:
 
 def page(found: dict[int, dict[str, Any]], python: dict[str, Any], parts: dict[str, float]) -> str:
     rows = [
-        [f"{name}, {epochs} epoch{'s' if epochs > 1 else ''}", *output.rate_cells(side)]
+        [f"{name}, {epochs} epoch{'s' if epochs > 1 else ''}", *benchmark.rate_cells(side)]
         for epochs, measured in found.items()
         for name, side in measured["sides"].items()
     ]
     lines = [
         *(
             f"Trainer / {name}, {epochs} epoch{'s' if epochs > 1 else ''}: "
-            f"{output.ratio_text(speed)}. {output.resolution(speed)}"
+            f"{benchmark.ratio_text(speed)}. {benchmark.resolution(speed)}"
             for epochs, measured in found.items()
             for name, speed in measured["ratios"].items()
         ),
         python_line(python),
         f"In no region: {parts['unaccounted']:.2%} of an update.",
     ]
-    regions = [[path.replace("/", " > "), output.percent(share)] for path, share in parts.items()]
+    regions = [[path.replace("/", " > "), benchmark.percent(share)] for path, share in parts.items()]
     return "\n\n".join(
         [
-            output.table(["side", *output.RATE_HEADER], rows),
+            benchmark.table(["side", *benchmark.RATE_HEADER], rows),
             *lines,
-            output.table(["region", "share"], regions),
+            benchmark.table(["region", "share"], regions),
         ]
     )
 
 
 def main() -> None:
-    arguments = output.parser(__doc__).parse_args()
-    pin(usable_cores()[:THREADS])
-    rounds, updates = output.rounds_of(arguments), 1 if arguments.quick else UPDATES
+    arguments = benchmark.parser(__doc__).parse_args()
+    benchmark.pin(benchmark.usable_cores()[:THREADS])
+    rounds, updates = benchmark.rounds_asked(arguments), 1 if arguments.quick else UPDATES
     found = {epochs: measure(epochs, rounds, updates) for epochs in EPOCHS}
     python, parts = python_share(6 if arguments.quick else 20), shares(2 if arguments.quick else 10)
     values = {"epochs": found, "python": python, "shares": parts}
-    output.publish("trainer", page(found, python, parts), values, arguments)
+    benchmark.publish("trainer", page(found, python, parts), values, arguments)
 
 
 if __name__ == "__main__":

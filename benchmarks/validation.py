@@ -13,10 +13,10 @@ from multiprocessing.pool import ThreadPool
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import benchmark
 from hotloop.core import registry
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import usable_cores
-from interleaved import output
 
 ALLOWED_S = 600
 QUICK_STEPS = "800"
@@ -51,18 +51,18 @@ def row(words: list[str], record: dict[str, Any], seconds: float) -> list[str]:
 
 
 def main() -> None:
-    arguments = output.parser(__doc__).parse_args()
+    arguments = benchmark.parser(__doc__).parse_args()
     lines, begin = commands(QUICK_STEPS if arguments.quick else "soak"), now_ns()
     with ThreadPool(usable_cores() or 1) as pool:
         found = pool.map(run, lines, chunksize=1)
     total = (now_ns() - begin) / 1e9
     rows = [row(words, *each) for words, each in zip(lines, found, strict=True)]
-    text = f"{output.table(HEADER, rows)}\n\nTogether {total:.0f} s; at most {ALLOWED_S} s were allowed."
+    text = f"{benchmark.table(HEADER, rows)}\n\nTogether {total:.0f} s; at most {ALLOWED_S} s were allowed."
     kept = [
         {"words": words, "seconds": seconds, "validation": record["validation"]}
         for words, (record, seconds) in zip(lines, found, strict=True)
     ]
-    output.publish("validation", text, {"commands": kept, "seconds": total}, arguments)
+    benchmark.publish("validation", text, {"commands": kept, "seconds": total}, arguments)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import hotloop
-from interleaved import output
-from interleaved.batches import BatchSide
-from interleaved.rounds import run_rounds
+import benchmark
 
 TARGET = "grid/toy"
 WORLDS = 64
@@ -58,13 +55,11 @@ def turns_for(slowdown: float) -> int:
     if not slowdown:
         return 0
     sides = [
-        BatchSide(str(drag), hotloop.make(TARGET, num_envs=WORLDS, drag=drag), warmup_calls=100)
+        benchmark.batch_side(str(drag), TARGET, warmup_calls=100, num_envs=WORLDS, drag=drag)
         for drag in (0, CALIBRATION_DRAG)
     ]
-    blocks = run_rounds(sides, rounds=CALIBRATION_ROUNDS, agent_steps=AGENT_STEPS)
-    clean, dragged = (
-        median(block.ns_per_agent_step for block in blocks[str(drag)]) for drag in (0, CALIBRATION_DRAG)
-    )
+    values = benchmark.measure(sides, rounds=CALIBRATION_ROUNDS, agent_steps=AGENT_STEPS)
+    clean, dragged = (median(values[str(drag)].ns_per_agent_step) for drag in (0, CALIBRATION_DRAG))
     return round(CALIBRATION_DRAG * slowdown * clean / (dragged - clean))
 
 
@@ -110,7 +105,7 @@ def row(question: Question, answers: list[Answer]) -> list[str]:
 
 
 def main() -> None:
-    arguments = output.parser(__doc__, rounds=40).parse_args()
+    arguments = benchmark.parser(__doc__, rounds=40).parse_args()
     pairs = 4 if arguments.quick else int(arguments.rounds)
     questions = (
         Question(name="identical", slowdown=0.0, runs=pairs),
@@ -125,8 +120,8 @@ def main() -> None:
             answers[question.name].append(ask(drag, question.flags))
             print(question.name, run + 1, answers[question.name][-1], file=sys.stderr, flush=True)
     header = ["planted in B", "runs", *OUTCOMES, "speed of B / A: median (range)", "seconds"]
-    text = output.table(header, [row(question, answers[question.name]) for question in questions])
-    output.publish("verdicts", text, {"answers": answers}, arguments)
+    text = benchmark.table(header, [row(question, answers[question.name]) for question in questions])
+    benchmark.publish("verdicts", text, {"answers": answers}, arguments)
 
 
 if __name__ == "__main__":

@@ -8,21 +8,21 @@ the same account in Python. A window is closed every 640 calls. Both accounts ar
 tests/train/test_windows.py shows.
 """
 
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+import benchmark
 import hotloop
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.turns import SubjectSide
 from hotloop.train.windows import EnvStep, PerEnv, Windows
-from interleaved import output
-from interleaved.batches import stepper_of
-from interleaved.rounds import run_rounds, speed_ratio
-from interleaved.sides import one_core
-from interleaved.stepping import Block, Stepper, pin
 
 TARGET = "prospector/default"
 ENVS = 256
 CALLS_PER_WINDOW = 640
+WARMUP_CALLS = 200
 STEPS, QUICK_STEPS = 400_000, 50_000
 NOBODY, ARRAYS, LOOP = "nobody", "arrays (Windows)", "a loop over envs (PerEnv)"
 
@@ -52,49 +52,46 @@ class Loop:
             self._returns[env], self._lengths[env] = 0.0, 0
 
 
-class WatchedSide:
-    """A batch and who watches it."""
+def watched(batch: Any, watcher: Any) -> Any:
+    """The batch, with somebody called after each of its steps."""
+    step, calls = batch.step, count(1)
 
-    def __init__(self, name: str, watcher: type | None) -> None:
-        self.name = name
-        self._batch = hotloop.make(TARGET, num_envs=ENVS, impl="native")
-        self._stepper: Stepper = stepper_of(self._batch)
-        self._watcher = watcher(self._batch) if watcher else None
-        self._calls = 0
-        if self._watcher:
-            self._stepper._step = self._step
-        self._stepper.warm_up(200)
+    def watched_step(actions: Any) -> None:
+        step(actions)
+        watcher.step(batch)
+        if next(calls) % CALLS_PER_WINDOW == 0:
+            watcher.close()
 
-    def measure(self, agent_steps: int) -> Block:
-        return self._stepper.measure(agent_steps)
+    batch.step = watched_step
+    return batch
 
-    def _step(self, actions: Any) -> None:
-        self._batch.step(actions)
-        self._watcher.step(self._batch)
-        self._calls += 1
-        if self._calls % CALLS_PER_WINDOW == 0:
-            self._watcher.close()
+
+def side(name: str, watcher: type | None) -> SubjectSide:
+    """A batch and who watches it, warm."""
+    batch = hotloop.make(TARGET, num_envs=ENVS, impl="native")
+    made = SubjectSide(name, watched(batch, watcher(batch)) if watcher else batch, RANDOM)
+    made.turn(WARMUP_CALLS * ENVS)
+    return made
 
 
 def main() -> None:
-    arguments = output.parser(__doc__).parse_args()
-    pin(one_core())
-    sides = [WatchedSide(NOBODY, None), WatchedSide(ARRAYS, Windows), WatchedSide(LOOP, Loop)]
+    arguments = benchmark.parser(__doc__).parse_args()
+    benchmark.pin(benchmark.one_core())
+    sides = [side(NOBODY, None), side(ARRAYS, Windows), side(LOOP, Loop)]
     steps = QUICK_STEPS if arguments.quick else STEPS
-    blocks = run_rounds(sides, rounds=output.rounds_of(arguments), agent_steps=steps)
-    values = output.side_values(blocks)
-    whole = speed_ratio(blocks, ARRAYS, LOOP)
-    table = output.table(
-        ["who watches", *output.RATE_HEADER],
-        [[name, *output.rate_cells(side)] for name, side in values.items()],
+    values = benchmark.measure(sides, rounds=benchmark.rounds_asked(arguments), agent_steps=steps)
+    whole = benchmark.speed_ratio(values, ARRAYS, LOOP)
+    table = benchmark.table(
+        ["who watches", *benchmark.RATE_HEADER],
+        [[name, *benchmark.rate_cells(side)] for name, side in values.items()],
     )
     lines = [
         f"{TARGET}, {ENVS} envs, one core, random play.",
         table,
-        f"Steps and watching together, arrays / loop: {output.ratio_text(whole)} times as fast. "
-        + output.resolution(whole),
+        f"Steps and watching together, arrays / loop: {benchmark.ratio_text(whole)} times as fast. "
+        + benchmark.resolution(whole),
     ]
-    output.publish("windows", "\n\n".join(lines), {"sides": values, "whole": whole}, arguments)
+    benchmark.publish("windows", "\n\n".join(lines), {"sides": values, "whole": whole}, arguments)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import benchmark
 import environments
 from contest import AGAIN, OURS, Entrant, ours, parser, run, section
-from interleaved import output
 
 AGENTS = 24
 WIDE, GUARD = "hotloop as wide", "hotloop, grid/guard"
@@ -37,8 +37,9 @@ def entrants(worlds: int) -> list[Entrant]:
         ours("grid/guard", name=GUARD, worlds=worlds),
         Entrant(
             name="mettagrid",
-            worker="mettagrid",
-            settings={"world": "arena", "agents": AGENTS},
+            target="mettagrid_batch.py:arena",
+            given={"agents": AGENTS},
+            version=environments.METTAGRID,
             environment=environments.mettagrid,
         ),
     ]
@@ -51,7 +52,7 @@ def main() -> None:
     case = run(entrants(arguments.worlds), pairs, arguments, agent_steps)
     cases = {f"grid/arena, {AGENTS} agents": case}
     text = "\n\n".join([READING, *[section(title, one) for title, one in cases.items()]])
-    output.publish("peers/grid_arena", text, {"cases": cases}, arguments)
+    benchmark.publish("peers/grid_arena", text, {"cases": cases}, arguments)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import benchmark
 import environments
 from contest import AGAIN, OURS, Entrant, ours, parser, run, section
-from interleaved import output
 
 EDGE = 40
 AGENT_STEPS = 512_000
@@ -32,14 +32,16 @@ def measure(agents: int, arguments: argparse.Namespace) -> dict[str, Any]:
         ours("grid/toy", name=AGAIN, worlds=worlds, agents=agents),
         Entrant(
             name="mettagrid",
-            worker="mettagrid",
-            settings={"world": "toy", **place},
+            target="mettagrid_batch.py:toy",
+            given=place,
+            version=environments.METTAGRID,
             environment=environments.mettagrid,
         ),
         Entrant(
             name="snake",
-            worker="snake",
-            settings={"worlds": worlds, **place},
+            target="snake_batch.py:batch",
+            given={"worlds": worlds, **place},
+            version=environments.PUFFERLIB,
             environment=environments.snake,
         ),
     ]
@@ -60,7 +62,7 @@ def main() -> None:
     arguments = options.parse_args()
     cases = {f"grid/toy, {agents} agents": measure(agents, arguments) for agents in arguments.agents}
     text = "\n\n".join([READING, *[section(title, case) for title, case in cases.items()]])
-    output.publish("peers/grid_toy", text, {"cases": cases}, arguments)
+    benchmark.publish("peers/grid_toy", text, {"cases": cases}, arguments)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import pytest
 SCRIPT = """
 import importlib, pkgutil, sys
 import {package} as package
-for module in pkgutil.iter_modules(package.__path__):
-    importlib.import_module(package.__name__ + "." + module.name)
+for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    importlib.import_module(module.name)
 sys.exit(", ".join(name for name in ("numpy", "psutil", "torch", "typer", "rich") if name in sys.modules))
 """
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotloop.stats.intervals import FEWEST, sign_interval, sign_rank
+from hotloop.stats.intervals import FEWEST, mean_interval, sign_interval, sign_rank
 
 KNOWN_RANKS = {6: 1, 8: 1, 9: 2, 11: 2, 12: 3, 15: 4, 20: 6, 25: 8, 30: 10, 50: 18, 100: 40}
 """Printed in tables of the sign test, at 5% on both sides together."""
@@ -64,3 +64,26 @@ def test_a_rarer_miss_takes_more_values(one_miss_in, fewest):
     for count in range(fewest, 100):
         rank = sign_rank(count, one_miss_in)
         assert coverage(count, rank) >= 1 - 1 / one_miss_in > coverage(count, rank + 1)
+
+
+def test_an_interval_holds_the_mean_of_where_the_values_come_from_nearly_always() -> None:
+    source = random.Random(3)
+    held = 0
+    for _ in range(40):
+        interval = mean_interval([source.expovariate(0.5) for _ in range(40)])
+        assert interval is not None
+        held += interval[0] <= 2.0 <= interval[1]
+    assert 34 <= held <= 40
+
+
+def test_the_same_values_have_the_same_interval() -> None:
+    values = [1.0, 2.0, 3.0, 5.0, 8.0, 13.0]
+    assert mean_interval(values) == mean_interval(values)
+
+
+def test_equal_values_have_an_interval_without_width() -> None:
+    assert mean_interval([2.5] * 6) == (2.5, 2.5)
+
+
+def test_five_values_have_none() -> None:
+    assert mean_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None

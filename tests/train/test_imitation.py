@@ -1,6 +1,6 @@
 import pytest
 import torch
-from support.training import ToyBatch
+from support.toy_batch import ToyBatch
 
 from hotloop.core.errors import InputError
 from hotloop.train.imitation import find_teacher, imitation_loss, phase_at

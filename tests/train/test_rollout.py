@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.training import ToyBatch
+from support.toy_batch import ToyBatch
 from torch import Tensor
 
 from hotloop.train.kernels.native import find_kernels

@@ -7,6 +7,7 @@ not the machine's mood. Every probe is off. Each rung leaves a record of its own
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from hotloop.core.errors import unknown
 from hotloop.core.progress import Progress, silent
@@ -15,7 +16,7 @@ from hotloop.judge.judge import Wanted, goal_of
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import no_collection
-from hotloop.lab.measure.turns import Side, SubjectSide, orders
+from hotloop.lab.measure.turns import Side, SubjectSide, rounds_of, turns_of
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import LEARNING, TrainSide, TrainSpec, spec_of, untimed
@@ -129,8 +130,8 @@ def measure(rungs: Mapping[str, Side], asked: Climb, found: Findings, progress: 
             each.turn(found.warmup)
     for tally in found.work.values():
         tally.begin()
-    for done, order in zip(range(1, asked.rounds + 1), orders(tuple(rungs)), strict=False):
-        turns = {mode: rungs[mode].turn(found.env_steps) for mode in order}
+    rounds = islice(rounds_of(turns_of(rungs, found.env_steps)), asked.rounds)
+    for done, turns in enumerate(rounds, 1):
         for mode, turn in turns.items():
             found.wall_ns[mode].append(turn.ns * found.env_steps // turn.env_steps)
             found.work[mode].note()

@@ -162,9 +162,9 @@ def test_one_record_is_not_asked_of_a_world_of_several_presets(hotloop: Command,
 
 
 def test_a_callable_cannot_be_looked_into(hotloop: Command) -> None:
-    from support import paced
+    from support import paced_target
 
-    said = hotloop("bench", f"{Path(paced.__file__)}:make", "--profile")
+    said = hotloop("bench", f"{Path(paced_target.__file__)}:make", "--profile")
     assert refused(said, "has no phases of ours to look at")
 
 

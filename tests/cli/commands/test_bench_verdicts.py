@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import paced
+from support import paced_target
 from support.clock import CLOCK
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import read
 from hotloop.envs import native
 
-TARGET = f"{Path(paced.__file__)}:make"
+TARGET = f"{Path(paced_target.__file__)}:make"
 BRIEF = ("--iterations", "8", "--warmup", "8")
 RUN_US = 2_200
 """What ten rounds of two calls take, and the two of the warm-up."""

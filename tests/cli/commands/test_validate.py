@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import faulty
+from support import faulty_targets
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import read
@@ -15,7 +15,7 @@ from hotloop.envs import native
 from hotloop.lab.validate import bundle
 
 Command = Callable[..., Any]
-FILE = Path(faulty.__file__)
+FILE = Path(faulty_targets.__file__)
 TOY = "grid/toy agents=4"
 needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
 
@@ -133,7 +133,7 @@ def test_state_kept_across_a_reset_is_named(hotloop: Command) -> None:
 @pytest.mark.slow
 def test_a_difference_after_five_thousand_steps_is_named(hotloop: Command) -> None:
     found = caught(hotloop, "late_fault", "grid/toy agents=2", steps=10_200)
-    assert place(found) == (faulty.LATE, 0, "1", "rewards", (0, 1))
+    assert place(found) == (faulty_targets.LATE, 0, "1", "rewards", (0, 1))
     assert (found["a"], found["b"], found["before"]) == ("0.0", "9.0", "0.0")
 
 
@@ -305,7 +305,7 @@ def test_a_bundle_of_another_version_is_refused(hotloop: Command, monkeypatch: p
 @needs_native
 def test_what_was_mended_does_not_differ_any_more(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     said = hotloop("validate", f"{FILE}:wrong_byte", "200", "--against", TOY, "--json")
-    module = sys.modules["faulty"]
+    module = sys.modules["faulty_targets"]
     monkeypatch.setattr(module, "wrong_byte", module.right)
     again = hotloop("validate", "--replay", said.json["validation"]["bundle"])
     assert again.code == ExitCode.FINE

@@ -38,6 +38,28 @@ def nothing():
 """
 
 
+MEETING = """
+from pathlib import Path
+from time import monotonic
+
+class Env:
+    num_actions = 2
+
+    def __init__(self, mine, other):
+        self.mine, self.other = Path(mine), Path(other)
+
+    def reset(self):
+        pass
+
+    def step(self, action):
+        self.mine.touch()
+        begin = monotonic()
+        while not self.other.exists():
+            assert monotonic() - begin < 60, "nobody came"
+"""
+"""An env whose step ends only once another's has begun."""
+
+
 @pytest.fixture
 def sides(tmp_path: Path) -> Iterator[Any]:
     (tmp_path / "loud.py").write_text(LOUD)
@@ -55,6 +77,14 @@ def test_what_a_program_prints_and_reads_is_not_taken_for_answers_and_commands(s
     side = sides("loud.py:Env")
     assert side.turn(10).env_steps == 10
     assert side.counters()["env_steps"] == 12
+
+
+def test_several_take_their_turns_at_the_same_time(sides: Any, tmp_path: Path) -> None:
+    (tmp_path / "meeting.py").write_text(MEETING)
+    met = [sides("meeting.py:Env", mine=mine, other=other) for mine, other in ("ab", "ba")]
+    for side in met:
+        side.begin_turn(1)
+    assert [side.end_turn().env_steps for side in met] == [1, 1]
 
 
 @pytest.mark.parametrize(("crash", "how"), [("exit", "ended with exit code 3"), ("kill", "ended by SIGKILL")])

@@ -1,4 +1,5 @@
 from collections import Counter
+from functools import partial
 from itertools import islice
 
 import pytest
@@ -6,7 +7,22 @@ from support.sides import FakeSide, steady
 
 from hotloop.core.progress import silent
 from hotloop.core.record import A, B
-from hotloop.lab.measure.turns import AGAIN, BLOCK, TURN_NS, Found, Plan, is_over, orders, take_turns, warm_up
+from hotloop.core.target import Target
+from hotloop.lab.compare.contenders import TargetContender
+from hotloop.lab.measure.turns import (
+    AGAIN,
+    BLOCK,
+    RUN_IN,
+    TURN_NS,
+    Found,
+    Plan,
+    is_over,
+    orders,
+    rounds_of,
+    take_turns,
+    turns_of,
+    warm_up,
+)
 
 
 def sides_of(**paces: float) -> dict[str, FakeSide]:
@@ -26,6 +42,35 @@ def test_each_side_is_first_second_and_last_equally_often():
         for place, side in enumerate(order)
     )
     assert set(places.values()) == {20}
+
+
+def test_of_more_than_three_sides_an_order_is_followed_by_its_mirror_image():
+    names = tuple("abcdefghijkl")
+    rounds = list(islice(orders(names), 8))
+    assert all(sorted(order) == sorted(names) for order in rounds)
+    assert [order[::-1] for order in rounds[::2]] == rounds[1::2]
+    assert len(set(rounds)) == 8
+
+
+def test_a_round_has_one_turn_of_every_side_in_its_order():
+    called = []
+
+    def turn(name):
+        called.append(name)
+        return f"{name} {len(called)}"
+
+    names = (A, B, AGAIN)
+    rounds = list(islice(rounds_of({name: partial(turn, name) for name in names}), BLOCK))
+    assert called == [name for order in islice(orders(names), BLOCK) for name in order]
+    assert [taken for each in rounds for taken in each.values()] == [
+        f"{name} {number}" for number, name in enumerate(called, 1)
+    ]
+
+
+def test_the_turns_of_sides_have_as_many_env_steps():
+    sides = sides_of(a=100.0, b=300.0)
+    (round_,) = islice(rounds_of(turns_of(sides, 40)), 1)
+    assert {name: turn.env_steps for name, turn in round_.items()} == {A: 40, B: 40}
 
 
 def test_all_sides_run_the_same_number_of_steps_in_a_turn_that_fits_their_mean():
@@ -63,3 +108,25 @@ def test_the_work_of_the_warm_up_is_not_counted_but_its_length_is():
     take_turns(sides, Plan(budget_ns=0), found, silent)
     assert found.warmup == 1
     assert found.work[A].gained["env_steps"] == BLOCK * 1_000
+
+
+def test_a_turn_counts_env_steps_and_its_run_in_is_not_among_them():
+    side = TargetContender(Target("grid/toy", {"num_envs": "4"})).side("random")
+    turn = side.turn(80)
+    assert turn.env_steps == 80
+    assert side.counters()["env_steps"] == 80 + 80 // RUN_IN
+    assert turn.ns_per_env_step == turn.ns / 80
+
+
+def test_a_part_of_a_call_is_made_a_whole_one():
+    side = TargetContender(Target("grid/toy", {"num_envs": "4"})).side("random")
+    assert side.turn(81).env_steps == 84
+    assert side.turn(1).env_steps == 4
+
+
+def test_two_sides_of_one_seed_are_played_alike():
+    given = ({"num_envs": "2", "encoder": name} for name in ("original", "optimized"))
+    a, b = (TargetContender(Target("grid/toy", keys)).side("random") for keys in given)
+    for side in (a, b):
+        side.turn(30)
+    assert a.counters()["tokens"] == b.counters()["tokens"] > 0

@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import faulty
+from support import faulty_targets
 
 import hotloop
 from hotloop.core.errors import InputError, SetupError
@@ -12,9 +12,9 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.lab.validate import bundle
 from hotloop.lab.validate.equal import closeness_of
-from hotloop.lab.validate.shadow import Shadowing
+from hotloop.lab.validate.shadow import Shadowed, Shadowing, comparisons_of, shadow
 
-FILE = Path(faulty.__file__)
+FILE = Path(faulty_targets.__file__)
 
 
 def toy(**keys: object) -> Batch:
@@ -111,7 +111,7 @@ def test_after_a_difference_only_the_candidate_is_stepped() -> None:
 
 
 def test_what_only_one_side_says_at_a_step_is_a_difference() -> None:
-    class Chatty(faulty.Echo):
+    class Chatty(faulty_targets.Echo):
         def step(self, action: int) -> Any:
             *given, _ = super().step(action)
             return (*given, {"late": 1} if self.steps == 3 else {})
@@ -183,3 +183,85 @@ def test_the_timing_ratio_is_of_as_many_envs() -> None:
         assert shadowing.timing_ratio is None
         shadowing.reference_ns, shadowing.candidate_ns = 300, 100
         assert shadowing.timing_ratio == ratio
+
+
+def make(**given: object) -> Batch:
+    return hotloop.make("prospector/short", **{"num_envs": 12, **given})
+
+
+def play(shadowed: Shadowed, calls: int) -> None:
+    for actions in shadowed.draw(np.random.default_rng(1), calls):
+        shadowed.step(actions)
+
+
+def test_how_much_is_compared_has_names_and_numbers() -> None:
+    assert [comparisons_of(word) for word in ("true", "smoke", "soak", "77")] == [None, 10_000, 100_000, 77]
+    for word in ("", "0", "-3", "much", "1.5"):
+        with pytest.raises(InputError, match="smoke, soak or a number"):
+            comparisons_of(word)
+
+
+def test_the_first_envs_are_compared_and_then_the_batch_goes_on_alone() -> None:
+    shadowed = Shadowed(make(), 24)
+    shadowed.reset()
+    play(shadowed, 5)
+    assert shadowed.validation().comparisons == 24
+    assert shadowed.counters["env_steps"] == 5 * 12
+    assert shadowed.shadowing.reference.counters["env_steps"] == 2 * 8
+
+
+def test_a_shadowed_batch_is_otherwise_the_batch() -> None:
+    batch = make()
+    shadowed = Shadowed(batch, None)
+    shadowed.reset()
+    assert shadowed.spec is batch.spec
+    theirs = batch.answers()
+    ours = {name: rows for name, rows in shadowed.answers().items() if name != "digest"}
+    assert all(np.shares_memory(rows, theirs[name]) for name, rows in ours.items())
+    assert np.array_equal(shadowed.digest(), batch.digest())
+    assert shadowed.choose("greedy").shape == (12, 1)
+
+
+def test_nobody_is_shadowed_who_did_not_ask() -> None:
+    batch = make()
+    assert shadow(batch, None) == (batch, None)
+
+
+def test_the_twin_is_not_compared_with_itself() -> None:
+    with pytest.raises(InputError, match="impl=reference"):
+        Shadowed(make(impl="reference"), None)
+
+
+def test_envs_that_begin_anew_do_so_in_both() -> None:
+    shadowed = Shadowed(make(), 60)
+    shadowed.reset()
+    play(shadowed, 3)
+    shadowed.reset_many(np.array([1, 11]))
+    shadowed.reset_many(np.array([], np.int64))
+    play(shadowed, 1)
+    assert shadowed.shadowing.difference is None
+    assert shadowed.counters["resets"] == 12 + 2
+    assert shadowed.shadowing.reference.counters["resets"] == 8 + 1
+    for way in (shadowed.reset, lambda seeds: shadowed.reset_many([0], seeds)):
+        with pytest.raises(InputError, match="leave the seeds out"):
+            way([1])
+
+
+def test_a_difference_is_kept_where_it_can_be_seen_again(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    from hotloop.lab.training.run import keep_difference
+    from hotloop.lab.validate import bundle
+
+    batch = make()
+    shadowed = Shadowed(batch, None)
+    shadowed.reset()
+    play(shadowed, 3)
+    assert keep_difference(shadowed, tmp_path) is None
+    batch.rewards[:] = 7
+    real, shadowed._batch = batch.step, batch
+    batch.step = lambda actions: (real(actions), batch.rewards.__setitem__(5, 7.0))  # type: ignore[assignment]
+    play(shadowed, 2)
+    assert shadowed.done
+    path = keep_difference(shadowed, tmp_path)
+    assert path is not None
+    found = bundle.read_bundle(path).facts
+    assert (found.difference.step, found.difference.field, found.tape) == (4, "rewards", "policy")

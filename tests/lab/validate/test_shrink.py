@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import faulty
+from support import faulty_targets
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Difference, Facts
@@ -14,7 +14,7 @@ from hotloop.lab.validate.bundle import Bundle
 from hotloop.lab.validate.shrink import shrink
 
 pytestmark = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
-FILE = Path(faulty.__file__)
+FILE = Path(faulty_targets.__file__)
 
 
 Resets = tuple[tuple[int, int], ...]

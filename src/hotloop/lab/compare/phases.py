@@ -9,7 +9,7 @@ from hotloop.core.errors import unknown
 from hotloop.core.record import A, B, PhaseRatio
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.measure.turns import Plan, Side, orders, warm_up
+from hotloop.lab.measure.turns import Plan, Side, Turn, rounds_of, turns_of, warm_up
 from hotloop.stats.ratio import ratio
 
 PYTHON = "python"
@@ -54,18 +54,17 @@ def take_turns(sides: Mapping[str, Side], plan: Plan) -> dict[str, list[Costs]]:
     env_steps = warm_up(sides)
     costs: dict[str, list[Costs]] = {name: [] for name in sides}
     begin = now_ns()
-    for order in orders(tuple(sides)):
-        for name in order:
-            costs[name].append(phase_costs(sides[name], env_steps))
+    for round_ in rounds_of(turns_of(sides, env_steps)):
+        for name, turn in round_.items():
+            costs[name].append(phase_costs(turn))
         done = len(costs[A])
         if done >= FEWEST_ROUNDS and done % 2 == 0 and now_ns() - begin > plan.budget_ns // 2:
             break
     return costs
 
 
-def phase_costs(side: Side, env_steps: int) -> Costs:
+def phase_costs(turn: Turn) -> Costs:
     """What each phase of an env-step took in one turn."""
-    turn = side.turn(env_steps)
     inside = {name: ns / turn.env_steps for name, ns in turn.phases.items()}
     return {PYTHON: turn.ns_per_env_step - inside.pop("step", 0.0), **inside}
 

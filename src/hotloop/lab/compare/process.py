@@ -50,7 +50,15 @@ class ProcessSide:
             raise
 
     def turn(self, env_steps: int) -> Turn:
-        return Turn(**self._ask(turn=env_steps))
+        self.begin_turn(env_steps)
+        return self.end_turn()
+
+    def begin_turn(self, env_steps: int) -> None:
+        """Let the worker begin without waiting for it, so that several can run at the same time."""
+        self._tell(turn=env_steps)
+
+    def end_turn(self) -> Turn:
+        return Turn(**self._answer())
 
     def counters(self) -> dict[str, int]:
         return self._ask(counters=True)
@@ -74,13 +82,16 @@ class ProcessSide:
             self._printed.close()
 
     def _ask(self, **command: object) -> dict[str, Any]:
+        self._tell(**command)
+        return self._answer()
+
+    def _tell(self, **command: object) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise self._ended() from None
-        return self._answer()
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None

@@ -1,11 +1,12 @@
 """Sides that take turns: measured close together, round by round, until it is settled."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from hotloop.core.clock import now_ns
 from hotloop.core.progress import Progress
@@ -36,6 +37,12 @@ ORDER_SEED = 20_240_229
 
 BLOCK = 6
 """Rounds in which every order of three sides comes once."""
+
+MOST_PERMUTED = 3
+"""Sides whose orders all come before one comes again; those of more would outlast the rounds."""
+
+Taken = TypeVar("Taken")
+"""What one turn gives."""
 
 
 class Turn(NamedTuple):
@@ -142,12 +149,30 @@ class Found:
 
 
 def orders(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """All orders of the sides, shuffled in blocks, so that none is more often first than another."""
+    """Orders in blocks, in each of which no side is earlier than another on the whole.
+
+    A block is all orders, shuffled; of more than three sides it is a shuffled one and its mirror image.
+    """
     shuffled = random.Random(ORDER_SEED)
     while True:
-        block = list(permutations(names))
-        shuffled.shuffle(block)
+        if len(names) <= MOST_PERMUTED:
+            block = list(permutations(names))
+            shuffled.shuffle(block)
+        else:
+            order = tuple(shuffled.sample(names, len(names)))
+            block = [order, order[::-1]]
         yield from block
+
+
+def rounds_of(turns: Mapping[str, Callable[[], Taken]]) -> Iterator[dict[str, Taken]]:
+    """Round after round, without end: every side takes its turn once, and its name is given what it took."""
+    for order in orders(tuple(turns)):
+        yield {name: turns[name]() for name in order}
+
+
+def turns_of(sides: Mapping[str, Side], env_steps: int) -> dict[str, Callable[[], Turn]]:
+    """The turn of every side, of as many env-steps."""
+    return {name: partial(side.turn, env_steps) for name, side in sides.items()}
 
 
 def warm_up(sides: Mapping[str, Side], budget_ns: int = WARMUP_NS) -> int:
@@ -169,8 +194,8 @@ def env_steps_of(turns: Sequence[Turn]) -> int:
 def take_turns(sides: Mapping[str, Side], plan: Plan, found: Found, progress: Progress) -> None:
     """Measure round after round until the interval is narrow enough or the time is over."""
     begin = now_ns()
-    for order in orders(tuple(sides)):
-        found.note({name: sides[name].turn(found.env_steps) for name in order})
+    for round_ in rounds_of(turns_of(sides, found.env_steps)):
+        found.note(round_)
         spent = now_ns() - begin
         progress(min(spent, plan.budget_ns), plan.budget_ns)
         if is_over(found, plan, spent):

@@ -1,4 +1,4 @@
-"""PufferLib's snake in a worker process and an environment of its own: a batch of worlds, one C call a step.
+"""PufferLib's snake, opened by a worker in an environment of its own: a batch of worlds, one C call a step.
 
 Its observation is the 11x11 window of bytes around the head, copied; it has no tokens. It stands for what a
 window costs when nothing has to be encoded.
@@ -7,9 +7,7 @@ window costs when nothing has to be encoded.
 import binding  # type: ignore[import-not-found]
 import numpy as np
 
-from environments import PUFFERLIB
-from interleaved.stepping import Stepper
-from interleaved.worker import serve, settings
+from peer_batch import PeerBatch, PeerSpec
 
 VISION = 5
 MOVES = 4
@@ -26,9 +24,7 @@ RULES = {
 }
 
 
-def main() -> None:
-    given = settings()
-    agents, worlds, edge = given["agents"], given["worlds"], given["edge"]
+def batch(worlds: int, agents: int, edge: int) -> PeerBatch:
     observations = np.zeros((worlds, agents, 2 * VISION + 1, 2 * VISION + 1), np.int8)
     actions = np.zeros((worlds, agents), np.int32)
     rewards = np.zeros((worlds, agents), np.float32)
@@ -40,23 +36,17 @@ def main() -> None:
         "num_snakes": agents,
         "num_food": round(edge * edge * FOOD_DENSITY),
     }
+    buffers = (observations, actions, rewards, terminals, truncations)
     envs = [
-        binding.env_init(*buffers, seed, **place, **RULES)
-        for seed, buffers in enumerate(
-            zip(observations, actions, rewards, terminals, truncations, strict=True)
-        )
+        binding.env_init(*rows, seed, **place, **RULES)
+        for seed, rows in enumerate(zip(*buffers, strict=True))
     ]
-    batch = binding.vectorize(*envs)
-    binding.vec_reset(batch, 0)
+    together = binding.vectorize(*envs)
+    binding.vec_reset(together, 0)
 
     def step(row: object) -> None:
         actions[:] = row
-        binding.vec_step(batch)
+        binding.vec_step(together)
 
-    stepper = Stepper(step, shape=actions.shape, num_actions=MOVES)
-    stepper.warm_up(given["warmup_calls"])
-    serve(stepper.measure, {"version": PUFFERLIB, "worlds": worlds})
-
-
-if __name__ == "__main__":
-    main()
+    spec = PeerSpec(num_envs=worlds, agents=agents, num_actions=MOVES)
+    return PeerBatch(step, spec, owned=buffers)

@@ -1,4 +1,4 @@
-"""Targets, `faulty.py:wrong_byte` and the like: a world with one fault each, as careless changes make them.
+"""Targets, `faulty_targets.py:wrong_byte` and the like: worlds with one fault each, as careless changes make.
 
 Each takes the sizes and the threads that a validation asks for. Steps count from 1, a reset is none.
 """

@@ -1,4 +1,4 @@
-"""MettaGrid on its equivalent of grid/toy, or its arena, in a worker process and an environment of its own.
+"""MettaGrid on its equivalent of grid/toy, and its arena, opened by a worker in an environment of its own.
 
 Its C++ core is stepped directly through the core's own action buffer, which is its fastest way: the Python
 layers above cost 5 to 40% more.
@@ -6,8 +6,6 @@ layers above cost 5 to 40% more.
 
 import logging
 import os
-from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 from mettagrid.builder import envs  # type: ignore[import-not-found]
@@ -23,8 +21,7 @@ from mettagrid.config.mettagrid_config import (  # type: ignore[import-not-found
 from mettagrid.map_builder.random_map import RandomMapBuilder  # type: ignore[import-not-found]
 from mettagrid.simulator import Simulation  # type: ignore[import-not-found]
 
-from interleaved.stepping import Stepper, tokens_used
-from interleaved.worker import serve, settings
+from peer_batch import PeerBatch, PeerSpec
 
 DIRECTIONS = ["north", "south", "east", "west", "northeast", "northwest", "southeast", "southwest"]
 DENSITY = 0.04
@@ -32,7 +29,7 @@ ENCODER = "0"
 """Its original observation encoder, which is faster on these maps than the one it takes by default."""
 
 
-def toy(agents: int, edge: int) -> MettaGridConfig:
+def toy_config(agents: int, edge: int) -> MettaGridConfig:
     """Describe walls and agents on a square map, noop and eight moves, without an end."""
     walls = int(edge * edge * DENSITY)
     map_builder = RandomMapBuilder.Config(
@@ -59,38 +56,31 @@ def toy(agents: int, edge: int) -> MettaGridConfig:
     return MettaGridConfig(game=game)
 
 
-def make_simulation(given: Mapping[str, Any]) -> tuple[Simulation, int]:
-    """Make the world that is asked for; give it and the number of its actions to be drawn from."""
-    if given["world"] == "arena":
-        arena = Simulation(envs.make_arena(num_agents=given["agents"], combat=True), seed=42)
-        return arena, len(arena.action_names)
-    simulation = Simulation(toy(given["agents"], given["edge"]), seed=42)
-    return simulation, len([name for name in simulation.action_names if not name.startswith("change_vibe")])
+def tokens_used(observations: Any) -> float:
+    """Count the used tokens per agent in [agents, tokens, 3] bytes; an unused token starts with 0xFF."""
+    return float((observations[..., 0] != 0xFF).sum(axis=-1).mean())
 
 
-def main() -> None:
+def batch_of(config: MettaGridConfig, agents: int, *, with_vibes: bool) -> PeerBatch:
+    """One world as a batch, with all of its actions or without those that only change a vibe."""
     logging.disable(logging.WARNING)
     os.environ["METTAGRID_OBS_USE_OPTIMIZED"] = ENCODER
-    given = settings()
-    simulation, num_actions = make_simulation(given)
+    simulation = Simulation(config, seed=42)
+    names = [name for name in simulation.action_names if with_vibes or not name.startswith("change_vibe")]
     core = simulation._c_sim
-    buffer = core.actions()
-    observations = core.observations()
+    buffer, observations = core.actions(), core.observations()
 
-    def step(actions: object) -> None:
-        buffer[:] = actions
+    def step(actions: Any) -> None:
+        buffer[:] = actions[0]
         core.step()
 
-    stepper = Stepper(
-        step,
-        shape=(given["agents"],),
-        num_actions=num_actions,
-        dtype=buffer.dtype.name,
-        count_tokens=lambda: tokens_used(observations),
-    )
-    stepper.warm_up(given["warmup_calls"])
-    serve(stepper.measure, {"version": version("mettagrid"), "worlds": 1, "optimized_encoder": ENCODER})
+    spec = PeerSpec(num_envs=1, agents=agents, num_actions=len(names))
+    return PeerBatch(step, spec, owned=simulation, tokens=lambda: tokens_used(observations))
 
 
-if __name__ == "__main__":
-    main()
+def toy(agents: int, edge: int) -> PeerBatch:
+    return batch_of(toy_config(agents, edge), agents, with_vibes=False)
+
+
+def arena(agents: int) -> PeerBatch:
+    return batch_of(envs.make_arena(num_agents=agents, combat=True), agents, with_vibes=True)

@@ -1,4 +1,4 @@
-"""A target, `paced.py:make`: its steps take as long as they are told, and it misbehaves on request."""
+"""A target, `paced_target.py:make`: its steps take as long as they are told, and it misbehaves on request."""
 
 from math import inf
 from typing import Any

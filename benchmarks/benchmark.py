@@ -1,26 +1,39 @@
-"""What a benchmark leaves behind: a table on the terminal, and the table and its raw values in files."""
+"""What every benchmark shares: sides in turns on chosen cores, and a table and its raw values left in files.
+
+Sides, their turns and their ratios are the lab's own, those of `hotloop compare`.
+"""
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import hotloop
 from hotloop.core.clock import utc_now
 from hotloop.core.code import code
 from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import machine
 from hotloop.envs import native
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.stepping import no_collection
+from hotloop.lab.measure.turns import Side, SubjectSide, Turn, rounds_of
+from hotloop.lab.measure.work import Tally
 from hotloop.stats.intervals import FEWEST
-from hotloop.stats.ratio import Ratio
+from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise
-from interleaved.rounds import Blocks
-from interleaved.sides import BENCHMARKS
-from interleaved.stepping import Block
 
-RESULTS = BENCHMARKS / "results"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
 RATE_HEADER = ["agent-steps/s", "over the rounds", "CV", "ns per agent-step"]
+
+Taken = TypeVar("Taken")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +43,102 @@ class SideValues:
     ns_per_agent_step: list[float]
     """Raw, one a round."""
     agent_steps_per_block: int
+    """In a turn."""
     agent_steps_per_s: Summary
     tokens_used: float | None
-    """Mean tokens in use per agent, looked at after each block; None for a side without tokens."""
+    """Mean tokens in use per agent; None for a side without tokens."""
+
+
+def usable_cores() -> list[int]:
+    """List the cores a process may be pinned to; none where the system cannot pin."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def one_core() -> list[int]:
+    """Choose the core all sides share: the last, since the first does more of the system's own work."""
+    return usable_cores()[-1:]
+
+
+def pin(cores: Collection[int]) -> None:
+    """Keep this process, and those it starts from now on, on these cores; none means anywhere."""
+    if cores and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+
+
+@contextmanager
+def pinned(cores: Collection[int]) -> Iterator[None]:
+    """Keep what is started meanwhile on these cores."""
+    before = usable_cores()
+    pin(cores)
+    try:
+        yield
+    finally:
+        pin(before)
+
+
+def batch_side(name: str, target: str, *, warmup_calls: int, **given: Any) -> SubjectSide:
+    """A batch of this process that is played at random, made and warmed up."""
+    side = SubjectSide(name, hotloop.make(target, impl="native", **given), RANDOM)
+    side.turn(warmup_calls * side.subject.spec.num_envs)
+    return side
+
+
+def in_turns(turns: Mapping[str, Callable[[], Taken]], rounds: int) -> dict[str, list[Taken]]:
+    """What each side's turns gave, one value a round."""
+    taken: dict[str, list[Taken]] = {name: [] for name in turns}
+    with no_collection():
+        for number, round_ in enumerate(islice(rounds_of(turns), rounds), 1):
+            print(f"\rround {number} of {rounds}", end="", file=sys.stderr, flush=True)
+            for name, each in round_.items():
+                taken[name].append(each)
+    print(file=sys.stderr)
+    return taken
+
+
+def measure(sides: Sequence[Side], *, rounds: int, agent_steps: int) -> dict[str, SideValues]:
+    """Let warm sides take turns of as many agent-steps each."""
+    work = {side.name: Tally(side.counters) for side in sides}
+    agents = {side.name: agents_of(side) for side in sides}
+    turns = {
+        side.name: partial(counted_turn, side, max(1, agent_steps // agents[side.name]), work[side.name])
+        for side in sides
+    }
+    return {
+        name: side_values(taken, agents[name], tokens_used(work[name].gained))
+        for name, taken in in_turns(turns, rounds).items()
+    }
+
+
+def counted_turn(side: Side, env_steps: int, work: Tally) -> Turn:
+    turn = side.turn(env_steps)
+    work.note()
+    return turn
+
+
+def agents_of(side: Side) -> int:
+    """Agents of each env, by what a side that has been warmed up did."""
+    done = side.counters()
+    return done["agent_steps"] // done["env_steps"]
+
+
+def tokens_used(gained: Mapping[str, int]) -> float | None:
+    return gained["tokens"] / gained["agent_steps"] if "tokens" in gained else None
+
+
+def side_values(turns: Sequence[Turn], agents: int = 1, tokens: float | None = None) -> SideValues:
+    """Sum up the turns of a side."""
+    costs = [turn.ns_per_env_step / agents for turn in turns]
+    return SideValues(
+        ns_per_agent_step=costs,
+        agent_steps_per_block=turns[0].env_steps * agents,
+        agent_steps_per_s=summarise([1e9 / cost for cost in costs]),
+        tokens_used=tokens,
+    )
+
+
+def speed_ratio(values: Mapping[str, SideValues], fast: str, slow: str) -> Ratio:
+    """Say how many times as fast as `slow` the side `fast` is: the median round and its sign interval."""
+    return ratio(values[slow].ns_per_agent_step, values[fast].ns_per_agent_step)
 
 
 def parser(description: str | None, *, rounds: int = 12) -> argparse.ArgumentParser:
@@ -56,25 +162,9 @@ def even_rounds(word: str) -> int:
     return count + count % 2
 
 
-def rounds_of(arguments: argparse.Namespace) -> int:
+def rounds_asked(arguments: argparse.Namespace) -> int:
     """Tell how many rounds were asked for."""
     return FEWEST if arguments.quick else int(arguments.rounds)
-
-
-def side_values(blocks: Blocks) -> dict[str, SideValues]:
-    """Sum up the blocks of every side."""
-    return {name: _side_values(rows) for name, rows in blocks.items()}
-
-
-def _side_values(blocks: Sequence[Block]) -> SideValues:
-    costs = [block.ns_per_agent_step for block in blocks]
-    used = [block.tokens_used for block in blocks if block.tokens_used is not None]
-    return SideValues(
-        ns_per_agent_step=costs,
-        agent_steps_per_block=blocks[0].agent_steps,
-        agent_steps_per_s=summarise([1e9 / cost for cost in costs]),
-        tokens_used=sum(used) / len(used) if used else None,
-    )
 
 
 def rate_cells(values: SideValues) -> list[str]:
@@ -127,7 +217,7 @@ def publish(name: str, text: str, values: Mapping[str, object], arguments: argpa
         "quick": arguments.quick,
         "text": text,
         "machine": machine(),
-        "code": code(asdict(built) if built else None, BENCHMARKS),
+        "code": code(asdict(built) if built else None, HERE),
     }
     page = f"# {name}\n\n{_origin(origin)}\n\n{text}\n"
     path = free_path(folder / f"{name.replace('/', '-')}-{made:%Y%m%d-%H%M}.json", beside=(".md",))
