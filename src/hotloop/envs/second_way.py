@@ -19,6 +19,9 @@ EVERY = 100_000
 
 FOLDER = Path("artifacts/validation")
 
+TIMES = ("shadow.original_ticks", "shadow.optimized_ticks")
+"""The counters of what each encoder took."""
+
 
 class WatchedEngine:
     """A native engine that is looked at after every call; all else is the engine's own."""
@@ -88,9 +91,14 @@ def milestone_after(comparisons: int) -> int:
     return next(coming, (comparisons // EVERY + 1) * EVERY)
 
 
+def without_times(counters: Mapping[str, int]) -> dict[str, int]:
+    """Counters of work alone: what the two encoders took is never the same twice."""
+    return {name: count for name, count in counters.items() if name not in TIMES}
+
+
 def timing_ratio(counters: Mapping[str, int]) -> float | None:
     """How many times as long the original encoder took as the optimized one; None where nobody timed them."""
-    original, optimized = (counters.get(f"shadow.{name}_ticks", 0) for name in ("original", "optimized"))
+    original, optimized = (counters.get(name, 0) for name in TIMES)
     return original / optimized if original and optimized else None
 
 

@@ -9,7 +9,8 @@ from support.trainings import SMALL, STEPS_PER_UPDATE, small
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record import AFTER, RETURNS
-from hotloop.judge.judge import Wanted, judge
+from hotloop.judge.judge import Wanted
+from hotloop.lab.bench import Extras
 from hotloop.lab import ladder
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.ladder import MODES, Climb, check_modes, climb, prepared, turn_steps, warmup_steps
@@ -95,7 +96,8 @@ def test_a_rollout_is_labelled_where_a_run_would_begin_with_a_teacher() -> None:
 
 def test_a_speed_that_is_asked_for_is_held_against_every_rung() -> None:
     wanted = Wanted(env_steps_per_s=1e12, enforced=True)
-    records = [judge(each) for each in climb(small(), ("rollout", "trainer"), replace(BRIEF, wanted=wanted))]
+    asked = replace(BRIEF, extras=Extras(wanted=wanted))
+    records = climb(small(), ("rollout", "trainer"), asked)
     assert [record.exit_code for record in records] == [ExitCode.REGRESSION] * 2
 
 

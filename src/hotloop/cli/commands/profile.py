@@ -4,6 +4,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from hotloop.core.probe import Probe
     from hotloop.core.progress import Progress
-    from hotloop.core.record import Record
+    from hotloop.core.record import Finding, Record
     from hotloop.lab.profile.trace import Tracer
 
 
@@ -192,8 +193,6 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, keep what was found and show it."""
     from rich.console import Group
 
-    from hotloop.judge import baselines
-    from hotloop.lab.profile import probes as probes_lab
     from hotloop.lab.profile import profile as lab
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.shifts import shifts
@@ -205,7 +204,8 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
         def experiment(name: str, progress: "Progress") -> "Record":
             if looked.trace:
                 tracers[name] = Tracer()
-            found = lab.profile(
+            folder = folder_of(room, name)
+            return lab.profile(
                 name,
                 looked.given,
                 looked.steps,
@@ -214,19 +214,13 @@ def run(target: str, looked: Looked, *, as_json: bool) -> int:
                 time=looked.time,
                 tape=looked.tape,
                 tracer=tracers.get(name),
+                extras=lab.Extras(
+                    probes=looked.probes,
+                    baselines=FOLDER,
+                    files=folder,
+                    picture=partial(pictured, name, folder),
+                ),
             )
-            asked = probes_lab.Asked(
-                target=name,
-                given=looked.given,
-                policy=looked.policy,
-                steps=looked.steps,
-                probes=looked.probes,
-                time=looked.time,
-                folder=folder_of(room, name),
-            )
-            compared = baselines.with_previous(found, baselines.latest_profile(FOLDER, found.target.name))
-            probed = probes_lab.with_probes(compared, asked, progress)
-            return pictured(probed, asked.folder)
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
     view = Group(*map(draw, records), shifts(records))
@@ -275,7 +269,7 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
         folder = folder_of(Path(made), f"pid:{pid}")
         folder.mkdir()
         remark(f"looking at process {pid} for {seconds} s")
-        record = pictured(attaching.attach(pid, folder, seconds), folder)
+        record = attaching.attach(pid, folder, seconds, partial(pictured, f"pid:{pid}", folder))
         remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
     return tell([record], draw(record), as_json=as_json, as_list=False)
 
@@ -285,21 +279,18 @@ def folder_of(room: Path, target: str) -> Path:
     return room / re.sub(r"[^\w.-]+", "-", target)
 
 
-def pictured(record: "Record", folder: Path) -> "Record":
-    """Draw the stacks that probes saw; the record then names the pictures too."""
+def pictured(target: str, folder: Path, found: "Finding") -> "Finding":
+    """Draw the stacks that a probe saw; its finding then names the pictures too."""
     from hotloop.core.record import stacks
     from hotloop.report import flames
 
-    findings = []
-    for found in record.findings:
-        drawn = []
-        for name in found.files:
-            if name.endswith(STACKS):
-                drawn.append(name.removesuffix(STACKS) + ".svg")
-                title = f"{record.target.name}, {found.probe}"
-                (folder / drawn[-1]).write_text(flames.draw(stacks.read(folder / name), title))
-        findings.append(replace(found, files=(*found.files, *drawn)))
-    return replace(record, findings=tuple(findings))
+    drawn = []
+    for name in found.files:
+        if name.endswith(STACKS):
+            drawn.append(name.removesuffix(STACKS) + ".svg")
+            title = f"{target}, {found.probe}"
+            (folder / drawn[-1]).write_text(flames.draw(stacks.read(folder / name), title))
+    return replace(found, files=(*found.files, *drawn))
 
 
 def beside(record: "Record", folder: Path) -> "list[tuple[str, str | bytes]]":

@@ -71,6 +71,11 @@ class Findings:
 
 def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
+    return judge(compared(a, b, asked, progress))
+
+
+def compared(a: Contender, b: Contender, asked: Asked, progress: Progress) -> Record:
+    """The comparison, not judged yet."""
     check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
     found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
@@ -82,7 +87,7 @@ def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silen
         found.partial = False
     except KeyboardInterrupt:
         found.partial = True
-    return judge(record(a, b, asked, found, recorder))
+    return record(a, b, asked, found, recorder)
 
 
 def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress: Progress) -> None:
@@ -122,7 +127,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: 
         values=values(found),
         partial=found.partial,
         comparisons=(comparison,),
-        validation=validation(found.agreement, *gained.values()),
+        validation=validation(found),
         instructions=found.instructions[1] if found.instructions else None,
     )
 
@@ -140,18 +145,18 @@ def weigh(
         second=ratios[1] if len(ratios) > 1 else None,
         noise=noise,
         phases=found.phases,
-        difference=difference(found.agreement, *gained.values()),
+        difference=difference(found),
         instructions=instructions_ratio(found),
         sides=(side_a, side_b) if asked.replayed and not asked.unlike else None,
     )
     return conclude(evidence, side_a, side_b, found.unlike)
 
 
-def difference(agreement: Agreement | None, *counters: Mapping[str, int]) -> str | None:
+def difference(found: Findings) -> str | None:
     """Where the sides were seen to answer differently."""
-    if agreement and agreement.difference:
-        return str(agreement.difference)
-    checked = validation(None, *counters)
+    if found.agreement and found.agreement.difference:
+        return str(found.agreement.difference)
+    checked = shadowed(found)
     if checked and checked.mismatches:
         return f"{checked.mismatches} of {checked.comparisons} observations differ from the other encoder"
     return None
@@ -196,10 +201,16 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
     )
 
 
-def validation(agreement: Agreement | None, *counters: Mapping[str, int]) -> Validation | None:
-    """What the replay compared, and what shadow encoders did in the turns."""
-    replayed = None
+def validation(found: Findings) -> Validation | None:
+    """What the replay compared, and what shadow encoders did."""
+    agreement, replayed = found.agreement, None
     if agreement:
         mismatches = int(agreement.difference is not None)
         replayed = Validation(comparisons=agreement.comparisons, mismatches=mismatches)
-    return reduce(both_validations, map(describe_validation, counters), replayed)
+    return both_validations(replayed, shadowed(found))
+
+
+def shadowed(found: Findings) -> Validation | None:
+    """What shadow encoders compared on every side of every run, warm-up and all."""
+    counters = (tally.last for each in found.runs for tally in each.work.values())
+    return reduce(both_validations, map(describe_validation, counters), None)

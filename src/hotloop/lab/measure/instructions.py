@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 from hotloop.core import registry
-from hotloop.core.errors import ExitCode, worst
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Instructions, Record
 from hotloop.lab.measure.policy import RANDOM
@@ -56,8 +55,7 @@ def counted(
     try:
         return replace(record, instructions=count(target, given, policy=policy, progress=progress))
     except KeyboardInterrupt:
-        code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
-        return replace(record, partial=True, verdict="cannot tell", exit_code=int(code))
+        return replace(record, partial=True)
 
 
 def on_one_thread(target: str, given: Given) -> dict[str, object]:

@@ -4,24 +4,24 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
 from hotloop.core import registry
-from hotloop.core.errors import ExitCode, HotloopError, InputError, unknown, worst
+from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Finding, Instructions, Record, Resources
-from hotloop.envs.foreign.functions import KEPT, find
+from hotloop.envs.foreign.functions import KEPT, find, home_of
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
 from hotloop.lab.measure.target import Given, open_subject
-from hotloop.lab.profile.profile import home_of
 
 PHASES = "phases"
 """What profile finds itself; it is asked for like a probe and always there."""
@@ -45,18 +45,34 @@ SECONDS = 3
 MEND = "leave the probe out, or mend that"
 
 
+Picture = Callable[[Finding], Finding]
+"""Draws what a probe has seen, and adds the pictures to its files."""
+
+
+def no_picture(found: Finding) -> Finding:
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What is looked at, by which probes, and where their files go."""
 
     target: str
     given: Given
-    policy: str
+    open: Callable[..., Subject] | None = None
+    """Where the target's name does not open it, what does."""
+    policy: object
     steps: int | None
     probes: tuple[Probe, ...]
     time: tuple[str, ...]
     """Functions that were named."""
     folder: Path
+    picture: Picture = no_picture
+
+    @property
+    def by_name(self) -> bool:
+        """Whether another process can open and play the same."""
+        return self.open is None and isinstance(self.policy, str)
 
 
 def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
@@ -93,16 +109,13 @@ def with_probes(record: Record, asked: Asked, progress: Progress = silent) -> Re
         try:
             found = looked(probe, asked)
         except KeyboardInterrupt:
-            return interrupted(record)
-        record = added(record, found) if isinstance(found, Finding) else noticed(record, probe, found)
+            return replace(record, partial=True)
+        record = (
+            added(record, asked.picture(found))
+            if isinstance(found, Finding)
+            else noticed(record, probe, found)
+        )
     return record
-
-
-def interrupted(record: Record) -> Record:
-    """What there is of a record whose last probes did not look."""
-    code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
-    said = (*record.notices, notice(Code.PARTIAL, done="all"))
-    return replace(record, partial=True, notices=said, verdict="cannot tell", exit_code=int(code))
 
 
 def looked(probe: Probe, asked: Asked) -> Finding | Obstacle:
@@ -154,11 +167,11 @@ def added(record: Record, found: Finding) -> Record:
 def scene(asked: Asked) -> Iterator[Scene]:
     """A target of its own for one probe, warm, with what plays it."""
     with ExitStack() as stack:
-        subject, script = stack.enter_context(staged(asked.target, asked.given, asked.policy))
+        opens = asked.open or partial(open_subject, asked.target, asked.given)
+        subject, script = stack.enter_context(staged(opens, asked.policy))
         ns_per_call = warm(subject, script)
         usual = max(1, int(PASS_NS / ns_per_call))
         calls = usual if asked.steps is None else min(usual, calls_for(asked.steps, subject))
-        words = {"target": asked.target, "given": dict(asked.given), "policy": asked.policy}
         yield Scene(
             draw=lambda count: drawn(subject, script, count),
             calls=calls,
@@ -166,22 +179,30 @@ def scene(asked: Asked) -> Iterator[Scene]:
             env_steps=subject.spec.num_envs,
             folder=asked.folder,
             functions=functions(asked.target, asked.time) if has_line(asked.probes) else (),
-            program=("-P", "-m", "hotloop.lab.workers.played", json.dumps(words | {"seconds": SECONDS})),
+            program=program(asked) if asked.by_name else (),
             marker="played",
-            count=lambda: count(asked.target, asked.given, policy=asked.policy),
+            count=partial(count, asked.target, asked.given, policy=str(asked.policy))
+            if asked.by_name
+            else None,
         )
 
 
+def program(asked: Asked) -> tuple[str, ...]:
+    """The words of a program that plays the same."""
+    told = {"target": asked.target, "given": dict(asked.given), "policy": asked.policy, "seconds": SECONDS}
+    return ("-P", "-m", "hotloop.lab.workers.played", json.dumps(told))
+
+
 @contextmanager
-def staged(target: str, given: Given, policy: str) -> Iterator[tuple[Subject, Play]]:
+def staged(opens: Callable[..., Subject], policy: object) -> Iterator[tuple[Subject, Play]]:
     """A target without any instrument and who plays it, a policy of somebody's inside the loop."""
-    with closing(open_subject(target, given, profile=False)) as subject:
+    with closing(opens(profile=False)) as subject:
         subject.reset()
         if is_live(policy):
             actor = Actor(subject, load(policy))
             yield actor, RandomPlay(actor)
             return
-        with closing(play_of(policy, subject)) as script:
+        with closing(play_of(str(policy), subject)) as script:
             yield subject, script
 
 

@@ -5,8 +5,10 @@
 
 import json
 import sys
+from functools import partial
 
 from hotloop.core.clock import now_ns
+from hotloop.lab.measure.target import open_subject
 from hotloop.lab.profile.probes import drawn, staged
 
 STRETCH_NS = 50_000_000
@@ -15,7 +17,8 @@ STRETCH_NS = 50_000_000
 
 def main() -> None:
     asked = json.loads(sys.argv[1])
-    with staged(asked["target"], asked["given"], asked["policy"]) as (subject, script):
+    opens = partial(open_subject, asked["target"], asked["given"])
+    with staged(opens, asked["policy"]) as (subject, script):
         end_ns = now_ns() + asked["seconds"] * 1_000_000_000
         calls = 1
         while (begin := now_ns()) < end_ns:
