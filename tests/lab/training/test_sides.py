@@ -10,8 +10,8 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record import AFTER, RETURNS
 from hotloop.judge.judge import Wanted
-from hotloop.lab.bench import Extras
 from hotloop.lab import ladder
+from hotloop.lab.bench import Extras
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.ladder import MODES, Climb, check_modes, climb, prepared, turn_steps, warmup_steps
 from hotloop.lab.measure.turns import Plan
