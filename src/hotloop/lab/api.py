@@ -41,11 +41,18 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     latest of the target is compared with.
     """
     extras = Extras(probes=choose(probes, time), baselines=baselines, files=files)
-    how: dict[str, Any] = {"steps": steps, "policy": policy, "tape": tape, "tracer": trace}
-    if isinstance(env, str):
-        return look(Asked(target=env, given=given, time=tuple(time), **how), extras)
-    maker = maker_of(env, given)
-    return look(Asked(target=maker.name, open=maker.open, time=tuple(time), **how), extras)
+    maker = None if isinstance(env, str) else maker_of(env, given)
+    asked = Asked(
+        target=maker.name if maker else env,
+        given={} if maker else given,
+        open=maker.open if maker else None,
+        steps=steps,
+        policy=policy,
+        time=tuple(time),
+        tape=tape,
+        tracer=trace,
+    )
+    return look(asked, extras)
 
 
 class Maker:

@@ -123,8 +123,10 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     `time` names functions to look at; `tape` is a file for the actions that were played; `tracer` is given
     sampled steps.
     """
-    how: dict[str, Any] = {"policy": policy, "time": tuple(time), "tape": tape, "tracer": tracer}
-    return look(Asked(target=target, given=given, steps=steps, **how), extras, progress)
+    asked = Asked(
+        target=target, given=given, steps=steps, policy=policy, time=tuple(time), tape=tape, tracer=tracer
+    )
+    return look(asked, extras, progress)
 
 
 def look(asked: Asked, extras: Extras = NOTHING, progress: Progress = silent) -> Record:
@@ -138,21 +140,23 @@ def look(asked: Asked, extras: Extras = NOTHING, progress: Progress = silent) ->
 
 def with_findings(record: Record, asked: Asked, extras: Extras, progress: Progress) -> Record:
     """Let the probes look; a record names no files that nobody keeps."""
-    looked = partial(
-        probing.Asked,
-        target=asked.target,
-        given=asked.given,
-        open=asked.open,
-        policy=asked.policy,
-        steps=asked.steps,
-        time=asked.time,
-        probes=extras.probes,
-        picture=extras.picture,
-    )
-    if extras.files is not None or not extras.probes:
-        return probing.with_probes(record, looked(folder=extras.files or Path()), progress)
+    if not extras.probes:
+        return record
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as folder:
-        probed = probing.with_probes(record, looked(folder=Path(folder)), progress)
+        looked = probing.Asked(
+            target=asked.target,
+            given=asked.given,
+            open=asked.open,
+            policy=asked.policy,
+            steps=asked.steps,
+            time=asked.time,
+            probes=extras.probes,
+            folder=extras.files or Path(folder),
+            picture=extras.picture,
+        )
+        probed = probing.with_probes(record, looked, progress)
+    if extras.files is not None:
+        return probed
     return replace(probed, findings=tuple(replace(found, files=()) for found in probed.findings))
 
 
