@@ -7,6 +7,7 @@ from support.records import BENCH
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record import Instructions
+from hotloop.judge.judge import judge
 from hotloop.lab.measure import instructions as lab
 from hotloop.lab.measure.instructions import count, counted, long_enough, on_one_thread, subtract
 
@@ -86,7 +87,7 @@ def test_an_interrupted_count_leaves_the_rounds_and_says_so(monkeypatch: pytest.
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lab, "count", interrupted)
-    left = counted(BENCH, "grid/toy", {})
+    left = judge(counted(BENCH, "grid/toy", {}))
     assert (left.partial, left.exit_code, left.instructions) == (True, ExitCode.INTERRUPTED, None)
     assert left.values == BENCH.values
 
