@@ -55,7 +55,10 @@ def worker(
     given = {"num_envs": worlds, "impl": "native", "threads": threads, **keys}
     with benchmark.pinned(cores):
         side = ProcessSide(
-            name, Path(sys.executable), benchmark.HERE, {"target": target, "given": given, "seed": 42}
+            name,
+            Path(sys.executable),
+            benchmark.HERE,
+            {"target": {"name": target, "keys": given}, "seed": 42},
         )
     side.turn(WARMUP_CALLS * worlds)
     return side

@@ -38,7 +38,7 @@ class Entrant:
 
     def start(self, warmup_calls: int) -> ProcessSide:
         python = self.environment().python if self.environment else Path(sys.executable)
-        asked = {"target": self.target, "given": self.given, "seed": SEED}
+        asked = {"target": {"name": self.target, "keys": self.given}, "seed": SEED}
         side = ProcessSide(self.name, python, PEERS, asked)
         side.turn(warmup_calls * side.facts["num_envs"])
         return side

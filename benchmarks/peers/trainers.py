@@ -60,7 +60,10 @@ def side(name: str, asked: Asked) -> ProcessSide:
     """A trainer in a process of its own, warm."""
     target = f"trainer_sides.py:{SIDES[name]}"
     made = ProcessSide(
-        name, Path(sys.executable), PEERS, {"target": target, "given": asdict(asked), "seed": asked.seed}
+        name,
+        Path(sys.executable),
+        PEERS,
+        {"target": {"name": target, "keys": asdict(asked)}, "seed": asked.seed},
     )
     made.turn(WARMUP_UPDATES * asked.batch_size)
     return made

@@ -8,6 +8,9 @@ from hotloop.core.record import PhaseRatio, Ratio, Record, Validation, Work
 from hotloop.judge.compare import Evidence, confirm, versus, weigh
 
 BASE = bench_with([4.0e6] * 8)
+FASTER = Ratio(estimate=1.2, low=1.18, high=1.22, pairs=40)
+EQUAL = Ratio(estimate=1.0, low=0.995, high=1.005, pairs=40)
+FOUND = Evidence(band=0.02, ratio=FASTER, noise=EQUAL)
 
 
 def at(times_as_fast: float, **changes: object) -> Record:
@@ -137,16 +140,11 @@ def test_slower_holds_only_where_a_second_run_agrees() -> None:
     assert (doubted.outcome, doubted.ratio, doubted.second) == ("cannot tell", slower.ratio, same.ratio)
 
 
-FASTER = Ratio(estimate=1.2, low=1.18, high=1.22, pairs=40)
-EQUAL = Ratio(estimate=1.0, low=0.995, high=1.005, pairs=40)
-FOUND = Evidence(band=0.02, ratio=FASTER, noise=EQUAL)
-
-
 def phase(ratio: Ratio, *, control: bool) -> tuple[PhaseRatio, ...]:
     return (PhaseRatio(phase="actions", ratio=ratio, share=0.2, worth=1.04, control=control),)
 
 
-def test_a_control_that_moved_forbids_a_verdict():
+def test_a_control_that_moved_forbids_a_verdict() -> None:
     outcome, why = weigh(replace(FOUND, phases=phase(FASTER, control=True)))
     assert outcome == "cannot tell"
     assert why == "actions, which the change cannot touch, moved by 20.0%"

@@ -1,12 +1,32 @@
+import ast
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.records import BENCH, MACHINE, PROFILE, TIMING, bench_with
 
+import hotloop
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Comparison, Goal, Outcome, Overhead, Record, Validation
+from hotloop.core.notices import Code, notice
+from hotloop.core.record import (
+    WALL,
+    Again,
+    Comparison,
+    Goal,
+    Outcome,
+    Overhead,
+    Phase,
+    Record,
+    Repeated,
+    SlowStep,
+    Validation,
+)
+from hotloop.core.record.times import ENVIRONMENT
 from hotloop.judge.compare import versus
-from hotloop.judge.judge import judge
+from hotloop.judge.judge import RULES, judge
+
+SOURCE = Path(hotloop.__file__).parent
 
 STEADY = [4.0e6, 4.1e6, 3.9e6, 4.05e6, 3.95e6, 4.0e6]
 
@@ -143,3 +163,131 @@ def test_mismatch_regression_cannot_tell_and_unstable_rank_in_this_order() -> No
     assert judge(record).exit_code == ExitCode.REGRESSION
     record = replace(record, validation=Validation(comparisons=1, mismatches=1))
     assert judge(record).exit_code == ExitCode.MISMATCH
+
+
+UNSTEADY = bench_with(
+    [1.0, 2.0, 1.1, 2.1, 1.2],
+    machine=MACHINE | {"load": 2.1, "steal_share": 0.02},
+    code=BENCH.code | {"dirty": True},
+    notices=(notice(Code.SHORTENED, iterations=1, warmup=1),),
+    phases=PROFILE.phases,
+    unaccounted_ns=500,
+    overhead=Overhead(ratio=1.2, ci95=None, mark_ns=None),
+    goal=Goal(env_steps_per_s=5.0e6, floor=None, enforced=True, met=False),
+    validation=Validation(comparisons=100, mismatches=1),
+)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("kind", RULES)
+def test_to_judge_again_changes_nothing(kind: str, partial: bool) -> None:
+    once = judge(replace(UNSTEADY, kind=kind, partial=partial))
+    assert judge(once) == once
+    assert judge(Record.from_json(once.to_json())) == once
+    assert once.notices[0].code == "shortened"
+    assert len(set(once.notices)) == len(once.notices)
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_a_mismatch_is_exit_2_and_ctrl_c_130_whatever_the_kind(kind: str) -> None:
+    record = replace(bench_with(STEADY), kind=kind)
+    assert judge(record).exit_code == ExitCode.FINE
+    assert judge(replace(record, partial=True)).exit_code == ExitCode.INTERRUPTED
+    wrong = replace(record, validation=Validation(comparisons=1, mismatches=1))
+    assert judge(wrong).exit_code == ExitCode.MISMATCH
+    assert judge(replace(wrong, partial=True)).exit_code == ExitCode.MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("kind", "rounds", "done"),
+    [
+        ("bench", 20, "6 of 20"),
+        ("profile", 6, "all"),
+        ("compare", 6, "6"),
+        ("train", 3, "3"),
+        ("validate", 2, "2"),
+    ],
+)
+def test_how_far_a_run_came_is_said_as_its_kind_counts(kind: str, rounds: int, done: str) -> None:
+    method = replace(BENCH.method, rounds=rounds)
+    record = replace(bench_with(STEADY, partial=True, method=method), kind=kind)
+    assert judge(record).notices == (notice(Code.PARTIAL, done=done),)
+
+
+def test_the_profile_before_does_not_decide_and_a_baseline_does() -> None:
+    compared = bench_with(STEADY, comparisons=against("slower"))
+    assert judge(replace(compared, kind="profile")).exit_code == ExitCode.FINE
+    assert judge(compared).exit_code == ExitCode.REGRESSION
+
+
+@pytest.mark.parametrize("kind", ["sim", "train", "validate"])
+def test_the_spread_of_what_is_no_measurement_is_no_fault(kind: str) -> None:
+    judged = judge(replace(bench_with([1.0, 2.0, 1.1, 2.1, 1.2, 1.9]), kind=kind))
+    assert (judged.verdict, judged.exit_code, judged.notices) == ("pass", ExitCode.FINE, ())
+
+
+def test_what_has_no_rounds_is_no_number_that_the_machine_could_spoil() -> None:
+    attached = replace(UNSTEADY, kind="profile", values={}, metrics={}, phases=(), overhead=None)
+    attached = replace(attached, validation=None, method=replace(BENCH.method, rounds=0))
+    assert codes(attached) == ["shortened"]
+
+
+def test_threads_split_the_phases_of_a_training_s_environment() -> None:
+    row = Phase(path=f"{WALL}/{ENVIRONMENT}/actions", calls=1, total_ns=1, mean_ns=1.0, share=1.0)
+    record = replace(bench_with(STEADY), kind="train", phases=(row,))
+    assert codes(record) == []
+    assert codes(replace(record, method=replace(record.method, threads=2))) == ["threads-split"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        ("slow again", ExitCode.FINE),
+        ("not slow again", ExitCode.FINE),
+        ("cannot tell", ExitCode.CANNOT_TELL),
+    ],
+)
+def test_the_verdict_of_a_replay_is_whether_the_step_was_slow_again(
+    outcome: Repeated, code: ExitCode
+) -> None:
+    again = Again(
+        run_id="a",
+        slow=SlowStep(
+            rank=1,
+            step=5,
+            env=None,
+            seed=42,
+            wall_ns=9,
+            phases={},
+            resets=0,
+            gc_ns=0,
+            collections=0,
+            check_step=5,
+            check="",
+        ),
+        typical_ns=1.0,
+        typical_then_ns=1.0,
+        wall_ns=(9,),
+        gc_ns=(0,),
+        phases={},
+        how="",
+        same_way=True,
+        unlike=(),
+        outcome=outcome,
+    )
+    judged = judge(replace(BENCH, kind="replay", again=again))
+    assert (judged.verdict, judged.exit_code) == (outcome, code)
+
+
+def test_every_kind_of_record_that_is_made_has_its_rules() -> None:
+    made = re.compile(r"Recorder\(\"(\w+)\"")
+    kinds = {kind for path in SOURCE.rglob("*.py") for kind in made.findall(path.read_text())}
+    assert kinds == set(RULES)
+
+
+def test_nothing_but_the_judgement_writes_a_verdict_or_an_exit_code() -> None:
+    for path in SOURCE.rglob("*.py"):
+        if path.name != "judge.py":
+            calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+            written = {word.arg for call in calls for word in call.keywords}
+            assert not written & {"verdict", "exit_code"}, path

@@ -4,8 +4,9 @@ import pytest
 from support.trainings import STEPS_PER_UPDATE, small
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.judge.judge import Wanted, judge
+from hotloop.judge.judge import Wanted
 from hotloop.lab import ladder
+from hotloop.lab.bench import Extras
 from hotloop.lab.ladder import MODES, Climb, check_modes, climb, prepared, turn_steps, warmup_steps
 from hotloop.lab.training.sides import TrainSide
 from hotloop.train.trainer import Trainer
@@ -63,7 +64,8 @@ def test_a_turn_is_whole_updates_and_whole_evaluations() -> None:
 
 def test_a_speed_that_is_asked_for_is_held_against_every_rung() -> None:
     wanted = Wanted(env_steps_per_s=1e12, enforced=True)
-    records = [judge(each) for each in climb(small(), ("rollout", "trainer"), replace(BRIEF, wanted=wanted))]
+    asked = replace(BRIEF, extras=Extras(wanted=wanted))
+    records = climb(small(), ("rollout", "trainer"), asked)
     assert [record.exit_code for record in records] == [ExitCode.REGRESSION] * 2
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from support.records import PROFILE
 
-from hotloop.core.record import Finding, stacks
+from hotloop.core.record import Finding, Record, stacks
 from hotloop.core.spans.trace import Trace
 from hotloop.report.files import about_trace, beside, folder_of, markdown_page, pictured, trace_files
 
@@ -19,12 +19,18 @@ def filled(folder: Path) -> Path:
     return folder
 
 
+def drawn(record: Record, folder: Path) -> Record:
+    """The record with the pictures of all its findings."""
+    findings = tuple(pictured(record.target.name, folder, found) for found in record.findings)
+    return replace(record, findings=findings)
+
+
 def test_a_folder_is_named_after_its_target() -> None:
     assert folder_of(Path("room"), "my env.py:make[a=1]") == Path("room/my-env.py-make-a-1-")
 
 
 def test_stacks_are_drawn_and_the_record_names_the_picture(tmp_path: Path) -> None:
-    record = pictured(RECORD, filled(tmp_path))
+    record = drawn(RECORD, filled(tmp_path))
     assert record.findings[1].files == (*FOUND.files, "cprofile.svg")
     assert record.findings[0].files == ()
     picture = (tmp_path / "cprofile.svg").read_text(encoding="utf-8")
@@ -33,7 +39,7 @@ def test_stacks_are_drawn_and_the_record_names_the_picture(tmp_path: Path) -> No
 
 
 def test_the_record_the_web_page_and_the_probes_files_lie_beside_the_page(tmp_path: Path) -> None:
-    kept = dict(beside(pictured(RECORD, filled(tmp_path)), tmp_path))
+    kept = dict(beside(drawn(RECORD, filled(tmp_path)), tmp_path))
     assert list(kept) == [
         *(".json", ".html", ".cprofile.pstats", ".cprofile.speedscope.json", ".cprofile.svg")
     ]

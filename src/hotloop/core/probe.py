@@ -41,11 +41,11 @@ class Scene:
     functions: tuple[tuple[str, Any], ...] = ()
     """Name and function of what was asked to be looked at line by line."""
     program: tuple[str, ...] = ()
-    """The words of a Python program that plays the same for a few seconds."""
+    """The words of a Python program that plays the same for a few seconds; none where none can."""
     marker: str = ""
     """The function of that program below which it plays."""
     count: Callable[[], Instructions] | None = None
-    """Counts the instructions of an env-step."""
+    """Counts the instructions of an env-step; None where no other process can open the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,14 @@ class Probe:
     """Why it cannot run here; None where it can."""
     look: Callable[[Scene], Finding]
     """Runs the pass; ProbeError where it turns out that it cannot."""
+
+
+def nameless() -> ProbeError:
+    """What a probe raises that looks at another process, where that could not open the same."""
+    return ProbeError(
+        "another process could not open what is looked at",
+        "name the target and the policy, such as module:callable, instead of handing them over",
+    )
 
 
 def package_missing(package: str) -> Obstacle | None:

@@ -20,6 +20,9 @@ EVERY = 100_000
 
 FOLDER = Path("artifacts/validation")
 
+TIMES = ("shadow.reference_ticks", "shadow.candidate_ticks")
+"""The counters of what each of the two ways took."""
+
 
 class WatchedEngine(InFront):
     """A native engine that is looked at after every call; all else is the engine's own."""
@@ -93,9 +96,14 @@ def milestone_after(comparisons: int) -> int:
     return next(coming, (comparisons // EVERY + 1) * EVERY)
 
 
+def without_times(counters: Mapping[str, int]) -> dict[str, int]:
+    """Counters of work alone: what the two encoders took is never the same twice."""
+    return {name: count for name, count in counters.items() if name not in TIMES}
+
+
 def timing_ratio(counters: Mapping[str, int]) -> float | None:
     """How many times as long the reference took as the candidate; None where nobody timed them."""
-    reference, candidate = (counters.get(f"shadow.{name}_ticks", 0) for name in ("reference", "candidate"))
+    reference, candidate = (counters.get(name, 0) for name in TIMES)
     return reference / candidate if reference and candidate else None
 
 

@@ -32,7 +32,7 @@ def versus(a: Record, b: Record, *, band: float = BAND, unlike: bool = False) ->
     if different and not unlike:
         raise unlike_error(a.run_id, b.run_id, different)
     ratio = ratio_of(a, b)
-    outcome, why = decide(a, b, ratio, band)
+    found, why = decide(a, b, ratio, band)
     return Comparison(
         a=side_of(a, b),
         b=side_of(b, a),
@@ -40,7 +40,7 @@ def versus(a: Record, b: Record, *, band: float = BAND, unlike: bool = False) ->
         band=band,
         ratio=ratio,
         visible=None if ratio is None else smallest_visible(ratio, band),
-        outcome=outcome,
+        outcome=found,
         why=why,
     )
 
@@ -119,16 +119,15 @@ def forbidding(a: Record, b: Record, band: float) -> str | None:
 
 
 def by_speed(ratio: Ratio, band: float, load: float) -> tuple[Outcome, str]:
-    """Faster or slower where the whole interval is beyond the band, the same where it is inside."""
-    low, high = 1 / (1 + band), 1 + band
-    if ratio.low > high:
-        return "faster", f"at least {gain(ratio.low)} steps in the same time"
-    if ratio.high < low:
-        return "slower", f"at least {gain(1 / ratio.high)} time for the same steps"
-    if low <= ratio.low and ratio.high <= high:
-        return "same", f"within {band:.0%}"
+    """What the interval says, and by how much at least."""
+    found = outcome(ratio, band)
     busy = f" on a machine with a load of {load:.1f}" if load else ""
-    return "cannot tell", f"runs one after the other vary by more{busy}: {IN_TURNS}"
+    return found, {
+        "faster": f"at least {gain(ratio.low)} steps in the same time",
+        "slower": f"at least {gain(1 / ratio.high)} time for the same steps",
+        "same": f"within {band:.0%}",
+        "cannot tell": f"runs one after the other vary by more{busy}: {IN_TURNS}",
+    }[found]
 
 
 def gain(times: float) -> str:

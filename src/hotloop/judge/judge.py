@@ -1,12 +1,13 @@
 """Judging a record: notices, verdict and exit code, from nothing but the record itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import STEP, WALL, Goal, Outcome, Record
+from hotloop.core.record.times import ENVIRONMENT
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
 from hotloop.stats.trend import drift, warmup_suspect
@@ -43,46 +44,78 @@ FLOOR_MISS_IN = 10
 
 
 def judge(record: Record) -> Record:
-    """Add what a reader must know, the verdict and the exit code."""
-    notices = (
-        *record.notices,
-        *rounds_notices(record),
-        *goal_notices(record),
-        *phase_notices(record),
-        *machine_notices(record),
+    """Add what a reader must know, the verdict and the exit code, by the rules of the record's kind.
+
+    To judge a record again changes nothing: what follows from it is said once.
+    """
+    rules = RULES[record.kind]
+    derived = (said for rule in rules.notices for said in rule(record))
+    code = worst(exit_codes(record, rules))
+    return replace(
+        record,
+        notices=tuple(dict.fromkeys((*record.notices, *derived))),
+        verdict=record.again.outcome if record.again else VERDICTS.get(code, "cannot tell"),
+        exit_code=int(code),
     )
-    code = worst(exit_codes(record))
-    verdict = VERDICTS.get(code, "cannot tell")
-    return replace(record, notices=notices, verdict=verdict, exit_code=int(code))
 
 
-def exit_codes(record: Record) -> Iterator[ExitCode]:
+def exit_codes(record: Record, rules: "Rules") -> Iterator[ExitCode]:
     """Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own."""
     if record.validation and record.validation.mismatches:
         yield ExitCode.MISMATCH
     if record.partial:
         yield ExitCode.INTERRUPTED
         return
+    for rule in rules.codes:
+        yield from rule(record)
+
+
+def missed_goal(record: Record) -> Iterator[ExitCode]:
     if record.goal and record.goal.enforced and not record.goal.met:
         yield ExitCode.REGRESSION
+
+
+def outcomes(record: Record) -> Iterator[ExitCode]:
     for comparison in record.comparisons:
         yield OUTCOMES[comparison.outcome]
+
+
+def instability(record: Record) -> Iterator[ExitCode]:
     if HEADLINE in record.metrics and label(record.metrics[HEADLINE].cv) == "unstable":
         yield ExitCode.UNSTABLE
 
 
-def rounds_notices(record: Record) -> Iterator[Notice]:
-    """Whether the rounds are enough, steady and alike, and all of one path."""
+def repetition(record: Record) -> Iterator[ExitCode]:
+    if record.again and record.again.outcome == "cannot tell":
+        yield ExitCode.CANNOT_TELL
+
+
+def equality_notices(record: Record) -> Iterator[Notice]:
+    """Whether all that was compared was equal, and all steps were of one path."""
     checked = record.validation
     if checked and checked.mismatches:
         yield notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons)
     if len(record.path.ran) > 1:
         yield notice(Code.PATH_MIXED, share=record.path.ran.get("native", 0.0), requested="native")
-    values = record.values.get(HEADLINE, ())
+
+
+def planned_notices(record: Record) -> Iterator[Notice]:
+    """How far a run came that had planned its rounds."""
+    done, planned = len(record.values.get(HEADLINE, ())), record.method.rounds
     if record.partial:
-        rounds = record.method.rounds
-        yield notice(Code.PARTIAL, done=rounds if record.comparisons else f"{len(values)} of {rounds}")
-    elif len(values) < FEWEST and not record.comparisons:
+        yield notice(Code.PARTIAL, done="all" if done and done == planned else f"{done} of {planned}")
+
+
+def open_notices(record: Record) -> Iterator[Notice]:
+    """How far a run came whose rounds are those there were."""
+    if record.partial:
+        yield notice(Code.PARTIAL, done=record.method.rounds)
+
+
+def rounds_notices(record: Record) -> Iterator[Notice]:
+    """Whether the rounds are enough, steady and alike."""
+    values = record.values.get(HEADLINE, ())
+    if record.method.rounds and len(values) < FEWEST and not (record.partial or record.comparisons):
         yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
     if not values:
         return
@@ -117,6 +150,13 @@ def phase_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.OVERHEAD, cost=record.overhead.ratio - 1)
 
 
+def threads_notices(record: Record) -> Iterator[Notice]:
+    """Whether the phases of a training's environment are means over threads."""
+    below = f"{WALL}/{ENVIRONMENT}/"
+    if record.method.threads > 1 and any(phase.path.startswith(below) for phase in record.phases):
+        yield notice(Code.THREADS_SPLIT, threads=record.method.threads)
+
+
 def busy_load(machine: Mapping[str, Any]) -> float | None:
     """The load before the run where it was enough to call the machine busy; else None."""
     load: float | None = machine.get("load")
@@ -125,8 +165,10 @@ def busy_load(machine: Mapping[str, Any]) -> float | None:
 
 
 def machine_notices(record: Record) -> Iterator[Notice]:
-    """Whether the machine and the code were fit for a number to keep."""
+    """Whether the machine and the code were fit for a number to keep; without rounds there is none."""
     machine = record.machine
+    if not record.method.rounds:
+        return
     load = busy_load(machine)
     if load is not None:
         yield notice(Code.BUSY_MACHINE, load=load, cores=machine.get("usable_cores") or 1)
@@ -142,6 +184,43 @@ def machine_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.CPU_LIMIT, cpus=cpus, threads=record.method.threads)
     if record.code["dirty"]:
         yield notice(Code.DIRTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What is said of a kind of record, and what decides its exit code beside a mismatch and Ctrl-C."""
+
+    notices: tuple[Callable[[Record], Iterator[Notice]], ...]
+    codes: tuple[Callable[[Record], Iterator[ExitCode]], ...] = ()
+
+
+RULES = {
+    "bench": Rules(
+        notices=(
+            equality_notices,
+            planned_notices,
+            rounds_notices,
+            goal_notices,
+            phase_notices,
+            machine_notices,
+        ),
+        codes=(missed_goal, outcomes, instability),
+    ),
+    "compare": Rules(notices=(equality_notices, open_notices, machine_notices), codes=(outcomes,)),
+    # The comparison with the profile before does not decide: the two were not measured in turns.
+    "profile": Rules(
+        notices=(equality_notices, planned_notices, rounds_notices, phase_notices, machine_notices),
+        codes=(instability,),
+    ),
+    "replay": Rules(notices=(open_notices,), codes=(repetition,)),
+    # How many episodes there were to be, only the game knows and says.
+    "sim": Rules(notices=(equality_notices,)),
+    # The speed of a training changes with what is learnt: its spread is no fault of it.
+    "train": Rules(notices=(equality_notices, open_notices, threads_notices, machine_notices)),
+    # A difference is told by its place.
+    "validate": Rules(notices=(open_notices,)),
+}
+"""Kind to what is judged of it, notices in the order in which they are told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

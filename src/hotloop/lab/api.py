@@ -9,49 +9,65 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
-from hotloop.envs.foreign.functions import find
 from hotloop.envs.foreign.opening import Order, made, subject_of
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.profile import profile as looking
-from hotloop.lab.profile.profile import plan
-from hotloop.lab.profile.profile import profile as profile_target
+from hotloop.lab.measure.target import Opener
+from hotloop.lab.profile.probes import choose
+from hotloop.lab.profile.profile import Asked, Extras, look
+from hotloop.lab.profile.trace import Tracer
 
 
-def profile(
+def profile(  # noqa: PLR0913 - one argument a flag of the command
     env: Any,
     /,
     *,
     policy: Any = RANDOM,
     steps: int | None = None,
     time: Sequence[str] = (),
+    probes: Sequence[str] = (),
     tape: Path | None = None,
+    trace: Tracer | None = None,
+    baselines: Path | None = None,
+    files: Path | None = None,
     **given: object,
 ) -> Record:
-    """Say where the time of an environment's loop goes.
+    """Say where the time of an environment's loop goes: the record that `hotloop profile` prints.
 
     `env` is a target as the command line names one, a function that makes an environment, or an
     environment, of which a copy is made. `policy` is what the command takes, or a function from observations
-    to actions. Other keys go to the target or to the function; of them `seed` is ours.
+    to actions. `time` names functions to look at, `probes` who else looks, each in a pass of its own.
+    Other keys go to the target or to the function; of them `seed` is ours.
+
+    Nothing is written unless it is asked for: `tape` is a file for the actions that were played, `files` a
+    folder for what probes draw. `trace` is given sampled steps; `baselines` is a folder of profiles, whose
+    latest of the target is compared with.
     """
-    if isinstance(env, str):
-        return profile_target(Target(env, given), steps, policy=policy, time=time, tape=tape)
-    maker = maker_of(env, given)
-    order = Order(target=Target(maker.name), arguments={}, seed=maker.seed)
-    clean, watched = (opened(maker, order, timed=timed) for timed in (False, True))
-    functions = [find(name, maker.home) for name in time]
-    sides = looking.Asked(
-        clean=clean, watched=watched, target=order.target, policy=policy, functions=functions, tape=tape
-    )
-    with closing(clean):
-        return looking.look(sides, plan(steps))
+    extras = Extras(probes=choose(probes, time), baselines=baselines, files=files)
+    maker = None if isinstance(env, str) else maker_of(env, given)
+    with closing(Opener(maker.open if maker else None)) as opener:
+        asked = Asked(
+            target=Target(maker.name) if maker else Target(env, given),
+            opener=opener,
+            steps=steps,
+            policy=policy,
+            time=tuple(time),
+            tape=tape,
+            tracer=trace,
+        )
+        return look(asked, extras)
 
 
 class Maker:
-    """Makes the environments of the two sides."""
+    """Makes the environments of the two sides, and of the probes."""
 
-    def __init__(self, name: str, make: Callable[[], Any], home: str | None, seed: int) -> None:
-        self.name, self.make, self.home, self.seed = name, make, home, seed
+    def __init__(self, name: str, make: Callable[[], Any], seed: int) -> None:
+        self.name, self.make, self.seed = name, make, seed
+
+    def open(self, target: Target, *, profile: bool) -> Subject:
+        """A new one, with its calls in spans where it is to be watched."""
+        order = Order(target=target, arguments={}, seed=self.seed)
+        return subject_of(made(self.name, self.make), order, timed=profile)
 
 
 def maker_of(env: Any, given: dict[str, object]) -> Maker:
@@ -60,14 +76,13 @@ def maker_of(env: Any, given: dict[str, object]) -> Maker:
         raise InputError(f"seed={seed} does not fit: expected int of at least 0")
     if hasattr(env, "reset") and hasattr(env, "step") and not isinstance(env, type):
         kind = type(env)
-        return Maker(f"{kind.__module__}:{kind.__qualname__}", lambda: copied(env), kind.__module__, seed)
+        return Maker(f"{kind.__module__}:{kind.__qualname__}", lambda: copied(env), seed)
     if not callable(env):
         raise InputError(
             f"{env!r} cannot be profiled: give a target, a function that makes an env, or an env"
         )
     name = getattr(env, "__qualname__", type(env).__name__)
-    home = getattr(env, "__module__", None)
-    return Maker(f"{home}:{name}", lambda: env(**given), home, seed)
+    return Maker(f"{getattr(env, '__module__', None)}:{name}", lambda: env(**given), seed)
 
 
 def copied(env: Any) -> Any:
@@ -77,7 +92,3 @@ def copied(env: Any) -> Any:
         raise InputError(
             f"the environment cannot be copied ({error}): give a function that makes one"
         ) from None
-
-
-def opened(maker: Maker, order: Order, *, timed: bool) -> Subject:
-    return subject_of(made(maker.name, maker.make), order, timed=timed)

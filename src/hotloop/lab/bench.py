@@ -19,7 +19,8 @@ from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.lab.measure.stepping import no_collection, play
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
-from hotloop.lab.profile.profile import with_phases
+from hotloop.lab.profile import profile as profiling
+from hotloop.lab.profile.record import WALLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,10 @@ def bench(
     measured = with_comparisons(replace(once(), label=extras.label), extras, once)
     if extras.phases and not measured.partial:
         measured = with_phases(measured, target, progress, policy=policy)
-    judged = judge(replace(measured, goal=goal_of(measured, extras.wanted)))
-    return counted(judged, target, progress, policy=policy) if extras.instructions else judged
+    measured = replace(measured, goal=goal_of(measured, extras.wanted))
+    if extras.instructions:
+        measured = counted(measured, target, progress, policy=policy)
+    return judge(measured)
 
 
 def measure_once(
@@ -118,6 +121,24 @@ def confirmed(compared: Sequence[Comparison], extras: Extras, again: Record) -> 
         if comparison.outcome == "slower"
         else comparison
         for baseline, comparison in zip(extras.baselines, compared, strict=True)
+    )
+
+
+def with_phases(measured: Record, target: Target, progress: Progress, *, policy: str) -> Record:
+    """Add the phases and what the instrument cost to a record of clean rounds; its speed stays theirs."""
+    asked = profiling.Asked(target=target, policy=policy)
+    profiled = profiling.measure(asked, progress)
+    pairs = {name: profiled.values[name] for name in WALLS}
+    return replace(
+        measured,
+        partial=profiled.partial,
+        values=measured.values | pairs,
+        metrics=measured.metrics
+        | {name: profiled.metrics[name] for name in WALLS if name in profiled.metrics},
+        phases=profiled.phases,
+        unaccounted_ns=profiled.unaccounted_ns,
+        overhead=profiled.overhead,
+        validation=both_validations(measured.validation, profiled.validation),
     )
 
 

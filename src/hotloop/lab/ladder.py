@@ -11,13 +11,14 @@ from itertools import islice
 
 from hotloop.core.errors import unknown
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
-from hotloop.judge.judge import Wanted, goal_of
+from hotloop.core.record import Record, Validation
+from hotloop.judge.judge import goal_of, judge
+from hotloop.lab.bench import NOTHING, Extras, with_comparisons
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.turns import Side, SubjectSide, rounds_of, turns_of
-from hotloop.lab.measure.work import Tally
+from hotloop.lab.measure.work import Tally, describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import LEARNING, TrainSide, TrainSpec, spec_of, untimed
 
@@ -49,8 +50,8 @@ class Climb:
     """Updates of every rung before the first round."""
     warmup_steps: int | None = None
     """Env-steps before the first round, where somebody says so."""
-    label: str | None = None
-    wanted: Wanted | None = None
+    extras: Extras = NOTHING
+    """Its label, the speed that is wanted, and the baselines of a rung that is measured alone."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +64,8 @@ class Findings:
     """In a turn."""
     partial: bool = True
     warmup: int = field(default=0)
+    checked: dict[str, Validation | None] = field(default_factory=dict)
+    """What the shadow of each rung's world compared, warm-up and all."""
 
 
 def check_modes(words: str) -> tuple[str, ...]:
@@ -85,7 +88,21 @@ def prepared(settings: RunSettings, modes: Sequence[str]) -> RunSettings:
 def climb(
     settings: RunSettings, modes: Sequence[str], asked: Climb, progress: Progress = silent
 ) -> list[Record]:
-    """Measure the rungs, not judged yet; Ctrl-C leaves records of the rounds there were."""
+    """Measure the rungs; Ctrl-C leaves records of the rounds there were."""
+
+    def once() -> Record:
+        return measure_once(settings, modes, asked, progress)[0]
+
+    measured = measure_once(settings, modes, asked, progress)
+    if asked.extras.baselines:
+        measured = [with_comparisons(measured[0], asked.extras, once)]
+    return [judge(each) for each in measured]
+
+
+def measure_once(
+    settings: RunSettings, modes: Sequence[str], asked: Climb, progress: Progress
+) -> list[Record]:
+    """Open the rungs, let them take turns and close them."""
     ready = prepared(settings, modes)
     spec = spec_of(ready)
     recorder = Recorder("bench", spec)
@@ -101,6 +118,7 @@ def climb(
             measure(rungs, asked, found, progress)
         except KeyboardInterrupt:
             found.partial = True
+        found.checked = {mode: describe_validation(each.counters()) for mode, each in rungs.items()}
         return [record(mode, spec, recorder, asked, found) for mode in modes]
 
 
@@ -154,7 +172,8 @@ def record(mode: str, spec: TrainSpec, recorder: Recorder, asked: Climb, found: 
         counters=found.work[mode].gained if rounds else {},
         values=throughput(spec, found.env_steps, found.wall_ns[mode]),
         partial=found.partial,
-        label=asked.label or mode,
+        label=asked.extras.label or mode,
+        validation=found.checked[mode],
     )
     named = replace(made, run_id=f"{made.run_id}-{mode}")
-    return replace(named, goal=goal_of(named, asked.wanted))
+    return replace(named, goal=goal_of(named, asked.extras.wanted))

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import ExitCode, InputError, worst
+from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import OUTCOME, Method, Record
@@ -14,6 +14,7 @@ from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
+from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
@@ -158,16 +159,13 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
         except KeyboardInterrupt:
             found.partial = True
         found.work.note()
-        return record(game, recorder, found)
+        return judge(record(game, recorder, found))
 
 
 def record(game: Game, recorder: Recorder, found: Findings) -> Record:
     batch, episodes = game.batch, found.episodes
     env_steps = found.work.gained["env_steps"]
     speeds = throughput(batch.spec, env_steps, [found.wall_ns]) if env_steps else {}
-    checked = describe_validation(batch.counters)
-    unequal = bool(checked and checked.mismatches)
-    codes = [*([ExitCode.MISMATCH] * unequal), *([ExitCode.INTERRUPTED] * found.partial)]
     made = recorder.record(
         method=method(game, found),
         counters=found.work.gained,
@@ -179,8 +177,7 @@ def record(game: Game, recorder: Recorder, found: Findings) -> Record:
             "wall_ns": [float(found.wall_ns)],
         },
         partial=found.partial,
-        validation=checked,
-        exit_code=int(worst(codes)),
+        validation=describe_validation(batch.counters),
     )
     return replace(made, notices=(*made.notices, *notices(game, found, made)))
 
@@ -201,9 +198,6 @@ def method(game: Game, found: Findings) -> Method:
 def notices(game: Game, found: Findings, made: Record) -> list[Notice]:
     """What a reader must know about the episodes."""
     said = []
-    checked = made.validation
-    if checked and checked.mismatches:
-        said.append(notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons))
     cut = sum(episode.cut for episode in found.episodes)
     if found.partial:
         said.append(notice(Code.PARTIAL, done=f"{len(found.episodes)} of {game.asked.episodes}"))

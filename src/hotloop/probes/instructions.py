@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.probe import Obstacle, Probe, Scene
+from hotloop.core.probe import Obstacle, Probe, Scene, nameless
 from hotloop.core.record import Finding
 
 COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)
@@ -174,7 +174,8 @@ def why_not() -> Obstacle | None:
 
 def look(scene: Scene) -> Finding:
     """Count in a program of its own, on one thread."""
-    assert scene.count is not None, "whoever sets the scene knows how to count"
+    if scene.count is None:
+        raise nameless()
     counted = scene.count()
     runs = [list(run) for run in counted.runs]
     return Finding(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
+from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, nameless
 from hotloop.core.record import Finding, Table, stacks
 from hotloop.core.record.stacks import Frame, Stack, place
 
@@ -49,6 +49,8 @@ def why_not() -> Obstacle | None:
 
 def look(scene: Scene) -> Finding:
     """Let py-spy start a program that plays the same, and keep the samples of the play."""
+    if not scene.program:
+        raise nameless()
     path = scene.folder / FILE
     record(path, ["--native", "--", sys.executable, *scene.program])
     seconds = inside(stacks.read(path), scene.marker)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.record import Record, stacks
+from hotloop.core.record import Finding, Record, stacks
 from hotloop.core.spans.trace import Trace
 from hotloop.report import html, markdown
 from hotloop.report.pictures import flames
@@ -32,18 +32,15 @@ def markdown_page(record: Record) -> str:
     return markdown.draw_page(page(record, most=MOST_ROWS))
 
 
-def pictured(record: Record, folder: Path) -> Record:
-    """Draw the stacks that probes saw; the record then names the pictures too."""
-    drawn: dict[str, list[str]] = {}
-    for probe, name in files_of_stacks(record):
-        picture = name.removesuffix(SPEEDSCOPE) + ".svg"
-        title = f"{record.target.name}, {probe}"
-        (folder / picture).write_text(flames.draw(stacks.read(folder / name), title), encoding="utf-8")
-        drawn.setdefault(probe, []).append(picture)
-    findings = (
-        replace(found, files=(*found.files, *drawn.get(found.probe, ()))) for found in record.findings
-    )
-    return replace(record, findings=tuple(findings))
+def pictured(target: str, folder: Path, found: Finding) -> Finding:
+    """Draw the stacks that a probe saw; its finding then names the pictures too."""
+    drawn = []
+    for name in found.files:
+        if name.endswith(SPEEDSCOPE):
+            drawn.append(name.removesuffix(SPEEDSCOPE) + ".svg")
+            picture = flames.draw(stacks.read(folder / name), f"{target}, {found.probe}")
+            (folder / drawn[-1]).write_text(picture, encoding="utf-8")
+    return replace(found, files=(*found.files, *drawn))
 
 
 def beside(record: Record, folder: Path) -> list[Kept]:

@@ -8,6 +8,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record import Instructions
 from hotloop.core.target import Target
+from hotloop.judge.judge import judge
 from hotloop.lab.measure import instructions as lab
 from hotloop.lab.measure.instructions import count, counted, long_enough, on_one_thread, subtract
 
@@ -89,7 +90,7 @@ def test_an_interrupted_count_leaves_the_rounds_and_says_so(monkeypatch: pytest.
         raise KeyboardInterrupt
 
     monkeypatch.setattr(lab, "count", interrupted)
-    left = counted(BENCH, Target("grid/toy", {}))
+    left = judge(counted(BENCH, Target("grid/toy", {})))
     assert (left.partial, left.exit_code, left.instructions) == (True, ExitCode.INTERRUPTED, None)
     assert left.values == BENCH.values
 

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-import hotloop
 from hotloop.core.errors import InputError
 from hotloop.core.record import Phase, Record
 from hotloop.core.target import Target
@@ -137,23 +136,3 @@ def test_what_was_played_is_recorded_and_can_be_played_again(target: str, tmp_pa
     again = profile(Target(target, given), STEPS, policy=f"tape:{file}")
     assert again.method.policy == f"tape:{file}"
     assert again.work.env_steps == first.work.env_steps
-
-
-def test_the_python_api_takes_a_maker_an_env_or_a_target_and_returns_the_record() -> None:
-    from support import theirs
-
-    for env in (theirs.make, theirs.make(), "support.theirs:make"):
-        record = hotloop.profile(env, policy=theirs.policy, steps=STEPS, time=["Env._encode"])
-        assert isinstance(record, Record)
-        assert rows(record)["wall/policy"].calls == STEPS
-        assert rows(record)["wall/env.step/Env._encode"].calls == STEPS
-    made = hotloop.profile(theirs.make, work=3, seed=7, steps=STEPS)
-    assert made.target.params["seed"] == 7
-    assert made.target.name == "support.theirs:make"
-
-
-def test_the_python_api_refuses_what_is_no_env() -> None:
-    with pytest.raises(InputError, match="3 cannot be profiled: give a target"):
-        hotloop.profile(3)
-    with pytest.raises(InputError, match="the environment cannot be copied"):
-        hotloop.profile(type("Held", (), {"reset": 0, "step": 0, "__deepcopy__": lambda *_: 1 / 0})())

@@ -18,6 +18,7 @@ from hotloop.core.notices import Code, notice
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.record import Finding, Record, Table
 from hotloop.core.target import Target
+from hotloop.judge.judge import judge
 from hotloop.lab.profile import probes as probes_lab
 from hotloop.lab.profile.probes import Asked, check, choose, scene, with_probes
 
@@ -111,10 +112,11 @@ def test_ctrl_c_keeps_what_was_found_and_marks_the_record(tmp_path: Path) -> Non
         raise KeyboardInterrupt
 
     never = a_probe("never", lambda _: pytest.fail("it went on"))
-    record = with_probes(PROFILE, asked(tmp_path, a_probe("mine", found), a_probe("x", interrupted), never))
+    probes = (a_probe("mine", found), a_probe("x", interrupted), never)
+    record = judge(with_probes(PROFILE, asked(tmp_path, *probes)))
     assert [each.probe for each in record.findings] == ["mine"]
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
-    assert record.notices[-1].code == Code.PARTIAL
+    assert record.notices[-1] == notice(Code.PARTIAL, done="all")
 
 
 def test_an_interrupted_profile_is_not_looked_at_any_further(tmp_path: Path) -> None:

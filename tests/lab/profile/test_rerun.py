@@ -8,7 +8,7 @@ from hotloop.core.record import Again, Record, Slow
 from hotloop.core.target import Target
 from hotloop.lab.profile import rerun as module
 from hotloop.lab.profile.profile import PAIRS, profile
-from hotloop.lab.profile.rerun import FRESH, LOADED_TIMES, SAVED, judge, rerun
+from hotloop.lab.profile.rerun import FRESH, LOADED_TIMES, SAVED, repeated, rerun
 
 STEPS = PAIRS * 100
 PAUSE = {"at": 1_014, "seconds": 0.2}
@@ -167,8 +167,8 @@ def test_an_interrupted_replay_keeps_the_times_there_were(monkeypatch: pytest.Mo
 
 
 def test_half_of_what_was_too_long_is_slow_again() -> None:
-    assert judge(100.0, [50.0, 49.0, 51.0], True) == "slow again"
-    assert judge(100.0, [49.0, 10.0, 51.0], True) == "not slow again"
-    assert judge(100.0, [90.0], False) == "cannot tell"
-    assert judge(-5.0, [90.0], True) == "cannot tell"
-    assert judge(100.0, [], None) == "cannot tell"
+    assert repeated(100.0, [50.0, 49.0, 51.0], True) == "slow again"
+    assert repeated(100.0, [49.0, 10.0, 51.0], True) == "not slow again"
+    assert repeated(100.0, [90.0], False) == "cannot tell"
+    assert repeated(-5.0, [90.0], True) == "cannot tell"
+    assert repeated(100.0, [], None) == "cannot tell"

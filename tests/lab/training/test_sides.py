@@ -4,13 +4,19 @@ import pytest
 import torch
 from support.trainings import SMALL, STEPS_PER_UPDATE, small
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
 from hotloop.core.record import AFTER, RETURNS
 from hotloop.core.target import Target
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.measure.turns import Plan
-from hotloop.lab.training.sides import TrainContender, TrainSide, check_one_variable, with_returns
+from hotloop.lab.training.sides import (
+    TrainContender,
+    TrainSide,
+    check_one_variable,
+    compare_trainings,
+    with_returns,
+)
 
 
 def contender(**words: object) -> TrainContender:
@@ -105,3 +111,14 @@ def test_returns_after_as_many_steps_come_from_the_same_episodes() -> None:
     assert of_a != of_b
     again = with_returns(record, a, a, 130, silent)
     assert again.values[RETURNS[0]] == again.values[RETURNS[1]] == of_a
+
+
+def test_ctrl_c_while_returns_are_sought_leaves_the_speeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(self: TrainContender, env_steps: int) -> tuple[float, ...]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TrainContender, "returns_after", stop)
+    record = compare_trainings(contender(), contender(), Asked(plan=Plan(budget_ns=0)), 130)
+    assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
+    assert "a.ns_per_env_step" in record.values
+    assert not {AFTER, *RETURNS} & record.values.keys()

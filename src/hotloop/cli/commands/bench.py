@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hotloop.lab.ladder import Climb
     from hotloop.lab.measure.rounds import Rounds
     from hotloop.lab.measure.target import Opener
+    from hotloop.lab.training.settings import RunSettings
 
 
 EXAMPLES = (
@@ -220,12 +221,12 @@ def climb_all(
     several = len(modes) > 1 or len(targets_of(target)) > 1
     if several and names_file(output):
         raise InputError(f"--output {output} is for one record: name a folder, or one mode of one preset")
-    asked = replace(climb, label=extras.label, wanted=extras.wanted)
+    asked = replace(climb, extras=extras)
     runs = [training_settings.read(each) for each in targets_of(target)]
     make_room(output)
     ladders: list[list[Record]] = []
     for each in runs:
-        ladders.append(one_ladder(each, modes, asked, extras))
+        ladders.append(one_ladder(each, modes, asked))
         for record in ladders[-1]:
             remark(f"saved {save(record_path(output, record), record.to_json())}")
         if ladders[-1][0].partial:
@@ -235,22 +236,12 @@ def climb_all(
     return tell(records, draw(view), as_json=as_json, as_list=names_world(target.name) or len(modes) > 1)
 
 
-def one_ladder(settings: "object", modes: Sequence[str], asked: "Climb", extras: "Extras") -> "list[Record]":
-    """The rungs of one configuration; one rung alone is held against baselines, too."""
-    from hotloop.judge.judge import judge
-    from hotloop.lab.bench import with_comparisons
+def one_ladder(settings: "RunSettings", modes: Sequence[str], asked: "Climb") -> "list[Record]":
+    """The rungs of one configuration."""
     from hotloop.lab.ladder import climb
-    from hotloop.lab.training.settings import RunSettings
 
-    assert isinstance(settings, RunSettings)
     with bar(f"{settings.target.name} {','.join(modes)}") as progress, stdout_kept_clean():
-        records = climb(settings, modes, asked, progress)
-        if extras.baselines:
-            compared = with_comparisons(
-                records[0], extras, lambda: climb(settings, modes, asked, progress)[0]
-            )
-            return [judge(compared)]
-        return [judge(record) for record in records]
+        return climb(settings, modes, asked, progress)
 
 
 def plan(
@@ -281,9 +272,10 @@ def plan(
 
 def band(*, thorough: bool) -> float:
     """How small a change is called the same."""
-    from hotloop.judge.compare import BAND
+    from hotloop.lab.measure.turns import THOROUGH as STRICT
+    from hotloop.lab.measure.turns import USUAL
 
-    return BAND / 2 if thorough else BAND
+    return (STRICT if thorough else USUAL).band
 
 
 def wanted(env_steps_per_s: float | None, *, enforced: bool) -> "Wanted | None":

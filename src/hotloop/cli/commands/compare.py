@@ -157,26 +157,16 @@ def names_training(side: str) -> bool:
 
 def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
     """Compare two trainings: their speed and, where asked, what they have learnt after as many steps."""
-    from dataclasses import replace
-
-    from hotloop.lab.training.sides import (
-        LEARNING,
-        SPEED_ONLY,
-        TrainContender,
-        check_one_variable,
-        with_returns,
-    )
+    from hotloop.lab.training.sides import SPEED_ONLY, TrainContender, check_one_variable, compare_trainings
 
     if asked.profile or asked.instructions or asked.policy != "random":
         raise InputError(SPEED_ONLY)
     one, other = TrainContender(side_of(a)), TrainContender(side_of(b))
     if not asked.unlike:
         check_one_variable(one, other)
-    record = live(one, other, replace(asked, replayed=False, policy=LEARNING))
-    if return_after is None or record.partial:
-        return record
-    with bar(f"training {return_after:,} env-steps a side") as progress, stdout_kept_clean():
-        return with_returns(record, one, other, return_after, progress)
+    then = "" if return_after is None else f", then {return_after:,} env-steps a side"
+    with bar(f"{one.name} | {other.name}{then}") as progress, stdout_kept_clean():
+        return compare_trainings(one, other, asked, return_after, progress)
 
 
 def contender(words: str) -> "TargetContender":

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -191,8 +192,6 @@ def new_file(path: Path | None, targets: list[Target]) -> Path | None:
 
 def run(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, keep what was found and show it."""
-    from hotloop.judge import baselines
-    from hotloop.lab.profile import probes as probes_lab
     from hotloop.lab.profile import profile as lab
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.files import folder_of, pictured
@@ -207,7 +206,8 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
             name = each.name
             if looked.trace:
                 tracers[name] = Tracer()
-            found = lab.profile(
+            folder = folder_of(room, name)
+            return lab.profile(
                 each,
                 looked.steps,
                 progress,
@@ -216,19 +216,13 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
                 tape=looked.tape,
                 tracer=tracers.get(name),
                 opener=looked.opener,
+                extras=lab.Extras(
+                    probes=looked.probes,
+                    baselines=FOLDER,
+                    files=folder,
+                    picture=partial(pictured, name, folder),
+                ),
             )
-            asked = probes_lab.Asked(
-                target=each,
-                policy=looked.policy,
-                steps=looked.steps,
-                probes=looked.probes,
-                time=looked.time,
-                folder=folder_of(room, name),
-                opener=looked.opener,
-            )
-            compared = baselines.with_previous(found, baselines.latest_profile(FOLDER, found.target.name))
-            probed = probes_lab.with_probes(compared, asked, progress)
-            return pictured(probed, asked.folder)
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
     return tell(records, draw(profiles(records)), as_json=as_json, as_list=names_world(target.name))
@@ -265,7 +259,7 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
         folder = folder_of(Path(made), f"pid:{pid}")
         folder.mkdir()
         remark(f"looking at process {pid} for {seconds} s")
-        record = pictured(attaching.attach(pid, folder, seconds), folder)
+        record = attaching.attach(pid, folder, seconds, partial(pictured, f"pid:{pid}", folder))
         remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
     return tell([record], draw(sections(record)), as_json=as_json, as_list=False)
 

@@ -1,7 +1,7 @@
 """hotloop validate: is the fast one the same as the slow one, in everything, and where not."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -161,11 +161,10 @@ def run(matches: "dict[str, Match]", scale: str, way: "Way", output: Path) -> "l
     asked = lab.asked_for(scale, first.against, way, presets=len(matches))
 
     def experiment(target: Target, progress: "Progress") -> "Record":
-        record, found = lab.validate(matches[target.name], asked, progress)
-        if found is None or record.validation is None:
-            return record
-        path = bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
-        return replace(record, validation=replace(record.validation, bundle=str(path)))
+        return lab.validate(matches[target.name], asked, progress, keep_bundle)[0]
+
+    def keep_bundle(record: "Record", found: "bundles.Bundle") -> Path:
+        return bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
 
     def keep(record: "Record") -> Path:
         return save(record_path(output, record), record.to_json())

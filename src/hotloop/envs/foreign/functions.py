@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +36,12 @@ class Function:
 
     def leave(self) -> None:
         setattr(self.owner, self.attribute, self.kept)
+
+
+def home_of(target: str) -> str | None:
+    """The module of a callable, in which the names of its functions need no prefix."""
+    place = target.rpartition(":")[0]
+    return Path(place).stem if place.endswith(".py") else place or None
 
 
 def find(name: str, home: str | None = None) -> Function:

@@ -75,18 +75,23 @@ class Findings:
 def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
     """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
     with closing(a), closing(b):
-        check_control(asked.control, a.spec)
-        recorder = Recorder("compare", b.spec, b.code)
-        found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
-        if asked.unlike and not found.unlike:
-            found.unlike = (f"{a.name} against {b.name}",)
-        try:
-            with no_collection():
-                measure(a, b, asked, found, progress)
-            found.partial = False
-        except KeyboardInterrupt:
-            found.partial = True
-        return judge(record(a, b, asked, found, recorder))
+        return judge(compared(a, b, asked, progress))
+
+
+def compared(a: Contender, b: Contender, asked: Asked, progress: Progress) -> Record:
+    """The comparison, not judged yet."""
+    check_control(asked.control, a.spec)
+    recorder = Recorder("compare", b.spec, b.code)
+    found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
+    if asked.unlike and not found.unlike:
+        found.unlike = (f"{a.name} against {b.name}",)
+    try:
+        with no_collection():
+            measure(a, b, asked, found, progress)
+        found.partial = False
+    except KeyboardInterrupt:
+        found.partial = True
+    return record(a, b, asked, found, recorder)
 
 
 def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress: Progress) -> None:
@@ -128,7 +133,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: 
         notices=found.faults,
         partial=found.partial,
         comparisons=(comparison,),
-        validation=validation(found.agreement, *gained.values()),
+        validation=validation(found),
         instructions=found.instructions[1] if found.instructions else None,
     )
 
@@ -146,18 +151,18 @@ def weigh(
         second=ratios[1] if len(ratios) > 1 else None,
         noise=noise,
         phases=found.phases,
-        difference=difference(found.agreement, *gained.values()),
+        difference=difference(found),
         instructions=instructions_ratio(found),
         sides=(side_a, side_b) if asked.replayed and not asked.unlike else None,
     )
     return conclude(evidence, side_a, side_b, found.unlike)
 
 
-def difference(agreement: Agreement | None, *counters: Mapping[str, int]) -> str | None:
+def difference(found: Findings) -> str | None:
     """Where the sides were seen to answer differently."""
-    if agreement and agreement.difference:
-        return str(agreement.difference)
-    checked = validation(None, *counters)
+    if found.agreement and found.agreement.difference:
+        return str(found.agreement.difference)
+    checked = shadowed(found)
     if checked and checked.mismatches:
         return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
     return None
@@ -202,10 +207,16 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
     )
 
 
-def validation(agreement: Agreement | None, *counters: Mapping[str, int]) -> Validation | None:
-    """What the replay compared, and what shadows did in the turns."""
-    replayed = None
+def validation(found: Findings) -> Validation | None:
+    """What the replay compared, and what shadows did."""
+    agreement, replayed = found.agreement, None
     if agreement:
         mismatches = int(agreement.difference is not None)
         replayed = Validation(comparisons=agreement.comparisons, mismatches=mismatches)
-    return reduce(both_validations, map(describe_validation, counters), replayed)
+    return both_validations(replayed, shadowed(found))
+
+
+def shadowed(found: Findings) -> Validation | None:
+    """What shadow encoders compared on every side of every run, warm-up and all."""
+    counters = (tally.last for each in found.runs for tally in each.work.values())
+    return reduce(both_validations, map(describe_validation, counters), None)

@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict, replace
 
-from hotloop.core.errors import ExitCode, worst
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Instructions, Record
 from hotloop.core.target import Target
@@ -52,8 +51,7 @@ def counted(record: Record, target: Target, progress: Progress = silent, *, poli
     try:
         return replace(record, instructions=count(target, policy=policy, progress=progress))
     except KeyboardInterrupt:
-        code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
-        return replace(record, partial=True, verdict="cannot tell", exit_code=int(code))
+        return replace(record, partial=True)
 
 
 def on_one_thread(target: Target) -> Target:

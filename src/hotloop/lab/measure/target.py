@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.target import Target
@@ -46,6 +47,12 @@ class Spare:
     subject: Subject
 
 
+class Opens(Protocol):
+    """What opens a target, with the instrument or without."""
+
+    def __call__(self, target: Target, *, profile: bool) -> Subject: ...
+
+
 class Opener:
     """Opens targets without the instrument, and hands on what is open already.
 
@@ -53,8 +60,16 @@ class Opener:
     that was played is handed on only if its reset goes back to its seed: whoever gets it resets it first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opens: Opens | None = None) -> None:
+        """`opens` opens what the names of targets do not; None opens them by their names."""
+        self._opens = opens or open_subject
+        self.by_name = opens is None
+        """Whether another process could open the same."""
         self._spares: list[Spare] = []
+
+    def watched(self, target: Target) -> Subject:
+        """One with the instrument, which is the caller's to close."""
+        return self._opens(target, profile=True)
 
     def open(self, target: Target) -> Subject:
         """One that was kept, or a new one; it is the caller's to close or to give back."""
@@ -62,7 +77,7 @@ class Opener:
             if spare.target == target:
                 self._spares.remove(spare)
                 return spare.subject
-        return open_subject(target, profile=False)
+        return self._opens(target, profile=False)
 
     def keep(self, target: Target, subject: Subject, *, played: bool = True) -> None:
         """Take a subject back for the next who asks; one that cannot begin again is closed."""

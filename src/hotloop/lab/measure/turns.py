@@ -12,6 +12,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.progress import Progress
 from hotloop.core.record import A, B, Ratio
 from hotloop.envs.subject import Subject
+from hotloop.judge.compare import BAND
 from hotloop.lab.measure.policy import Play, play_of
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
@@ -103,7 +104,7 @@ class SubjectSide:
 class Plan:
     """When a comparison is over."""
 
-    band: float = 0.02
+    band: float = BAND
     """Changes smaller than this are called the same."""
     budget_ns: int = 6_000_000_000
     """What one run may take after the warm-up; a verdict of slower takes a second one."""
@@ -118,7 +119,7 @@ class Plan:
 
 USUAL = Plan()
 
-THOROUGH = Plan(band=0.01, budget_ns=60_000_000_000, fewest=60)
+THOROUGH = Plan(band=BAND / 2, budget_ns=60_000_000_000, fewest=60)
 
 
 class Found:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hotloop.core.errors import SetupError
 from hotloop.core.record import PathRan, Validation, Work
-from hotloop.envs.second_way import timing_ratio
+from hotloop.envs.second_way import timing_ratio, without_times
 
 STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
 """Implementation to the counter kept by the code that did its steps."""
@@ -28,6 +28,11 @@ class Tally:
 
     def note(self) -> None:
         self._last = self._read()
+
+    @property
+    def last(self) -> Mapping[str, int]:
+        """The counters as they were noted last."""
+        return self._last
 
     @property
     def gained(self) -> dict[str, int]:
@@ -58,6 +63,16 @@ def describe_validation(counters: Mapping[str, int]) -> Validation | None:
         return None
     mismatches = counters["shadow.mismatches"]
     return Validation(comparisons=comparisons, mismatches=mismatches, timing_ratio=timing_ratio(counters))
+
+
+def refuse_other_work(clean: Mapping[str, int], watched: Mapping[str, int]) -> None:
+    """Counters differ only if the instrument changed what was done; those of time are no work."""
+    clean, watched = without_times(clean), without_times(watched)
+    if clean != watched:
+        different = sorted(name for name in clean if clean[name] != watched.get(name))
+        raise SetupError(
+            f"profiling changed the work done ({', '.join(different)}): this is a bug, report it"
+        )
 
 
 def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:

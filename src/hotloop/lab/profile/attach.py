@@ -8,10 +8,12 @@ from hotloop.core.errors import SetupError
 from hotloop.core.machine import machine
 from hotloop.core.probe import ProbeError
 from hotloop.core.record import Described, Method, PathRan, Record, Work, run_id
+from hotloop.judge.judge import judge
+from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.probes import pyspy
 
 
-def attach(pid: int, folder: Path, seconds: int) -> Record:
+def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) -> Record:
     """What a process does for some seconds, as a record that has no speed of its own.
 
     InputError where there is no such process, SetupError where it may not be looked at.
@@ -20,11 +22,11 @@ def attach(pid: int, folder: Path, seconds: int) -> Record:
     now, ran = utc_now(), code(None)
     command = command_of(pid)
     try:
-        found = pyspy.attach(pid, folder, seconds)
+        found = picture(pyspy.attach(pid, folder, seconds))
     except ProbeError as error:
         raise SetupError(str(error)) from None
     name = f"pid:{pid}"
-    return Record(
+    made = Record(
         run_id=run_id(now, ran["commit"], ran["dirty"], name),
         kind="profile",
         created=now.isoformat(timespec="seconds"),
@@ -47,6 +49,7 @@ def attach(pid: int, folder: Path, seconds: int) -> Record:
         values={},
         findings=(found,),
     )
+    return judge(made)
 
 
 def check(pid: int) -> None:

@@ -4,25 +4,25 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
 from hotloop.core import registry
-from hotloop.core.errors import ExitCode, HotloopError, InputError, unknown, worst
+from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Finding, Instructions, Record, Resources
 from hotloop.core.target import Target
-from hotloop.envs.foreign.functions import KEPT, find
+from hotloop.envs.foreign.functions import KEPT, find, home_of
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
 from hotloop.lab.measure.target import Opener
-from hotloop.lab.profile.profile import home_of
 
 PHASES = "phases"
 """What profile finds itself; it is asked for like a probe and always there."""
@@ -46,12 +46,20 @@ SECONDS = 3
 MEND = "leave the probe out, or mend that"
 
 
+Picture = Callable[[Finding], Finding]
+"""Draws what a probe has seen, and adds the pictures to its files."""
+
+
+def no_picture(found: Finding) -> Finding:
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What is looked at, by which probes, and where their files go."""
 
     target: Target
-    policy: str
+    policy: object
     steps: int | None
     probes: tuple[Probe, ...]
     time: tuple[str, ...]
@@ -59,6 +67,12 @@ class Asked:
     folder: Path
     opener: Opener = field(default_factory=Opener)
     """What it has open the first probe is given; each other one looks at a target of its own."""
+    picture: Picture = no_picture
+
+    @property
+    def by_name(self) -> bool:
+        """Whether another process can open and play the same."""
+        return self.opener.by_name and isinstance(self.policy, str)
 
 
 def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
@@ -95,16 +109,13 @@ def with_probes(record: Record, asked: Asked, progress: Progress = silent) -> Re
         try:
             found = looked(probe, asked)
         except KeyboardInterrupt:
-            return interrupted(record)
-        record = added(record, found) if isinstance(found, Finding) else noticed(record, probe, found)
+            return replace(record, partial=True)
+        record = (
+            added(record, asked.picture(found))
+            if isinstance(found, Finding)
+            else noticed(record, probe, found)
+        )
     return record
-
-
-def interrupted(record: Record) -> Record:
-    """What there is of a record whose last probes did not look."""
-    code = worst((ExitCode(record.exit_code), ExitCode.INTERRUPTED))
-    said = (*record.notices, notice(Code.PARTIAL, done="all"))
-    return replace(record, partial=True, notices=said, verdict="cannot tell", exit_code=int(code))
 
 
 def looked(probe: Probe, asked: Asked) -> Finding | Obstacle:
@@ -160,7 +171,6 @@ def scene(asked: Asked) -> Iterator[Scene]:
         ns_per_call = warm(subject, script)
         usual = max(1, int(PASS_NS / ns_per_call))
         calls = usual if asked.steps is None else min(usual, calls_for(asked.steps, subject))
-        words = {"target": asdict(asked.target), "policy": asked.policy}
         yield Scene(
             draw=lambda count: drawn(subject, script, count),
             calls=calls,
@@ -168,14 +178,20 @@ def scene(asked: Asked) -> Iterator[Scene]:
             env_steps=subject.spec.num_envs,
             folder=asked.folder,
             functions=functions(asked.target, asked.time) if has_line(asked.probes) else (),
-            program=("-P", "-m", "hotloop.lab.workers.played", json.dumps(words | {"seconds": SECONDS})),
+            program=program(asked) if asked.by_name else (),
             marker="played",
-            count=lambda: count(asked.target, policy=asked.policy),
+            count=partial(count, asked.target, policy=str(asked.policy)) if asked.by_name else None,
         )
 
 
+def program(asked: Asked) -> tuple[str, ...]:
+    """The words of a program that plays the same."""
+    told = {"target": asdict(asked.target), "policy": asked.policy, "seconds": SECONDS}
+    return ("-P", "-m", "hotloop.lab.workers.played", json.dumps(told))
+
+
 @contextmanager
-def staged(target: Target, policy: str, opener: Opener | None = None) -> Iterator[tuple[Subject, Play]]:
+def staged(target: Target, policy: object, opener: Opener | None = None) -> Iterator[tuple[Subject, Play]]:
     """A target without any instrument and who plays it, a policy of somebody's inside the loop."""
     with closing((opener or Opener()).open(target)) as subject:
         subject.reset()
@@ -183,7 +199,7 @@ def staged(target: Target, policy: str, opener: Opener | None = None) -> Iterato
             actor = Actor(subject, load(policy))
             yield actor, RandomPlay(actor)
             return
-        with closing(play_of(policy, subject)) as script:
+        with closing(play_of(str(policy), subject)) as script:
             yield subject, script
 
 

@@ -1,34 +1,36 @@
 """Profile: where the time of a step goes, and what looking at it cost.
 
-Two batches of one seed play the same actions, one with the instrument and one without, in pairs whose
-order alternates. Throughput comes from the clean one, phases from the other.
+Two of a target play the same actions, one watched and one clean, in pairs whose order alternates.
+Throughput comes from the clean one, the account of the time from the other. What is asked for beside that
+follows: the profile before is compared with, and each probe looks in a pass of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError, SetupError
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.errors import InputError
+from hotloop.core.notices import Notice
+from hotloop.core.probe import Probe
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record, Slow
+from hotloop.core.record import Phase, Record, Spread
 from hotloop.core.spans import span
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.functions import Function, find, watching
-from hotloop.envs.foreign.vector import SLOWEST, WAIT
+from hotloop.envs.foreign.functions import Function, find, home_of, watching
 from hotloop.envs.subject import Subject
+from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import (
     RANDOM,
     Actor,
     Journal,
-    Play,
     RandomPlay,
     Watched,
     is_live,
@@ -36,18 +38,18 @@ from hotloop.lab.measure.policy import (
     name_of,
     play_of,
 )
-from hotloop.lab.measure.record import Recorder, in_rounds, overhead, throughput
-from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
+from hotloop.lab.measure.record import Recorder
+from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
 from hotloop.lab.measure.stepping import Actions, no_collection, play, play_in_laps
-from hotloop.lab.measure.target import Opener, open_batch, open_subject
-from hotloop.lab.measure.work import Tally, both_validations, describe_validation
+from hotloop.lab.measure.target import Opener
+from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
+from hotloop.lab.profile import probes as probing
 from hotloop.lab.profile import trace
+from hotloop.lab.profile.probes import Picture, no_picture
+from hotloop.lab.profile.record import Account, Pairs, loop_remarks, record_of
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.profile.tree import LOOP, Timing, Tree
 from hotloop.lab.profile.watch import Watch
-
-WALLS = ("clean_wall_ns", "instrumented_wall_ns")
-"""The times of each pair, as a record's values name them."""
 
 PAIRS = 20
 
@@ -55,77 +57,47 @@ STEPS = 200_000
 
 WARMUP = 50_000
 
-WAITING_SHARE = 0.05
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked at, and how it is played."""
+
+    target: Target
+    opener: Opener = field(default_factory=Opener)
+    """Who opens it; it may have the clean side open already, and has it again after."""
+    steps: int | None = None
+    policy: object = RANDOM
+    """The name of a player, `tape:FILE`, or a callable or its name."""
+    time: tuple[str, ...] = ()
+    """Functions to look at."""
+    tape: Path | None = None
+    """Where to write the actions that were played."""
+    tracer: Tracer | None = None
+    """Who is given sampled steps."""
+
+    @property
+    def by_laps(self) -> bool:
+        """Whether a loop is looked at, and not the steps of one of our worlds alone."""
+        looped = self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
+        return bool(looped or self.time or self.tape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """The two batches that do the same work."""
+class Extras:
+    """What is asked for beside where the time goes."""
 
-    clean: Subject
-    instrumented: Batch
-    watch: Watch
-
-    def reset(self) -> None:
-        self.clean.reset()
-        self.instrumented.reset()
-
-    @property
-    def to_warm(self) -> tuple[Subject, Subject]:
-        return self.clean, self.watch.warming(self.instrumented)
-
-    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[int, int, int]:
-        """Time both sides once, close together; returns the ns of the clean and of the instrumented one.
-
-        The third is what the instrumented one spent on collecting garbage.
-        """
-        if flipped:
-            watched = self.look(actions, calls)
-            return play(self.clean, actions, calls), *watched
-        return play(self.clean, actions, calls), *self.look(actions, calls)
-
-    def look(self, actions: Sequence[Actions], calls: int) -> tuple[int, int]:
-        """Play the instrumented side call by call under the watch."""
-        wall_ns = paused_ns = 0
-        for part in self.watch.stretches(actions, calls):
-            with self.watch.look():
-                wall_ns += play(self.instrumented, part, len(part))
-            paused_ns += self.watch.note(len(part))
-        return wall_ns, paused_ns
-
-    def work(self) -> dict[str, int]:
-        """The counters of either side; they differ only if the instrument changed what was done."""
-        clean, instrumented = self.clean.counters, self.instrumented.counters
-        if clean != instrumented:
-            different = sorted(name for name in clean if clean[name] != instrumented.get(name))
-            raise SetupError(
-                f"profiling changed the work done ({', '.join(different)}): this is a bug, report it"
-            )
-        return clean
+    probes: tuple[Probe, ...] = ()
+    baselines: Path | None = None
+    """A folder of profiles, whose latest of the target this one is held against."""
+    files: Path | None = None
+    """Where the probes' files go; None keeps none."""
+    picture: Picture = no_picture
 
 
-@dataclass(slots=True, kw_only=True)
-class Findings:
-    """What is known so far, complete up to the last whole pair."""
-
-    rounds: Rounds
-    work: Tally
-    times: Tally
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    paused_ns: list[int] = field(default_factory=list)
-    """Collecting garbage, in the instrumented pass of each pair."""
-    partial: bool = True
-
-    @property
-    def clean_ns(self) -> list[int]:
-        return [clean for clean, _ in self.pairs]
-
-    @property
-    def instrumented_ns(self) -> list[int]:
-        return [instrumented for _, instrumented in self.pairs]
+NOTHING = Extras()
 
 
-def profile(
+def profile(  # noqa: PLR0913 - one argument a flag of the command
     target: Target,
     steps: int | None = None,
     progress: Progress = silent,
@@ -134,80 +106,59 @@ def profile(
     time: Sequence[str] = (),
     tape: Path | None = None,
     tracer: Tracer | None = None,
+    extras: Extras = NOTHING,
     opener: Opener | None = None,
 ) -> Record:
-    """Profile a target under a policy's play; Ctrl-C leaves a record of the pairs there were.
+    """Profile a target under a policy's play, with what is asked for beside it.
 
     `time` names functions to look at; `tape` is a file for the actions that were played; `tracer` is given
     sampled steps; `opener` may have the clean side open already, and has it again after.
     """
-    asked = plan(steps)
     opening = opener or Opener()
-    clean = opening.open(target)
+    asked = Asked(
+        target=target,
+        opener=opening,
+        steps=steps,
+        policy=policy,
+        time=tuple(time),
+        tape=tape,
+        tracer=tracer,
+    )
     try:
-        if not (target.is_foreign or is_live(policy) or time or tape):
-            return profile_batch(target, asked, progress, clean=clean, policy=str(policy), tracer=tracer)
-        functions = [find(name, home_of(target.name)) for name in time]
-        watched = open_subject(target, profile=True)
-        looked_at: dict[str, Any] = {"policy": policy, "functions": functions, "tape": tape, "tracer": tracer}
-        return look(Asked(clean=clean, watched=watched, target=target, **looked_at), asked, progress)
+        return look(asked, extras, progress)
     finally:
-        opening.keep(target, clean)
         if opener is None:
             opening.close()
 
 
-def home_of(target: str) -> str | None:
-    """The module of a callable, in which the names of its functions need no prefix."""
-    place = target.rpartition(":")[0]
-    return Path(place).stem if place.endswith(".py") else place or None
+def look(asked: Asked, extras: Extras = NOTHING, progress: Progress = silent) -> Record:
+    """Measure, then whatever was asked for beside it; Ctrl-C leaves a record of what there is."""
+    probing.check(extras.probes, [asked.target], asked.time)
+    measured = measure(asked, progress)
+    if extras.baselines is not None:
+        measured = with_previous(measured, latest_profile(extras.baselines, measured.target.name))
+    return judge(with_findings(measured, asked, extras, progress))
 
 
-def profile_batch(
-    target: Target,
-    asked: Rounds,
-    progress: Progress,
-    *,
-    clean: Subject,
-    policy: str,
-    tracer: Tracer | None,
-) -> Record:
-    """Look into the steps of one of our worlds, phase by phase."""
-    with (
-        closing(open_batch(target, profile=True)) as instrumented,
-        closing(Journal(play_of(policy, clean))) as script,
-        no_collection() as collects,
-        Watch(instrumented, by_laps=False, collects=collects, tracer=tracer) as watch,
-    ):
-        sides = Sides(clean=clean, instrumented=instrumented, watch=watch)
-        recorder = Recorder("profile", clean.spec)
-        sides.reset()
-        found = Findings(rounds=asked, work=Tally(sides.work), times=Tally(instrumented.phase_totals))
-        try:
-            measure(sides, script, found, progress)
-        except KeyboardInterrupt:
-            found.partial = True
-        slow = watch.slow(target, policy=policy, journal=script)
-        return judge(record(sides, recorder, asked, found, script.policy, slow))
-
-
-def with_phases(
-    measured: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM
-) -> Record:
-    """Add the phases and what the instrument cost to a record of clean rounds; its speed stays theirs."""
-    profiled = profile(target, progress=progress, policy=policy)
-    pairs = {name: profiled.values[name] for name in WALLS}
-    return replace(
-        measured,
-        partial=profiled.partial,
-        values=measured.values | pairs,
-        metrics=measured.metrics
-        | {name: profiled.metrics[name] for name in WALLS if name in profiled.metrics},
-        phases=profiled.phases,
-        unaccounted_ns=profiled.unaccounted_ns,
-        overhead=profiled.overhead,
-        validation=both_validations(measured.validation, profiled.validation),
-    )
+def with_findings(record: Record, asked: Asked, extras: Extras, progress: Progress) -> Record:
+    """Let the probes look; a record names no files that nobody keeps."""
+    if not extras.probes:
+        return record
+    with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as folder:
+        looked = probing.Asked(
+            target=asked.target,
+            opener=asked.opener,
+            policy=asked.policy,
+            steps=asked.steps,
+            time=asked.time,
+            probes=extras.probes,
+            folder=extras.files or Path(folder),
+            picture=extras.picture,
+        )
+        probed = probing.with_probes(record, looked, progress)
+    if extras.files is not None:
+        return probed
+    return replace(probed, findings=tuple(replace(found, files=()) for found in probed.findings))
 
 
 def plan(steps: int | None) -> Rounds:
@@ -218,239 +169,237 @@ def plan(steps: int | None) -> Rounds:
     return Rounds(count=PAIRS, iterations=iterations, warmup=WARMUP, box_iterations=steps is None)
 
 
-def measure(sides: Sides, script: Play, found: Findings, progress: Progress) -> None:
-    """Warm both sides up, then time them pair by pair."""
-    rounds = found.rounds = warm_up(sides.to_warm, script, found.rounds, progress)
-    calls = calls_for(rounds.iterations, sides.clean)
-    sides.watch.begin()
-    found.work.begin()
-    found.times.begin()
-    while len(found.pairs) < rounds.count:
-        flipped = len(found.pairs) % 2 == 1
-        clean_ns, instrumented_ns, paused_ns = sides.pair(script.draw(calls), calls, flipped=flipped)
-        found.pairs.append((clean_ns, instrumented_ns))
-        found.paused_ns.append(paused_ns)
-        found.work.note()
-        found.times.note()
-        progress(rounds.warmup + len(found.pairs) * rounds.iterations, rounds.env_steps)
-    found.partial = False
-
-
-def record(
-    sides: Sides, recorder: Recorder, asked: Rounds, found: Findings, policy: str, slow: Slow
-) -> Record:
-    return recorder.record(
-        method=in_rounds(sides.clean.spec, found.rounds, policy, order="ABBA"),
-        counters=found.work.gained,
-        values={
-            **throughput(sides.clean.spec, found.rounds.iterations, found.clean_ns),
-            **dict(zip(WALLS, (found.clean_ns, found.instrumented_ns), strict=True)),
-        },
-        notices=shortened(asked, found.rounds),
-        partial=found.partial,
-        overhead=overhead(found.pairs, found.paused_ns, sides.instrumented.mark_ns),
-        slow=slow,
-        validation=describe_validation(sides.clean.counters),
-        **phases(sides, found),
-    )
-
-
-def phases(sides: Sides, found: Findings) -> dict[str, Any]:
-    """The account of the instrumented passes; none where no pair was finished."""
-    if not found.pairs:
-        return {}
-    settings = sides.instrumented.spec.settings
-    timing = Timing(
-        wall_ns=sum(found.instrumented_ns),
-        times=found.times.gained,
-        env_steps=found.work.gained["env_steps"],
-        threads=settings.threads,
-        spreads=sides.watch.spreads(),
-        num_envs=settings.num_envs,
-    )
-    return {"phases": timing.rows(), "unaccounted_ns": timing.unaccounted_ns}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is to be looked at."""
-
-    clean: Subject
-    """Who opened it closes it."""
-    watched: Subject
-    target: Target
-    """What both were opened as."""
-    policy: object
-    """The name of a player, `tape:FILE`, or a callable or its name."""
-    functions: Sequence[Function] = ()
-    tape: Path | None = None
-    """Where to write the actions that were played."""
-    tracer: Tracer | None = None
-    """Who is given sampled steps."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LoopFindings:
-    """What is known so far, complete up to the last whole pair."""
-
-    rounds: Rounds
-    work: Tally
-    tree: Tree
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    """Clean and watched ns."""
-    paused_ns: list[int] = field(default_factory=list)
-    """Collecting garbage, in the watched pass of each pair."""
-    steps: list[dict[str, int]] = field(default_factory=list)
-    """What the clean side counted in each pair."""
-    faults: tuple[Notice, ...] = ()
-    """Of the env, looked for after the last pair."""
-    partial: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
-    """The two sides and who plays them."""
-
-    clean: Subject
-    watched: Subject
-    watch: Watch
-    script: Journal
-    policy: str
-    played: list[Any]
-    """What the watched side has played since its reset, where it is kept."""
-
-
-def look(asked: Asked, rounds: Rounds, progress: Progress = silent) -> Record:
-    """Profile a loop; Ctrl-C leaves a record of the pairs there were."""
+def measure(asked: Asked, progress: Progress) -> Record:
+    """Play both sides pair by pair; the record is not judged yet."""
+    rounds = plan(asked.steps)
     with ExitStack() as stack:
-        collects = stack.enter_context(no_collection())
-        sides = cast(asked, stack, collects=collects)
+        sides = cast(asked, stack)
         recorder = Recorder("profile", sides.clean.spec)
         sides.clean.reset()
         sides.watched.reset()
-        found = LoopFindings(
-            rounds=rounds, work=Tally(lambda: sides.clean.counters), tree=Tree(asked.watched)
-        )
+        pairs = Pairs(rounds=rounds, work=Tally(sides.work))
+        account = None
         try:
-            measure_loop(sides, asked, found, progress)
-            trace_torch(sides, asked)
-            found.faults = asked.clean.faults()
+            play_pairs(sides, pairs, progress)
+            sides.trace_torch()
+            account = sides.account(pairs)
+            account = replace(account, notices=(*sides.clean.faults(), *account.notices))
         except KeyboardInterrupt:
-            found.partial = True
-        if asked.tape:
-            tapes.write_played(asked.tape, asked.watched, sides.played)
-        return judge(write_up(sides, asked, recorder, rounds, found))
+            pairs.partial = True
+        sides.keep_tape()
+        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
+        account = account or sides.account(pairs)
+        return record_of(recorder, sides.clean.spec, rounds, pairs, policy, account)
 
 
-def cast(asked: Asked, stack: ExitStack, *, collects: bool) -> Cast:
-    """Who plays: a policy inside the loop, or actions that are there before it."""
-    stack.enter_context(closing(asked.watched))
-    watch = stack.enter_context(Watch(asked.watched, by_laps=True, collects=collects, tracer=asked.tracer))
-    watched = Watched(asked.watched, keep=asked.tape is not None)
-    both: dict[str, Any] = {"watch": watch, "played": watched.played}
-    if is_live(asked.policy):
-        clean = Actor(asked.clean, load(asked.policy))
-        acting = Actor(watched, load(asked.policy, timed=True))
-        name, idle = f"{name_of(asked.policy)} (live)", Journal(RandomPlay(clean))
-        return Cast(clean=clean, watched=acting, script=idle, policy=name, **both)
-    script = stack.enter_context(closing(Journal(play_of(str(asked.policy), asked.clean))))
-    return Cast(clean=asked.clean, watched=watched, script=script, policy=script.policy, **both)
-
-
-def measure_loop(sides: Cast, asked: Asked, found: LoopFindings, progress: Progress) -> None:
-    """Warm both up, then time them pair by pair in alternating order."""
-    clean, script = sides.clean, sides.script
-    rounds = found.rounds = warm_up(
-        [clean, sides.watch.warming(sides.watched)], script, found.rounds, progress
-    )
-    calls = calls_for(rounds.iterations, clean)
+def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
+    """Warm both sides up, then time them pair by pair in alternating order."""
+    warming = [sides.clean, sides.watch.warming(sides.watched)]
+    rounds = pairs.rounds = warm_up(warming, sides.script, pairs.rounds, progress)
+    calls = calls_for(rounds.iterations, sides.clean)
     sides.watch.begin()
-    found.work.begin()
-    while len(found.pairs) < rounds.count:
-        before, actions = clean.counters, script.draw(calls)
-        flipped = len(found.pairs) % 2 == 1
-        first = observe(sides, actions, calls, asked, found.tree) if flipped else None
-        clean_ns = play(clean, actions, calls)
-        watched_ns, paused_ns = first or observe(sides, actions, calls, asked, found.tree)
-        found.pairs.append((clean_ns, watched_ns))
-        found.paused_ns.append(paused_ns)
-        found.steps.append({name: count - before[name] for name, count in clean.counters.items()})
-        found.work.note()
-        progress(rounds.warmup + len(found.pairs) * rounds.iterations, rounds.env_steps)
-    found.partial = False
+    sides.view.begin()
+    pairs.work.begin()
+    while len(pairs.walls_ns) < rounds.count:
+        done = len(pairs.walls_ns)
+        clean_ns, watched_ns, paused_ns = sides.pair(sides.script.draw(calls), calls, flipped=done % 2 == 1)
+        pairs.note((clean_ns, watched_ns), paused_ns)
+        sides.view.note(watched_ns)
+        progress(rounds.warmup + (done + 1) * rounds.iterations, rounds.env_steps)
+    pairs.partial = False
 
 
-def observe(sides: Cast, actions: Sequence[Actions], calls: int, asked: Asked, tree: Tree) -> tuple[int, int]:
-    """Run the watched side with spans on; returns the ns of the loop, and those of collecting garbage."""
-    ns = paused_ns = 0
-    for part in sides.watch.stretches(actions, calls):
-        native = asked.watched.phase_totals()
-        with watching(asked.functions), sides.watch.look():
+class View(Protocol):
+    """How the watched side is looked at, and the rows that come of it."""
+
+    @property
+    def mark_ns(self) -> float | None:
+        """What one mark of the instrument takes."""
+
+    def begin(self) -> None:
+        """After the warm-up."""
+
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
+        """Play a stretch under the watch; returns its ns."""
+
+    def note(self, wall_ns: int) -> None:
+        """After a whole pair, whose watched pass took so long."""
+
+    def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
+        """The account of the pairs there were, and what it leaves over."""
+
+    def remarks(self) -> Sequence[Notice]: ...
+
+
+class StepView:
+    """A batch of ours by itself, whose own log has the phases of its steps."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._times, self._work = Tally(batch.phase_totals), Tally(lambda: batch.counters)
+        self._wall_ns = 0
+
+    @property
+    def mark_ns(self) -> float | None:
+        return self._batch.mark_ns
+
+    def begin(self) -> None:
+        self._times.begin()
+        self._work.begin()
+
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
+        with watch.look():
+            return play(self._batch, actions, len(actions))
+
+    def note(self, wall_ns: int) -> None:
+        self._wall_ns += wall_ns
+        self._times.note()
+        self._work.note()
+
+    def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
+        settings = self._batch.spec.settings
+        timing = Timing(
+            wall_ns=self._wall_ns,
+            times=self._times.gained,
+            env_steps=self._work.gained["env_steps"],
+            threads=settings.threads,
+            spreads=spreads,
+            num_envs=settings.num_envs,
+        )
+        return timing.rows(), timing.unaccounted_ns
+
+    def remarks(self) -> Sequence[Notice]:
+        return ()
+
+
+class LoopView:
+    """Any loop, whose turns are laps and whose parts are spans."""
+
+    def __init__(self, subject: Subject, player: Subject, functions: Sequence[Function]) -> None:
+        self._subject, self._player, self._functions = subject, player, functions
+        self._tree = Tree(subject)
+
+    @property
+    def mark_ns(self) -> float | None:
+        return spans.mark_cost_ns()
+
+    def begin(self) -> None:
+        """Nothing was kept of the warm-up."""
+
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
+        native = self._subject.phase_totals()
+        with watching(self._functions), watch.look():
             begin = now_ns()
-            with span(LOOP):
-                ns += play_in_laps(sides.watched, part, sides.watch.counted)
+            ns = self.turn(watch, actions)
             wall_ns = now_ns() - begin
-        tree.add(spans.tree(), wall_ns, len(part), native)
-        paused_ns += sides.watch.note(len(part))
-    return ns, paused_ns
+        self._tree.add(spans.tree(), wall_ns, len(actions), native)
+        return ns
+
+    def turn(self, watch: Watch, actions: Sequence[Actions]) -> int:
+        with span(LOOP):
+            return play_in_laps(self._player, actions, watch.counted)
+
+    def note(self, wall_ns: int) -> None:
+        """The tree has it already."""
+
+    def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
+        return self._tree.rows(spreads), self._tree.unaccounted_ns
+
+    def remarks(self) -> Sequence[Notice]:
+        return loop_remarks(self._subject, self._functions, self._tree)
 
 
-def trace_torch(sides: Cast, asked: Asked) -> None:
-    """Play some more calls for a trace alone, where a policy in the loop uses torch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The two that do the same work, and who plays them."""
 
-    def play_one() -> None:
-        with sides.watch.look(), span(LOOP):
-            play_in_laps(sides.watched, [None], sides.watch.counted)
-        sides.watch.note(1, only_traced=True)
+    asked: Asked
+    clean: Subject
+    watched: Subject
+    watch: Watch
+    view: View
+    script: Journal
+    subject: Subject
+    """The watched one itself, without what keeps or chooses its actions."""
+    played: Sequence[Any]
+    """What the watched side has played since its reset, where it is kept."""
 
-    if asked.tracer and is_live(asked.policy) and trace.has_torch():
-        trace.watch_torch(play_one, asked.tracer)
+    def work(self) -> dict[str, int]:
+        """The counters of the clean side; of our worlds alone, those of both must be the same."""
+        clean = self.clean.counters
+        if not self.asked.by_laps:
+            refuse_other_work(clean, self.watched.counters)
+        return clean
+
+    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[int, int, int]:
+        """Time both sides once, close together; returns the ns of the clean and of the watched one.
+
+        The third is what the watched one spent on collecting garbage.
+        """
+        first = self.look(actions, calls) if flipped else None
+        clean_ns = play(self.clean, actions, calls)
+        return clean_ns, *(first or self.look(actions, calls))
+
+    def look(self, actions: Sequence[Actions], calls: int) -> tuple[int, int]:
+        """Play the watched side in stretches that its logs have room for."""
+        wall_ns = paused_ns = 0
+        for part in self.watch.stretches(actions, calls):
+            wall_ns += self.view.look(self.watch, part)
+            paused_ns += self.watch.note(len(part))
+        return wall_ns, paused_ns
+
+    def trace_torch(self) -> None:
+        """Play some more calls for a trace alone, where a policy in the loop uses torch."""
+        tracer, view = self.asked.tracer, self.view
+
+        def play_one() -> None:
+            assert isinstance(view, LoopView), "a policy is in the loop"
+            with self.watch.look():
+                view.turn(self.watch, [None])
+            self.watch.note(1, only_traced=True)
+
+        if tracer and is_live(self.asked.policy) and trace.has_torch():
+            trace.watch_torch(play_one, tracer)
+
+    def keep_tape(self) -> None:
+        if self.asked.tape:
+            tapes.write(self.asked.tape, tapes.record(self.subject, self.played))
+
+    def account(self, pairs: Pairs) -> Account:
+        """What there is to write down of the watched side; no rows where no pair was finished."""
+        asked, watch = self.asked, self.watch
+        phases, unaccounted_ns = self.view.rows(watch.spreads()) if pairs.walls_ns else ((), None)
+        policy = name_of(asked.policy)
+        return Account(
+            phases=phases,
+            unaccounted_ns=unaccounted_ns,
+            notices=self.view.remarks(),
+            overhead=pairs.overhead(self.view.mark_ns),
+            slow=watch.slow(asked.target, policy=policy, journal=self.script),
+            validation=describe_validation(self.clean.counters),
+        )
 
 
-def write_up(sides: Cast, asked: Asked, recorder: Recorder, planned: Rounds, found: LoopFindings) -> Record:
-    tree = found.tree
-    rows = tree.rows(sides.watch.spreads()) if found.pairs else ()
-    tables = {"phases": rows, "unaccounted_ns": tree.unaccounted_ns} if found.pairs else {}
-    return recorder.record(
-        method=in_rounds(sides.clean.spec, found.rounds, sides.policy, order="ABBA"),
-        counters=found.work.gained,
-        values={
-            **speeds(found),
-            "clean_wall_ns": [clean for clean, _ in found.pairs],
-            "instrumented_wall_ns": [watched for _, watched in found.pairs],
-        },
-        notices=[*found.faults, *shortened(planned, found.rounds), *remarks(asked, tree)],
-        partial=found.partial,
-        overhead=overhead(found.pairs, found.paused_ns, spans.mark_cost_ns()),
-        slow=sides.watch.slow(
-            asked.target,
-            policy=name_of(asked.policy),
-            journal=sides.script,
-        ),
-        **tables,
-    )
-
-
-def speeds(found: LoopFindings) -> dict[str, list[float]]:
-    """The speed of each clean turn, from the work it counted: a call that only resets an env is no step."""
-    turns = [(clean_ns, steps) for (clean_ns, _), steps in zip(found.pairs, found.steps, strict=True)]
-    return {
-        f"{what}_per_s": [steps[what] * 1e9 / ns for ns, steps in turns]
-        for what in ("env_steps", "agent_steps")
-    }
-
-
-def remarks(asked: Asked, tree: Tree) -> list[Notice]:
-    """What was waited for, and what was named and never called."""
-    said = [
-        notice(Code.NEVER_CALLED, function=function.name)
-        for function in asked.functions
-        if tree.wall_ns and not tree.has(function.name)
-    ]
-    workers = asked.watched.workers
-    waited = tree.share(WAIT)
-    if workers is not None and waited > WAITING_SHARE:
-        worker, last = workers.slowest
-        skew = tree.share(SLOWEST)
-        said.append(notice(Code.WAITING, share=waited, skew=skew, worker=f"worker {worker}", last=last))
-    return said
+def cast(asked: Asked, stack: ExitStack) -> Sides:
+    """Open both sides and say who plays them: a policy inside the loop, or actions that are there before."""
+    clean = asked.opener.open(asked.target)
+    stack.callback(asked.opener.keep, asked.target, clean)
+    subject = stack.enter_context(closing(asked.opener.watched(asked.target)))
+    functions = [find(name, home_of(asked.target.name)) for name in asked.time]
+    collects = stack.enter_context(no_collection())
+    watch = stack.enter_context(Watch(subject, by_laps=asked.by_laps, collects=collects, tracer=asked.tracer))
+    both: dict[str, Any] = {"asked": asked, "watch": watch, "subject": subject}
+    if not asked.by_laps:
+        assert isinstance(subject, Batch), "what is no loop is one of our presets"
+        script = stack.enter_context(closing(Journal(play_of(str(asked.policy), clean))))
+        return Sides(clean=clean, watched=subject, view=StepView(subject), script=script, played=(), **both)
+    kept = Watched(subject, keep=asked.tape is not None)
+    watched: Subject = kept
+    if is_live(asked.policy):
+        clean = Actor(clean, load(asked.policy))
+        watched = Actor(kept, load(asked.policy, timed=True))
+        script = Journal(RandomPlay(clean))
+    else:
+        script = stack.enter_context(closing(Journal(play_of(str(asked.policy), clean))))
+    view = LoopView(subject, watched, functions)
+    return Sides(clean=clean, watched=watched, view=view, script=script, played=kept.played, **both)

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Again, Record, Repeated, Slow, SlowStep
 from hotloop.core.spans import span
 from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import Actor, RandomPlay, Watched, is_live, load, play_again, play_of
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.stepping import Actions, no_collection, play_in_laps
@@ -90,7 +91,7 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
             run_all(Run(slow=slow, step=step, collects=collects), attempt, progress)
         except KeyboardInterrupt:
             attempt.partial = True
-        return write_up(recorder, clean, record, step, attempt)
+        return judge(write_up(recorder, clean, record, step, attempt))
 
 
 def refuse_other_workload(record: Record, spec: SubjectSpec) -> None:
@@ -200,7 +201,7 @@ def write_up(recorder: Recorder, clean: Subject, of: Record, step: SlowStep, att
     typical_then = (slow.typical_reset_ns if step.resets else None) or slow.typical_ns or 0.0
     typical = float(median(attempt.near_ns)) if attempt.near_ns else 0.0
     setting = recorder.setting(of.method.policy)
-    outcome = judge(step.wall_ns - typical_then, [ns - typical for ns in attempt.wall_ns], attempt.same_way)
+    beyond = [ns - typical for ns in attempt.wall_ns]
     again = Again(
         run_id=of.run_id,
         slow=step,
@@ -212,11 +213,8 @@ def write_up(recorder: Recorder, clean: Subject, of: Record, step: SlowStep, att
         how=attempt.how,
         same_way=attempt.same_way,
         unlike=tuple(unlike(of, setting.machine, recorder.code)),
-        outcome=outcome,
+        outcome=repeated(step.wall_ns - typical_then, beyond, attempt.same_way),
     )
-    code = ExitCode.INTERRUPTED if attempt.partial else ExitCode.FINE
-    if outcome == "cannot tell" and not attempt.partial:
-        code = ExitCode.CANNOT_TELL
     return recorder.record(
         method=describe_method(
             spec,
@@ -230,12 +228,10 @@ def write_up(recorder: Recorder, clean: Subject, of: Record, step: SlowStep, att
         notices=() if attempt.partial else clean.faults(),
         again=again,
         partial=attempt.partial,
-        verdict=outcome,
-        exit_code=int(code),
     )
 
 
-def judge(excess_ns: float, again_ns: Sequence[float], same_way: bool | None) -> Repeated:
+def repeated(excess_ns: float, again_ns: Sequence[float], same_way: bool | None) -> Repeated:
     """Slow again: half of what it took beyond a usual step, or more, is there again."""
     if not again_ns or same_way is False or excess_ns <= 0:
         return "cannot tell"

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
-from hotloop.core.errors import ExitCode, worst
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import OUTCOME, WALL, Method, Phase, Record, Resources, Validation
-from hotloop.core.record.times import ENVIRONMENT, Times, add
+from hotloop.core.record.times import Times, add
 from hotloop.envs.batch import Batch
-from hotloop.judge.judge import VERDICTS, machine_notices
 from hotloop.lab.measure.record import Recorder, describe_method
-from hotloop.lab.measure.work import Tally
+from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
@@ -119,7 +117,13 @@ class Findings:
 
 
 def record_of(
-    settings: RunSettings, batch: Batch, found: Findings, recorder: Recorder, shadowed: Shadowed | None
+    settings: RunSettings,
+    batch: Batch,
+    found: Findings,
+    recorder: Recorder,
+    shadowed: Shadowed | None,
+    *,
+    label: str,
 ) -> Record:
     """The record of the windows there were: one value a window."""
     cpu_share = (cpu_ns() - found.begin_cpu_ns) / max(now_ns() - found.begin_ns, 1)
@@ -127,39 +131,26 @@ def record_of(
         method=method(settings, batch, found),
         counters=found.work.gained | {"updates": found.updates},
         values=values(batch, found),
+        notices=notices(settings, found),
         partial=found.partial,
+        label=label,
+        validation=validation(batch, found, shadowed),
         resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=cpu_share),
         **phases(found.times),
     )
-    if shadowed:
-        made = replace(made, validation=replace(shadowed.validation(), bundle=text_of(found.bundle)))
-    return judge(replace(made, target=settings.described(batch)), settings, found)
+    return replace(made, target=settings.described(batch))
 
 
-def judge(record: Record, settings: RunSettings, found: Findings) -> Record:
-    """Add what a reader must know, the verdict and the exit code; the spread of a run is no fault of it."""
-    codes = [ExitCode.FINE]
-    if record.validation and record.validation.mismatches:
-        codes.append(ExitCode.MISMATCH)
-    if record.partial:
-        codes.append(ExitCode.INTERRUPTED)
-    code = worst(codes)
-    said = (*record.notices, *settings.notices, *notices(record, found), *machine_notices(record))
-    return replace(record, notices=said, verdict=VERDICTS.get(code, "cannot tell"), exit_code=int(code))
+def validation(batch: Batch, found: Findings, shadowed: Shadowed | None) -> Validation | None:
+    """What the twin compared where it was asked to, and what the shadow of the world itself did."""
+    by_twin = replace(shadowed.validation(), bundle=text_of(found.bundle)) if shadowed else None
+    return both_validations(by_twin, describe_validation(batch.counters))
 
 
-def notices(record: Record, found: Findings) -> list[Notice]:
-    said = []
-    checked, times = record.validation, found.times
-    if checked and checked.mismatches:
-        said.append(notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons))
-    if record.partial:
-        said.append(notice(Code.PARTIAL, done=len(found.epochs)))
-    if times and times.below(ENVIRONMENT) and record.method.threads > 1:
-        said.append(notice(Code.THREADS_SPLIT, threads=record.method.threads))
-    if times and times.how == "async":
-        said.append(notice(Code.HOST_TIMER))
-    return said
+def notices(settings: RunSettings, found: Findings) -> list[Notice]:
+    """What only the run knows: how it was cut to size, and how it was timed."""
+    times = found.times
+    return [*settings.notices, *([notice(Code.HOST_TIMER)] if times and times.how == "async" else [])]
 
 
 def method(settings: RunSettings, batch: Batch, found: Findings) -> Method:

@@ -6,7 +6,7 @@ next one's time, and the windows add up to the run.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from hotloop.core.record.times import Times, tree_text
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.judge.judge import judge
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
@@ -82,8 +83,8 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
             session.give_up(error)
             raise
         session.close()
-        made = record_of(asked.settings, opened, session.found, recorder, shadowed)
-        return replace(made, label=asked.run.name)
+        found, label = session.found, asked.run.name
+        return judge(record_of(asked.settings, opened, found, recorder, shadowed, label=label))
 
 
 class Session:

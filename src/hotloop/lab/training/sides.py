@@ -13,10 +13,12 @@ from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.packages import need
-from hotloop.core.progress import Progress
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import AFTER, RETURNS, Described, Instructions, Record
 from hotloop.core.target import Target
 from hotloop.envs.native import Build
+from hotloop.judge.judge import judge
+from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.turns import Side, Turn
 from hotloop.lab.training.settings import RunSettings, read
@@ -189,6 +191,16 @@ def check_one_variable(a: TrainContender, b: TrainContender) -> None:
         )
 
 
+def compare_trainings(
+    a: TrainContender, b: TrainContender, asked: Asked, return_after: int | None, progress: Progress = silent
+) -> Record:
+    """Compare the speed of two trainings and, where asked, what they have learnt after as many steps."""
+    found = compared(a, b, replace(asked, replayed=False, policy=LEARNING), progress)
+    if return_after is not None and not found.partial:
+        found = with_returns(found, a, b, return_after, progress)
+    return judge(found)
+
+
 class Learner(Protocol):
     """A training that can be run anew."""
 
@@ -196,9 +208,12 @@ class Learner(Protocol):
 
 
 def with_returns(record: Record, a: Learner, b: Learner, env_steps: int, progress: Progress) -> Record:
-    """Add the returns of both sides after so many env-steps."""
+    """Add the returns of both sides after so many env-steps; Ctrl-C leaves them out, and marks the record."""
     values: dict[str, tuple[float, ...]] = {AFTER: (float(env_steps),)}
-    for done, (name, side) in enumerate(zip(RETURNS, (a, b), strict=True), 1):
-        values[name] = tuple(side.returns_after(env_steps))
-        progress(done, 2)
+    try:
+        for done, (name, side) in enumerate(zip(RETURNS, (a, b), strict=True), 1):
+            values[name] = tuple(side.returns_after(env_steps))
+            progress(done, 2)
+    except KeyboardInterrupt:
+        return replace(record, partial=True)
     return with_metrics(replace(record, values=record.values | values))

@@ -5,17 +5,18 @@ play the courses in lockstep, everything compared at every step; and the candida
 other batch sizes and with more threads, held against the same play by hashes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import ExitCode, InputError, worst
+from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation
 from hotloop.envs.subject import LiveSpec, SubjectSpec
-from hotloop.judge.judge import VERDICTS
+from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.work import COVERAGE
@@ -51,6 +52,10 @@ AGAIN_CALLS = 2_000
 
 AGAIN_SHARE = 4 / 3
 """What all of a smoke test takes about, beside what the first plays take."""
+
+
+Keep = Callable[[Record, Bundle], Path]
+"""Writes a bundle beside its record, and says where."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +98,13 @@ def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
     return Asked(steps=int(scale), way=way)
 
 
-def validate(match: Match, asked: Asked, progress: Progress = silent) -> tuple[Record, Bundle | None]:
-    """Validate a match; Ctrl-C leaves a record of what was compared."""
+def validate(
+    match: Match, asked: Asked, progress: Progress = silent, keep: Keep | None = None
+) -> tuple[Record, Bundle | None]:
+    """Validate a match; Ctrl-C leaves a record of what was compared.
+
+    `keep` is given a difference to write down, and the record then says where it is.
+    """
     with closing(opened(match.candidate)) as subject:
         spec, courses, faults = subject.spec, courses_for(subject, match.candidate), subject.faults()
     recorder = Recorder("validate", spec)
@@ -111,7 +121,10 @@ def validate(match: Match, asked: Asked, progress: Progress = silent) -> tuple[R
         found.partial = False
     except KeyboardInterrupt:
         found.partial = True
-    return record(match, asked, found, recorder, spec), found.bundle
+    made = record(match, asked, found, recorder, spec)
+    if keep and found.bundle and made.validation:
+        made = replace(made, validation=replace(made.validation, bundle=str(keep(made, found.bundle))))
+    return judge(made), found.bundle
 
 
 def check_itself(match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter") -> None:
@@ -190,7 +203,7 @@ def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
 def record(match: Match, asked: Asked, found: Findings, recorder: Recorder, spec: LiveSpec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
-    made = recorder.record(
+    return recorder.record(
         method=describe_method(
             spec,
             rounds=len(found.plays),
@@ -204,9 +217,6 @@ def record(match: Match, asked: Asked, found: Findings, recorder: Recorder, spec
         partial=found.partial,
         validation=validation(match, asked, found, first),
     )
-    mismatch = [ExitCode.MISMATCH] if found.failed else []
-    code = worst([*mismatch, *([ExitCode.INTERRUPTED] if found.partial else [])])
-    return replace(made, exit_code=int(code), verdict=VERDICTS.get(code, "cannot tell"))
 
 
 def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | None]:
@@ -224,9 +234,8 @@ def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | N
         notices=faults,
         validation=checked,
     )
-    code = ExitCode.MISMATCH if found.difference else ExitCode.FINE
     stepped_once = None if bundle.last_good is None else from_last_good(bundle) is not None
-    return replace(made, exit_code=int(code), verdict=VERDICTS[code]), stepped_once
+    return judge(made), stepped_once
 
 
 def added(plays: list[Found]) -> dict[str, int]:
@@ -261,7 +270,7 @@ def silent_mechanics(spec: LiveSpec, counters: Mapping[str, int]) -> list[str]:
 
 
 def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list[Notice]:
-    """What a reader must know: what was not compared or never happened, and how far it came."""
+    """What a reader must know: what was not compared or never happened."""
     said = list(found.faults)
     if silent_ones and not found.failed:
         said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
@@ -270,6 +279,4 @@ def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list
         said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))
     if found.failed and found.failed.unkept:
         said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
-    if found.partial:
-        said.append(notice(Code.PARTIAL, done=len(found.plays)))
     return said

@@ -1,0 +1,101 @@
+"""From a profile to its record: the clean side's speed, the watched side's account, and what it cost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Overhead, Phase, Record, Slow, Validation
+from hotloop.envs.foreign.functions import Function
+from hotloop.envs.foreign.vector import SLOWEST, WAIT
+from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.lab.measure.record import Recorder, in_rounds, overhead
+from hotloop.lab.measure.rounds import Rounds, shortened
+from hotloop.lab.measure.work import Tally
+from hotloop.lab.profile.tree import Tree
+
+WALLS = ("clean_wall_ns", "instrumented_wall_ns")
+"""The times of each pair, as a record's values name them."""
+
+WAITING_SHARE = 0.05
+
+
+@dataclass(slots=True, kw_only=True)
+class Pairs:
+    """What is known so far, complete up to the last whole pair."""
+
+    rounds: Rounds
+    work: Tally
+    walls_ns: list[tuple[int, int]] = field(default_factory=list)
+    """Of the clean and of the watched pass of each pair."""
+    paused_ns: list[int] = field(default_factory=list)
+    """Collecting garbage, in the watched pass of each pair."""
+    steps: list[Mapping[str, int]] = field(default_factory=list)
+    """What the clean side counted in each pair."""
+    partial: bool = True
+
+    def note(self, wall_ns: tuple[int, int], paused_ns: int) -> None:
+        """Take down a whole pair."""
+        before = self.work.last
+        self.work.note()
+        self.walls_ns.append(wall_ns)
+        self.paused_ns.append(paused_ns)
+        self.steps.append({name: count - before.get(name, 0) for name, count in self.work.last.items()})
+
+    def overhead(self, mark_ns: float | None) -> Overhead | None:
+        """What watching cost, `mark_ns` being what one mark takes."""
+        return overhead(self.walls_ns, self.paused_ns, mark_ns)
+
+    def speeds(self) -> dict[str, list[float]]:
+        """Of each clean pass, from the work it counted: a call that only resets an env is no step."""
+        turns = [(clean_ns, steps) for (clean_ns, _), steps in zip(self.walls_ns, self.steps, strict=True)]
+        return {
+            f"{what}_per_s": [steps[what] * 1e9 / ns for ns, steps in turns]
+            for what in ("env_steps", "agent_steps")
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What the watched passes came to."""
+
+    phases: tuple[Phase, ...] = ()
+    unaccounted_ns: int | None = None
+    notices: Sequence[Notice] = ()
+    overhead: Overhead | None = None
+    slow: Slow
+    validation: Validation | None = None
+
+
+def record_of(
+    recorder: Recorder, spec: SubjectSpec, asked: Rounds, pairs: Pairs, policy: str, account: Account
+) -> Record:
+    """The record of the pairs there were."""
+    walls = [[pair[side] for pair in pairs.walls_ns] for side in (0, 1)]
+    return recorder.record(
+        method=in_rounds(spec, pairs.rounds, policy, order="ABBA"),
+        counters=pairs.work.gained,
+        values={**pairs.speeds(), **dict(zip(WALLS, walls, strict=True))},
+        notices=[*shortened(asked, pairs.rounds), *account.notices],
+        partial=pairs.partial,
+        phases=account.phases,
+        unaccounted_ns=account.unaccounted_ns,
+        overhead=account.overhead,
+        slow=account.slow,
+        validation=account.validation,
+    )
+
+
+def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) -> list[Notice]:
+    """What was named and never called, and what was waited for."""
+    said = [
+        notice(Code.NEVER_CALLED, function=function.name)
+        for function in functions
+        if tree.wall_ns and not tree.has(function.name)
+    ]
+    workers = subject.workers
+    waited = tree.share(WAIT)
+    if workers is not None and waited > WAITING_SHARE:
+        worker, last = workers.slowest
+        skew = tree.share(SLOWEST)
+        said.append(notice(Code.WAITING, share=waited, skew=skew, worker=f"worker {worker}", last=last))
+    return said
