@@ -11,7 +11,7 @@ from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training import settings as training_settings
-from hotloop.lab.training.record import Epoch
+from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, Watch, train
 from hotloop.lab.training.settings import RunSettings
 
@@ -41,12 +41,12 @@ def run_of(folder: Path, name: str = "a") -> folders.Run:
 
 def trained(
     folder: Path, made: RunSettings, *, name: str = "a", **more: object
-) -> tuple[Record, list[Epoch], list[str]]:
-    """Train to the end: the record, the epochs, and what was said."""
-    epochs: list[Epoch] = []
+) -> tuple[Record, list[Window], list[str]]:
+    """Train to the end: the record, the windows, and what was said."""
+    windows: list[Window] = []
     said: list[str] = []
     asked = Asked(settings=made, run=run_of(folder, name), told=made.target, **more)  # type: ignore[arg-type]
-    return train(asked, Watch(epoch=epochs.append, say=said.append)), epochs, said
+    return train(asked, Watch(window=windows.append, say=said.append)), windows, said
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Window metrics from arrays, held against a loop that looks at one env at a time."""
+"""WindowEpisodes metrics from arrays, held against a loop that looks at one env at a time."""
 
 from math import fsum
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 import hotloop
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
-from hotloop.train.windows import EnvStep, PerEnv, Window, Windows
+from hotloop.train.windows import EnvStep, PerEnv, WindowEpisodes, Windows
 
 TARGETS = [
     ("grid/guard", {"max_steps": 17, "num_envs": 5}),
@@ -70,7 +70,7 @@ def play(batch: Batch, watchers: list[Any], calls: int) -> None:
             watcher.step(batch)
 
 
-def as_dict(window: Window) -> dict[str, Any]:
+def as_dict(window: WindowEpisodes) -> dict[str, Any]:
     names = ("env_steps", "episodes", "return_sum", "return_min", "return_max", "length_sum", "infos")
     return {name: getattr(window, name) for name in names}
 

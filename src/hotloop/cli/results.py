@@ -149,7 +149,7 @@ def show_folder(folder: Path, *, as_json: bool) -> int:
     records = [record for record in found if record.kind != VALIDATION]
     if len(records) < len(found):
         remark(
-            f"left out {len(found) - len(records)} validations: hotloop validate TARGET --rollout reads them"
+            f"left out {len(found) - len(records)} validations: hotloop validate TARGET --adoption reads them"
         )
     if as_json:
         emit(f"[{','.join(record.to_json() for record in records)}]\n")

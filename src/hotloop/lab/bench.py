@@ -40,7 +40,7 @@ NOTHING = Extras()
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class SoFar:
     """What is known so far, complete up to the last whole round."""
 
     rounds: Rounds
@@ -92,7 +92,7 @@ def measure_once(
         for baseline in baselines:
             check_alike(baseline, recorder.setting(script.policy))
         subject.reset()
-        found = Findings(rounds=rounds, work=Tally(lambda: subject.counters))
+        found = SoFar(rounds=rounds, work=Tally(lambda: subject.counters))
         try:
             measure(subject, script, found, progress)
         except KeyboardInterrupt:
@@ -142,7 +142,7 @@ def with_phases(measured: Record, target: Target, progress: Progress, *, policy:
     )
 
 
-def measure(subject: Subject, script: Play, found: Findings, progress: Progress) -> None:
+def measure(subject: Subject, script: Play, found: SoFar, progress: Progress) -> None:
     """Warm up, then time one round after another, each with fresh actions."""
     rounds = found.rounds = warm_up([subject], script, found.rounds, progress)
     calls = calls_for(rounds.iterations, subject)
@@ -155,7 +155,7 @@ def measure(subject: Subject, script: Play, found: Findings, progress: Progress)
     found.faults = subject.faults()
 
 
-def record(subject: Subject, recorder: Recorder, asked: Rounds, found: Findings, policy: str) -> Record:
+def record(subject: Subject, recorder: Recorder, asked: Rounds, found: SoFar, policy: str) -> Record:
     # Of a round, without the calls in which a vector env only resets an env.
     env_steps = found.work.gained["env_steps"] // max(len(found.wall_ns), 1)
     return recorder.record(

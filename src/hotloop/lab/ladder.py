@@ -55,7 +55,7 @@ class Climb:
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class SoFar:
     """What the rungs took and did, complete up to the last whole round."""
 
     wall_ns: dict[str, list[int]]
@@ -108,7 +108,7 @@ def measure_once(
     recorder = Recorder("bench", spec)
     with ExitStack() as stack, no_collection():
         rungs = {mode: stack.enter_context(closing(rung(mode, ready))) for mode in modes}
-        found = Findings(
+        found = SoFar(
             wall_ns={mode: [] for mode in modes},
             work={mode: Tally(each.counters) for mode, each in rungs.items()},
             env_steps=turn_steps(ready, modes, asked),
@@ -141,7 +141,7 @@ def rung(mode: str, settings: RunSettings) -> Side:
     return TrainSide(mode, settings, mode)  # type: ignore[arg-type]
 
 
-def measure(rungs: Mapping[str, Side], asked: Climb, found: Findings, progress: Progress) -> None:
+def measure(rungs: Mapping[str, Side], asked: Climb, found: SoFar, progress: Progress) -> None:
     """Warm every rung up, then let them take turns."""
     for each in rungs.values():
         if found.warmup:
@@ -157,7 +157,7 @@ def measure(rungs: Mapping[str, Side], asked: Climb, found: Findings, progress: 
     found.partial = False
 
 
-def record(mode: str, spec: TrainSpec, recorder: Recorder, asked: Climb, found: Findings) -> Record:
+def record(mode: str, spec: TrainSpec, recorder: Recorder, asked: Climb, found: SoFar) -> Record:
     """The record of one rung; it is told from the others by its policy and the end of its run id."""
     rounds = len(found.wall_ns[mode])
     made = recorder.record(

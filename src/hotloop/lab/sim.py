@@ -57,7 +57,7 @@ Watch = Callable[[Moment], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class SoFar:
     """What is known so far."""
 
     work: Tally
@@ -95,7 +95,7 @@ class Game:
         ends = (self.limit, self.batch.spec.world.most_steps(self.batch.spec.parameters))
         return min((end for end in ends if end), default=0)
 
-    def play(self, found: Findings) -> Iterator[Moment]:
+    def play(self, found: SoFar) -> Iterator[Moment]:
         """Play until every env has played its share, stopping before each step for whoever looks."""
         batch, length = self.batch, self.length
         episodes = Episodes(batch, self.limit)
@@ -109,7 +109,7 @@ class Game:
                 found.finished[episode.env].append(episode)
             yield Moment(batch=batch, episodes=episodes, length=length, actions=actions, ended=ended)
 
-    def how_far(self, found: Findings, age: int) -> tuple[int, int]:
+    def how_far(self, found: SoFar, age: int) -> tuple[int, int]:
         """In steps of one env where an episode's length is known, else in episodes."""
         if self.length:
             return len(found.finished[0]) * self.length + age, found.shares[0] * self.length
@@ -145,7 +145,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
         recorder = Recorder("sim", batch.spec)
         batch.reset()
         envs, episodes = batch.spec.num_envs, game.asked.episodes
-        found = Findings(
+        found = SoFar(
             work=Tally(lambda: batch.counters),
             finished=[[] for _ in range(envs)],
             shares=[episodes // envs + (env < episodes % envs) for env in range(envs)],
@@ -162,7 +162,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
         return judge(record(game, recorder, found))
 
 
-def record(game: Game, recorder: Recorder, found: Findings) -> Record:
+def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
     batch, episodes = game.batch, found.episodes
     env_steps = found.work.gained["env_steps"]
     speeds = throughput(batch.spec, env_steps, [found.wall_ns]) if env_steps else {}
@@ -188,14 +188,14 @@ def outcomes(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
     return {f"{OUTCOME}{name}": [episode.outcomes[name] for episode in episodes] for name in names}
 
 
-def method(game: Game, found: Findings) -> Method:
+def method(game: Game, found: SoFar) -> Method:
     """A round is an episode; its steps are the mean."""
     played = len(found.episodes)
     iterations = found.work.gained["env_steps"] // max(played, 1)
     return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=game.asked.player)
 
 
-def notices(game: Game, found: Findings, made: Record) -> list[Notice]:
+def notices(game: Game, found: SoFar, made: Record) -> list[Notice]:
     """What a reader must know about the episodes."""
     said = []
     cut = sum(episode.cut for episode in found.episodes)

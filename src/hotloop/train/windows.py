@@ -33,7 +33,7 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class WindowEpisodes:
     """What a stretch of steps came to."""
 
     env_steps: int
@@ -115,11 +115,11 @@ class Windows:
             self._lengths[over] = 0
             self._whole[over] = True
 
-    def close(self) -> Window:
+    def close(self) -> WindowEpisodes:
         """What happened since the window before."""
         ended, count = self._ended, self._ended.count
         returns = ended[RETURNS].mean(axis=1)
-        window = Window(
+        window = WindowEpisodes(
             env_steps=self._calls * len(self._lengths),
             episodes=count,
             return_sum=fsum(returns),

@@ -210,13 +210,13 @@ def test_the_panel_shows_how_far_how_fast_what_is_learnt_and_where_the_time_goes
     from rich.console import Console
     from support.trainings import small, trained
 
-    _, epochs, _ = trained(tmp_path, small(updates=6, train__eval__every=2, train__eval__episodes=2))
+    _, windows, _ = trained(tmp_path, small(updates=6, train__eval__every=2, train__eval__episodes=2))
     live = FakeLive()
     panel = cli_panel.Panel(live, "prospector  run=a")
     panel.update(0, 384)
-    for epoch in epochs:
+    for window in windows:
         panel._due_ns = 0
-        panel.epoch(epoch)
+        panel.window(window)
     panel._due_ns = 0
     panel.say("stopping")
     panel.update(384, 384)
@@ -262,10 +262,10 @@ def test_a_panel_that_takes_long_is_drawn_less_often(monkeypatch: pytest.MonkeyP
 def test_plain_lines_have_a_title_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     from support.trainings import small, trained
 
-    _, epochs, _ = trained(tmp_path, small(updates=4, train__supervised_steps=1000))
+    _, windows, _ = trained(tmp_path, small(updates=4, train__supervised_steps=1000))
     lines = cli_panel.Lines("the title")
-    for epoch in epochs:
-        lines.epoch(epoch)
+    for window in windows:
+        lines.window(window)
     said = capsys.readouterr().err
     assert said.count("the title") == 1
     assert said.count("agreement") == 2

@@ -274,7 +274,7 @@ def test_bad_input_is_one_line(hotloop: Command, words: tuple[str, ...], code: i
         (("grid", "10", "--output", "one.json"), 64, "grid has 3 presets"),
         (("grid/toy", "--replay", "x.bundle"), 64, "leave out grid/toy"),
         (("--replay", "x.bundle"), 64, "cannot read the bundle x.bundle"),
-        (("grid/toy", "--rollout", "--output", "one.json"), 64, "reads a folder of records"),
+        (("grid/toy", "--adoption", "--output", "one.json"), 64, "reads a folder of records"),
     ],
 )
 def test_words_that_do_not_fit_are_refused(hotloop: Command, words: Any, code: int, line: str) -> None:
@@ -318,7 +318,7 @@ def test_rollout_says_what_is_missing_then_what_comes_next(
     hotloop: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("validate", "grid/toy", "agents=3", "num_envs=4", "--against", "original")
-    first = hotloop(*words, "--rollout", "--budget", "0.1")
+    first = hotloop(*words, "--adoption", "--budget", "0.1")
     assert first.code == ExitCode.FINE
     assert "next  1. validate at scale" in first.out
     assert "run  hotloop validate grid/toy soak --against original" in first.out
@@ -326,7 +326,7 @@ def test_rollout_says_what_is_missing_then_what_comes_next(
     assert hotloop(*words, "100").code == ExitCode.FINE
     (made,) = [record for record in records() if record.kind == "validate"]
     compared = made.validation.comparisons
-    second = hotloop(*words, "--rollout", "--budget", "0.1", "--json").json
+    second = hotloop(*words, "--adoption", "--budget", "0.1", "--json").json
     assert second["configurations"][0]["comparisons"] == compared
     assert (second["missing"], second["is_default"]) == ([], True)
     assert second["step"] in (2, 4)
@@ -343,7 +343,7 @@ def records() -> list[Any]:
 def test_rollout_of_what_differs_is_a_mismatch_with_the_way_to_see_it(hotloop: Command) -> None:
     words = ("validate", f"{FILE}:wrong_byte", "--against", TOY)
     assert hotloop(*words, "200").code == ExitCode.MISMATCH
-    said = hotloop(*words, "--rollout", "--budget", "0.1")
+    said = hotloop(*words, "--adoption", "--budget", "0.1")
     assert said.code == ExitCode.MISMATCH
     assert "hotloop validate --replay" in said.out
 
@@ -362,4 +362,4 @@ def test_validations_are_no_rows_in_a_table_of_speeds(hotloop: Command) -> None:
     assert hotloop("validate", "grid/toy", "16", "agents=2", "num_envs=2").code == ExitCode.FINE
     said = hotloop("bench", "--report", "artifacts/throughput")
     assert (said.code, said.out) == (ExitCode.FINE, "")
-    assert "left out 1 validations: hotloop validate TARGET --rollout reads them" in said.err
+    assert "left out 1 validations: hotloop validate TARGET --adoption reads them" in said.err

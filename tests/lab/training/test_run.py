@@ -15,7 +15,7 @@ from hotloop.core.record import Record
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.envs.batch import Batch
 from hotloop.lab.training import folder as folders
-from hotloop.lab.training.record import Epoch
+from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train
 from hotloop.train.logs import METRICS, SCRIPT, Logs, read_metrics
 from hotloop.train.rollout import Collector
@@ -24,13 +24,13 @@ BLINK = 0.005
 """Seconds of a planted sleep."""
 
 
-def what_was_learnt(epochs: list[Epoch]) -> list[Any]:
-    return [(epoch.steps, epoch.losses, epoch.window) for epoch in epochs]
+def what_was_learnt(windows: list[Window]) -> list[Any]:
+    return [(window.steps, window.losses, window.episodes) for window in windows]
 
 
 def test_windows_add_up_to_what_the_batch_counted(tmp_path: Path) -> None:
-    record, epochs, _ = trained(tmp_path, small(updates=5))
-    assert [epoch.env_steps for epoch in epochs] == [128, 128, 64]
+    record, windows, _ = trained(tmp_path, small(updates=5))
+    assert [window.env_steps for window in windows] == [128, 128, 64]
     assert record.work.env_steps == record.path.counters["env_steps"] == 320
     assert (record.work.updates, record.method.rounds, record.partial) == (5, 3, False)
     assert record.path.ran == {"native": 1.0}
@@ -38,13 +38,15 @@ def test_windows_add_up_to_what_the_batch_counted(tmp_path: Path) -> None:
 
 
 def test_the_speed_that_is_printed_is_counted_steps_over_wall(tmp_path: Path) -> None:
-    record, epochs, _ = trained(tmp_path, small(updates=6))
+    record, windows, _ = trained(tmp_path, small(updates=6))
     walls, steps = record.values["wall_ns"], record.values["env_steps"]
-    for epoch, speed, wall, count in zip(epochs, record.values["env_steps_per_s"], walls, steps, strict=True):
-        assert speed == epoch.sps == pytest.approx(count * 1e9 / wall)
-    assert epochs[-1].mean_sps == pytest.approx(sum(steps) * 1e9 / sum(walls))
+    for window, speed, wall, count in zip(
+        windows, record.values["env_steps_per_s"], walls, steps, strict=True
+    ):
+        assert speed == window.sps == pytest.approx(count * 1e9 / wall)
+    assert windows[-1].mean_sps == pytest.approx(sum(steps) * 1e9 / sum(walls))
     logged = read_metrics(tmp_path / "a" / METRICS)
-    assert [line["sps"] for line in logged] == [epoch.sps for epoch in epochs]
+    assert [line["sps"] for line in logged] == [window.sps for window in windows]
     assert [line["steps"] for line in logged] == [128, 256, 384]
     script = (tmp_path / "a" / SCRIPT).read_text()
     assert script.count(" sps=") == 3
@@ -52,15 +54,15 @@ def test_the_speed_that_is_printed_is_counted_steps_over_wall(tmp_path: Path) ->
 
 
 def test_the_windows_of_a_run_leave_no_time_out(tmp_path: Path) -> None:
-    _, epochs, _ = trained(tmp_path, small(updates=6))
-    for epoch in epochs:
-        times = epoch.times
+    _, windows, _ = trained(tmp_path, small(updates=6))
+    for window in windows:
+        times = window.times
         assert times is not None
-        assert times.wall_ns == epoch.wall_ns
+        assert times.wall_ns == window.wall_ns
         assert times.rest_ns("") >= 0
         parts = sum(part.total_ns for part in times.below(""))
         assert parts + times.rest_ns("") == times.wall_ns
-    names = {region.path for region in epochs[1].times.regions}  # type: ignore[union-attr]
+    names = {region.path for region in windows[1].times.regions}  # type: ignore[union-attr]
     assert {
         *("rollout", "rollout/student", ENVIRONMENT, f"{ENVIRONMENT}/observations", "rollout/store"),
         *("rollout/watch", "learn", "learn/advantages", "learn/forward", "learn/backward"),
@@ -70,11 +72,11 @@ def test_the_windows_of_a_run_leave_no_time_out(tmp_path: Path) -> None:
 
 
 def test_the_record_keeps_the_tree(tmp_path: Path) -> None:
-    record, epochs, _ = trained(tmp_path, small(updates=4))
+    record, windows, _ = trained(tmp_path, small(updates=4))
     rows = {phase.path: phase.total_ns for phase in record.phases}
-    assert rows["wall"] == sum(epoch.wall_ns for epoch in epochs)
-    assert rows["wall/learn"] == sum(epoch.times["learn"].total_ns for epoch in epochs if epoch.times)
-    assert record.unaccounted_ns == sum(epoch.times.unaccounted_ns for epoch in epochs if epoch.times)
+    assert rows["wall"] == sum(window.wall_ns for window in windows)
+    assert rows["wall/learn"] == sum(window.times["learn"].total_ns for window in windows if window.times)
+    assert record.unaccounted_ns == sum(window.times.unaccounted_ns for window in windows if window.times)
     assert record.method.clock.endswith(" sync")
     assert Record.from_json(record.to_json()) == record
 
@@ -100,11 +102,11 @@ def test_a_planted_sleep_is_named_by_the_tree(
 ) -> None:
     monkeypatch.setattr(owner, name, slowed(getattr(owner, name)))
     made = small(updates=2, train__supervised_steps=1000)
-    _, (epoch,), _ = trained(tmp_path, made)
-    assert epoch.times is not None
-    assert epoch.times.largest is not None
-    assert epoch.times.largest.path == where
-    assert epoch.times.largest.total_ns >= 16 * BLINK * 1e9
+    _, (window,), _ = trained(tmp_path, made)
+    assert window.times is not None
+    assert window.times.largest is not None
+    assert window.times.largest.path == where
+    assert window.times.largest.total_ns >= 16 * BLINK * 1e9
 
 
 def test_a_planted_sleep_in_logging_is_named_in_the_next_window(
@@ -118,10 +120,10 @@ def test_a_planted_sleep_in_logging_is_named_in_the_next_window(
         write(self, *args)
 
     monkeypatch.setattr(Logs, "write", slow)
-    _, epochs, _ = trained(tmp_path, small(updates=4))
-    assert epochs[1].times is not None
-    assert epochs[1].times.largest is not None
-    assert epochs[1].times.largest.path == "logging"
+    _, windows, _ = trained(tmp_path, small(updates=4))
+    assert windows[1].times is not None
+    assert windows[1].times.largest is not None
+    assert windows[1].times.largest.path == "logging"
 
 
 def test_looking_on_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
@@ -129,10 +131,10 @@ def test_looking_on_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
     _, plain, _ = trained(tmp_path, small(train__timing="off"), name="plain")
     record, seen, _ = trained(tmp_path, small(**looks), name="seen")
     assert what_was_learnt(plain) == what_was_learnt(seen)
-    assert all(epoch.times is None for epoch in plain)
-    assert [epoch.evaluation is not None for epoch in seen] == [True] * 3
+    assert all(window.times is None for window in plain)
+    assert [window.evaluation is not None for window in seen] == [True] * 3
     assert len(record.values["eval_return"]) == 3
-    assert all(epoch.times["eval"].calls == 1 for epoch in seen if epoch.times)
+    assert all(window.times["eval"].calls == 1 for window in seen if window.times)
 
 
 def test_a_run_that_is_resumed_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_a_run_that_is_resumed_goes_on_as_if_it_had_not_stopped(tmp_path: Path) 
     longer = small(updates=8, train__anneal_lr="false")
     record, second, _ = trained(tmp_path, longer, name="parts", resume=checkpoint)
     assert what_was_learnt([*first, *second]) == what_was_learnt(whole)
-    assert sum(epoch.window.episodes for epoch in whole) > 8
+    assert sum(window.episodes.episodes for window in whole) > 8
     assert record.work.env_steps == 4 * STEPS_PER_UPDATE
     wall = sum(record.values["wall_ns"])
     assert second[-1].mean_sps == pytest.approx(4 * STEPS_PER_UPDATE * 1e9 / wall)
@@ -159,9 +161,9 @@ def test_a_run_with_all_its_steps_made_is_not_resumed(tmp_path: Path) -> None:
 
 def test_ctrl_c_finishes_the_update_and_leaves_a_checkpoint_and_a_partial_record(tmp_path: Path) -> None:
     with ctrl_c_heard():
-        record, epochs, said = trained(tmp_path, small(updates=50), watchers=(Presses(20),))
+        record, windows, said = trained(tmp_path, small(updates=50), watchers=(Presses(20),))
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
-    assert record.work.env_steps == 3 * STEPS_PER_UPDATE == epochs[-1].steps
+    assert record.work.env_steps == 3 * STEPS_PER_UPDATE == windows[-1].steps
     assert "Ctrl-C again" in said[0]
     checkpoint = folders.last_checkpoint(run_of(tmp_path))
     assert checkpoint.name == "checkpoint-000000000192.pt"
@@ -172,26 +174,26 @@ def test_ctrl_c_finishes_the_update_and_leaves_a_checkpoint_and_a_partial_record
 
 def test_a_second_ctrl_c_leaves_the_windows_there_were(tmp_path: Path) -> None:
     with ctrl_c_heard():
-        record, epochs, _ = trained(tmp_path, small(updates=50), watchers=(Presses(35, 36),))
+        record, windows, _ = trained(tmp_path, small(updates=50), watchers=(Presses(35, 36),))
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
-    assert [epoch.steps for epoch in epochs] == [128, 256]
+    assert [window.steps for window in windows] == [128, 256]
     assert record.work.env_steps == 256
     assert not spans.enabled()
 
 
 def test_checkpoints_come_when_they_are_due_and_at_the_end(tmp_path: Path) -> None:
-    _, epochs, _ = trained(tmp_path, small(updates=5, train__checkpoint_every=2))
+    _, windows, _ = trained(tmp_path, small(updates=5, train__checkpoint_every=2))
     names = sorted(path.name for path in run_of(tmp_path).checkpoints.glob("*.pt"))
     assert names == ["checkpoint-000000000256.pt", "checkpoint-000000000320.pt"]
-    assert all(epoch.times["checkpoint"].calls == 1 for epoch in epochs[:2] if epoch.times)
+    assert all(window.times["checkpoint"].calls == 1 for window in windows[:2] if window.times)
 
 
 def test_the_teacher_is_off_once_imitation_is_over(tmp_path: Path) -> None:
     made = small(updates=6, train__supervised_steps=128, train__fade_steps=64, train__teacher="greedy")
-    record, epochs, _ = trained(tmp_path, made)
-    assert [epoch.update.phase for epoch in epochs] == ["imitation", "ppo", "ppo"]
+    record, windows, _ = trained(tmp_path, made)
+    assert [window.update.phase for window in windows] == ["imitation", "ppo", "ppo"]
     assert record.path.counters["decisions.greedy"] == 3 * STEPS_PER_UPDATE
-    assert [epoch.agreement is not None for epoch in epochs] == [True, True, False]
+    assert [window.agreement is not None for window in windows] == [True, True, False]
 
 
 @pytest.mark.parametrize(("words", "said"), [({}, []), ({"threads": 2}, ["threads-split"])])
@@ -211,31 +213,31 @@ def test_a_difference_from_the_twin_ends_the_run_with_its_exit_code(
             self.rewards[2] += 1
 
     monkeypatch.setattr(Batch, "step", off)
-    record, epochs, _ = trained(tmp_path, small(updates=20), validate="true")
+    record, windows, _ = trained(tmp_path, small(updates=20), validate="true")
     assert (record.exit_code, record.verdict) == (ExitCode.MISMATCH, "fail")
     checked = record.validation
     assert checked is not None
     assert checked.difference is not None
     assert (checked.difference.step, checked.difference.field, checked.difference.env) == (12, "rewards", 2)
-    assert epochs[-1].steps == 2 * STEPS_PER_UPDATE
+    assert windows[-1].steps == 2 * STEPS_PER_UPDATE
     assert checked.bundle is not None
     assert Path(checked.bundle).exists()
 
 
-def test_every_epoch_says_how_much_was_compared(tmp_path: Path) -> None:
-    record, epochs, _ = trained(tmp_path, small(updates=8, num_envs=16), validate="200")
-    compared = [epoch.validation.comparisons for epoch in epochs if epoch.validation]
+def test_every_window_says_how_much_was_compared(tmp_path: Path) -> None:
+    record, windows, _ = trained(tmp_path, small(updates=8, num_envs=16), validate="200")
+    compared = [window.validation.comparisons for window in windows if window.validation]
     assert compared == [8 + 128, 200]
     assert record.validation is not None
     assert (record.validation.comparisons, record.validation.mismatches, record.exit_code) == (200, 0, 0)
     _, alone, _ = trained(tmp_path, small(updates=8, num_envs=16), name="alone")
-    assert what_was_learnt(alone) == what_was_learnt(epochs)
+    assert what_was_learnt(alone) == what_was_learnt(windows)
 
 
 def test_episodes_that_began_in_a_staggered_start_do_not_count(tmp_path: Path) -> None:
     given = {"train__stagger": 5, "target": "grid/guard", "max_steps": 12, "train__minibatch_size": 128}
-    record, (epoch, *_), _ = trained(tmp_path, small(updates=4, **given), validate="true")
-    assert epoch.window.episodes == 0
+    record, (window, *_), _ = trained(tmp_path, small(updates=4, **given), validate="true")
+    assert window.episodes.episodes == 0
     assert record.validation is not None
     assert record.validation.mismatches == 0
     assert record.work.env_steps == 4 * STEPS_PER_UPDATE
@@ -243,11 +245,11 @@ def test_episodes_that_began_in_a_staggered_start_do_not_count(tmp_path: Path) -
 
 def test_a_trace_of_some_updates_lands_in_the_runs_folder(tmp_path: Path) -> None:
     made = small(updates=4, train__profiler__enabled="true")
-    _, epochs, said = trained(tmp_path, made)
+    _, windows, said = trained(tmp_path, made)
     events = json.loads((tmp_path / "a/trace.json").read_text())["traceEvents"]
     assert any("addmm" in str(event.get("name")) for event in events)
     assert said == [f"saved {tmp_path}/a/trace.json: open it in https://ui.perfetto.dev"]
-    assert any(epoch.times["profiler"].calls for epoch in epochs if epoch.times)
+    assert any(window.times["profiler"].calls for window in windows if window.times)
 
 
 def test_a_run_that_diverges_stops_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,16 @@ from dataclasses import replace
 
 from support.drawn import text
 
-from hotloop.core.record import Configuration, Ratio, Rollout
+from hotloop.core.record import Adoption, Configuration, Ratio
 from hotloop.report.sections.adoption import adoption
 
 
-def rollout(step: int) -> Rollout:
+def standing(step: int) -> Adoption:
     ratio = Ratio(estimate=12.0, low=11.0, high=13.0, pairs=30)
     one = Configuration(
         target="grid/toy", keys={}, comparisons=70, mismatches=0, runs=2, difference=None, bundle=None
     )
-    return Rollout(
+    return Adoption(
         candidate="new",
         reference="old",
         configurations=(one, replace(one, target="grid/guard", comparisons=30)),
@@ -29,7 +29,7 @@ def rollout(step: int) -> Rollout:
 
 
 def test_a_rollout_has_what_is_done_what_is_next_and_what_to_run() -> None:
-    shown = text(adoption(rollout(3)))
+    shown = text(adoption(standing(3)))
     assert "together" in shown
     assert " 100 " in shown
     assert "12.000 [11.000, 13.000]" in shown
@@ -40,6 +40,6 @@ def test_a_rollout_has_what_is_done_what_is_next_and_what_to_run() -> None:
 
 
 def test_a_reference_that_stays_is_kept() -> None:
-    shown = text(adoption(rollout(5)))
+    shown = text(adoption(standing(5)))
     assert "kept  4. remove the old path" in shown
     assert "next" not in shown

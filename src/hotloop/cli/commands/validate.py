@@ -30,7 +30,7 @@ EXAMPLES = (
     "hotloop validate fast.py:make 5000 --against slow.py:make",
     'hotloop validate fast.py:make 5000 --against "gym:CartPole-v1" --mode tolerance:1e-5',
     "hotloop validate --replay artifacts/throughput/NAME.bundle",
-    "hotloop validate grid --against original --rollout",
+    "hotloop validate grid --against original --adoption",
 )
 
 SCALE = "smoke"
@@ -67,12 +67,12 @@ Replay = Annotated[
     Path | None, typer.Option(metavar="BUNDLE", help="Play again what was found to differ, from its bundle.")
 ]
 
-ShowRollout = Annotated[
-    bool, typer.Option("--rollout", help="Where the candidate stands on its way to the default; times both.")
+ShowAdoption = Annotated[
+    bool, typer.Option("--adoption", help="Where the candidate stands on its way to the default; times both.")
 ]
 
 Budget = Annotated[
-    float | None, typer.Option(metavar="S", help="Seconds that --rollout may time for.  [default: 6]")
+    float | None, typer.Option(metavar="S", help="Seconds that --adoption may time for.  [default: 6]")
 ]
 
 
@@ -84,7 +84,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
     mode: Mode = "bytes",
     ignore: Ignore = None,
     replay: Replay = None,
-    rollout: ShowRollout = False,
+    adoption: ShowAdoption = False,
     budget: Budget = None,
     output: Output = FOLDER,
     json: Json = False,
@@ -104,8 +104,8 @@ def validate(  # noqa: PLR0913 - one argument a flag
     scale, keys = parted(words)
     candidate = Target(named(target), keys)
     way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
-    if rollout:
-        return show_rollout(candidate, against, output, budget, as_json=json)
+    if adoption:
+        return show_adoption(candidate, against, output, budget, as_json=json)
     check_single(candidate, output)
     with stdout_kept_clean():
         matches = matches_of(targets_of(candidate), against)
@@ -189,7 +189,7 @@ def play_again(path: Path, *, as_json: bool) -> int:
     return record.exit_code
 
 
-def show_rollout(
+def show_adoption(
     target: Target,
     against: str | None,
     output: Path,
@@ -206,7 +206,7 @@ def show_rollout(
     from hotloop.report.terminal import draw
 
     if names_file(output):
-        raise InputError(f"--rollout reads a folder of records and {output} is a file: name its folder")
+        raise InputError(f"--adoption reads a folder of records and {output} is a file: name its folder")
     targets = targets_of(target)
     with stdout_kept_clean():
         match = matches_of(targets[:1], against)[targets[0].name]

@@ -12,7 +12,7 @@ from hotloop.report.units import percent, plain, sparkline, speed
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hotloop.lab.training.record import Epoch
+    from hotloop.lab.training.record import Window
     from hotloop.lab.training.run import Asked, Watch
 
 
@@ -32,7 +32,7 @@ class Panel:
     def __init__(self, live: Any, title: str) -> None:
         self._live = live
         self._title = title
-        self._epochs: list[Epoch] = []
+        self._windows: list[Window] = []
         self._said = ""
         self._due_ns = 0
 
@@ -43,33 +43,33 @@ class Panel:
             end = now_ns()
             self._due_ns = end + max(REDRAW_NS, round((end - begin) / MOST_SHARE))
 
-    def epoch(self, epoch: "Epoch") -> None:
-        self._epochs.append(epoch)
-        self.update(epoch.steps, epoch.total)
+    def window(self, window: "Window") -> None:
+        self._windows.append(window)
+        self.update(window.steps, window.total)
 
     def say(self, text: str) -> None:
         self._said = text
 
     def _view(self, steps: int, total: int) -> "RenderableType":
 
-        return draw_panel(self._title, steps, total, self._epochs, self._said)
+        return draw_panel(self._title, steps, total, self._windows, self._said)
 
 
 class Lines:
-    """A line an epoch, for a log or a pipe, under a title that comes with the first."""
+    """A line a window, for a log or a pipe, under a title that comes with the first."""
 
     def __init__(self, title: str) -> None:
         self._title = title
 
     def update(self, steps: int, total: int) -> None:
-        """Nothing between epochs."""
+        """Nothing between windows."""
 
-    def epoch(self, epoch: "Epoch") -> None:
+    def window(self, window: "Window") -> None:
 
         if self._title:
             sys.stderr.write(f"{self._title}\n")
             self._title = ""
-        sys.stderr.write(f"{epoch_words(epoch)}\n")
+        sys.stderr.write(f"{window_words(window)}\n")
 
     def say(self, text: str) -> None:
         remark(text)
@@ -83,7 +83,7 @@ def open_panel(asked: "Asked") -> "Iterator[Watch]":
     title = f"{asked.settings.target.name}  run={asked.run.name}"
     if not sys.stderr.isatty():
         lines = Lines(f"{title}  {asked.run.folder}/logs/script.log")
-        yield Watch(update=lines.update, epoch=lines.epoch, say=lines.say)
+        yield Watch(update=lines.update, window=lines.window, say=lines.say)
         return
     from rich.console import Console
     from rich.live import Live
@@ -92,11 +92,11 @@ def open_panel(asked: "Asked") -> "Iterator[Watch]":
     with Live(console=console, auto_refresh=False, transient=True) as live:
         panel = Panel(live, title)
         panel.update(0, asked.settings.train.total_timesteps)
-        yield Watch(update=panel.update, epoch=panel.epoch, say=panel.say)
+        yield Watch(update=panel.update, window=panel.window, say=panel.say)
 
 
 def draw_panel(
-    title: str, steps: int, total: int, epochs: "Sequence[Epoch]", said: str = ""
+    title: str, steps: int, total: int, windows: "Sequence[Window]", said: str = ""
 ) -> "RenderableType":
     """All there is to see between two updates."""
     from rich.console import Group
@@ -111,14 +111,14 @@ def draw_panel(
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column()
     facts.add_row("steps", steps_bar(steps, total))
-    if epochs:
-        for name, value in rows(epochs):
+    if windows:
+        for name, value in rows(windows):
             facts.add_row(name, value)
     else:
         facts.add_row("speed", "the first window is under way")
     parts: list[RenderableType] = [facts]
-    if epochs and epochs[-1].times:
-        parts.append(draw(tree(epochs[-1].times, "the last window")))
+    if windows and windows[-1].times:
+        parts.append(draw(tree(windows[-1].times, "the last window")))
     if said:
         parts.append(Text(said, "yellow"))
     return Panel(Group(*parts), title=Text(title, "bold"), title_align="left")
@@ -133,10 +133,10 @@ def steps_bar(steps: int, total: int) -> "RenderableType":
     return bar
 
 
-def rows(epochs: "Sequence[Epoch]") -> list[tuple[str, str]]:
-    """The facts of the last epoch, and the curves of all."""
-    last = epochs[-1]
-    returns = [each for epoch in epochs if (each := epoch.window.mean_return) is not None]
+def rows(windows: "Sequence[Window]") -> list[tuple[str, str]]:
+    """The facts of the last window, and the curves of all."""
+    last = windows[-1]
+    returns = [each for window in windows if (each := window.episodes.mean_return) is not None]
     known = [
         (
             "speed",
@@ -147,7 +147,7 @@ def rows(epochs: "Sequence[Epoch]") -> list[tuple[str, str]]:
         ("learning", learning(last)),
         ("memory", memory(last)),
     ]
-    evaluated = [epoch.evaluation for epoch in epochs if epoch.evaluation]
+    evaluated = [window.evaluation for window in windows if window.evaluation]
     if evaluated:
         line = sparkline([evaluation.mean_return for evaluation in evaluated])
         known.insert(3, ("eval", f"{plain(evaluated[-1].mean_return)}  {line}"))
@@ -156,8 +156,8 @@ def rows(epochs: "Sequence[Epoch]") -> list[tuple[str, str]]:
     return [(name, value) for name, value in known if value]
 
 
-def shares(epoch: "Epoch") -> str:
-    times = epoch.times
+def shares(window: "Window") -> str:
+    times = window.times
     if times is None:
         return ""
     known = ((name, times.share(name)) for name in SHARES)
@@ -165,20 +165,20 @@ def shares(epoch: "Epoch") -> str:
     return ", ".join([*words, f"unaccounted {percent(times.unaccounted_ns / max(times.wall_ns, 1))}"])
 
 
-def learning(epoch: "Epoch") -> str:
-    words = [epoch.update.phase, f"learning rate {epoch.update.learning_rate:.2g}"]
-    if epoch.agreement is not None:
-        words.append(f"agrees with the teacher in {percent(epoch.agreement)}")
-    return ", ".join([*words, *(f"{name} {value:.3g}" for name, value in epoch.losses.items())])
+def learning(window: "Window") -> str:
+    words = [window.update.phase, f"learning rate {window.update.learning_rate:.2g}"]
+    if window.agreement is not None:
+        words.append(f"agrees with the teacher in {percent(window.agreement)}")
+    return ", ".join([*words, *(f"{name} {value:.3g}" for name, value in window.losses.items())])
 
 
-def memory(epoch: "Epoch") -> str:
-    here = f"{epoch.rss_bytes / MIB:,.0f} MiB"
-    return here if epoch.gpu_bytes is None else f"{here}, {epoch.gpu_bytes / MIB:,.0f} MiB on the GPU"
+def memory(window: "Window") -> str:
+    here = f"{window.rss_bytes / MIB:,.0f} MiB"
+    return here if window.gpu_bytes is None else f"{here}, {window.gpu_bytes / MIB:,.0f} MiB on the GPU"
 
 
-def validated(epoch: "Epoch") -> str:
-    checked = epoch.validation
+def validated(window: "Window") -> str:
+    checked = window.validation
     if checked is None:
         return ""
     if checked.difference:
@@ -186,24 +186,24 @@ def validated(epoch: "Epoch") -> str:
     return f"{checked.comparisons:,} outputs equal to the twin's, to the byte"
 
 
-def epoch_words(epoch: "Epoch") -> str:
-    """One line about one epoch."""
+def window_words(window: "Window") -> str:
+    """One line about one window."""
     words = [
-        f"epoch {epoch.number:,}",
-        f"{epoch.steps:,} of {epoch.total:,} steps",
-        f"{epoch.sps:,.0f} steps/s (mean {epoch.mean_sps:,.0f})",
-        "no episode ended" if (mean := epoch.window.mean_return) is None else f"return {plain(mean)}",
+        f"epoch {window.number:,}",
+        f"{window.steps:,} of {window.total:,} steps",
+        f"{window.sps:,.0f} steps/s (mean {window.mean_sps:,.0f})",
+        "no episode ended" if (mean := window.episodes.mean_return) is None else f"return {plain(mean)}",
     ]
-    if epoch.evaluation:
-        words.append(f"eval {plain(epoch.evaluation.mean_return)}")
-    if epoch.agreement is not None:
-        words.append(f"agreement {percent(epoch.agreement)}")
-    if epoch.times and (largest := epoch.times.largest):
-        share = percent(largest.total_ns / max(epoch.times.wall_ns, 1))
+    if window.evaluation:
+        words.append(f"eval {plain(window.evaluation.mean_return)}")
+    if window.agreement is not None:
+        words.append(f"agreement {percent(window.agreement)}")
+    if window.times and (largest := window.times.largest):
+        share = percent(largest.total_ns / max(window.times.wall_ns, 1))
         words.append(f"largest {largest.path.replace('/', ' > ')} {share}")
-    if epoch.validation:
-        words.append(validated(epoch))
-    return ", ".join([*words, f"{duration(epoch.eta_s)} left"])
+    if window.validation:
+        words.append(validated(window))
+    return ", ".join([*words, f"{duration(window.eta_s)} left"])
 
 
 def duration(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """The record: everything one run found out. Whoever reads or makes one imports its parts from here."""
 
-from hotloop.core.record.adoption import STEPS, Configuration, Rollout
+from hotloop.core.record.adoption import STEPS, Adoption, Configuration
 from hotloop.core.record.comparison import (
     AFTER,
     RETURNS,
@@ -56,6 +56,7 @@ __all__ = [
     "STEPS",
     "WALL",
     "A",
+    "Adoption",
     "Again",
     "B",
     "ComparedSide",
@@ -81,7 +82,6 @@ __all__ = [
     "Record",
     "Repeated",
     "Resources",
-    "Rollout",
     "Slow",
     "SlowStep",
     "Spread",

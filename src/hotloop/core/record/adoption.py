@@ -24,7 +24,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
+class Adoption:
     """Where a candidate stands."""
 
     candidate: str

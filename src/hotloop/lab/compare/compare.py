@@ -57,7 +57,7 @@ class Asked:
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class SoFar:
     """What is known so far of two contenders."""
 
     unlike: tuple[str, ...]
@@ -82,7 +82,7 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress) -> Re
     """The comparison, not judged yet."""
     check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
-    found = Findings(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
+    found = SoFar(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
     if asked.unlike and not found.unlike:
         found.unlike = (f"{a.name} against {b.name}",)
     try:
@@ -94,7 +94,7 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress) -> Re
     return record(a, b, asked, found, recorder)
 
 
-def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress: Progress) -> None:
+def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Progress) -> None:
     """Equality first, then the clock; a second run before anything is called slower."""
     if asked.replayed and not asked.unlike:
         found.agreement = a.agreement(b)
@@ -111,7 +111,7 @@ def measure(a: Contender, b: Contender, asked: Asked, found: Findings, progress:
         found.instructions = of_a, b.instructions(asked.policy, of_a.runs[-1][0])
 
 
-def run(contenders: Mapping[str, Contender], asked: Asked, found: Findings, progress: Progress) -> None:
+def run(contenders: Mapping[str, Contender], asked: Asked, found: SoFar, progress: Progress) -> None:
     """Open the sides, in this order, warm them up and let them take turns."""
     with ExitStack() as stack:
         sides = {
@@ -122,7 +122,7 @@ def run(contenders: Mapping[str, Contender], asked: Asked, found: Findings, prog
         take_turns(sides, asked.plan, found.runs[-1], progress)
 
 
-def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: Recorder) -> Record:
+def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Recorder) -> Record:
     first = found.runs[0] if found.runs else None
     gained = {name: first.work[name].gained if first else {} for name in (A, B)}
     comparison = weigh(a, b, asked, found, gained)
@@ -139,7 +139,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: Findings, recorder: 
 
 
 def weigh(
-    a: Contender, b: Contender, asked: Asked, found: Findings, gained: Mapping[str, Mapping[str, int]]
+    a: Contender, b: Contender, asked: Asked, found: SoFar, gained: Mapping[str, Mapping[str, int]]
 ) -> Comparison:
     """Put together what is known and what follows from it."""
     ratios = [each.ratio() for each in found.runs if each.count >= FEWEST]
@@ -158,7 +158,7 @@ def weigh(
     return conclude(evidence, side_a, side_b, found.unlike)
 
 
-def difference(found: Findings) -> str | None:
+def difference(found: SoFar) -> str | None:
     """Where the sides were seen to answer differently."""
     if found.agreement and found.agreement.difference:
         return str(found.agreement.difference)
@@ -168,7 +168,7 @@ def difference(found: Findings) -> str | None:
     return None
 
 
-def instructions_ratio(found: Findings) -> float | None:
+def instructions_ratio(found: SoFar) -> float | None:
     if found.instructions is None:
         return None
     of_a, of_b = found.instructions
@@ -187,7 +187,7 @@ def describe(contender: Contender, counters: Mapping[str, int]) -> ComparedSide:
     )
 
 
-def values(found: Findings) -> dict[str, list[float]]:
+def values(found: SoFar) -> dict[str, list[float]]:
     """What every turn took; a second run's come after, under names of their own."""
     named = {}
     for which, each in zip(("", "second."), found.runs, strict=False):
@@ -207,7 +207,7 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
     )
 
 
-def validation(found: Findings) -> Validation | None:
+def validation(found: SoFar) -> Validation | None:
     """What the replay compared, and what shadows did."""
     agreement, replayed = found.agreement, None
     if agreement:
@@ -216,7 +216,7 @@ def validation(found: Findings) -> Validation | None:
     return both_validations(replayed, shadowed(found))
 
 
-def shadowed(found: Findings) -> Validation | None:
+def shadowed(found: SoFar) -> Validation | None:
     """What shadow encoders compared on every side of every run, warm-up and all."""
     counters = (tally.last for each in found.runs for tally in each.work.values())
     return reduce(both_validations, map(describe_validation, counters), None)

@@ -16,7 +16,7 @@ from hotloop.lab.measure.work import Tally, both_validations, describe_validatio
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
-from hotloop.train.windows import Window
+from hotloop.train.windows import WindowEpisodes
 
 if TYPE_CHECKING:
     from hotloop.train.evaluation import Evaluation
@@ -28,7 +28,7 @@ CLOCK = "perf_counter_ns; regions "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Epoch:
+class Window:
     """What one window of updates came to."""
 
     number: int
@@ -42,7 +42,8 @@ class Epoch:
     """In this window."""
     mean_sps: float
     """Env-steps a second since this process began to train."""
-    window: Window
+    episodes: WindowEpisodes
+    """Those that ended in it."""
     update: "Update"
     """The last one."""
     losses: dict[str, float]
@@ -67,19 +68,19 @@ class Epoch:
 
     def values(self) -> dict[str, float | int | str | None]:
         """All of it by name, for the logs."""
-        window, evaluation, checked = self.window, self.evaluation, self.validation
+        ended, evaluation, checked = self.episodes, self.evaluation, self.validation
         return {
             "epoch": self.number,
             "sps": self.sps,
             "sps_mean": self.mean_sps,
             "phase": self.update.phase,
-            "episodes": window.episodes,
-            "return": window.mean_return,
-            "length": window.mean_length,
+            "episodes": ended.episodes,
+            "return": ended.mean_return,
+            "length": ended.mean_length,
             "learning_rate": self.update.learning_rate,
             "agreement": self.agreement,
             **{f"loss/{name}": value for name, value in self.losses.items()},
-            **{f"info/{name}": value for name, value in (window.infos or window.sampled).items()},
+            **{f"info/{name}": value for name, value in (ended.infos or ended.sampled).items()},
             **{
                 f"time/{part.path}": part.total_ns / 1e6
                 for part in (self.times.regions if self.times else ())
@@ -95,7 +96,7 @@ class Epoch:
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class SoFar:
     """What is known so far of a run, complete up to the last whole window."""
 
     work: Tally
@@ -104,7 +105,7 @@ class Findings:
     begin_ns: int = 0
     begin_cpu_ns: int = 0
     updates: int = 0
-    epochs: list[Epoch] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
     evaluations: list["Evaluation"] = field(default_factory=list)
     partial: bool = True
     bundle: Path | None = None
@@ -113,13 +114,13 @@ class Findings:
     @property
     def times(self) -> Times | None:
         """Of all windows together; None where nothing was timed."""
-        return add(epoch.times for epoch in self.epochs if epoch.times)
+        return add(window.times for window in self.windows if window.times)
 
 
 def record_of(
     settings: RunSettings,
     batch: Batch,
-    found: Findings,
+    found: SoFar,
     recorder: Recorder,
     shadowed: Shadowed | None,
     *,
@@ -141,42 +142,42 @@ def record_of(
     return replace(made, target=settings.described(batch))
 
 
-def validation(batch: Batch, found: Findings, shadowed: Shadowed | None) -> Validation | None:
+def validation(batch: Batch, found: SoFar, shadowed: Shadowed | None) -> Validation | None:
     """What the twin compared where it was asked to, and what the shadow of the world itself did."""
     by_twin = replace(shadowed.validation(), bundle=text_of(found.bundle)) if shadowed else None
     return both_validations(by_twin, describe_validation(batch.counters))
 
 
-def notices(settings: RunSettings, found: Findings) -> list[Notice]:
+def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
     """What only the run knows: how it was cut to size, and how it was timed."""
     times = found.times
     return [*settings.notices, *([notice(Code.HOST_TIMER)] if times and times.how == "async" else [])]
 
 
-def method(settings: RunSettings, batch: Batch, found: Findings) -> Method:
+def method(settings: RunSettings, batch: Batch, found: SoFar) -> Method:
     """A round is a window of updates."""
     steps = batch.spec.num_envs * settings.train.num_steps * settings.train.log_every
     times = found.times
     clock = {"clock": f"{CLOCK}{times.how}"} if times else {}
-    return describe_method(batch.spec, rounds=len(found.epochs), iterations=steps, policy=LEARNING, **clock)
+    return describe_method(batch.spec, rounds=len(found.windows), iterations=steps, policy=LEARNING, **clock)
 
 
-def values(batch: Batch, found: Findings) -> dict[str, Sequence[float]]:
+def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
     """One value a window; of returns, one a window in which an episode ended."""
-    epochs = found.epochs
+    windows = found.windows
     known: dict[str, list[float]] = {
-        "env_steps_per_s": [epoch.sps for epoch in epochs],
-        "agent_steps_per_s": [epoch.sps * batch.spec.agents for epoch in epochs],
-        "wall_ns": [float(epoch.wall_ns) for epoch in epochs],
-        "env_steps": [float(epoch.env_steps) for epoch in epochs],
-        "return_per_agent": [each for epoch in epochs if (each := epoch.window.mean_return) is not None],
-        "episode_length": [each for epoch in epochs if (each := epoch.window.mean_length) is not None],
-        "agreement": [epoch.agreement for epoch in epochs if epoch.agreement is not None],
+        "env_steps_per_s": [window.sps for window in windows],
+        "agent_steps_per_s": [window.sps * batch.spec.agents for window in windows],
+        "wall_ns": [float(window.wall_ns) for window in windows],
+        "env_steps": [float(window.env_steps) for window in windows],
+        "return_per_agent": [each for window in windows if (each := window.episodes.mean_return) is not None],
+        "episode_length": [each for window in windows if (each := window.episodes.mean_length) is not None],
+        "agreement": [window.agreement for window in windows if window.agreement is not None],
         "eval_return": [evaluation.mean_return for evaluation in found.evaluations],
     }
     for name, info in ((name, each.info) for name, each in batch.spec.world.outcomes.items()):
         known[f"{OUTCOME}{name}"] = [
-            epoch.window.infos[info] for epoch in epochs if info in epoch.window.infos
+            window.episodes.infos[info] for window in windows if info in window.episodes.infos
         ]
     return {name: rows for name, rows in known.items() if rows or name.endswith("_per_s")}
 

@@ -25,7 +25,7 @@ from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.folder import Run
-from hotloop.lab.training.record import Epoch, Findings, record_of
+from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
@@ -60,7 +60,7 @@ class Watch:
 
     update: Callable[[int, int], None] = lambda steps, total: None
     """After every update: env-steps so far, and those there are to be."""
-    epoch: Callable[[Epoch], None] = lambda epoch: None
+    window: Callable[[Window], None] = lambda window: None
     """After every window."""
     say: Callable[[str], None] = lambda text: None
 
@@ -111,7 +111,7 @@ class Session:
         elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
         self.clock = self.make_clock()
-        self.found = Findings(work=Tally(self.counters), first_steps=self.trainer.steps)
+        self.found = SoFar(work=Tally(self.counters), first_steps=self.trainer.steps)
         self.saved_at: int | None = self.trainer.steps if asked.resume else None
 
     def counters(self) -> dict[str, int]:
@@ -143,7 +143,7 @@ class Session:
         return Clock(self.batch, how=choose_how(self.settings.around.timing, device), device=device)
 
     def run(self, stop: Stop) -> None:
-        """Window after window until all steps are made, or somebody stops it."""
+        """WindowEpisodes after window until all steps are made, or somebody stops it."""
         self.found.begin_ns, self.found.begin_cpu_ns = now_ns(), cpu_ns()
         self.begin_window(self.found.begin_ns)
         while not self.trainer.finished and not stop.asked and not self.differs:
@@ -190,29 +190,29 @@ class Session:
         updates, evaluation, wall_ns = self.updates, self.evaluation, at_ns - self.window_ns
         self.begin_window(at_ns)
         with span("logging"):
-            epoch = self.epoch(updates, evaluation, times, wall_ns)
-            self.found.epochs.append(epoch)
+            window = self.summed(updates, evaluation, times, wall_ns)
+            self.found.windows.append(window)
             self.found.work.note()
             self.found.updates += len(updates)
-            self.logs.write(epoch.steps, epoch.values())
+            self.logs.write(window.steps, window.values())
             if times:
                 self.logs.say(tree_text(times))
-            self.watch.epoch(epoch)
+            self.watch.window(window)
 
-    def epoch(
+    def summed(
         self, updates: "Sequence[Update]", evaluation: "Evaluation | None", times: Times | None, wall_ns: int
-    ) -> Epoch:
-        window, found, trainer = self.windows.close(), self.found, self.trainer
+    ) -> Window:
+        ended, found, trainer = self.windows.close(), self.found, self.trainer
         agreed = [update.agreement for update in updates if update.agreement is not None]
         names = updates[-1].losses
-        return Epoch(
+        return Window(
             number=trainer.updates,
             steps=trainer.steps,
             total=self.settings.train.total_timesteps,
             wall_ns=wall_ns,
-            env_steps=window.env_steps,
+            env_steps=ended.env_steps,
             mean_sps=(trainer.steps - found.first_steps) * 1e9 / (self.window_ns - found.begin_ns),
-            window=window,
+            episodes=ended,
             update=updates[-1],
             losses={name: fmean(update.losses.get(name, 0.0) for update in updates) for name in names},
             agreement=fmean(agreed) if agreed else None,
@@ -268,10 +268,10 @@ class Trace:
     """The window of a run; one turn is one update."""
 
     def __init__(self, asked: ProfilerSettings, path: Path) -> None:
-        from hotloop.probes.torch import Window
+        from hotloop.probes.torch import Window as TorchWindow
 
         self.path = path
-        self._window = Window(
+        self._window = TorchWindow(
             path,
             wait=asked.wait_steps,
             warmup=asked.warmup_steps,

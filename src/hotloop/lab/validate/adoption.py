@@ -1,9 +1,9 @@
-"""Rollout: where a candidate stands on its way to becoming the default, from records and a comparison."""
+"""Adoption: where a candidate stands on its way to becoming the default, from records and a comparison."""
 
 from collections.abc import Sequence
 
 from hotloop.core import registry
-from hotloop.core.record import Comparison, Configuration, Ratio, Record, Rollout
+from hotloop.core.record import Adoption, Comparison, Configuration, Ratio, Record
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.envs.settings import BatchSettings
@@ -13,7 +13,7 @@ from hotloop.lab.validate.validate import SOAK_COMPARISONS, SOAK_RIVALS
 
 def stand(
     match: Match, targets: Sequence[str], records: Sequence[Record], compared: Comparison | None
-) -> Rollout:
+) -> Adoption:
     """Say where a candidate stands; `targets` are what it has to be validated on."""
     ours = [record for record in records if concerns(record, match, targets)]
     configurations = gathered(ours)
@@ -24,7 +24,7 @@ def stand(
     }
     missing = tuple(target for target in targets if done[target] < wanted)
     step, why, command = next_step(match, targets, configurations, missing, compared)
-    return Rollout(
+    return Adoption(
         candidate=match.candidate.words,
         reference=match.reference.words,
         configurations=configurations,

@@ -71,7 +71,7 @@ class Asked:
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class SoFar:
     """What is known so far."""
 
     plays: list[Found] = field(default_factory=list)
@@ -111,7 +111,7 @@ def validate(
     calls = planned(asked, spec)
     meter = Meter(progress, asked, calls)
     check_itself(match, courses, asked.way, calls, meter)
-    found = Findings(faults=faults)
+    found = SoFar(faults=faults)
     try:
         play_all(match, courses, asked, found, meter)
         failed = found.failed
@@ -174,7 +174,7 @@ class Meter:
         self._progress(min(done, total), total)
 
 
-def play_all(match: Match, courses: list[Course], asked: Asked, found: Findings, meter: Meter) -> None:
+def play_all(match: Match, courses: list[Course], asked: Asked, found: SoFar, meter: Meter) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
     ways = other_ways(match, more_threads())
     meter.ways = len(ways)
@@ -200,7 +200,7 @@ def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
     )
 
 
-def record(match: Match, asked: Asked, found: Findings, recorder: Recorder, spec: LiveSpec) -> Record:
+def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: LiveSpec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
     return recorder.record(
@@ -247,7 +247,7 @@ def added(plays: list[Found]) -> dict[str, int]:
     return total
 
 
-def validation(match: Match, asked: Asked, found: Findings, first: list[Found]) -> Validation:
+def validation(match: Match, asked: Asked, found: SoFar, first: list[Found]) -> Validation:
     seen: Mapping[str, tuple[str, ...]] = first[0].seen if first else {}
     failed = found.failed
     ours, theirs = (sum(each.timing[side] for each in first) for side in (0, 1))
@@ -269,7 +269,7 @@ def silent_mechanics(spec: LiveSpec, counters: Mapping[str, int]) -> list[str]:
     return [name for name in spec.mechanics if not counters.get(f"{COVERAGE}{name}")]
 
 
-def notices(found: Findings, first: list[Found], silent_ones: list[str]) -> list[Notice]:
+def notices(found: SoFar, first: list[Found], silent_ones: list[str]) -> list[Notice]:
     """What a reader must know: what was not compared or never happened."""
     said = list(found.faults)
     if silent_ones and not found.failed:

@@ -1,6 +1,6 @@
 """Where a candidate stands on its way to becoming the default."""
 
-from hotloop.core.record import STEPS, Rollout
+from hotloop.core.record import STEPS, Adoption
 from hotloop.report.sections.compare import ratio_words
 from hotloop.report.sections.section import (
     Facts,
@@ -18,7 +18,7 @@ from hotloop.report.sections.section import (
 )
 
 
-def adoption(found: Rollout) -> Sections:
+def adoption(found: Adoption) -> Sections:
     """The four steps with what is known of each, and what to run next."""
     title = Heading(words=(Span(found.candidate, strong=True), f"  against {found.reference}"))
     steps = Lines(lines=tuple(step(number, found.step) for number in range(1, len(STEPS) + 1)))
@@ -26,7 +26,7 @@ def adoption(found: Rollout) -> Sections:
     return title, compared(found), timed(found), steps, Note(words=found.why), command
 
 
-def compared(found: Rollout) -> Table:
+def compared(found: Adoption) -> Table:
     """How much was compared, by configuration and together."""
     rows: list[tuple[Words, ...]] = [
         (each.target, f"{each.runs:,}", f"{each.comparisons:,}", f"{each.mismatches:,}")
@@ -37,7 +37,7 @@ def compared(found: Rollout) -> Table:
     return table(columns, rows)
 
 
-def timed(found: Rollout) -> Facts:
+def timed(found: Adoption) -> Facts:
     """What was replaced by itself, and the whole."""
     if found.outcome is None:
         return facts(("alone", "not timed"), ("end to end", "not timed"))
