@@ -24,7 +24,7 @@ _HOMES = {
     "profile": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
     "span": "hotloop.core.spans",
-    "spans": "hotloop.core",
+    "spans": "hotloop.core.spans",
 }
 
 
@@ -32,7 +32,8 @@ def __getattr__(name: str) -> Any:
     """Import on first use, so that `import hotloop` costs nothing."""
     if name not in _HOMES:
         raise AttributeError(f"module 'hotloop' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    return home if home.__name__.endswith(f".{name}") else getattr(home, name)
 
 
 # Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.

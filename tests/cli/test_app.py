@@ -10,6 +10,7 @@ import pytest
 
 from hotloop.cli import app
 from hotloop.cli.app import commands
+from hotloop.core.code import version
 from hotloop.core.errors import ExitCode
 
 COMMANDS = sorted(commands())
@@ -74,3 +75,22 @@ print([name for name in sys.modules if name.startswith("hotloop.probes.")], file
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
+
+
+def test_the_version_and_the_short_help_are_there(hotloop: Callable[..., Any]) -> None:
+    said = hotloop("--version")
+    assert (said.code, said.out) == (ExitCode.FINE, f"hotloop {version()}\n")
+    assert hotloop("-h").out == hotloop("--help").out
+    assert hotloop("bench", "-h").code == ExitCode.FINE
+
+
+@pytest.mark.parametrize(
+    ("target", "proposed"),
+    [("CartPole-v1", "write gym:CartPole-v1"), ("my_env.py", "as my_env.py:make")],
+)
+def test_what_is_nearly_a_target_is_answered_with_the_target(
+    hotloop: Callable[..., Any], target: str, proposed: str
+) -> None:
+    said = hotloop("bench", target)
+    assert said.code == ExitCode.USAGE
+    assert proposed in said.err

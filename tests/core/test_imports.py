@@ -18,3 +18,10 @@ def test_importing_all_of_it_brings_in_no_other_library(package):
         [sys.executable, "-c", SCRIPT.format(package=package)], capture_output=True, text=True, check=False
     )
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(
+    "first", ["import hotloop; hotloop.spans.enable()", "from hotloop import spans; spans.enable()"]
+)
+def test_spans_are_there_when_they_are_touched_first(first):
+    subprocess.run([sys.executable, "-c", first], check=True)

@@ -4,10 +4,11 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode
 from hotloop.core.registry import modules
 
@@ -29,7 +30,12 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 
 def run(argv: Sequence[str]) -> int:
     """Hand the words to their command, which returns its own exit code."""
-    application = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    application = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
     application.callback(invoke_without_command=True, help=HELP)(teach)
     for name, function in commands().items():
         application.command(name, help=help_of(function))(function)
@@ -56,8 +62,15 @@ def help_of(function: Callable[..., Any]) -> str:
     return f"{inspect.cleandoc(function.__doc__ or '')}\n\n\b\nExamples:\n{lines}"
 
 
-def teach(context: typer.Context) -> int:
+def teach(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+) -> int:
     """Show the help where no command was named."""
+    if version:
+        print(f"hotloop {installed_version()}")
+        return ExitCode.FINE
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
     return ExitCode.USAGE

@@ -1,16 +1,19 @@
 """What there is, found by folder and file: worlds, their presets, and probes."""
 
 import pkgutil
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from hotloop.core.errors import unknown
+from hotloop.core.errors import InputError, unknown
 from hotloop.core.probe import Probe
 from hotloop.core.world import World
 
 WORLDS = "hotloop.worlds"
 PROBES = "hotloop.probes"
+VERSIONED = re.compile(r"-v\d+$")
+"""How the ids of Gymnasium end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,10 @@ def find(target: str) -> Found:
         return Found(world=world, preset=world.default_preset)
     if world and preset in world.presets:
         return Found(world=world, preset=preset)
+    if target.endswith(".py"):
+        raise InputError(f"{target} is a file: say what in it makes the environment, as {target}:make")
+    if VERSIONED.search(target):
+        raise InputError(f"{target} is no world of ours: write gym:{target} for an id of Gymnasium")
     known = worlds()
     targets = [found.target for world in known.values() for found in presets(world)]
     raise unknown("target", target, [*known, *targets], "hotloop worlds lists them")

@@ -1,6 +1,7 @@
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -196,3 +197,9 @@ def test_an_env_that_does_not_say_its_actions_has_its_reset_looked_at(tmp_path: 
     (notice,) = subject.faults()
     assert "observations is not a number (NaN)" in notice.text
     assert "at the reset" in notice.text
+
+
+def test_discrete_actions_are_numpys_as_gymnasiums_own_are() -> None:
+    subject = open_target(Target("gym:CartPole-v1"))
+    drawn = subject.draw(np.random.default_rng(0), 3)
+    assert {type(action) for action in drawn} == {type(gymnasium.make("CartPole-v1").action_space.sample())}

@@ -39,7 +39,8 @@ def from_space(space: Any) -> Sample:
 
 
 def whole_numbers(start: int, count: int) -> Sample:
-    return lambda random, calls: random.integers(start, start + count, calls).tolist()
+    """As Gymnasium's own sampling gives them: NumPy's int64, which envs may ask for `.item()`."""
+    return lambda random, calls: list(random.integers(start, start + count, calls))
 
 
 def sampled(space: Any, random: np.random.Generator, calls: int) -> list[Any]:
