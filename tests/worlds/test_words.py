@@ -23,12 +23,12 @@ EVERYBODYS = {
     *("clip", "clipped", "greedy", "encoder", "teacher", "scan", "avx2", "avx512", "event", "events"),
     *("timer", "wall", "window", "frozen", "map", "move", "group", "dt", "tag"),
     # plain English
-    *("encode", "first", "none", "masks", "passive", "seat", "simple", "won", "began"),
+    *("encode", "first", "none", "masks", "passive", "seat", "seat_rewards", "simple", "won", "began"),
     *("changed", "claim", "full", "leave", "mine", "refused", "still", "use", "uses"),
 }
 """Words of a world that are not its own: they mean something else where others use them."""
 
-EXAMPLE = re.compile(r"hotloop [a-z]+ |\bmake\(|parallel_env\(|'s original\b")
+EXAMPLE = re.compile(r"hotloop [a-z]+ |\bmake\(|(parallel|aec)_env\(|'s original\b")
 """A line that shows how a command or a call is used names a world, and may use its words."""
 
 

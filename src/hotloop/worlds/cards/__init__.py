@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 
 from hotloop.core.settings import parameter
-from hotloop.core.world import Array, EpisodeLength, Layout, Outcome, Plan, PlayerTwin, Twin, World
+from hotloop.core.world import (
+    Array,
+    Contest,
+    EpisodeLength,
+    Layout,
+    Narrator,
+    Outcome,
+    Plan,
+    PlayerTwin,
+    Twin,
+    World,
+)
 
 AGENTS = 1
 COUNTERS = (
@@ -97,6 +108,15 @@ def twin() -> type[Twin]:
     return Cards
 
 
+def narrator(parameters: Parameters) -> Narrator:
+    from hotloop.worlds.cards.log import Log
+    from hotloop.worlds.cards.observe import Limits
+
+    made = plan(parameters)
+    limits = Limits(actions=parameters.max_actions, permanents=parameters.max_permanents)
+    return Log(limits, (made["deck"], made["villain_deck"]))
+
+
 def simple() -> type[PlayerTwin]:
     from hotloop.worlds.cards.players import Simple
 
@@ -132,6 +152,20 @@ world = World(
         "end_reason": Outcome(info="end_reason", help="1 life, 2 an empty library, 3 a draw, 4 stopped."),
         "decision_count": Outcome(info="decision_count", help="Decisions of both players."),
     },
+    contest=Contest(
+        player="hero",
+        episodes="num_games",
+        won="won",
+        began="began",
+        decisions="decision_count",
+        reason="end_reason",
+        reasons=("nothing", "life", "library", "draw", "timeout"),
+        encoding="observations",
+        seat="seat",
+        seat_rewards="seat_rewards",
+        both_outside={"villain": "none"},
+    ),
+    narrator=narrator,
     players={"simple": simple, "passive": passive, "first": first},
     mechanics={
         "mirror": ("lands_played", "spells_cast", "attacks_made", "ended_by_life"),
