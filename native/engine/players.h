@@ -18,6 +18,13 @@ constexpr std::span<const Player<typename World::Slot>> declared_players() {
   return {};
 }
 
+// Which output is a world's masks of legal actions, bool [agents, num_actions]; -1 where it has none.
+template <class World>
+constexpr int masks_output() {
+  if constexpr (requires { World::masks; }) return World::masks;
+  return -1;
+}
+
 // Uniform over the actions it draws from, a function of (seed, env, how often it was asked).
 struct RandomPlayer {
   static constexpr uint64_t stream = 0x72616E646F6D;  // apart from the seeds of episodes
@@ -35,6 +42,21 @@ struct RandomPlayer {
   static void choose(uint64_t seed, size_t env, uint64_t asked, std::span<int32_t> actions, uint32_t bound) {
     Draws draws(mix(seed, env, stream), asked);
     for (size_t i = 0; i < actions.size(); ++i) actions[i] = static_cast<int32_t>(draws.below(i, bound));
+  }
+
+  // Uniform over the legal actions; 0 where none is.
+  static void choose_legal(uint64_t seed, size_t env, uint64_t asked, std::span<int32_t> actions,
+                           const uint8_t* masks, size_t num_actions) {
+    Draws draws(mix(seed, env, stream), asked);
+    for (size_t i = 0; i < actions.size(); ++i) {
+      const uint8_t* legal = masks + i * num_actions;
+      uint32_t count = 0;
+      for (size_t k = 0; k < num_actions; ++k) count += legal[k];
+      uint32_t left = count == 0 ? 0 : draws.below(i, count);
+      size_t k = 0;
+      while (count != 0 && (!legal[k] || left-- != 0)) ++k;
+      actions[i] = static_cast<int32_t>(k);
+    }
   }
 };
 
@@ -76,8 +98,7 @@ class Players {
   void choose(size_t player, const Slot& slot, uint64_t seed, uint64_t begun, int32_t* actions) {
     Seat& seat = seats_[player];
     if (player == 0) {
-      RandomPlayer::choose(seed, slot.env, seat.asked, {actions, slot.config.agents},
-                           RandomPlayer::bound(slot.config));
+      choose_at_random(slot, seed, seat.asked, {actions, slot.config.agents});
       return;
     }
     if (seat.met[slot.env] != begun) {
@@ -96,6 +117,16 @@ class Players {
   }
 
  private:
+  static void choose_at_random(const Slot& slot, uint64_t seed, uint64_t asked, std::span<int32_t> actions) {
+    if constexpr (masks_output<World>() >= 0) {
+      RandomPlayer::choose_legal(seed, slot.env, asked, actions,
+                                 slot.template out<uint8_t>(masks_output<World>()),
+                                 static_cast<size_t>(slot.config.num_actions));
+    } else {
+      RandomPlayer::choose(seed, slot.env, asked, actions, RandomPlayer::bound(slot.config));
+    }
+  }
+
   static constexpr auto declared = declared_players<World>();
 
   std::vector<Seat> seats_;

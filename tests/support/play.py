@@ -41,6 +41,7 @@ def snapshot(batch: Batch) -> dict[str, NDArray[np.generic]]:
         "terminals": batch.terminals,
         "truncations": batch.truncations,
         "final_observations": batch.final_observations,
+        **({} if batch.masks is None else {"masks": batch.masks}),
         **{f"infos.{name}": array for name, array in batch.infos.items()},
     }
     return {name: array.copy() for name, array in shown.items()} | {"digest": batch.digest()}

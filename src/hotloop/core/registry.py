@@ -35,6 +35,11 @@ def worlds() -> dict[str, World]:
     return {name: world for name, world in loaded if world is not None}
 
 
+def contests() -> list[str]:
+    """The worlds whose episodes are games against somebody."""
+    return [name for name, world in worlds().items() if world.contest]
+
+
 def presets(world: World) -> tuple[Found, ...]:
     """Every preset of a world, in its order."""
     return tuple(Found(world=world, preset=preset) for preset in world.presets)

@@ -189,6 +189,34 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """How a world speaks of games that are won and lost; outcomes are named as `World.outcomes` has them."""
+
+    player: str
+    """The key that says who plays, beside `player`."""
+    episodes: str
+    """The key that says how many games, beside `episodes`."""
+    won: str
+    """The outcome that is 1 for a win, 0 for a loss."""
+    began: str
+    """The outcome that says whether the player had the first turn."""
+    decisions: str
+    """The outcome that counts everybody's decisions."""
+    reason: str
+    """The outcome that numbers why it ended."""
+    reasons: tuple[str, ...]
+    """In words, by that number."""
+    encoding: str
+    """The phase that writes observations."""
+    seat: str
+    """The info that says who must choose, 0 for the player."""
+    seat_rewards: str
+    """The info that has both rewards."""
+    both_outside: Mapping[str, object]
+    """The keys with which both are played by whoever steps the env."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A simulator: where its folder's registry entry says everything the rest of Hotloop needs."""
 
@@ -224,6 +252,8 @@ class World:
     """From parameters to who tells what happens in a world without a drawer."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """What an episode came to beside its return, by name."""
+    contest: Contest | None = None
+    """Where episodes are games against somebody; None where they are not."""
 
     @property
     def default_preset(self) -> str:

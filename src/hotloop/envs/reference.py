@@ -213,10 +213,21 @@ def _zeros(array: Array, num_envs: int) -> NDArray[Any]:
     return np.zeros((num_envs, *array.shape), np.dtype(array.dtype))
 
 
-def random_actions(seed: int, env: int, asked: int, agents: int, bound: int) -> list[int]:
-    """Uniform over the first `bound` actions, a function of the seed, the env and how often it was asked."""
+def random_actions(
+    seed: int, env: int, asked: int, agents: int, bound: int, masks: NDArray[np.bool_] | None = None
+) -> list[int]:
+    """Uniform over the first `bound` actions, a function of the seed, the env and how often it was asked.
+
+    Under masks [agents, num_actions] it is uniform over the legal ones; 0 where none is.
+    """
     draws = Draws(mix(seed, env, RANDOM_STREAM), asked)
-    return [draws.below(agent, bound) for agent in range(agents)]
+    if masks is None:
+        return [draws.below(agent, bound) for agent in range(agents)]
+    return [draw_legal(draws, agent, np.flatnonzero(masks[agent])) for agent in range(agents)]
+
+
+def draw_legal(draws: Draws, agent: int, legal: NDArray[np.intp]) -> int:
+    return int(legal[draws.below(agent, len(legal))]) if len(legal) else 0
 
 
 class Players:
@@ -250,7 +261,8 @@ class Players:
 
     def choose_one(self, name: str, env: int, episode: int, agents: int) -> Sequence[int]:
         if name == RANDOM_PLAYER:
-            return random_actions(self.seed, env, self.asked[name], agents, self.drawn_actions)
+            masks = self.rows["masks"][env] if "masks" in self.rows else None
+            return random_actions(self.seed, env, self.asked[name], agents, self.drawn_actions, masks)
         if self.met[name][env] != episode:
             self.twins[name][env].restart()
             self.met[name][env] = episode

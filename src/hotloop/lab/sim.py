@@ -8,7 +8,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import OUTCOME, Method, Record
+from hotloop.core.record import CONTEST, OUTCOME, REASON, SPLIT, Method, Record
+from hotloop.core.registry import find
 from hotloop.core.settings import parameter
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
@@ -66,6 +67,8 @@ class SoFar:
     shares: list[int]
     wall_ns: int = 0
     """Of choosing and stepping; what watching costs is not in it."""
+    choose_ns: int = 0
+    """Of choosing alone."""
     partial: bool = True
 
     @property
@@ -103,6 +106,7 @@ class Game:
         while not found.done:
             start = now_ns()
             actions = batch.choose(self.asked.player)
+            found.choose_ns += now_ns() - start
             ended = episodes.step(actions)
             found.wall_ns += now_ns() - start
             for episode in ended:
@@ -120,7 +124,8 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     """Make the batch to play on; refuses a player it does not have."""
     if "autoreset" in target.keys:
         raise InputError("leave out autoreset=: sim begins every next episode by itself")
-    batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **target.keys})
+    timed = {"profile": True} if not target.is_foreign and find(target.name).world.contest else {}
+    batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **timed, **target.keys})
     check_player(batch, asked.player)
     return Game(batch=batch, asked=asked, limit=limit_of(batch, asked.steps))
 
@@ -173,6 +178,7 @@ def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
             "return_per_agent": [episode.return_per_agent for episode in episodes],
             "episode_length": [float(episode.length) for episode in episodes],
             **outcomes(game, episodes),
+            **contest(game, found),
             **speeds,
             "wall_ns": [float(found.wall_ns)],
         },
@@ -186,6 +192,34 @@ def outcomes(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
     """What episodes came to by the world's own measures."""
     names = game.batch.spec.world.outcomes
     return {f"{OUTCOME}{name}": [episode.outcomes[name] for episode in episodes] for name in names}
+
+
+def contest(game: Game, found: SoFar) -> dict[str, list[float]]:
+    """Games won and lost, why they ended, how many a second, and where the time went."""
+    said, episodes = game.batch.spec.world.contest, found.episodes
+    if said is None or not episodes:
+        return {}
+    every = [episode for row in found.finished for episode in row]
+    seconds = max(found.wall_ns, 1) / 1e9
+    reasons = [said.reasons[int(episode.outcomes[said.reason])] for episode in episodes]
+    return {
+        f"{CONTEST}won": [episode.outcomes[said.won] for episode in episodes],
+        f"{CONTEST}began": [episode.outcomes[said.began] for episode in episodes],
+        f"{CONTEST}games_per_s": [len(every) / seconds],
+        f"{CONTEST}decisions_per_s": [sum(each.outcomes[said.decisions] for each in every) / seconds],
+        **{f"{REASON}{reason}": [float(reasons.count(reason))] for reason in dict.fromkeys(reasons)},
+        **split(game, found, said.encoding),
+    }
+
+
+def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
+    """The parts of the wall time, in nanoseconds; one thread's, so that they add up."""
+    phases = game.batch.phase_totals()
+    encoded = phases.get(encoding, 0)
+    stepped = sum(phases.values()) - phases.get("step", 0) - encoded
+    parts = {"env.step": stepped, "inference": found.choose_ns, "encoding": encoded}
+    parts["rest"] = max(found.wall_ns - sum(parts.values()), 0)
+    return {f"{SPLIT}{name}": [float(ns)] for name, ns in parts.items()}
 
 
 def method(game: Game, found: SoFar) -> Method:

@@ -38,6 +38,17 @@ def sign_rank(count: int, one_miss_in: int = ONE_MISS_IN) -> int:
     return rank
 
 
+def wilson_interval(wins: float, count: int) -> tuple[float, float]:
+    """The interval of a share in 95% of cases, by Wilson's score; a draw is half a win."""
+    if count == 0:
+        return 0.0, 1.0
+    z = 1.959963984540054
+    share, spread = wins / count, z * z / count
+    centre = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * (share * (1 - share) / count + spread / (4 * count)) ** 0.5
+    return max(centre - half, 0.0), min(centre + half, 1.0)
+
+
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """The interval that holds the mean in 95% of cases (percentile bootstrap); None below six values."""
     if len(values) < FEWEST:

@@ -33,6 +33,8 @@ EXAMPLES = (
     "hotloop sim grid/arena episodes=4 --record arena.npz",
     "hotloop sim prospector player=greedy episodes=1000",
     "hotloop sim prospector player=cautious episodes=1 --show",
+    "hotloop sim cards hero=simple villain=random num_games=1000",
+    "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
 )
 
 
@@ -59,8 +61,11 @@ def sim(  # noqa: PLR0913 - one argument a flag
     off; a world that never ends is cut off after 1000). Every env plays its share, so that short
     episodes do not count more often than long ones. A record is saved and never overwrites another.
     """
+    from hotloop.core.registry import contests
     from hotloop.lab.sim import open_game
 
+    if target.startswith(PREFIX):
+        target, words = contests()[0], [target, *(words or ())]
     if "=" in target:
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
     keys = [word.removeprefix(PREFIX) for word in words or ()]
@@ -81,9 +86,20 @@ def split(target: Target) -> "tuple[Target, SimSettings]":
     """Sort keys into those of the target and those of the game."""
     from hotloop.lab.sim import SimSettings
 
+    target = Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
     ours = {info.name for info in describe(SimSettings)}
     asked = apply(SimSettings, {key: value for key, value in target.keys.items() if key in ours})
     return Target(target.name, {key: value for key, value in target.keys.items() if key not in ours}), asked
+
+
+def plain_key(target: Target, key: str) -> str:
+    """A key by its name in every world; one whose episodes are games has names of its own."""
+    from hotloop.core.registry import find
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    if contest is None:
+        return key
+    return {contest.player: "player", contest.episodes: "episodes", "num_threads": "threads"}.get(key, key)
 
 
 def drawn(target: Target, *, show: bool, pictures: bool) -> Target:

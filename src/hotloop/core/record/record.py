@@ -25,6 +25,15 @@ METHOD = 1
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
 
+CONTEST = "contest."
+"""What the names of values begin with that are about games against somebody."""
+
+REASON = f"{CONTEST}ended."
+"""Before a reason in words: how many games ended for it."""
+
+SPLIT = f"{CONTEST}split."
+"""Before a part of the time: its nanoseconds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:

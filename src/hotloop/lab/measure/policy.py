@@ -51,7 +51,7 @@ class Play(Protocol):
 
 def play_of(policy: str, subject: Subject) -> Play:
     """The random play of a subject, or that of one of a batch's players."""
-    if policy == RANDOM:
+    if policy == RANDOM and (subject.masks is None or RANDOM not in subject.players):
         return RandomPlay(subject)
     if policy.startswith(TAPE):
         return TapePlay(policy, tapes.read_for(Path(policy.removeprefix(TAPE)), subject))

@@ -1,6 +1,6 @@
 """Episodes that were played: what they came to, and what happened in them."""
 
-from hotloop.core.record import OUTCOME, Record
+from hotloop.core.record import CONTEST, OUTCOME, REASON, SPLIT, Record
 from hotloop.report.sections.facts import mean_line, origin, pace_line, path_line, title, work_line
 from hotloop.report.sections.section import (
     Facts,
@@ -13,6 +13,7 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
+from hotloop.stats.intervals import wilson_interval
 
 
 def sim(record: Record) -> Sections:
@@ -21,6 +22,8 @@ def sim(record: Record) -> Sections:
 
 
 def about(record: Record) -> Facts:
+    if f"{CONTEST}won" in record.values:
+        return about_games(record)
     outcomes = [name for name in record.values if name.startswith(OUTCOME)]
     return facts(
         ("player", record.method.policy),
@@ -33,6 +36,46 @@ def about(record: Record) -> Facts:
         *origin(record),
         ("path", path_line(record)),
     )
+
+
+def about_games(record: Record) -> Facts:
+    """Who won, how fast it went, why games ended, and where the time went."""
+    values = record.values
+    games, decisions = values[f"{CONTEST}games_per_s"][0], values[f"{CONTEST}decisions_per_s"][0]
+    ended = {name.removeprefix(REASON): n[0] for name, n in values.items() if name.startswith(REASON)}
+    return facts(
+        ("player", record.method.policy),
+        ("games", f"{record.method.rounds:,}"),
+        ("speed", Span(f"{games:,.0f} games/s, {decisions:,.0f} decisions/s", strong=True)),
+        ("steps a game", mean_line(record, "episode_length", "steps")),
+        ("won", Span(share_line(record, None), strong=True)),
+        ("won, first turn", share_line(record, 1.0)),
+        ("won, second turn", share_line(record, 0.0)),
+        ("ended by", ", ".join(f"{name} {int(count):,}" for name, count in ended.items())),
+        ("split", split_line(record)),
+        ("work", work_line(record)),
+        *origin(record),
+        ("path", path_line(record)),
+    )
+
+
+def share_line(record: Record, began: float | None) -> str:
+    """The share of games that were won, with Wilson's interval; a draw is half."""
+    pairs = zip(record.values[f"{CONTEST}won"], record.values[f"{CONTEST}began"], strict=True)
+    won = [win for win, first in pairs if began is None or first == began]
+    if not won:
+        return "no game"
+    low, high = wilson_interval(sum(won), len(won))
+    return f"{sum(won) / len(won):.1%} [{low:.1%}, {high:.1%}] of {len(won):,}"
+
+
+def split_line(record: Record) -> str:
+    """Where the time went; with threads their times add up to more than the wall's."""
+    parts = {n.removeprefix(SPLIT): ns[0] for n, ns in record.values.items() if n.startswith(SPLIT)}
+    whole = sum(parts.values()) or 1.0
+    line = ", ".join(f"{name} {ns / whole:.1%}" for name, ns in parts.items())
+    threads = int(record.target.variant.get("threads", 1))
+    return line if threads == 1 else f"{line} ({threads} threads: no clean split, use one)"
 
 
 def coverage(record: Record) -> tuple[Section, ...]:

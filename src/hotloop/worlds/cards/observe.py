@@ -1,0 +1,135 @@
+"""What the player who must choose sees, one row of float32; observe.h must agree.
+
+A card's row is its place in its deck's list. A card in a library is in no row, nor one in the opponent's
+hand: its row is zero. The k-th row of permanents is the k-th of the cards' rows that is on the battlefield.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.world import Part
+from hotloop.worlds.cards.state import DECK, EVENTS, NONE, OBJECTS, Copy, Option, State, Step, Zone
+from hotloop.worlds.cards.table import Effect, Keyword, Type
+
+PLAYER, CARD, PERMANENT, ACTION, FOCUS, EVENT = 26, 29, 5, 8, 2, 7
+KINDS = 7
+PHASES = (Step.MAIN, Step.BEGIN_COMBAT, Step.SECOND_MAIN, Step.END)
+"""The steps that begin the second phase and those after it."""
+SHOWN_EFFECTS = (Effect.MANA, Effect.HARM, Effect.COUNTER, Effect.RETURN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of everything an observation has room for."""
+
+    actions: int
+    permanents: int
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (
+            Part(name="agent", shape=(1, PLAYER)),
+            Part(name="opponent", shape=(1, PLAYER)),
+            Part(name="agent_cards", shape=(DECK, CARD), kind="objects"),
+            Part(name="opponent_cards", shape=(DECK, CARD), kind="objects"),
+            Part(name="agent_permanents", shape=(self.permanents, PERMANENT), kind="objects"),
+            Part(name="opponent_permanents", shape=(self.permanents, PERMANENT), kind="objects"),
+            Part(name="actions", shape=(self.actions, ACTION), kind="options"),
+            Part(name="focus", shape=(self.actions, FOCUS)),
+            Part(name="events", shape=(EVENTS, EVENT), kind="objects"),
+        )
+
+    @property
+    def row(self) -> int:
+        return sum(part.size for part in self.parts)
+
+
+def observation(s: State, seat: int, limits: Limits) -> NDArray[np.float32]:
+    """The whole row, for one seat."""
+    row = np.zeros(limits.row, np.float32)
+    views, first = [], 0
+    for part in limits.parts:
+        views.append(row[first : first + part.size].reshape(part.shape))
+        first += part.size
+    for side, view in ((seat, 0), (1 - seat, 1)):
+        views[view][0] = player(s, side)
+        for place, copy in shown_cards(s, side, seat):
+            views[2 + view][place] = card(copy, mine=side == seat)
+        for place, copy in enumerate(permanents(s, side)[: limits.permanents]):
+            views[4 + view][place] = permanent(copy, mine=side == seat)
+    for place, option in enumerate(s.options):
+        views[6][place] = action(option)
+        views[7][place] = (relative(option.subject, seat), relative(option.object, seat))
+    for place, event in enumerate(unseen(s, seat)):
+        views[8][place] = event_row(event, seat)
+    return row
+
+
+def player(s: State, side: int) -> list[float]:
+    own = s.sides[side]
+    on_stack = sum(copy.zone == Zone.STACK for number, copy in s.cards.items() if number // DECK == side)
+    counts = [len(own.library), len(own.hand), len(own.battlefield), len(own.graveyard), on_stack, 0]
+    phase = sum(s.step >= first for first in PHASES)
+    return [
+        own.life / 20,
+        float(s.active == side),
+        *(count / DECK for count in counts),
+        *(float(phase == k) for k in range(len(PHASES) + 1)),
+        *(float(s.step == k) for k in Step),
+        1.0,
+    ]
+
+
+def shown_cards(s: State, side: int, seat: int) -> Iterator[tuple[int, Copy]]:
+    hidden = (Zone.LIBRARY,) if side == seat else (Zone.LIBRARY, Zone.HAND)
+    for number, copy in s.cards.items():
+        if number // DECK == side and copy.zone not in hidden:
+            yield number % DECK, copy
+
+
+def card(copy: Copy, *, mine: bool) -> list[float]:
+    row = copy.row
+    return [
+        *(float(copy.zone == zone) for zone in Zone),
+        float(mine),
+        *(number / 10 for number in (copy.power, row.toughness, row.value)),
+        *(float(row.type == each) for each in Type),
+        *(float(row.effect == each) for each in SHOWN_EFFECTS),
+        *(float(bool(row.keywords & keyword)) for keyword in Keyword),
+        1.0,
+    ]
+
+
+def permanents(s: State, side: int) -> list[Copy]:
+    return [s.cards[number] for number in sorted(s.sides[side].battlefield)]
+
+
+def permanent(copy: Copy, *, mine: bool) -> list[float]:
+    return [float(mine), float(copy.tapped), copy.damage / 10, float(copy.sick), 1.0]
+
+
+def action(option: Option) -> list[float]:
+    return [*(float(option.kind == kind) for kind in range(KINDS)), 1.0]
+
+
+def relative(number: int, seat: int) -> int:
+    """An object as a seat numbers it: its own cards, the opponent's, then itself and the other."""
+    if number == NONE or seat == 0:
+        return number
+    return (number + DECK) % OBJECTS if number < OBJECTS else OBJECTS + 1 - (number - OBJECTS)
+
+
+def unseen(s: State, seat: int) -> list[list[int]]:
+    """The events since a seat chose last, as far as they were kept."""
+    fresh = min(s.event_count - s.seen[seat], EVENTS)
+    return s.events[len(s.events) - fresh :]
+
+
+def event_row(event: list[int], seat: int) -> list[float]:
+    """What happened, whether it was mine, what it was about, how much, when."""
+    what, whose, subject, object_, amount, step = event
+    about = (relative(subject, seat), relative(object_, seat))
+    return [float(what), float(whose == seat), *map(float, about), amount / 10, float(step), 1.0]

@@ -1,0 +1,269 @@
+"""Who can play a seat without a model: the specification of players.h.
+
+A player sees what its observation shows and nothing else. The villain inside a step is given the same
+straight from the game, which is quicker than to write an observation and read it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hotloop.core.exact.random import Draws
+from hotloop.core.world import Plan
+from hotloop.worlds.cards.observe import CARD, SHOWN_EFFECTS, Limits, permanents, relative, shown_cards
+from hotloop.worlds.cards.state import DECK, NONE, OBJECTS, Copy, Kind, Option, State, Zone
+from hotloop.worlds.cards.table import HARM_DAMAGE, Effect, Keyword
+
+ME, OPPONENT = OBJECTS, OBJECTS + 1
+DRAWS = 2
+"""The first of an episode's random numbers that its villain uses."""
+FEW_LIVES = 9
+"""From here on burning the opponent is worth a card."""
+AIRBORNE = Keyword.FLYING | Keyword.REACH
+
+
+@dataclass(slots=True, kw_only=True)
+class Thing:
+    """A card as somebody sees it."""
+
+    mine: bool
+    zone: int
+    power: int
+    toughness: int
+    value: int
+    creature: bool
+    effect: int
+    keywords: int
+    tapped: bool = False
+    damage: int = 0
+
+    @property
+    def left(self) -> int:
+        """The damage that would kill it."""
+        return self.toughness - self.damage
+
+
+@dataclass(slots=True, kw_only=True)
+class Sight:
+    """All that a scripted player looks at; objects are numbered as the observation's focus has them."""
+
+    options: list[Option]
+    things: dict[int, Thing]
+    my_life: int
+    their_life: int
+
+    def creatures(self, *, mine: bool) -> Iterator[Thing]:
+        for thing in self.things.values():
+            if thing.mine == mine and thing.creature and thing.zone == Zone.BATTLEFIELD:
+                yield thing
+
+
+def sight_of(s: State, seat: int, limits: Limits) -> Sight:
+    """What a seat sees, taken from the game."""
+    things = {}
+    for side in (seat, 1 - seat):
+        rested = {id(copy) for copy in permanents(s, side)[: limits.permanents]}
+        for place, copy in shown_cards(s, side, seat):
+            number = place + DECK * (side != seat)
+            things[number] = thing_of(copy, mine=side == seat, placed=id(copy) in rested)
+    options = [Option(o.kind, relative(o.subject, seat), relative(o.object, seat)) for o in s.options]
+    return Sight(
+        options=options, things=things, my_life=s.sides[seat].life, their_life=s.sides[1 - seat].life
+    )
+
+
+def thing_of(copy: Copy, *, mine: bool, placed: bool) -> Thing:
+    """Whether it is tapped or hurt is known where it has a row among the permanents."""
+    row = copy.row
+    return Thing(
+        mine=mine,
+        zone=copy.zone,
+        power=copy.power,
+        toughness=row.toughness,
+        value=row.value,
+        creature=copy.is_creature,
+        effect=row.effect if row.effect in SHOWN_EFFECTS else Effect.NOTHING,
+        keywords=row.keywords,
+        tapped=placed and bool(copy.tapped),
+        damage=copy.damage if placed else 0,
+    )
+
+
+def read_sight(row: Any, limits: Limits) -> Sight:
+    """What a seat sees, read from its observation."""
+    views, first = {}, 0
+    for part in limits.parts:
+        views[part.name] = row[first : first + part.size].reshape(part.shape)
+        first += part.size
+    things: dict[int, Thing] = {}
+    for offset, name in ((0, "agent"), (DECK, "opponent")):
+        states = iter(views[f"{name}_permanents"])
+        for place in np.flatnonzero(views[f"{name}_cards"][:, CARD - 1]).tolist():
+            thing = read_thing(views[f"{name}_cards"][place])
+            if thing.zone == Zone.BATTLEFIELD and (state := next(states, None)) is not None:
+                thing.tapped, thing.damage = bool(state[1]), whole(state[2] * 10)
+            things[offset + place] = thing
+    shown = views["actions"][:, -1] != 0
+    options = [
+        Option(int(kinds[:-1].argmax()), int(focus[0]), int(focus[1]))
+        for kinds, focus in zip(views["actions"][shown], views["focus"][shown], strict=True)
+    ]
+    lives = [whole(views[name][0, 0] * 20) for name in ("agent", "opponent")]
+    return Sight(options=options, things=things, my_life=lives[0], their_life=lives[1])
+
+
+def read_thing(row: Any) -> Thing:
+    effects = [effect for effect, shown in zip(SHOWN_EFFECTS, row[13:17], strict=True) if shown]
+    return Thing(
+        mine=bool(row[6]),
+        zone=int(row[:6].argmax()),
+        power=whole(row[7] * 10),
+        toughness=whole(row[8] * 10),
+        value=whole(row[9] * 10),
+        creature=bool(row[11]),
+        effect=effects[0] if effects else Effect.NOTHING,
+        keywords=sum(int(keyword) for keyword, has in zip(Keyword, row[17:28], strict=True) if has),
+    )
+
+
+def whole(number: Any) -> int:
+    return int(np.floor(number + np.float32(0.5)))
+
+
+# The players.
+
+
+def first(seen: Sight) -> int:
+    return 0
+
+
+def passive(seen: Sight) -> int:
+    """What does nothing is the last option."""
+    return len(seen.options) - 1
+
+
+def simple(seen: Sight) -> int:
+    """Play a land, cast the dearest, attack when it is safe, block when it trades well."""
+    kind = seen.options[0].kind
+    score = {Kind.ATTACK: attacking, Kind.BLOCK: blocking, Kind.TARGET: targeting}.get(Kind(kind), playing)
+    worth = [0 if option.kind == Kind.PASS else score(seen, option) for option in seen.options]
+    equals = [place for place, each in enumerate(worth) if each == max(worth)]
+    return equals[rank(seen) % len(equals)] if kind == Kind.BLOCK else equals[0]
+
+
+def rank(seen: Sight) -> int:
+    """How many could block before the one that is asked: each takes another of equal attackers."""
+    me = seen.options[0].subject
+    return sum(
+        thing.mine and thing.creature and thing.zone == Zone.BATTLEFIELD and not thing.tapped
+        for number, thing in seen.things.items()
+        if number < me
+    )
+
+
+def playing(seen: Sight, option: Option) -> int:
+    """Above 0 is better than to pass."""
+    if option.kind == Kind.LAND:
+        return 1_000
+    if option.kind != Kind.CAST:
+        return -1
+    thing = seen.things[option.subject]
+    return 1 + thing.value if is_worth_it(seen, thing.effect) else -1
+
+
+def is_worth_it(seen: Sight, effect: int) -> bool:
+    theirs = list(seen.creatures(mine=False))
+    if effect == Effect.COUNTER:
+        return any(not thing.mine and thing.zone == Zone.STACK for thing in seen.things.values())
+    if effect == Effect.HARM:
+        return seen.their_life <= FEW_LIVES or any(thing.left <= HARM_DAMAGE for thing in theirs)
+    return effect != Effect.RETURN or bool(theirs)
+
+
+def targeting(seen: Sight, option: Option) -> int:
+    effect = seen.things[option.subject].effect
+    if option.object >= OBJECTS:
+        if option.object == ME:
+            return -1_000
+        return 1_000 if seen.their_life <= HARM_DAMAGE else 1
+    thing = seen.things[option.object]
+    if thing.mine:
+        return -10 - thing.value
+    return 0 if effect == Effect.HARM and thing.left > HARM_DAMAGE else 10 + thing.value
+
+
+def attacking(seen: Sight, option: Option) -> int:
+    """Above 0 where nobody who can block it would kill it and not be worth it, or where they are few."""
+    me = seen.things[option.subject]
+    rested = [thing for thing in seen.creatures(mine=False) if not thing.tapped]
+    able = [thing for thing in rested if not me.keywords & Keyword.FLYING or thing.keywords & AIRBORNE]
+    feared = [thing for thing in able if kills(thing, me) and not trades(me, thing)]
+    mine = sum(not thing.tapped for thing in seen.creatures(mine=True))
+    return int(me.power > 0 and (not feared or mine > 2 * len(rested))) * 2 - 1
+
+
+def trades(me: Thing, other: Thing) -> bool:
+    """Whether I may die for it."""
+    return kills(me, other) and other.value >= me.value
+
+
+def kills(thing: Thing, other: Thing) -> bool:
+    return thing.power > 0 and (thing.power >= other.left or bool(thing.keywords & Keyword.DEATHTOUCH))
+
+
+def blocking(seen: Sight, option: Option) -> int:
+    """A creature is given for a better one, and for an equal or none where life is short."""
+    me, other = seen.things[option.subject], seen.things[option.object]
+    strongest = sum(seen.things[each.object].power for each in seen.options if each.object != NONE)
+    wins, dies = kills(me, other), kills(other, me)
+    if not dies:
+        return 30 + other.value if wins else 5
+    pressed = seen.my_life <= (2 * strongest + 4 if wins else strongest)
+    return 1 + wins if pressed or (wins and other.value > me.value) else -1
+
+
+POLICIES: dict[str, Callable[[Sight], int]] = {"simple": simple, "passive": passive, "first": first}
+
+
+def villains_choice(s: State, villain: str, limits: Limits) -> int:
+    """What the villain inside a step chooses."""
+    if villain == "random":
+        return Draws(s.seed, DRAWS + s.decisions).below(0, len(s.options))
+    return POLICIES[villain](sight_of(s, s.holder, limits))
+
+
+class Player:
+    """One player of one env."""
+
+    policy: ClassVar[str]
+
+    def __init__(self, plan: Plan, seen: Mapping[str, Any]) -> None:
+        self.seen = seen
+        self.limits = Limits(actions=plan["num_actions"], permanents=plan["max_permanents"])
+
+    def restart(self) -> None:
+        """Nothing is remembered."""
+
+    def choose(self) -> Sequence[int]:
+        sight = read_sight(self.seen["observations"][0], self.limits)
+        return [POLICIES[self.policy](sight) if sight.options else 0]
+
+
+class Simple(Player):
+    """Plays a land, casts the dearest it can, attacks when it is safe, blocks when it trades well."""
+
+    policy = "simple"
+
+
+class Passive(Player):
+    """Never does anything."""
+
+    policy = "passive"
+
+
+class First(Player):
+    """Takes the first option."""
+
+    policy = "first"

@@ -1,0 +1,253 @@
+"""The turn, priority, and the options of every decision; turns.h must agree."""
+
+from collections.abc import Iterator
+
+from hotloop.core.exact.random import Draws
+from hotloop.worlds.cards import COUNTERS, combat, stack
+from hotloop.worlds.cards.state import (
+    DECK,
+    HAND,
+    NONE,
+    SEATS,
+    Copy,
+    Ending,
+    Happened,
+    Item,
+    Kind,
+    Option,
+    Side,
+    State,
+    Step,
+    Wants,
+    Zone,
+    draw,
+    move,
+)
+from hotloop.worlds.cards.table import Effect, Type
+
+MAINS = (Step.MAIN, Step.SECOND_MAIN)
+SHUFFLES, COIN = 0, 1
+"""Which of an episode's random numbers a beginning uses."""
+
+
+def begin(seed: int, decks: list[list[int]], counts: list[int] | None = None) -> State:
+    """Shuffle, toss for who begins, and deal; the game has come to its first decision."""
+    s = State(seed=seed, sides=[Side() for _ in range(SEATS)], counts=counts or [0] * len(COUNTERS))
+    for seat, deck in enumerate(decks):
+        s.cards |= {seat * DECK + place: Copy(kind=kind) for place, kind in enumerate(deck)}
+        s.sides[seat].library = shuffled(seed, seat, len(deck))
+    s.first = s.active = s.holder = Draws(seed, COIN).below(0, SEATS)
+    for seat in range(SEATS):
+        for card in reversed(s.sides[seat].library[-HAND:]):
+            move(s, card, Zone.HAND)
+    enter(s, Step.UNTAP)
+    return s
+
+
+def shuffled(seed: int, seat: int, count: int) -> list[int]:
+    cards = [seat * DECK + place for place in range(count)]
+    draws = Draws(seed, SHUFFLES)
+    for last in range(count - 1, 0, -1):
+        other = draws.below(seat * DECK + last, last + 1)
+        cards[last], cards[other] = cards[other], cards[last]
+    return cards
+
+
+def advance(s: State, most: int) -> None:
+    """Play on to the next decision that has more than one option, or to the end."""
+    while s.ending == Ending.NONE:
+        if s.wants == Wants.NOTHING:
+            proceed(s)
+            continue
+        listed = list(options(s))
+        s.truncated = max(len(listed) - most, 0)
+        s.options = [*listed[: most - 1], listed[-1]] if s.truncated else listed
+        if len(s.options) > 1:
+            return
+        take(s, 0)
+    s.options, s.truncated = [], 0
+
+
+def proceed(s: State) -> None:
+    """What comes next by itself: a declaration, or priority."""
+    if s.cursor != NONE:
+        combat.ask_next(s)
+        return
+    check(s)
+    if s.ending != Ending.NONE:
+        return
+    if s.pending:
+        mine = [card for card in s.pending if card // DECK == s.active]
+        card = (mine or s.pending)[0]
+        s.pending.remove(card)
+        stack.ask_target(s, card // DECK, Item.TRIGGER, card)
+        if not stack.targets(s, s.holder):
+            s.wants, s.holder = Wants.NOTHING, s.active
+    elif s.passes < SEATS:
+        s.wants = Wants.PRIORITY
+    elif s.stack:
+        stack.resolve(s)
+        s.passes, s.holder = 0, s.active
+    else:
+        end_step(s)
+
+
+def check(s: State) -> None:
+    """State-based actions, until nothing changes."""
+    while True:
+        if any(side.life <= 0 or side.drew_nothing for side in s.sides):
+            finish(s)
+            return
+        dying = [card for seat in range(SEATS) for card, copy in s.creatures(seat) if is_dying(copy)]
+        for card in dying:
+            s.tell(Happened.DIE, card // DECK, card)
+            move(s, card, Zone.GRAVEYARD)
+        if not dying:
+            return
+
+
+def is_dying(copy: Copy) -> bool:
+    return bool(copy.doomed) or copy.damage >= copy.row.toughness
+
+
+def finish(s: State) -> None:
+    lost = [side.life <= 0 or bool(side.drew_nothing) for side in s.sides]
+    if all(lost):
+        s.ending = Ending.DRAW
+        return
+    loser = s.sides[lost.index(True)]
+    s.winner = lost.index(False)
+    s.ending = Ending.LIFE if loser.life <= 0 else Ending.LIBRARY
+
+
+# Steps.
+
+
+def end_step(s: State) -> None:
+    """Mana empties; a combat without attackers is over after their declaration."""
+    for side in s.sides:
+        side.mana = [0] * 6
+    if s.step == Step.DAMAGE and s.second_pass:
+        enter(s, Step.DAMAGE)
+    elif s.step == Step.ATTACKERS and not s.attackers:
+        enter(s, Step.END_COMBAT)
+    else:
+        enter(s, s.step + 1)
+
+
+def enter(s: State, step: int) -> None:
+    """Begin a step; untap and cleanup are over at once, for nobody has priority in them."""
+    s.step, s.passes, s.holder = step, 0, s.active
+    if step == Step.UNTAP:
+        untap(s)
+        enter(s, Step.UPKEEP)
+    elif step == Step.DRAW and s.turn > 1:
+        draw(s, s.active)
+    elif step in (Step.ATTACKERS, Step.BLOCKERS):
+        s.cursor = 0
+    elif step == Step.DAMAGE:
+        combat.deal_damage(s)
+    elif step == Step.SECOND_MAIN:
+        combat.end_combat(s)
+    elif step == Step.CLEANUP:
+        clean_up(s)
+        s.active = 1 - s.active
+        enter(s, Step.UNTAP)
+
+
+def untap(s: State) -> None:
+    s.turn += 1
+    side = s.sides[s.active]
+    side.land_played = 0
+    for card in side.battlefield:
+        s.cards[card].tapped = s.cards[card].sick = 0
+
+
+def clean_up(s: State) -> None:
+    for side in s.sides:
+        for card in side.battlefield:
+            copy = s.cards[card]
+            copy.damage = copy.boost = copy.doomed = 0
+
+
+# Decisions.
+
+
+def options(s: State) -> Iterator[Option]:
+    """Everything that can be chosen; what does nothing comes last."""
+    if s.wants == Wants.PRIORITY:
+        yield from playable(s, s.holder)
+        yield Option(Kind.PASS)
+    elif s.wants == Wants.ATTACKER:
+        yield Option(Kind.ATTACK, s.subject)
+        yield Option(Kind.PASS, s.subject)
+    elif s.wants == Wants.BLOCKER:
+        for attacker in combat.still_attacking(s):
+            if combat.can_block(s.cards[s.subject], s.cards[attacker]):
+                yield Option(Kind.BLOCK, s.subject, attacker)
+        yield Option(Kind.PASS, s.subject)
+    else:
+        yield from (Option(Kind.TARGET, s.subject, target) for target in stack.targets(s, s.holder))
+
+
+def playable(s: State, seat: int) -> Iterator[Option]:
+    """Cards in hand order, then abilities in battlefield order."""
+    slow = seat == s.active and s.step in MAINS and not s.stack
+    for card in s.sides[seat].hand:
+        row = s.cards[card].row
+        if row.type == Type.LAND:
+            if slow and not s.sides[seat].land_played:
+                yield Option(Kind.LAND, card)
+        elif may_cast(s, card, slow) and stack.can_pay(s, seat, row.generic, row.coloured):
+            yield Option(Kind.CAST, card)
+    for card in s.sides[seat].battlefield:
+        if s.cards[card].row.effect == Effect.PUMP and stack.can_pay(s, seat, *stack.PUMP_COST):
+            yield Option(Kind.ABILITY, card)
+
+
+def may_cast(s: State, card: int, slow: bool) -> bool:
+    row = s.cards[card].row
+    if row.effect == Effect.COUNTER:
+        return any(entry.item == Item.SPELL for entry in s.stack)
+    return slow or row.type == Type.INSTANT
+
+
+def take(s: State, choice: int) -> None:
+    """Do what an option says."""
+    option = s.options[choice]
+    wanted, s.wants = s.wants, Wants.NOTHING
+    if wanted == Wants.PRIORITY:
+        take_priority(s, option)
+    elif option.kind == Kind.ATTACK:
+        combat.attack(s, option.subject)
+    elif option.kind == Kind.BLOCK:
+        s.cards[option.subject].blocking = option.object
+    elif option.kind == Kind.TARGET:
+        if s.item == Item.TRIGGER:
+            stack.trigger(s, option.subject, option.object)
+        else:
+            stack.cast(s, option.subject, option.object)
+        s.passes, s.holder = 0, s.active
+
+
+def take_priority(s: State, option: Option) -> None:
+    if option.kind == Kind.PASS:
+        s.passes += 1
+        s.holder = 1 - s.holder
+        return
+    if option.kind == Kind.CAST and stack.needs_target(s, option.subject):
+        stack.ask_target(s, s.holder, Item.SPELL, option.subject)
+        return
+    if option.kind == Kind.LAND:
+        play_land(s, option.subject)
+    elif option.kind == Kind.CAST:
+        stack.cast(s, option.subject)
+    else:
+        stack.activate(s, option.subject)
+    s.passes, s.holder = 0, s.active
+
+
+def play_land(s: State, card: int) -> None:
+    s.sides[s.holder].land_played = 1
+    move(s, card, Zone.BATTLEFIELD)
+    s.tell(Happened.LAND, s.holder, card)
