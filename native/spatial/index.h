@@ -172,6 +172,7 @@ class Index {
     return 0;
   }
 
+  HL_FN uint32_t id_at(uint32_t place) const { return ids_[place]; }
   HL_FN uint32_t place(uint32_t id) const { return where_[id]; }
   HL_FN uint32_t key_at(uint32_t place) const { return keys_[place]; }
   HL_FN float x_at(uint32_t place) const { return xs_[place]; }

@@ -164,7 +164,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
 def record(game: Game, recorder: Recorder, found: Findings) -> Record:
     batch, episodes = game.batch, found.episodes
     env_steps = found.work.gained["env_steps"]
-    speeds = throughput(batch.spec, env_steps, [found.wall_ns]) if env_steps else {}
+    speeds = throughput(batch.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
     checked = describe_validation(batch.counters)
     unequal = bool(checked and checked.mismatches)
     codes = [*([ExitCode.MISMATCH] * unequal), *([ExitCode.INTERRUPTED] * found.partial)]

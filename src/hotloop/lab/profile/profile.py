@@ -243,7 +243,7 @@ def record(
         method=in_rounds(sides.clean.spec, found.rounds, policy, order="ABBA"),
         counters=found.work.gained,
         values={
-            **throughput(sides.clean.spec, found.rounds.iterations, found.clean_ns),
+            **throughput(sides.clean.spec, found.rounds.iterations, found.clean_ns, found.work.gained),
             **dict(zip(WALLS, (found.clean_ns, found.instrumented_ns), strict=True)),
         },
         notices=shortened(asked, found.rounds),

@@ -38,6 +38,12 @@ void read_reals(const Fields& fields, Config& c) {
 
 void derive(const Fields& fields, Config& c) {
   c.side = 2 * c.radius + 1;
+  auto r = static_cast<int>(c.radius);
+  float* seen = c.circle;
+  for (int down = -r; down <= r; ++down) {
+    for (int across = -r; across <= r; ++across)
+      *seen++ = across * across + down * down <= r * r ? 1.0f : 0.0f;
+  }
   c.row_size = c.perception ? channels * c.side * c.side : body_size;
   c.stride = c.width + 2 * c.radius;
   c.plane_rows = c.height + 2 * c.radius;

@@ -82,18 +82,20 @@ struct Window {
     return x >= 0 && y >= 0 && x < static_cast<int>(s.c.width) && y < static_cast<int>(s.c.height);
   }
 
+  // Most windows lie within the world; only the others are looked at cell by cell.
   HL_FN void show_borders() const {
-    bool inner = is_inside(-r, -r) && is_inside(r, r);
     float* obstacles = channel(see_obstacles);
     float* visible = channel(see_visibility);
+    std::memcpy(visible, s.c.circle, side() * side() * sizeof(float));
+    std::memset(obstacles, 0, side() * side() * sizeof(float));
+    if (is_inside(-r, -r) && is_inside(r, r)) return;
     for (int down = -r; down <= r; ++down) {
       for (int across = -r; across <= r; ++across) {
-        bool inside = inner || is_inside(across, down);
-        if (!inner) obstacles[at(across, down)] = inside ? 0.0f : 1.0f;
-        visible[at(across, down)] = inside && across * across + down * down <= r * r ? 1.0f : 0.0f;
+        if (is_inside(across, down)) continue;
+        obstacles[at(across, down)] = 1;
+        visible[at(across, down)] = 0;
       }
     }
-    if (inner) std::memset(obstacles, 0, side() * side() * sizeof(float));
   }
 
   HL_FN void show_landmarks() const {
@@ -149,10 +151,11 @@ HL_FN void show_body(const State& s, const Agent& me, float* out) {
   out[7] = me.defending > 0 ? 1.0f : 0.0f;
 }
 
+// In the order of the index, so that neighbours' windows are read one after another.
 template <uint32_t Side>
 HL_FN void show_windows(const State& s, float* rows) {
-  for (uint32_t k = 0; k < s.head.living; ++k) {
-    uint32_t slot = s.living[k];
+  for (uint32_t k = 0; k < s.near.count(); ++k) {
+    uint32_t slot = s.near.id_at(k);
     const Agent& me = s.agents[slot];
     auto r = static_cast<int>(Side ? Side / 2 : s.c.radius);
     Window<Side>{s, me, rows + size_t{slot} * s.c.row_size, s.column(me.x), s.row(me.y), r}.show(slot);

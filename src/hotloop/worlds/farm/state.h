@@ -11,6 +11,7 @@
 namespace hl::farm {
 
 constexpr uint32_t breeds = 3, channels = 13, body_size = 8;
+constexpr uint32_t most_side = 25;
 constexpr float full_health = 100;
 constexpr uint32_t block_cells = 8;
 
@@ -43,8 +44,9 @@ struct Config {
   float start_resources, node_cap, regrowth, consumption, max_gather, max_movement, strength;
   float birth_cost, birth_minimum;
   float reward_resources, reward_health, reward_alive, reward_death, reward_action;
-  uint32_t side, row_size;             // of a window, and of an observation
-  uint32_t stride, plane_rows, cells;  // of a plane
+  uint32_t side, row_size;              // of a window, and of an observation
+  uint32_t stride, plane_rows, cells;   // of a plane
+  float circle[most_side * most_side];  // [side][side]: 1 where it is seen
   spatial::Plan agents_index, nodes_index;
 
   static Config from(const Fields& fields);
