@@ -14,6 +14,9 @@
 namespace nb = nanobind;
 
 namespace hl::bind {
+
+void add_spatial(nb::module_& m);  // see spatial.cpp
+
 namespace {
 
 using Actions = nb::ndarray<const int32_t, nb::c_contig, nb::device::cpu>;
@@ -176,6 +179,7 @@ NB_MODULE(_native, m) {
   m.def("clock_name", [] { return Clock::name(); });
   m.def("mark_ns", mark_ns);
 
+  add_spatial(m);
   m.def("make", make);
   nb::class_<AnyBatch>(m, "Batch")
       .def("step", step, nb::arg().noconvert())

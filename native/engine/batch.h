@@ -136,7 +136,7 @@ class Batch final : public AnyBatch {
     NamedCounts named = {{"native_steps", steps},
                          {"batch_calls", static_cast<int64_t>(batch_calls_)},
                          {"env_steps", steps},
-                         {"agent_steps", steps * static_cast<int64_t>(agents())},
+                         {"agent_steps", agent_steps(steps)},
                          {"resets", resets}};
     for (size_t k = 0; k < std::size(World::counters); ++k) {
       int64_t total = 0;
@@ -214,6 +214,17 @@ class Batch final : public AnyBatch {
             env,
             actions == nullptr ? nullptr : actions + env * config_.agents,
             crew_[static_cast<size_t>(worker)].scratch->data()};
+  }
+
+  // Of those who lived, where rows may be empty.
+  int64_t agent_steps(int64_t env_steps) const {
+    if constexpr (requires { World::lived; }) {
+      int64_t total = 0;
+      for (size_t env = 0; env < num_envs(); ++env) total += World::lived(slot(0, env, nullptr));
+      return total;
+    } else {
+      return env_steps * static_cast<int64_t>(agents());
+    }
   }
 
   size_t tiles() const { return (num_envs() + tile_ - 1) / tile_; }

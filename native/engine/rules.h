@@ -17,6 +17,7 @@
 //     static uint64_t digest(const Slot&);                            HL_FN
 //     static constexpr Player<Slot> players[];                        if it has any
 //     static constexpr int masks;                                     which output is masks, if it has them
+//     static int64_t lived(const Slot&);                              agent-steps so far, where rows are empty
 //     static Picture picture(const Slot&);                            if it can be seen
 //     static Shadow shadow(const Slot&);                              if it can do one thing in two ways,
 //     static std::vector<Mismatch> mismatches(const Slot&);           and the first times they disagreed

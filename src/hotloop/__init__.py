@@ -9,12 +9,24 @@ if TYPE_CHECKING:
     from hotloop.core import spans
     from hotloop.core.spans import Marks, mark, span
     from hotloop.core.spans.monitor import monitor
+    from hotloop.envs import spatial
     from hotloop.envs.adapters.registration import register_envs
     from hotloop.envs.open import make
     from hotloop.lab.api import profile
 
 __version__ = "0.1.0"
-__all__ = ["Marks", "__version__", "make", "mark", "monitor", "profile", "register_envs", "span", "spans"]
+__all__ = [
+    "Marks",
+    "__version__",
+    "make",
+    "mark",
+    "monitor",
+    "profile",
+    "register_envs",
+    "span",
+    "spans",
+    "spatial",
+]
 
 _HOMES = {
     "Marks": "hotloop.core.spans",
@@ -27,9 +39,13 @@ _HOMES = {
     "spans": "hotloop.core.spans",
 }
 
+_MODULES = {"spatial": "hotloop.envs.spatial"}
+
 
 def __getattr__(name: str) -> Any:
     """Import on first use, so that `import hotloop` costs nothing."""
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'hotloop' has no attribute {name!r}")
     home = import_module(_HOMES[name])

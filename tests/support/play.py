@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,11 +10,23 @@ from numpy.typing import NDArray
 import hotloop
 from hotloop.core import registry
 from hotloop.core.exact.random import Draws
-from hotloop.core.settings import describe
+from hotloop.core.settings import apply, describe
 from hotloop.envs.batch import Batch, Spec
 
 TARGETS = [found.target for world in registry.worlds().values() for found in registry.presets(world)]
 """Every preset of every world: contract tests run over all of them."""
+
+
+HEAVY = 256 * 1024
+"""Bytes of one env's observations, from which on a batch of many is slow to compare."""
+
+
+def many(target: str, envs: int = 64) -> int:
+    """So many envs, or an eighth of them where their observations are heavy."""
+    world = registry.find(target).world
+    layout = world.layout(apply(world.parameters, world.presets[registry.find(target).preset]))
+    weight = np.dtype(layout.observation.dtype).itemsize * prod(layout.observation.shape)
+    return envs if weight < HEAVY else max(envs // 8, 1)
 
 
 def short_episodes(target: str, steps: int = 7) -> dict[str, object]:

@@ -22,8 +22,25 @@ EVERYBODYS = {
     # learning's and the machine's
     *("clip", "clipped", "greedy", "encoder", "teacher", "scan", "avx2", "avx512", "event", "events"),
     *("timer", "wall", "window", "frozen", "map", "move", "group", "dt", "tag"),
+    # who lives in a row, chance for players, and the kinds of spatial index, which any world may have
+    *(
+        "alive",
+        "luck",
+        "index",
+        "grid",
+        "hash",
+        "quadtree",
+        "kdtree",
+        "nearest",
+        "queries",
+        "rebuilds",
+        "stale",
+    ),
+    # sizes and machines
+    *("width", "height", "radius", "nodes", "environment", "systems", "gather", "starved", "communicate"),
     # plain English
     *("encode", "first", "none", "masks", "passive", "seat", "seat_rewards", "simple", "won", "began"),
+    *("share", "unknown", "pass", "held", "failed", "lives", "people"),
     *("changed", "claim", "full", "leave", "mine", "refused", "still", "use", "uses"),
 }
 """Words of a world that are not its own: they mean something else where others use them."""

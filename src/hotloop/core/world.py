@@ -61,7 +61,10 @@ class Layout:
     parts: tuple[Part, ...] = ()
     """Of the row that an agent observes; none where the row is one thing.
 
-    Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays.
+    Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays. Where rows may be
+    empty, an array named `alive`, bool [agents], says which are somebody's: the others have no reward, and
+    nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its life. An array
+    named `luck`, int32 [agents] from 0, has a random number for players who are led by chance.
     """
 
     def __post_init__(self) -> None:

@@ -59,6 +59,11 @@ class Spec:
         return self.layout.num_actions
 
     @property
+    def has_empty_rows(self) -> bool:
+        """Whether agents come and go, so that some rows are nobody's."""
+        return any(array.name == "alive" for array in self.layout.arrays)
+
+    @property
     def drawn_actions(self) -> int:
         """Random play draws from the first so many actions."""
         return self.layout.drawn_actions

@@ -29,6 +29,12 @@ def _load() -> ModuleType | ImportError:
         return error
 
 
+def load_native() -> ModuleType | None:
+    """The native module; None where it is not built."""
+    module = _load()
+    return None if isinstance(module, ImportError) else module
+
+
 def why_not(world: str) -> str | None:
     """Why this world cannot run natively here; None where it can."""
     module = _load()

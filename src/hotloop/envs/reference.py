@@ -17,7 +17,7 @@ RANDOM_PLAYER = "random"
 RANDOM_STREAM = 0x72616E646F6D
 """Sets the random player's draws apart from the seeds of episodes; players.h has the same."""
 
-SEEN = ("observations", "masks")
+SEEN = ("observations", "masks", "luck")
 """The arrays an agent sees."""
 
 
@@ -183,11 +183,17 @@ class ReferenceEngine:
             ("reference_steps", steps),
             ("batch_calls", self.batch_calls),
             ("env_steps", steps),
-            ("agent_steps", steps * self.agents),
+            ("agent_steps", self._lived(steps)),
             ("resets", self.resets),
             *((name, sum(twin.counters.get(name, 0) for twin in self.twins)) for name in names),
             *self.seats.counters(self.num_envs * self.agents),
         ]
+
+    def _lived(self, env_steps: int) -> int:
+        """Agent-steps of those who lived, where rows may be empty."""
+        if "alive" not in self.rows:
+            return env_steps * self.agents
+        return sum(twin.lived for twin in self.twins)  # type: ignore[attr-defined]
 
     def phase_names(self) -> list[str]:
         return [*self.world.phases, "autoreset", *(["drag"] if self.drag else [])]

@@ -161,7 +161,7 @@ def record(subject: Subject, recorder: Recorder, asked: Rounds, found: SoFar, po
     return recorder.record(
         method=in_rounds(subject.spec, found.rounds, policy),
         counters=found.work.gained,
-        values=throughput(subject.spec, env_steps, found.wall_ns),
+        values=throughput(subject.spec, env_steps, found.wall_ns, found.work.gained),
         notices=[*found.faults, *shortened(asked, found.rounds)],
         partial=found.partial,
         validation=describe_validation(subject.counters),

@@ -170,7 +170,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
 def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
     batch, episodes = game.batch, found.episodes
     env_steps = found.work.gained["env_steps"]
-    speeds = throughput(batch.spec, env_steps, [found.wall_ns]) if env_steps else {}
+    speeds = throughput(batch.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
     made = recorder.record(
         method=method(game, found),
         counters=found.work.gained,

@@ -56,6 +56,8 @@ class Trainer:
         resume: Path | None = None,
         folder: Path = Path("train_dir"),
     ) -> None:
+        if batch.spec.has_empty_rows:
+            raise InputError(f"{batch.spec.target} has rows that are nobody's, and PPO would learn from them")
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)

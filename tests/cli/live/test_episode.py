@@ -53,6 +53,16 @@ def test_a_frame_names_teams_returns_and_what_happened_since_the_last(pauses: li
     assert sum(map(int, acted)) == 8 * 100
 
 
+def test_a_frame_names_what_is_one_number_of_the_whole_env(pauses: list[float]) -> None:
+    stream = StringIO()
+    keys = {"render_mode": "ansi", "num_envs": 1, "perception": False}
+    with open_screen(stream, player="random", fps=10) as screen:
+        sim(open_game(Target("farm/dev", keys), SimSettings(episodes=1, steps=101)), watches=[screen.watch])
+    first, second = stream.getvalue().split("farm/dev")[1:]
+    assert "people   population 0, system 0" in first
+    assert "population 0" not in second
+
+
 def test_at_a_terminal_every_step_is_drawn_in_place_and_no_faster_than_asked(pauses: list[float]) -> None:
     terminal = Terminal()
     with open_screen(terminal, player="random", fps=20) as screen:

@@ -8,7 +8,8 @@ from hotloop.core.registry import presets, worlds
 from hotloop.envs.adapters.pettingzoo import HotloopParallelEnv, parallel_env
 from hotloop.envs.batch import OrderError
 
-TARGETS = [found.target for world in worlds().values() for found in presets(world)]
+EVERY = [found.target for world in worlds().values() for found in presets(world)]
+TARGETS = [target for target in EVERY if not hotloop.make(target, num_envs=1).spec.has_empty_rows]
 
 
 def small() -> HotloopParallelEnv:
@@ -19,6 +20,12 @@ def small() -> HotloopParallelEnv:
 def test_pettingzoo_finds_nothing_wrong(target: str) -> None:
     parallel_api_test(parallel_env(target), num_cycles=30)
     parallel_seed_test(lambda: parallel_env(target), num_cycles=10)
+
+
+@pytest.mark.parametrize("target", sorted({*EVERY} - {*TARGETS}))
+def test_a_world_whose_agents_come_and_go_is_refused(target: str) -> None:
+    with pytest.raises(InputError, match="come and go"):
+        parallel_env(target)
 
 
 def test_pettingzoo_finds_nothing_wrong_where_episodes_end() -> None:

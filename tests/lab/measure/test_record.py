@@ -13,6 +13,12 @@ def test_throughput_is_steps_over_wall_time_and_agents_count_each() -> None:
     assert speeds == {"env_steps_per_s": [1_000.0, 500.0], "agent_steps_per_s": [3_000.0, 1_500.0]}
 
 
+def test_where_agents_come_and_go_those_who_lived_count() -> None:
+    batch = hotloop.make("farm/dev", num_envs=1)
+    speeds = throughput(batch.spec, 1_000, [1_000_000_000], {"env_steps": 10, "agent_steps": 125})
+    assert speeds == {"env_steps_per_s": [1_000.0], "agent_steps_per_s": [12_500.0]}
+
+
 def test_a_record_holds_what_ran_and_how_much_of_it() -> None:
     batch = hotloop.make("grid/toy", num_envs=2, agents=2)
     ran = Rounds(count=1, iterations=4, warmup=0)

@@ -78,7 +78,7 @@ class Screen:
 def board(moment: "Moment") -> Iterator[str]:
     """The lines that the world has declared, without infos that are empty."""
     for title, infos in moment.batch.spec.world.board.items():
-        rows = ((label, moment.batch.infos[info][0]) for label, info in infos.items())
+        rows = ((label, moment.batch.infos[info][0].reshape(-1)) for label, info in infos.items())
         if known := [f"{label} {numbers(row)}" for label, row in rows if len(row)]:
             yield f"{title:<9}" + ", ".join(known)
 

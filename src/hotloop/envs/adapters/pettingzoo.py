@@ -21,6 +21,10 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
     def __init__(self, target: str, *, render_mode: str | None = None, **given: Any) -> None:
         self._batch = facets.open_batch(target, given, num_envs=1, render_mode=render_mode)
         spec = self._batch.spec
+        if spec.has_empty_rows:
+            raise InputError(
+                f"{spec.target} has agents that come and go, which PettingZoo has no names for here"
+            )
         self.metadata = {
             "name": spec.target.replace("/", "_"),
             "render_modes": facets.render_modes(self._batch),

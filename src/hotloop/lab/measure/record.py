@@ -99,13 +99,22 @@ def decided_elsewhere(spec: SubjectSpec) -> list[Notice]:
     ]
 
 
-def throughput(spec: SubjectSpec, env_steps: int, wall_ns: Sequence[int]) -> dict[str, list[float]]:
-    """The speed of each round, from its wall time."""
+def throughput(
+    spec: SubjectSpec, env_steps: int, wall_ns: Sequence[int], counted: Mapping[str, int] | None = None
+) -> dict[str, list[float]]:
+    """The speed of each round, from its wall time; `counted` says how many agents a step had on average."""
+    agents = agents_a_step(spec, counted or {})
     env_steps_per_s = [env_steps * 1e9 / ns for ns in wall_ns]
     return {
         "env_steps_per_s": env_steps_per_s,
-        "agent_steps_per_s": [speed * spec.agents for speed in env_steps_per_s],
+        "agent_steps_per_s": [speed * agents for speed in env_steps_per_s],
     }
+
+
+def agents_a_step(spec: SubjectSpec, counted: Mapping[str, int]) -> float:
+    """The mean population, where agents come and go."""
+    steps, lived = counted.get("env_steps", 0), counted.get("agent_steps", 0)
+    return lived / steps if steps and lived else spec.agents
 
 
 def overhead(

@@ -1,0 +1,94 @@
+"""What an env of the farm world consists of; state.h has the same in another layout."""
+
+from dataclasses import dataclass, field
+
+from hotloop.core.exact.maths import f32
+
+FREE, ALIVE, DYING = range(3)
+"""A slot's states; who dies keeps the slot until the environment has been updated."""
+
+BREEDS = 3
+FULL_HEALTH = 100.0
+
+KNOWN, DAMAGE, TRAIL, SIGNAL = range(4)
+FIELDS = SIGNAL + BREEDS
+"""The fields that decay; a signal is heard by those of one type, so each type has a field."""
+DECAY = tuple(map(f32, (0.98, 0.85, 0.90, 0.92, 0.92, 0.92)))
+FAINT = f32(1 / 256)
+"""Below this a field is nothing."""
+
+BLOCK = 8
+"""Cells of a side of what has one terrain."""
+
+LANES = 8
+"""Random numbers an agent has in a step."""
+LANE_WAY, LANE_CHANCE, LANE_X, LANE_Y, LANE_LUCK = range(5)
+LANE_NODES = 1 << 32
+LANE_TERRAIN = 1 << 33
+
+
+@dataclass(slots=True)
+class Agent:
+    """A slot of the population."""
+
+    state: int = FREE
+    breed: int = 0
+    x: float = 0.0
+    y: float = 0.0
+    to_x: float = 0.0
+    to_y: float = 0.0
+    """Where it will be when the environment is updated."""
+    resources: float = 0.0
+    health: float = 0.0
+    total: float = 0.0
+    """Reward so far."""
+    goal: int = -1
+    """The node it gathered from last."""
+    serial: int = 0
+    parent: int = -1
+    """Its serial; -1 is none."""
+    generation: int = 0
+    age: int = 0
+    defending: int = 0
+    hunger: int = 0
+
+
+@dataclass(slots=True)
+class Node:
+    """A place where resources grow."""
+
+    x: float
+    y: float
+    amount: float
+
+
+@dataclass(slots=True)
+class State:
+    """Everything that a step can change."""
+
+    episode_seed: int = 0
+    tick: int = 0
+    serials: int = 0
+    """Agents there ever were in this episode; the next one's number."""
+    births: int = 0
+    starved: int = 0
+    killed: int = 0
+    agents: list[Agent] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    fields: list[dict[int, float]] = field(default_factory=list)
+    """Cell to value; a cell that is not there is 0."""
+
+
+def uniform(word: int) -> float:
+    """24 bits of a random word as a number from 0 to below 1."""
+    return (word >> 40) / 2**24
+
+
+def cell(at: float, cells: int) -> int:
+    """The cell of a coordinate; the far border belongs to the last one."""
+    return min(int(at), cells - 1)
+
+
+def is_rough(block: int) -> bool:
+    """Whether a block of terrain costs double, from its random word."""
+    return block >> 62 == 0
