@@ -32,9 +32,10 @@ struct RandomPlayer {
     }
   }
 
-  static void choose(uint64_t seed, size_t env, uint64_t asked, std::span<int32_t> actions, uint32_t bound) {
+  HL_FN static void choose(uint64_t seed, size_t env, uint64_t asked, int32_t* actions, size_t agents,
+                           uint32_t bound) {
     Draws draws(mix(seed, env, stream), asked);
-    for (size_t i = 0; i < actions.size(); ++i) actions[i] = static_cast<int32_t>(draws.below(i, bound));
+    for (size_t i = 0; i < agents; ++i) actions[i] = static_cast<int32_t>(draws.below(i, bound));
   }
 };
 
@@ -76,7 +77,7 @@ class Players {
   void choose(size_t player, const Slot& slot, uint64_t seed, uint64_t begun, int32_t* actions) {
     Seat& seat = seats_[player];
     if (player == 0) {
-      RandomPlayer::choose(seed, slot.env, seat.asked, {actions, slot.config.agents},
+      RandomPlayer::choose(seed, slot.env, seat.asked, actions, slot.config.agents,
                            RandomPlayer::bound(slot.config));
       return;
     }

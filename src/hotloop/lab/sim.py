@@ -12,6 +12,7 @@ from hotloop.core.record import OUTCOME, Method, Record
 from hotloop.core.settings import parameter
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import require_host
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.lab.measure.policy import RANDOM
@@ -120,6 +121,7 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     if "autoreset" in target.keys:
         raise InputError("leave out autoreset=: sim begins every next episode by itself")
     batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **target.keys})
+    require_host(batch, "sim")
     check_player(batch, asked.player)
     return Game(batch=batch, asked=asked, limit=limit_of(batch, asked.steps))
 

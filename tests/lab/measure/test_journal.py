@@ -22,6 +22,8 @@ class Noting:
     def __init__(self, subject: Subject) -> None:
         self.subject, self.spec, self.played = subject, subject.spec, list[bytes]()
 
+    def wait(self) -> None: ...
+
     def step(self, actions: object) -> None:
         self.played.append(bytes(actions))  # type: ignore[call-overload]
         self.subject.step(actions)
