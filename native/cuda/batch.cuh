@@ -285,13 +285,9 @@ class Batch final : public AnyDeviceBatch {
     check(cudaGetLastError(), "launch a step");
   }
 
-  // A warp for 32 envs, unless the world says otherwise.
   unsigned step_blocks(int part) const {
-    if constexpr (requires { Spread<World>::warps(config_, size_t{1}, part); }) {
-      return static_cast<unsigned>(Spread<World>::warps(config_, num_envs(), part));
-    } else {
-      return static_cast<unsigned>((num_envs() + lanes - 1) / lanes);
-    }
+    const auto span = static_cast<size_t>(Spread<World>::span(part));
+    return static_cast<unsigned>((num_envs() * Spread<World>::things(config_, part) + span - 1) / span);
   }
 
   // Warps that begin episodes, in turns where there are more: about as many as run side by side.

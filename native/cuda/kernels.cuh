@@ -49,7 +49,7 @@ template <class World, int Part, bool Profiled>
 __global__ void __launch_bounds__(lanes) step_envs(const __grid_constant__ Place<World> place,
                                                    const int32_t* actions, Totals* totals, uint32_t* ended) {
   extern __shared__ __align__(16) std::byte shared[];
-  size_t first = blockIdx.x * size_t{lanes};
+  size_t first = blockIdx.x * static_cast<size_t>(Spread<World>::span(Part));
   Marks<Profiled> marks(totals->clocks);
   Spread<World>::template step<Part>(place, first, shared, actions, marks);
   __syncwarp();

@@ -80,6 +80,8 @@ struct Spread {
 
   // A step is one kernel or several, one after another; each has its own shared memory for a warp.
   static constexpr int parts = 1;
+  HL_FN static constexpr int span(int) { return lanes; }  // envs that a warp works on,
+  static size_t things(const Config&, int) { return 1; }  // or other things, so many an env
   static size_t shared_bytes(const Config&, int) { return 0; }
   static size_t begin_bytes(const Config&) { return 0; }  // a warp's, to begin an episode
 
