@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 

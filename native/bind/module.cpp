@@ -1,17 +1,8 @@
 // module.cpp - hotloop._native: batches for Python. Only hotloop.envs imports it.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
-
+#include "bind/convert.h"
 #include "bind/worlds.h"
 #include "engine/clock.h"
 #include "engine/phases.h"
-
-namespace nb = nanobind;
 
 namespace hl::bind {
 
@@ -21,27 +12,6 @@ namespace {
 
 using Actions = nb::ndarray<const int32_t, nb::c_contig, nb::device::cpu>;
 using Chosen = nb::ndarray<int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Seeds = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Envs = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-Fields fields_of(nb::dict plan) {
-  Fields fields;
-  for (auto [key, value] : plan) {
-    auto name = nb::cast<std::string>(key);
-    if (nb::isinstance<nb::int_>(value)) {
-      fields.set(name, nb::cast<int64_t>(value));
-    } else if (nb::isinstance<nb::float_>(value)) {
-      fields.set(name, nb::cast<double>(value));
-    } else if (nb::isinstance<nb::str>(value)) {
-      fields.set(name, nb::cast<std::string>(value));
-    } else if (nb::len(value) > 0 && nb::isinstance<nb::float_>(value[0])) {
-      fields.set(name, nb::cast<std::vector<double>>(value));
-    } else {
-      fields.set(name, nb::cast<std::vector<int64_t>>(value));
-    }
-  }
-  return fields;
-}
 
 std::unique_ptr<AnyBatch> make(const std::string& world, nb::dict plan, size_t num_envs, int threads,
                                uint64_t seed, bool autoreset, bool profile, size_t drag, uint64_t seed_step) {
@@ -50,24 +20,6 @@ std::unique_ptr<AnyBatch> make(const std::string& world, nb::dict plan, size_t n
       return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, profile, drag, seed_step});
   }
   throw std::invalid_argument("this build has no native world '" + world + "'");
-}
-
-nb::dlpack::dtype dtype_of(Type type) {
-  switch (type) {
-    case Type::boolean:
-      return nb::dtype<bool>();
-    case Type::u8:
-      return nb::dtype<uint8_t>();
-    case Type::u16:
-      return nb::dtype<uint16_t>();
-    case Type::i32:
-      return nb::dtype<int32_t>();
-    case Type::i64:
-      return nb::dtype<int64_t>();
-    case Type::f32:
-      return nb::dtype<float>();
-  }
-  throw std::logic_error("unknown type");
 }
 
 // A view of the batch's own memory, which keeps the batch alive.
@@ -88,10 +40,7 @@ nb::dict arrays(nb::handle self) {
 }
 
 void step(AnyBatch& batch, Actions actions) {
-  bool flat = batch.agents() == 1 && actions.ndim() == 1;
-  bool fits = actions.ndim() == (flat ? 1u : 2u) && actions.shape(0) == batch.num_envs() &&
-              (flat || actions.shape(1) == batch.agents());
-  if (!fits) throw std::invalid_argument("actions of another shape");
+  if (!fits(batch, actions)) throw std::invalid_argument("actions of another shape");
   nb::gil_scoped_release released;
   batch.step(actions.data());
 }
@@ -101,44 +50,6 @@ void choose(AnyBatch& batch, size_t player, Chosen actions) {
     throw std::invalid_argument("actions of another shape");
   nb::gil_scoped_release released;
   batch.choose(player, actions.data());
-}
-
-std::optional<std::span<const uint64_t>> span_of(const std::optional<Seeds>& seeds) {
-  if (!seeds) return std::nullopt;
-  return std::span(seeds->data(), seeds->size());
-}
-
-// A copy, [height, width, cell_bytes].
-nb::object picture(const AnyBatch& batch, size_t env) {
-  auto* drawn = new Picture(batch.picture(env));
-  nb::capsule owner(drawn, [](void* p) noexcept { delete static_cast<Picture*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, uint8_t>(drawn->cells.data(),
-                                                  {drawn->height, drawn->width, Picture::cell_bytes}, owner));
-}
-
-std::pair<int64_t, int64_t> shadow(const AnyBatch& batch) {
-  Shadow total = batch.shadow();
-  return {total.comparisons, total.mismatches};
-}
-
-// An env's first mismatches, each (episode seed, tick, agent, byte, reference, candidate).
-nb::list mismatches(const AnyBatch& batch, size_t env) {
-  nb::list found;
-  for (const Mismatch& each : batch.mismatches(env)) {
-    found.append(nb::make_tuple(each.episode_seed, each.tick, each.agent, each.byte, int{each.reference},
-                                int{each.candidate}));
-  }
-  return found;
-}
-
-// The rows since the last time, copied, [steps, width]; see step_log.h.
-nb::object take_log(AnyBatch& batch) {
-  StepLog& log = batch.log();
-  const size_t rows = log.rows(), width = log.width();
-  auto* copy = new std::vector<int64_t>(log.data(), log.data() + rows * width);
-  log.clear();
-  nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, int64_t>(copy->data(), {rows, width}, owner));
 }
 
 // What one mark of a phase takes.
@@ -196,13 +107,8 @@ NB_MODULE(_native, m) {
           },
           nb::arg(), nb::arg().none())
       .def("digest", &AnyBatch::digest)
-      .def("save",
-           [](const AnyBatch& b, size_t env) {
-             auto s = b.save(env);
-             return nb::bytes(s.data(), s.size());
-           })
-      .def("load",
-           [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
+      .def("save", save)
+      .def("load", load)
       .def("picture", picture)
       .def("counters", &AnyBatch::counters)
       .def("shadow", shadow)

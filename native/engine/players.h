@@ -39,9 +39,10 @@ struct RandomPlayer {
     }
   }
 
-  static void choose(uint64_t seed, size_t env, uint64_t asked, std::span<int32_t> actions, uint32_t bound) {
+  HL_FN static void choose(uint64_t seed, size_t env, uint64_t asked, int32_t* actions, size_t agents,
+                           uint32_t bound) {
     Draws draws(mix(seed, env, stream), asked);
-    for (size_t i = 0; i < actions.size(); ++i) actions[i] = static_cast<int32_t>(draws.below(i, bound));
+    for (size_t i = 0; i < agents; ++i) actions[i] = static_cast<int32_t>(draws.below(i, bound));
   }
 
   // Uniform over the legal actions; 0 where none is.
@@ -123,7 +124,8 @@ class Players {
                                  slot.template out<uint8_t>(masks_output<World>()),
                                  static_cast<size_t>(slot.config.num_actions));
     } else {
-      RandomPlayer::choose(seed, slot.env, asked, actions, RandomPlayer::bound(slot.config));
+      RandomPlayer::choose(seed, slot.env, asked, actions.data(), actions.size(),
+                           RandomPlayer::bound(slot.config));
     }
   }
 

@@ -15,12 +15,16 @@
 //     static int64_t* counts(const Slot&);                            same order as `counters`
 //     static void restart(const Slot&, uint64_t episode_seed);        HL_FN, as the phases are
 //     static uint64_t digest(const Slot&);                            HL_FN
+//     static void place(const Slot&);                                 if a block holds its own address:
+//     called
+//                                                                     where a device's is made; HL_FN
 //     static constexpr Player<Slot> players[];                        if it has any
 //     static constexpr int masks;                                     which output is masks, if it has them
-//     static int64_t lived(const Slot&);                              agent-steps so far, where rows are empty
+//     static int64_t lived(const Slot&);                              agent-steps so far, if rows may end
 //     static Picture picture(const Slot&);                            if it can be seen
-//     static Shadow shadow(const Slot&);                              if it can do one thing in two ways,
-//     static std::vector<Mismatch> mismatches(const Slot&);           and the first times they disagreed
+//     static Shadow shadow(const Slot&);                              if it can do one thing in two ways
+//     (HL_FN), static std::vector<Mismatch> mismatches(const Slot&);           and the first times they
+//     disagreed
 //   };
 //
 // Results never depend on threads, tiles or batch size: a rule sees one env and nothing else. What a world

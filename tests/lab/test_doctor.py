@@ -18,6 +18,7 @@ QUIET: dict[str, Any] = {
     "native": {"compiler": "GNU 12", "flags": "-O3"},
     "torch": "2.4",
     "gpu": None,
+    "cuda": {"build": None, "device": None, "why_not": "no module"},
     "py_spy": "/usr/bin/py-spy",
     "may_trace": True,
 }

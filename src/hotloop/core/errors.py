@@ -57,6 +57,10 @@ class SetupError(HotloopError):
     """The installation or the machine lacks something that is needed."""
 
 
+class DeviceError(HotloopError):
+    """A GPU, its driver or its memory did not do what was asked of it."""
+
+
 def unknown(what: str, word: str, known: Iterable[str], then: str) -> InputError:
     """The error for a word that is none of the known ones; it suggests the nearest, then says `then`."""
     near = get_close_matches(word, list(known), n=1)

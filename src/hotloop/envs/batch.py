@@ -158,6 +158,9 @@ class Batch:
         self._drawer = self._find_drawer()
         self._seats: dict[str, tuple[int, NDArray[np.int32]]] = {}
 
+    def wait(self) -> None:
+        """Nothing is left to wait for: a step is over when it returns."""
+
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         """Begin an episode in every env, from the given seeds or each env's own next one."""
         self.engine.reset(None if seeds is None else self._seeds(seeds, self.spec.num_envs))
@@ -336,6 +339,8 @@ class Batch:
         """What one mark of a phase costs here and now; None where profiling is off."""
         if not self.spec.settings.profile:
             return None
+        if self.spec.settings.device != "cpu":
+            return None  # warps mark side by side: what profiling costs is seen in the pairs alone
         return mark_cost_ns() if self.spec.impl == "native" else clock_cost_ns()
 
     def step_log(self) -> StepLog | None:
@@ -381,8 +386,10 @@ class Batch:
         """Number a player and make the array it writes."""
         if player not in self.players:
             raise unknown("player", player, self.players, f"the players are {', '.join(self.players)}")
-        actions = np.zeros((self.spec.num_envs, self.spec.agents), np.int32)
-        return self._seats.setdefault(player, (self.players.index(player), actions))
+        return self._seats.setdefault(player, (self.players.index(player), self._new_actions()))
+
+    def _new_actions(self) -> NDArray[np.int32]:
+        return np.zeros((self.spec.num_envs, self.spec.agents), np.int32)
 
     def _phases(self, *, last_step_only: bool) -> dict[str, int]:
         if not self.spec.settings.profile:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from hotloop.core import registry, settings
-from hotloop.core.errors import SetupError, unknown
+from hotloop.core.errors import InputError, SetupError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.target import Target
 from hotloop.core.world import Plan, World
-from hotloop.envs import native
+from hotloop.envs import cuda, native
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Engine
 from hotloop.envs.reference import ReferenceEngine
@@ -41,7 +41,7 @@ def make(target: str, /, **given: object) -> Batch:
     parameters: Any
     parameters, decided_by_world = _decide(world.parameters, world.presets[preset], theirs)
     plan = world.plan(parameters)
-    impl, notices = _choose(options.impl, world)
+    impl, notices = _choose(options, world)
     layout = world.layout(parameters)
     spec = Spec(
         target=f"{world.name}/{preset}",
@@ -51,11 +51,11 @@ def make(target: str, /, **given: object) -> Batch:
         layout=layout,
         parameters=parameters,
         settings=options,
-        build=native.build() if impl == "native" else None,
+        build=_build(options, impl),
         notices=notices,
         decided_by=decided | decided_by_world,
     )
-    return Batch(_engine(spec, plan), spec)
+    return _on_device(spec, plan) if options.device == "cuda" else Batch(_engine(spec, plan), spec)
 
 
 def _split(given: Mapping[str, object], world: World) -> tuple[dict[str, object], dict[str, object]]:
@@ -90,8 +90,12 @@ def _decide(
     return settings.apply(cls, preset, asked, given), decided
 
 
-def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
-    """Settle `auto`; refuse `native` where it is not to be had."""
+def _choose(options: BatchSettings, world: World) -> tuple[str, tuple[Notice, ...]]:
+    """Settle `auto`; refuse `native`, or a GPU, where it is not to be had."""
+    asked = options.impl
+    if options.device == "cuda":
+        _check_device(options, world)
+        return "native", ()
     if asked == "reference":
         return "reference", ()
     why_not = native.why_not(world.name)
@@ -100,6 +104,31 @@ def _choose(asked: str, world: World) -> tuple[str, tuple[Notice, ...]]:
     if asked == "native":
         raise SetupError(f"impl=native: {why_not}; build it with a C++ compiler, or use impl=reference")
     return "reference", (notice(Code.FELL_BACK, why=why_not),)
+
+
+def _check_device(options: BatchSettings, world: World) -> None:
+    if options.impl == "reference":
+        raise InputError("device=cuda: the Python twin runs on the host; leave out impl=reference")
+    if options.drag:
+        raise InputError("device=cuda: there is no drag on a GPU; leave out drag=")
+    why_not = cuda.why_not(world.name)
+    if why_not is not None:
+        raise SetupError(f"device=cuda: {why_not}; or leave out device=")
+
+
+def _build(options: BatchSettings, impl: str) -> native.Build | None:
+    if options.device == "cuda":
+        return cuda.build()
+    return native.build() if impl == "native" else None
+
+
+def _on_device(spec: Spec, plan: Plan) -> Batch:
+    engine = cuda.make_engine(spec.world, plan, spec.settings)
+    if not spec.settings.host_views:
+        return cuda.DeviceBatch(engine, spec)
+    views = cuda.HostViews(engine)
+    rival = spec.world.shadowed(spec.parameters)
+    return Batch(WatchedEngine(views, spec.target, rival) if rival else views, spec)
 
 
 def _engine(spec: Spec, plan: Plan) -> Engine:

@@ -18,7 +18,15 @@ class BatchSettings:
         role="variant",
         help="Native code, the Python twin, or native where it is there.",
     )
-    device: str = parameter("cpu", choices=("cpu",), role="variant", help="Where the envs live.")
+    device: str = parameter(
+        "cpu",
+        choices=("cpu", "cuda"),
+        role="variant",
+        help="Where the envs live: the host, or an NVIDIA GPU.",
+    )
+    host_views: bool = parameter(
+        False, role="variant", help="Show a GPU's arrays as NumPy copies instead of torch tensors."
+    )
     threads: int = parameter(1, low=1, high=256, role="variant", help="Threads of one native step.")
     seed: int = parameter(42, low=0, high=MAX_SEED, role="workload", help="Decides every env's episodes.")
     autoreset: bool = parameter(

@@ -133,6 +133,9 @@ class Stepped(Protocol):
     def step(self, actions: Any) -> None:
         """Step every env once; one whose episode ended begins its next."""
 
+    def wait(self) -> None:
+        """Return when the steps that were begun are done; elsewhere than on a GPU they are."""
+
     def close(self) -> None: ...
 
     @property
@@ -266,6 +269,9 @@ class Proxy:
 
     def step(self, actions: Any) -> None:
         self._subject.step(actions)
+
+    def wait(self) -> None:
+        self._subject.wait()
 
     def close(self) -> None:
         self._subject.close()

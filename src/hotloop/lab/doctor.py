@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import machine
-from hotloop.envs import native
+from hotloop.envs import cuda, native
 from hotloop.judge.judge import BUSY_LOAD, CLOCKS, GOVERNORS, STEAL_SHARE
 
 State = Literal["ok", "warn", "bad"]
@@ -58,9 +58,20 @@ def gather() -> dict[str, Any]:
         "timer_ns": timer_ns(),
         "compiler": next(filter(None, (shutil.which(name) for name in compilers if name)), None),
         "native": asdict(build) if build else None,
+        "cuda": cuda_facts(),
         "torch": installed_version("torch"),
         "py_spy": shutil.which("py-spy", path=programs),
         "may_trace": may_trace(),
+    }
+
+
+def cuda_facts() -> dict[str, Any]:
+    """The CUDA module and the GPU it would use, or why it uses none."""
+    build, found = cuda.build(), cuda.device()
+    return {
+        "build": asdict(build) if build else None,
+        "device": None if isinstance(found, str) else asdict(found),
+        "why_not": found if isinstance(found, str) else None,
     }
 
 
@@ -144,6 +155,17 @@ def native_module(facts: Facts) -> Finding:
     return "ok", f"{build['compiler']}, {build['flags']}"
 
 
+def cuda_module(facts: Facts) -> Finding:
+    found = facts["cuda"]
+    build, gpu = found["build"], found["device"]
+    if build is None:
+        state: State = "warn" if facts["gpu"] else "ok"
+        return state, "not built: device=cuda is refused"
+    if gpu is None:
+        return "warn", found["why_not"]
+    return "ok", f"{build['compiler']} for {build['isa']}, on {gpu['name']} ({gpu['memory'] / 1e9:.0f} GB)"
+
+
 def torch(facts: Facts) -> Finding:
     return ("ok", facts["torch"]) if facts["torch"] else ("warn", "not installed")
 
@@ -168,6 +190,10 @@ CHECKS: dict[str, tuple[Callable[[Facts], Finding], str]] = {
     "timer": (timer, "use a machine whose clock is read without a system call"),
     "compiler": (compiler, "install a C++20 compiler such as g++ 12"),
     "native module": (native_module, "install hotloop again where there is a compiler"),
+    "CUDA module": (
+        cuda_module,
+        "install hotloop again with -C cmake.define.HOTLOOP_CUDA=ON where there are nvcc and a GPU",
+    ),
     "torch": (torch, "pip install 'hotloop[train]'; only training needs it"),
     "GPU": (gpu, ""),
     "py-spy": (py_spy, "pip install 'hotloop[profile]'; a container also needs --cap-add SYS_PTRACE"),

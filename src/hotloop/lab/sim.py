@@ -13,6 +13,7 @@ from hotloop.core.registry import find
 from hotloop.core.settings import parameter
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import require_host
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.judge.judge import judge
@@ -126,6 +127,7 @@ def open_game(target: Target, asked: SimSettings) -> Game:
         raise InputError("leave out autoreset=: sim begins every next episode by itself")
     timed = {"profile": True} if not target.is_foreign and find(target.name).world.contest else {}
     batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **timed, **target.keys})
+    require_host(batch, "sim")
     check_player(batch, asked.player)
     return Game(batch=batch, asked=asked, limit=limit_of(batch, asked.steps))
 

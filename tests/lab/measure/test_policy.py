@@ -137,6 +137,8 @@ class Noting:
         self.played.append(bytes(actions))  # type: ignore[call-overload]
         self.subject.step(actions)
 
+    def wait(self) -> None: ...
+
 
 def run(script: Play, subject: Noting) -> None:
     """Warm up, stop in the middle of a draw, then play two rounds."""

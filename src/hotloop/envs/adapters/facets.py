@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import InputError
 from hotloop.core.world import Array, Part
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
 
 RENDER_MODES = ("rgb_array", "ansi")
@@ -34,7 +35,9 @@ def open_batch(
     if render_mode not in (None, *RENDER_MODES):
         raise InputError(f"render_mode is {render_mode!r}: expected None, {' or '.join(RENDER_MODES)}")
     shown = render_mode or "none"
-    return make(target, num_envs=num_envs, autoreset=autoreset, render_mode=shown, **given)
+    batch = make(target, num_envs=num_envs, autoreset=autoreset, render_mode=shown, **given)
+    require_host(batch, "an env of another library")
+    return batch
 
 
 def render_modes(batch: Batch) -> list[str]:

@@ -67,6 +67,9 @@ class ForeignSubject(ABC):
     @abstractmethod
     def step(self, actions: Any) -> None: ...
 
+    def wait(self) -> None:  # noqa: B027
+        """Nothing is left to wait for: a step is over when it returns."""
+
     @abstractmethod
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]: ...
 

@@ -78,9 +78,14 @@ def describe_method(spec: SubjectSpec, *, rounds: int, iterations: int, policy: 
         "warmup": 0,
         "order": "single",
         "threads": spec.threads,
-        "clock": "perf_counter_ns" + (f"; phases {build.clock}" if build else ""),
+        "clock": f"perf_counter_ns{waited(spec)}" + (f"; phases {build.clock}" if build else ""),
     }
     return Method(rounds=rounds, iterations=iterations, policy=policy, **usual | more)
+
+
+def waited(spec: SubjectSpec) -> str:
+    """What a clock on the host waits for where steps are only begun by it."""
+    return ", each round's end synchronised with the GPU" if spec.described.device == "cuda" else ""
 
 
 def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, *, order: str = "single") -> Method:

@@ -69,6 +69,8 @@ def warm_up(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: 
             progress(done * num_envs, asked.env_steps)
             if is_over():
                 break
+        for subject in subjects:
+            subject.wait()
         stepping_ns += now_ns() - start
         script.put_back(drawn[done - before :])
     calls = fit(calls_for(asked.iterations, subjects[0]), asked, stepping_ns / done if done else 0.0)

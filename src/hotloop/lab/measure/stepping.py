@@ -52,9 +52,11 @@ def repeat(actions: Sequence[Actions], calls: int) -> Iterator[Actions]:
 def play(subject: Subject, actions: Sequence[Actions], calls: int) -> int:
     """Step a subject a number of times; returns the wall time in ns."""
     step = subject.step
+    subject.wait()
     begin = now_ns()
     for chosen in repeat(actions, calls):
         step(chosen)
+    subject.wait()
     return now_ns() - begin
 
 

@@ -17,6 +17,7 @@ from hotloop.core.record import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
 from hotloop.envs.settings import BatchSettings
 from hotloop.train.settings import Around, EvalSettings, ProfilerSettings, TrainSettings, check_sizes
@@ -53,7 +54,9 @@ class RunSettings:
 
     def open(self) -> Batch:
         """The batch that is trained on; its phases are timed where the run's are."""
-        return make(self.target.name, **{"profile": self.timed, **self.target.keys})
+        batch = make(self.target.name, **{"profile": self.timed, **self.target.keys})
+        require_host(batch, "train")
+        return batch
 
     def described(self, batch: Batch) -> Described:
         """What a record says of it: the batch's own keys, and those of the training."""

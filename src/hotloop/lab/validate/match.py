@@ -1,6 +1,5 @@
 """A match: what is held against what, and how many envs of each."""
 
-import importlib.util
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.core.world import Rival
 from hotloop.envs import callables
+from hotloop.envs.cuda import device
 from hotloop.envs.foreign.opening import parameters_of
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
@@ -65,7 +65,7 @@ def check_ours(target: Target, against: str) -> None:
     if target.is_foreign:
         raise InputError(f"--against {against} is for our worlds: {target.name} needs {known()}")
     own = [] if against in (TWIN, CUDA) else [rival_of(target.name, against).parameter]
-    for key in ("impl", "device", *own):
+    for key in ("impl", "device", "host_views", *own):
         if key in target.keys:
             raise InputError(f"leave out {key}=: --against {against} decides it for both sides")
 
@@ -90,12 +90,10 @@ def both_ways(rival: Rival) -> tuple[Keys, Keys]:
 
 
 def cuda() -> tuple[Keys, Keys]:
-    if importlib.util.find_spec("hotloop._cuda") is None:
-        raise SetupError(
-            f"--against {CUDA}: this installation has no CUDA module; build it where there is nvcc, "
-            f"or use --against {TWIN}"
-        )
-    return {"impl": "native"}, {"impl": "native", "device": "cuda"}
+    found = device()
+    if isinstance(found, str):
+        raise SetupError(f"--against {CUDA}: {found}; or use --against {TWIN}")
+    return {"impl": "native"}, {"impl": "native", "device": "cuda", "host_views": True}
 
 
 def other(words: str, candidate: Target) -> Target:

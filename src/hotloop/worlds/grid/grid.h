@@ -340,7 +340,7 @@ struct World {
 
   HL_FN static void restart(const Slot& slot, uint64_t seed) { grid::restart(slot, seed); }
   static Picture picture(const Slot& slot) { return grid::picture(slot); }
-  static Shadow shadow(const Slot& slot) {
+  HL_FN static Shadow shadow(const Slot& slot) {
     const int64_t* counted = counts(slot);
     return {counted[count_comparisons], counted[count_mismatches]};
   }

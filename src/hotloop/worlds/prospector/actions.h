@@ -65,12 +65,32 @@ HL_FN bool burn(State& s) {
   return true;
 }
 
-HL_FN bool scan_wide(const Config& c, State& s) {
+// By the number of asteroids.
+struct OverScans {
+  Pcg32::Jump jump[max_asteroids + 1] = {};
+
+  constexpr OverScans() {
+    for (uint64_t n = 0; n <= max_asteroids; ++n) jump[n] = Pcg32::jump(n * scan_draws);
+  }
+};
+HL_TABLE OverScans over_scans;
+
+// What is left of a wide scan: nothing else of a step asks for asteroids before it shows them.
+HL_FN void sweep(const Config& c, State& s) {
+  if (!s.step.swept) return;
+  Pcg32 stream = plain::at(s.step.sweep);
+  int count = s.here().asteroids;
+  for (int i = 0; i < count; ++i) scan(c.kernels, stream, s.asteroids_of(s.ship.node)[i], scans[0]);
+}
+
+HL_FN bool scan_wide(State& s) {
   s.step.dt = 3;
   s.ship.fuel() = s.ship.fuel() - 5;
   s.ship.alert() = s.ship.alert() + 4;
   int count = s.here().asteroids;
-  for (int i = 0; i < count; ++i) scan(c.kernels, s.stream, s.asteroids[s.ship.node][i], scans[0]);
+  s.step.swept = true;
+  s.step.sweep = s.stream.state;
+  s.stream.skip(over_scans.jump[count]);
   s.step.stale = static_cast<uint16_t>((1u << count) - 1);
   s.ship.scans += 1;
   s.count(count_scan);
@@ -103,7 +123,7 @@ HL_FN bool listen(const Config& c, State& s) {
 }
 
 HL_FN bool select(State& s, int index) {
-  if (index >= s.here().asteroids || !(s.asteroids[s.ship.node][index].depletion < 1)) return false;
+  if (index >= s.here().asteroids || !(s.asteroids_of(s.ship.node)[index].depletion < 1)) return false;
   uint32_t before = s.ship.selected < 0 ? 0 : 1u << s.ship.selected;
   s.step.stale = static_cast<uint16_t>(before | 1u << index);
   s.ship.selected = static_cast<int8_t>(index);
@@ -243,7 +263,7 @@ HL_FN bool act(const Config& c, State& s, int action) {
     case act_burn:
       return burn(s);
     case act_scan_wide:
-      return scan_wide(c, s);
+      return scan_wide(s);
     case act_scan_focused:
     case act_scan_deep:
       return scan_one(c, s, action - act_scan_wide);

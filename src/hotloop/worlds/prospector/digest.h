@@ -33,7 +33,7 @@ HL_FN void add_ship(Digest& digest, const Ship& ship) {
 }
 
 HL_FN void add_node(Digest& digest, const State& s, int index) {
-  const Node& node = s.nodes[index];
+  const Node& node = s.node(index);
   digest.add(uint64_t{node.kind} << 16 | uint64_t{node.steps} << 8 | node.asteroids);
   float dangers[] = {node.hazard, node.pirate};
   add_floats(digest, dangers, 2);
@@ -45,7 +45,7 @@ HL_FN void add_node(Digest& digest, const State& s, int index) {
   if (!(s.visited >> index & 1)) return;
   for (int i = 0; i < node.asteroids; ++i) {
     float numbers[asteroid_numbers];
-    std::memcpy(numbers, &s.asteroids[index][i], sizeof numbers);
+    std::memcpy(numbers, &s.asteroids_of(index)[i], sizeof numbers);
     add_floats(digest, numbers, asteroid_numbers);
   }
 }

@@ -21,6 +21,8 @@ HL_TABLE Mining minings[] = {{0.80f, 2, 0.8f, 1.2f, 0.05f, -0.7f},
                              {1.15f, 4, 1.6f, 2.2f, 0.10f, 0},
                              {1.55f, 7, 2.8f, 4.0f, 0.16f, 0.8f}};
 
+constexpr int scan_draws = 2 * (commodities + 1);  // of one asteroid
+
 HL_FN void scan(KernelSet set, Pcg32& stream, Asteroid& a, const Scan& how) {
   float sigma = a.noise * (1 - a.confidence + 0.1f) * how.spread;
   float keep = 1 - how.blend;

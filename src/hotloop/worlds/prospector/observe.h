@@ -49,21 +49,25 @@ HL_FN void pack_place(const State& s, float* row) {
   row[23] = static_cast<float>(here.steps) / farthest;
 }
 
-HL_FN void pack_edges(const State& s, float* row) {
+HL_FN void pack_edge(const State& s, int index, float* row) {
   const Node& here = s.here();
-  float* out = row + edges_at;
-  for (int i = 0; i < here.edges; ++i, out += edge_size) {
-    out[0] = 1;
-    for (int k = 0; k < 3; ++k) out[1 + k] = s.nodes[here.to[i]].kind == k;
-    out[4] = static_cast<float>(here.time[i]) / 8;
-    out[5] = here.fuel[i] / 160;
-    out[6] = here.estimate[i];
-  }
-  std::memset(out, 0, static_cast<size_t>(slots - here.edges) * edge_size * sizeof(float));
+  float* out = row + edges_at + index * edge_size;
+  out[0] = 1;
+  for (int k = 0; k < 3; ++k) out[1 + k] = s.node(here.to[index]).kind == k;
+  out[4] = static_cast<float>(here.time[index]) / 8;
+  out[5] = here.fuel[index] / 160;
+  out[6] = here.estimate[index];
+}
+
+HL_FN void pack_edges(const State& s, float* row) {
+  int count = s.here().edges;
+  for (int i = 0; i < count; ++i) pack_edge(s, i, row);
+  std::memset(row + edges_at + count * edge_size, 0,
+              static_cast<size_t>(slots - count) * edge_size * sizeof(float));
 }
 
 HL_FN void pack_asteroid(const State& s, int index, float* row) {
-  const Asteroid& a = s.asteroids[s.ship.node][index];
+  const Asteroid& a = s.asteroids_of(s.ship.node)[index];
   float* out = row + asteroids_at + index * asteroid_size;
   out[0] = 1;
   normalise(a.estimate, out + 1);

@@ -14,7 +14,8 @@ namespace hl::prospector {
 
 // --- phases ---------------------------------------------------------------------------------
 
-HL_FN void action(const Slot& slot) {
+// All of an action but what it does to every asteroid of a node.
+HL_FN void act_out(const Slot& slot) {
   State& s = state_of(slot);
   const Ship& ship = s.ship;
   int32_t chosen = slot.actions[0];
@@ -33,7 +34,13 @@ HL_FN void action(const Slot& slot) {
   s.step.dt = invalid ? 1 : s.step.dt;
   s.ship.alert() = invalid ? positive(s.ship.alert() - 3) : s.ship.alert();
   s.ship.heat() = invalid ? positive(s.ship.heat() - 2.5f) : s.ship.heat();
-  s.counts[count_invalid] += invalid;
+  s.count(count_invalid, invalid);
+}
+
+HL_FN void action(const Slot& slot) {
+  act_out(slot);
+  land(slot.config, state_of(slot));
+  sweep(slot.config, state_of(slot));
 }
 
 // By dt, down to 0; mostly there are none.
@@ -112,9 +119,9 @@ HL_FN void rewards(const Slot& slot) {
   *slot.out<uint8_t>(out_terminals) = terminal;
   *slot.out<uint8_t>(out_truncations) = truncated;
   show_metrics(slot, s, !destroyed && !stranded);
-  s.counts[count_destroyed] += destroyed;
-  s.counts[count_stranded] += stranded;
-  s.counts[count_time_up] += truncated;
+  s.count(count_destroyed, destroyed);
+  s.count(count_stranded, stranded);
+  s.count(count_time_up, truncated);
 }
 
 HL_FN void observations(const Slot& slot) {
@@ -151,9 +158,10 @@ struct World {
                                              "cash_out", "destroyed", "stranded", "time_up",  "invalid"};
   static_assert(std::size(counters) == counts_size);
 
-  HL_FN static int64_t* counts(const Slot& slot) { return state_of(slot).counts; }
+  HL_FN static int64_t* counts(const Slot& slot) { return state_of(slot).places().counts; }
   HL_FN static size_t block_bytes(const Config&) { return sizeof(State); }
   HL_FN static size_t scratch_bytes(const Config&) { return 0; }
+  HL_FN static void place(const Slot& slot) { state_of(slot).apart = &state_of(slot).behind; }
   static size_t tile(const Config&) { return 16; }
 
   // observations [1, 260]; rewards [1]; one number an env of every info.

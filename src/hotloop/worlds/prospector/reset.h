@@ -22,12 +22,12 @@ struct Ways {
 
 HL_FN void draw_nodes(State& s) {
   s.node_count = static_cast<uint8_t>(between(s.stream, 8, 33));
-  Node& home = s.nodes[0];
+  Node& home = s.node(0);
   home.kind = station;
   home.hazard = home.pirate = 0;
   home.asteroids = home.edges = 0;
   for (int i = 1; i < s.node_count; ++i) {
-    Node& node = s.nodes[i];
+    Node& node = s.node(i);
     bool dangerous = unit(s.stream) < 0.25f;
     node.hazard = uniform(s.stream, 0.05f, 0.35f);
     node.pirate = uniform(s.stream, 0.05f, 0.30f);
@@ -40,7 +40,7 @@ HL_FN void draw_nodes(State& s) {
 
 // Nothing is drawn where there is a way already or no slot is free.
 HL_FN void connect(State& s, Ways& ways, int u, int v) {
-  Node &one = s.nodes[u], &other = s.nodes[v];
+  Node &one = s.node(u), &other = s.node(v);
   if ((ways.beside[u] >> v & 1) || one.edges == slots || other.edges == slots) return;
   ways.beside[u] |= 1u << v;
   ways.beside[v] |= 1u << u;
@@ -69,7 +69,7 @@ HL_FN void draw_edges(KernelSet set, State& s, Ways& ways) {
   for (int i = ways.count; i < max_edges && i % lanes != 0; ++i) ways.streams[i] = 0;
   HL_KERNEL(set, normals_at)(ways.streams, ways.count, 0.05f, noise);
   for (int i = 0; i < ways.count; ++i) {
-    Node &one = s.nodes[ways.from[i]], &other = s.nodes[ways.to[i]];
+    Node &one = s.node(ways.from[i]), &other = s.node(ways.to[i]);
     float dangers = 0.5f * (one.hazard + other.hazard) + 0.5f * (one.pirate + other.pirate);
     float threat = clamp(dangers + noise[i], 0, 1);
     one.threat[ways.from_slot[i]] = other.threat[ways.to_slot[i]] = threat;
@@ -78,13 +78,13 @@ HL_FN void draw_edges(KernelSet set, State& s, Ways& ways) {
 
 // Breadth first from the station, a bit a node.
 HL_FN void count_steps(State& s, const Ways& ways) {
-  for (int i = 0; i < s.node_count; ++i) s.nodes[i].steps = farthest;
+  for (int i = 0; i < s.node_count; ++i) s.node(i).steps = farthest;
   uint32_t reached = 1, border = 1;
   for (int steps = 0; border != 0; ++steps) {
     uint32_t next = 0;
     for (; border != 0; border &= border - 1) {
       int i = countr_zero(border);
-      s.nodes[i].steps = static_cast<uint8_t>(steps);
+      s.node(i).steps = static_cast<uint8_t>(steps);
       next |= ways.beside[i];
     }
     border = next & ~reached;
@@ -103,20 +103,24 @@ struct OverAsteroids {
 HL_TABLE OverAsteroids over_asteroids;
 
 HL_FN void make_asteroids(KernelSet set, State& s, int node) {
-  HL_KERNEL(set, asteroids)(s.nodes[node].start, s.nodes[node].asteroids, s.asteroids[node]);
+  HL_KERNEL(set, asteroids)(s.node(node).start, s.node(node).asteroids, s.asteroids_of(node));
 }
 
-// The ship has come to a node.
+// The ship has come to a node; nothing asks for its asteroids before it has landed.
 HL_FN void arrive(const Config& c, State& s, int node) {
   bool is_new = !(s.visited >> node & 1);
   s.visited |= 1u << node;
-  if (is_new && !c.generate_all) make_asteroids(c.kernels, s, node);
+  s.step.landed = is_new && !c.generate_all;
+}
+
+HL_FN void land(const Config& c, State& s) {
+  if (s.step.landed) make_asteroids(c.kernels, s, s.ship.node);
 }
 
 HL_FN void place_asteroids(State& s) {
   s.visited = 1;
   for (int i = 1; i < s.node_count; ++i) {
-    Node& node = s.nodes[i];
+    Node& node = s.node(i);
     node.asteroids = static_cast<uint8_t>(between(s.stream, 5, 17));
     node.start = s.stream.state;
     s.stream.skip(over_asteroids.jump[node.asteroids]);

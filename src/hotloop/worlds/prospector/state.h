@@ -3,8 +3,9 @@
 //   [ship | market | step]  [counts]  [node 0]..[node 31]  [asteroids of node 0]..[asteroids of node 31]
 //
 // A step reads and writes the first part, the node it is at and the asteroids it touches: under 4 KB with
-// the observation. Asteroids of a node lie where they are made when the ship arrives; until then only
-// the state of the stream they will be drawn from is kept.
+// the observation. A device works on a copy of the first part, so the places are found by `places()`.
+// Asteroids of a node lie where they are made when the ship arrives; until then only the state of the stream
+// they will be drawn from is kept.
 #pragma once
 
 #include "prospector/numbers.h"
@@ -103,12 +104,15 @@ struct Ship {
 
 // What the phases of one step tell each other.
 struct Step {
+  uint64_t sweep = 0;                            // the stream at the draws of a wide scan
   float credits, fuel, hull, tool, worth, lost;  // as the step found them
   int32_t action, dt;
   bool invalid = false, cashed_out = false;
-  bool moved = false;  // the ship is elsewhere: everything about the place is to be written anew
-  bool heard = false;  // estimates of ways have changed
-  uint16_t stale = 0;  // asteroids of this node whose observation has changed, a bit each
+  bool moved = false;   // the ship is elsewhere: everything about the place is to be written anew
+  bool heard = false;   // estimates of ways have changed
+  bool landed = false;  // at a node whose asteroids are to be made
+  bool swept = false;   // all asteroids are to be scanned, from `sweep` on
+  uint16_t stale = 0;   // asteroids of this node whose observation has changed, a bit each
 };
 
 struct Node {
@@ -119,6 +123,12 @@ struct Node {
   uint8_t kind, steps, edges, asteroids;
 };
 
+struct Places {
+  int64_t counts[counts_size];
+  Node nodes[max_nodes];
+  Asteroid asteroids[max_nodes][max_asteroids];
+};
+
 struct State {
   uint64_t episode_seed;
   Pcg32 stream;
@@ -127,26 +137,44 @@ struct State {
   Step step;
   uint32_t visited;  // a bit a node; the asteroids of others have not been made
   uint8_t node_count;
-  int64_t counts[counts_size];
-  Node nodes[max_nodes];
-  Asteroid asteroids[max_nodes][max_asteroids];
+  alignas(16) Places* apart;  // a device's: the places, wherever this lies
+  alignas(16) Places behind;
 
-  HL_FN Node& here() { return nodes[ship.node]; }
-  HL_FN const Node& here() const { return nodes[ship.node]; }
+#ifdef __CUDA_ARCH__
+  HL_FN Places& places() { return *apart; }
+  HL_FN const Places& places() const { return *apart; }
+#else
+  HL_FN Places& places() { return behind; }
+  HL_FN const Places& places() const { return behind; }
+#endif
+  HL_FN Node& node(int index) { return places().nodes[index]; }
+  HL_FN const Node& node(int index) const { return places().nodes[index]; }
+  HL_FN Asteroid* asteroids_of(int node) { return places().asteroids[node]; }
+  HL_FN const Asteroid* asteroids_of(int node) const { return places().asteroids[node]; }
+  HL_FN Node& here() { return node(ship.node); }
+  HL_FN const Node& here() const { return node(ship.node); }
   HL_FN bool at_station() const { return ship.node == 0; }
 
   // The selected asteroid, if it is here and not used up.
   HL_FN Asteroid* target() {
     if (ship.selected < 0) return nullptr;
-    Asteroid& asteroid = asteroids[ship.node][ship.selected];
+    Asteroid& asteroid = asteroids_of(ship.node)[ship.selected];
     return asteroid.depletion < 1 ? &asteroid : nullptr;
   }
 
-  HL_FN void count(Count what) { counts[what] += 1; }
+  // Half of what is asked does not happen: a host adds it without a branch, a device leaves its memory alone.
+  HL_FN void count(Count what, bool happened = true) {
+#ifdef __CUDA_ARCH__
+    if (happened) places().counts[what] += 1;
+#else
+    places().counts[what] += happened;
+#endif
+  }
 };
 
 // What a step touches beside the node and the asteroids it deals with.
-static_assert(offsetof(State, nodes) <= 768);
+constexpr size_t hot_bytes = offsetof(State, behind);
+static_assert(hot_bytes <= 768);
 
 HL_FN State& state_of(const Slot& slot) { return *reinterpret_cast<State*>(slot.block); }
 
