@@ -87,7 +87,9 @@ def find_baselines(words: Sequence[str]) -> "tuple[Record, ...]":
     from hotloop.core.machine import machine
     from hotloop.judge.baselines import find
 
-    here = machine() if words else {}
+    if not words:
+        return ()
+    here = machine()
     return tuple(find(word, here) for word in words)
 
 

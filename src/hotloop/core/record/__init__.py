@@ -12,7 +12,7 @@ from hotloop.core.record.comparison import (
     PhaseRatio,
     Ratio,
 )
-from hotloop.core.record.described import Described, Instructions, PathRan, Work
+from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
 from hotloop.core.record.findings import Finding, Table
 from hotloop.core.record.profile import (
     PYTHON,
@@ -37,6 +37,7 @@ from hotloop.core.record.record import (
     Metric,
     Record,
     Resources,
+    file_name,
     read,
     run_id,
     write,
@@ -59,6 +60,7 @@ __all__ = [
     "Adoption",
     "Again",
     "B",
+    "Code",
     "ComparedSide",
     "Comparison",
     "Configuration",
@@ -69,6 +71,7 @@ __all__ = [
     "Finding",
     "Goal",
     "Instructions",
+    "Machine",
     "Method",
     "Metric",
     "Outcome",
@@ -88,6 +91,7 @@ __all__ = [
     "Table",
     "Validation",
     "Work",
+    "file_name",
     "read",
     "run_id",
     "write",
