@@ -13,6 +13,7 @@ from hotloop.core.files import free_path, write_new
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
+    from hotloop.core.target import Target
 
 
 FOLDER = Path("artifacts/throughput")
@@ -72,6 +73,14 @@ def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
     except OSError as error:
         raise SetupError(f"cannot write {free}: {error.strerror}") from error
     return free
+
+
+def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None) -> None:
+    """Refuse what a file would call outside this project; where it is trusted, say first what that is."""
+    from hotloop.envs.trust import announced
+
+    for line in announced(source, targets, trusted):
+        remark(line)
 
 
 def part_words(words: Sequence[str] | None, baselines: Sequence[str] | None) -> tuple[list[str], list[str]]:
