@@ -89,6 +89,7 @@ void step(AnyBatch& batch, Actions actions) {
   bool fits = actions.ndim() == (flat ? 1u : 2u) && actions.shape(0) == batch.num_envs() &&
               (flat || actions.shape(1) == batch.agents());
   if (!fits) throw std::invalid_argument("actions of another shape");
+  Turn turn(batch);
   nb::gil_scoped_release released;
   batch.step(actions.data());
 }
@@ -96,6 +97,7 @@ void step(AnyBatch& batch, Actions actions) {
 void choose(AnyBatch& batch, size_t player, Chosen actions) {
   if (actions.shape(0) != batch.num_envs() || actions.shape(1) != batch.agents())
     throw std::invalid_argument("actions of another shape");
+  Turn turn(batch);
   nb::gil_scoped_release released;
   batch.choose(player, actions.data());
 }
@@ -103,6 +105,17 @@ void choose(AnyBatch& batch, size_t player, Chosen actions) {
 std::optional<std::span<const uint64_t>> span_of(const std::optional<Seeds>& seeds) {
   if (!seeds) return std::nullopt;
   return std::span(seeds->data(), seeds->size());
+}
+
+nb::bytes save(AnyBatch& batch, size_t env) {
+  Turn turn(batch);
+  auto saved = batch.save(env);
+  return nb::bytes(saved.data(), saved.size());
+}
+
+void load(AnyBatch& batch, size_t env, nb::bytes saved) {
+  Turn turn(batch);
+  batch.load(env, std::string(saved.c_str(), saved.size()));
 }
 
 // A copy, [height, width, cell_bytes].
@@ -130,6 +143,7 @@ nb::list mismatches(const AnyBatch& batch, size_t env) {
 
 // The rows since the last time, copied, [steps, width]; see step_log.h.
 nb::object take_log(AnyBatch& batch) {
+  Turn turn(batch);
   StepLog& log = batch.log();
   const size_t rows = log.rows(), width = log.width();
   auto* copy = new std::vector<int64_t>(log.data(), log.data() + rows * width);
@@ -180,25 +194,30 @@ NB_MODULE(_native, m) {
   nb::class_<AnyBatch>(m, "Batch")
       .def("step", step, nb::arg().noconvert())
       .def("choose", choose, nb::arg(), nb::arg().noconvert())
-      .def("lend", [](AnyBatch& b, uintptr_t fork) { b.lend(reinterpret_cast<Fork>(fork)); })
+      .def("lend",
+           [](AnyBatch& b, uintptr_t fork) {
+             Turn turn(b);
+             b.lend(reinterpret_cast<Fork>(fork));
+           })
       .def("players", &AnyBatch::players)
       .def("arrays", [](nb::handle self) { return arrays(self); })
       .def(
-          "reset", [](AnyBatch& b, std::optional<Seeds> seeds) { b.reset(span_of(seeds)); }, nb::arg().none())
+          "reset",
+          [](AnyBatch& b, std::optional<Seeds> seeds) {
+            Turn turn(b);
+            b.reset(span_of(seeds));
+          },
+          nb::arg().none())
       .def(
           "reset_many",
           [](AnyBatch& b, Envs envs, std::optional<Seeds> seeds) {
+            Turn turn(b);
             b.reset_many({envs.data(), envs.size()}, span_of(seeds));
           },
           nb::arg(), nb::arg().none())
       .def("digest", &AnyBatch::digest)
-      .def("save",
-           [](const AnyBatch& b, size_t env) {
-             auto s = b.save(env);
-             return nb::bytes(s.data(), s.size());
-           })
-      .def("load",
-           [](AnyBatch& b, size_t env, nb::bytes s) { b.load(env, std::string(s.c_str(), s.size())); })
+      .def("save", save)
+      .def("load", load)
       .def("picture", picture)
       .def("counters", &AnyBatch::counters)
       .def("shadow", shadow)
@@ -206,6 +225,10 @@ NB_MODULE(_native, m) {
       .def("phase_names", &AnyBatch::phase_names)
       .def("phase_ns", &AnyBatch::phase_ns)
       .def("step_ns", &AnyBatch::step_ns)
-      .def("keep_log", &AnyBatch::keep_log)
+      .def("keep_log",
+           [](AnyBatch& b, size_t rows) {
+             Turn turn(b);
+             b.keep_log(rows);
+           })
       .def("take_log", take_log);
 }

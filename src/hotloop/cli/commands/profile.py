@@ -150,10 +150,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         check_again(steps=steps, probe=probe, time=time, record=record, pid=pid, commit=commit, trace=trace)
         ranks = [*filter(None, (target, *(words or ())))]
         return run_again(replay_slow, ranks, FOLDER, trust, as_json=json)
-    if trust is not None:
-        raise InputError("--trust goes with --replay-slow: leave it out")
-    if commit:
-        check_repository()
+    check_asked(trust, commit=commit)
     if target is None:
         is_other = probe not in (None, ["pyspy"])
         check_alone(probe=is_other, steps=steps, time=time, record=record, trace=trace)
@@ -177,6 +174,14 @@ def profile(  # noqa: PLR0913 - one argument a flag
         probes_lab.check(looked.probes, targets, looked.time)
         make_room(FOLDER)
         return run(asked, looked, as_json=json)
+
+
+def check_asked(trust: Path | None, *, commit: bool) -> None:
+    """Refuse what only a replay can be asked, and a commit where there is nothing to commit to."""
+    if trust is not None:
+        raise InputError("--trust goes with --replay-slow: leave it out")
+    if commit:
+        check_repository()
 
 
 def check_alone(**flags: object) -> None:
