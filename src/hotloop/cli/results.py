@@ -67,12 +67,23 @@ def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
     """Write a file under the first free name; `beside` are (suffix, content) of files that share its stem."""
     free = free_path(path, beside=tuple(suffix for suffix, _ in beside))
     try:
-        write_new(free, text)
+        free = claim(free, text, tuple(suffix for suffix, _ in beside))
         for suffix, more in beside:
             write_new(free.with_suffix(suffix), more)
     except OSError as error:
         raise SetupError(f"cannot write {free}: {error.strerror}") from error
     return free
+
+
+def claim(path: Path, text: str, beside: tuple[str, ...]) -> Path:
+    """Write a file under the first name that is still free when it is written, and say which."""
+    while True:
+        try:
+            write_new(path, text)
+        except InputError:  # another process took the name since
+            path = free_path(path, beside=beside)
+        else:
+            return path
 
 
 def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None) -> None:
