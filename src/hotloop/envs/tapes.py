@@ -129,10 +129,10 @@ def parse(header: str, actions: NDArray[Any]) -> Tape:
     plain = read_json(header)
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    facts = from_plain(Header, plain)
     check_actions(actions)
-    if actions.shape[1] != facts.num_envs:
+    if actions.shape[1] != plain.get("num_envs"):
         raise ValueError(f"its actions are {actions.dtype} {list(actions.shape)}")
+    facts = from_plain(Header, plain)
     return Tape(**{fact: getattr(facts, fact) for fact in FACTS}, actions=actions)
 
 
