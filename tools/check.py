@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | cuda | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | hostile | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 
@@ -57,7 +57,15 @@ def native_tests(preset: str) -> tuple[Command, ...]:
 
 def all_stages(*, fast: bool) -> tuple[Stage, ...]:
     # Files are the unit: what a file sets up once is then set up once.
-    tests = ("-m", "pytest", "-n", "auto", "--dist", "loadfile", *(("-m", "not slow") if fast else ()))
+    tests = (
+        "-m",
+        "pytest",
+        "-n",
+        "auto",
+        "--dist",
+        "loadfile",
+        *(("-m", "not slow") if fast else ()),
+    )
     return (
         Stage(
             name="format",
@@ -83,6 +91,12 @@ def fix_stages() -> tuple[Stage, ...]:
     return (Stage(name="fix", commands=commands),)
 
 
+def hostile_stages() -> tuple[Stage, ...]:
+    """All of the attacks that the tests draw a sample of."""
+    tests = ("-m", "pytest", "-n", "auto", "--dist", "load", "-m", "hostile", "tests/hostile")
+    return (Stage(name="hostile", commands=(python(*tests),), show_last_line=True),)
+
+
 def choose(words: Sequence[str]) -> tuple[Stage, ...]:
     """Return the stages that the command line asks for."""
     match words:
@@ -92,6 +106,8 @@ def choose(words: Sequence[str]) -> tuple[Stage, ...]:
             return tuple(stage for stage in all_stages(fast=True) if not stage.slow)
         case ["fix"]:
             return fix_stages()
+        case ["hostile"]:
+            return hostile_stages()
     stages = {stage.name: stage for stage in all_stages(fast=False)}
     unknown = [word for word in words if word not in stages]
     if unknown:

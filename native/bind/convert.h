@@ -60,12 +60,14 @@ inline std::optional<std::span<const uint64_t>> span_of(const std::optional<Seed
   return std::span(seeds->data(), seeds->size());
 }
 
-inline nb::bytes save(const AnyBatch& batch, size_t env) {
+inline nb::bytes save(AnyBatch& batch, size_t env) {
+  Turn turn(batch);
   std::string saved = batch.save(env);
   return nb::bytes(saved.data(), saved.size());
 }
 
 inline void load(AnyBatch& batch, size_t env, nb::bytes saved) {
+  Turn turn(batch);
   batch.load(env, std::string(saved.c_str(), saved.size()));
 }
 
@@ -102,6 +104,7 @@ inline nb::list mismatches(const AnyBatch& batch, size_t env) {
 
 // The rows since the last time, copied, [steps, width]; see step_log.h.
 inline nb::object take_log(AnyBatch& batch) {
+  Turn turn(batch);
   StepLog& log = batch.log();
   const size_t rows = log.rows(), width = log.width();
   auto* copy = new std::vector<int64_t>(log.data(), log.data() + rows * width);

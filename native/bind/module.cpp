@@ -41,6 +41,7 @@ nb::dict arrays(nb::handle self) {
 
 void step(AnyBatch& batch, Actions actions) {
   if (!fits(batch, actions)) throw std::invalid_argument("actions of another shape");
+  Turn turn(batch);
   nb::gil_scoped_release released;
   batch.step(actions.data());
 }
@@ -48,6 +49,7 @@ void step(AnyBatch& batch, Actions actions) {
 void choose(AnyBatch& batch, size_t player, Chosen actions) {
   if (actions.shape(0) != batch.num_envs() || actions.shape(1) != batch.agents())
     throw std::invalid_argument("actions of another shape");
+  Turn turn(batch);
   nb::gil_scoped_release released;
   batch.choose(player, actions.data());
 }
@@ -95,14 +97,24 @@ NB_MODULE(_native, m) {
   nb::class_<AnyBatch>(m, "Batch")
       .def("step", step, nb::arg().noconvert())
       .def("choose", choose, nb::arg(), nb::arg().noconvert())
-      .def("lend", [](AnyBatch& b, uintptr_t fork) { b.lend(reinterpret_cast<Fork>(fork)); })
+      .def("lend",
+           [](AnyBatch& b, uintptr_t fork) {
+             Turn turn(b);
+             b.lend(reinterpret_cast<Fork>(fork));
+           })
       .def("players", &AnyBatch::players)
       .def("arrays", [](nb::handle self) { return arrays(self); })
       .def(
-          "reset", [](AnyBatch& b, std::optional<Seeds> seeds) { b.reset(span_of(seeds)); }, nb::arg().none())
+          "reset",
+          [](AnyBatch& b, std::optional<Seeds> seeds) {
+            Turn turn(b);
+            b.reset(span_of(seeds));
+          },
+          nb::arg().none())
       .def(
           "reset_many",
           [](AnyBatch& b, Envs envs, std::optional<Seeds> seeds) {
+            Turn turn(b);
             b.reset_many({envs.data(), envs.size()}, span_of(seeds));
           },
           nb::arg(), nb::arg().none())
@@ -116,6 +128,10 @@ NB_MODULE(_native, m) {
       .def("phase_names", &AnyBatch::phase_names)
       .def("phase_ns", &AnyBatch::phase_ns)
       .def("step_ns", &AnyBatch::step_ns)
-      .def("keep_log", &AnyBatch::keep_log)
+      .def("keep_log",
+           [](AnyBatch& b, size_t rows) {
+             Turn turn(b);
+             b.keep_log(rows);
+           })
       .def("take_log", take_log);
 }

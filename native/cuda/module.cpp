@@ -200,7 +200,7 @@ NB_MODULE(_cuda, m) {
       .def("digest", [](const Batch& b, size_t env) { return b.digest(env); })
       .def("digests", digests)
       .def("bytes_an_env", &Batch::bytes_an_env)
-      .def("save", [](const Batch& b, size_t env) { return bind::save(b, env); })
+      .def("save", [](Batch& b, size_t env) { return bind::save(b, env); })
       .def("load", [](Batch& b, size_t env, nb::bytes saved) { bind::load(b, env, saved); })
       .def("picture", [](const Batch& b, size_t env) { return bind::picture(b, env); })
       .def("counters", [](const Batch& b) { return b.counters(); })

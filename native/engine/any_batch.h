@@ -1,10 +1,12 @@
 // any_batch.h - a batch as its caller sees it, whatever its world.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +73,25 @@ class AnyBatch {
   // Keeps a row of each profiled step, up to so many until they are cleared; see step_log.h.
   virtual void keep_log(size_t rows) = 0;
   virtual StepLog& log() = 0;
+
+  // Set while a thread changes the envs; see Turn.
+  std::atomic<bool> taken{false};
+};
+
+// One thread's turn to change a batch. A second one at the same time is refused: waiting would hide that
+// nobody decided who comes first.
+class Turn {
+ public:
+  explicit Turn(AnyBatch& batch) : batch_(batch) {
+    if (batch_.taken.exchange(true, std::memory_order_acquire))
+      throw std::logic_error("two threads use this batch at once: give each its own, or take turns");
+  }
+  ~Turn() { batch_.taken.store(false, std::memory_order_release); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  AnyBatch& batch_;
 };
 
 using MakeBatch = std::unique_ptr<AnyBatch> (*)(const Fields&, const BatchOptions&);

@@ -5,7 +5,8 @@
 // that nobody waits for a worker the machine has interrupted. Who does a piece never changes a result.
 // Waiting is a spin of 20 us, then sleep: about what it costs to wake a sleeper, so that a short step is not
 // lost to waking, and whoever shares the machine is not starved for longer. A pool can be lent the threads of
-// another, so that where two take turns on the same cores they need not wake each other up.
+// another, so that where two take turns on the same cores they need not wake each other up. Threads do not
+// come along into a forked process: there a pool hires a crew of its own with the first piece of work.
 #pragma once
 
 #include <atomic>
@@ -79,7 +80,8 @@ class Pool {
   void run(size_t pieces, const Work& work);
 
  private:
-  void serve(int worker);
+  void hire();
+  void serve(int worker, uint32_t seen);
   void wake();
   void do_share(int worker) { (*work_)(worker, Pieces(shares_, static_cast<size_t>(worker))); }
 
@@ -87,6 +89,7 @@ class Pool {
   Fork fork_;                         // null where its own work
   const Work* work_ = nullptr;        // owned by run()'s caller; null tells the crew to go home
   std::vector<Share> shares_;         // one a worker
+  uint32_t forks_;                    // of this process when its threads were hired
   std::atomic<int> next_{0};          // who comes next, of threads that were lent
   alignas(64) std::atomic<uint32_t> round_{0};
   alignas(64) std::atomic<uint32_t> busy_{0};

@@ -98,7 +98,7 @@ def test_saved_by_something_else_is_refused(impl: str) -> None:
         b"nonsense",
         saved[:20],
         saved[:-1],
-        saved.replace(b"hotloop 1", b"hotloop 2"),
+        saved.replace(b"hotloop 2", b"hotloop 1"),
     ):
         with pytest.raises(InputError):
             batch.load(0, wrong)

@@ -28,6 +28,12 @@ def test_the_tests_come_last_so_that_their_summary_does() -> None:
     assert names()[-1] == "tests"
 
 
+def test_all_attacks_run_only_when_asked_for() -> None:
+    assert "hostile" not in names()
+    (tests,) = choose(["hostile"])[0].commands
+    assert tests[-3:] == ("-m", "hostile", "tests/hostile")
+
+
 def test_a_stage_can_be_asked_for_by_name() -> None:
     assert names("types", "sizes") == ["types", "sizes"]
 

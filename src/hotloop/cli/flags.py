@@ -141,6 +141,16 @@ Instructions = Annotated[
 ]
 
 
+Trust = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Let the replayed FILE call code outside this project; says first what it calls.",
+        show_default=False,
+    ),
+]
+
+
 def names_world(name: str) -> bool:
     """Whether a name given to bench or profile stands for all presets of a world."""
     return "/" not in name and not names_callable(name)

@@ -65,7 +65,8 @@ def explain(error: BaseException) -> int:
         code, what = ExitCode.FAULT, f"{error.strerror}{where}: make room and run again"
     else:
         code, what = ExitCode.FAULT, f"a fault: {type(error).__name__}: {error}; {keep_traceback(error)}"
-    print("hotloop: " + " ".join(what.split()), file=sys.stderr)
+    line = "".join(each if each.isprintable() else "?" for each in " ".join(what.split()))
+    print(f"hotloop: {line}", file=sys.stderr)
     return code
 
 

@@ -13,6 +13,7 @@ from hotloop.core.files import free_path, write_new
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
+    from hotloop.core.target import Target
 
 
 FOLDER = Path("artifacts/throughput")
@@ -66,12 +67,31 @@ def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
     """Write a file under the first free name; `beside` are (suffix, content) of files that share its stem."""
     free = free_path(path, beside=tuple(suffix for suffix, _ in beside))
     try:
-        write_new(free, text)
+        free = claim(free, text, tuple(suffix for suffix, _ in beside))
         for suffix, more in beside:
             write_new(free.with_suffix(suffix), more)
     except OSError as error:
         raise SetupError(f"cannot write {free}: {error.strerror}") from error
     return free
+
+
+def claim(path: Path, text: str, beside: tuple[str, ...]) -> Path:
+    """Write a file under the first name that is still free when it is written, and say which."""
+    while True:
+        try:
+            write_new(path, text)
+        except InputError:  # another process took the name since
+            path = free_path(path, beside=beside)
+        else:
+            return path
+
+
+def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None) -> None:
+    """Refuse what a file would call outside this project; where it is trusted, say first what that is."""
+    from hotloop.envs.trust import announced
+
+    for line in announced(source, targets, trusted):
+        remark(line)
 
 
 def part_words(words: Sequence[str] | None, baselines: Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -87,7 +107,9 @@ def find_baselines(words: Sequence[str]) -> "tuple[Record, ...]":
     from hotloop.core.machine import machine
     from hotloop.judge.baselines import find
 
-    here = machine() if words else {}
+    if not words:
+        return ()
+    here = machine()
     return tuple(find(word, here) for word in words)
 
 

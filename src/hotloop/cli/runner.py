@@ -1,11 +1,12 @@
 """What bench and profile have in common: targets measured one after another, each record kept and shown."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.core.errors import ExitCode, worst
+from hotloop.core.errors import ExitCode, SetupError, worst
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -35,10 +36,20 @@ def measure(
     for target in targets:
         with bar(target.name) as progress, stdout_kept_clean():
             records.append(experiment(target, progress))
-        remark(f"saved {keep(records[-1])}")
+        records[-1] = kept(records[-1], keep)
         if records[-1].partial:
             break
     return records
+
+
+def kept(record: "Record", keep: "Callable[[Record], Path]") -> "Record":
+    """Keep a record and say where; one that the disk does not take is still told, with the code of that."""
+    try:
+        remark(f"saved {keep(record)}")
+    except SetupError as error:
+        remark(f"not saved: {error}")
+        return replace(record, exit_code=worst((ExitCode(record.exit_code), error.exit_code)))
+    return record
 
 
 def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, as_list: bool) -> int:

@@ -7,12 +7,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hotloop.core.record.described import Code
+
 UNKNOWN = "unknown"
 
 HERE = Path(__file__).parent
 
 
-def code(build: Mapping[str, object] | None, folder: Path = HERE) -> dict[str, Any]:
+def code(build: Mapping[str, Any] | None, folder: Path = HERE) -> Code:
     """The `code` part of a record; `build` is a batch's own account of its compiler.
 
     The commit is that of the repository around the folder, by default Hotloop's own, because that is

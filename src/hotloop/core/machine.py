@@ -8,7 +8,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from hotloop.core.record.described import Gpu, Limits, Machine
 
 ROOT = Path("/")
 """The file system facts are read from; tests give a folder of their own."""
@@ -28,10 +30,11 @@ GPU_QUERY = ["--query-gpu=name,memory.total,driver_version", "--format=csv,nohea
 PATIENCE_S = 20
 
 
-def machine(root: Path = ROOT) -> dict[str, Any]:
+def machine(root: Path = ROOT) -> Machine:
     """The `machine` part of a record; what cannot be found out here is None or empty."""
     hardware = describe_hardware(root)
-    return {"fingerprint": fingerprint(hardware), **hardware, **describe_system(), **describe_moment(root)}
+    facts = {"fingerprint": fingerprint(hardware), **hardware, **describe_system(), **describe_moment(root)}
+    return cast("Machine", facts)
 
 
 def describe_hardware(root: Path) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def steal_share(root: Path) -> float | None:
     return ticks[7] / total if len(ticks) == 8 and total else None
 
 
-def container_limits(root: Path) -> dict[str, float | None]:
+def container_limits(root: Path) -> Limits:
     """CPUs and bytes this process may use; None where nothing limits them."""
     cpus = [
         quota for folder in group_folders(root, "cpu") for quota in (*cpu_max(folder), *cfs_quota(folder))
@@ -169,7 +172,7 @@ def read_lines(path: Path) -> list[str]:
         return []
 
 
-def gpu() -> dict[str, Any] | None:
+def gpu() -> Gpu | None:
     """Name, count, memory and driver of the first GPU and its likes; None where there is none."""
     program = shutil.which("nvidia-smi")
     if program is None:
@@ -183,7 +186,7 @@ def gpu() -> dict[str, Any] | None:
     return parse_gpus(done.stdout) if done.returncode == 0 else None
 
 
-def parse_gpus(answer: str) -> dict[str, Any] | None:
+def parse_gpus(answer: str) -> Gpu | None:
     """Read lines of `name, MiB, driver`, one a GPU."""
     rows = [line.split(", ") for line in answer.splitlines() if line.strip()]
     if not rows:

@@ -210,7 +210,9 @@ def items_of(given: object) -> Sequence[object]:
 
 
 def number(given: object, kind: type) -> Any:
-    """Text, or a number of this kind; NumPy's are, a bool is not."""
+    """Text of plain characters, or a number of this kind; NumPy's are, a bool is not."""
+    if isinstance(given, str) and not given.isascii():
+        raise ValueError(given)
     if isinstance(given, str) or (isinstance(given, kind) and not isinstance(given, bool)):
         return given
     raise TypeError(given)

@@ -1,5 +1,6 @@
 """A batch: many envs of one world, stepped together through arrays made once."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -163,7 +164,11 @@ class Batch:
 
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         """Begin an episode in every env, from the given seeds or each env's own next one."""
-        self.engine.reset(None if seeds is None else self._seeds(seeds, self.spec.num_envs))
+        chosen = None if seeds is None else self._seeds(seeds, self.spec.num_envs)
+        try:
+            self.engine.reset(chosen)
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
 
     def reset_many(
         self,
@@ -313,17 +318,21 @@ class Batch:
 
     def save(self, env: int) -> bytes:
         """One env, state and outputs, as bytes that `load` takes back."""
-        return self._stamp() + bytes(self.engine.save(self._index(env)))
+        try:
+            return sealed(self._stamp(), bytes(self.engine.save(self._index(env))))
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
 
     def load(self, env: int, saved: bytes) -> None:
         """Put a saved env in the place of another; its world and parameters must be the same."""
-        stamp = self._stamp()
-        if not saved.startswith(stamp):
+        if not saved.startswith(self._stamp()):
             raise InputError("saved by another world, implementation or version, or with other parameters")
         try:
-            self.engine.load(self._index(env), saved[len(stamp) :])
+            self.engine.load(self._index(env), unsealed(saved))
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"the saved env is damaged: {error}") from None
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
 
     @property
     def step_timing(self) -> dict[str, int]:
@@ -451,7 +460,24 @@ class Batch:
 
     def _stamp(self) -> bytes:
         spec = self.spec
-        return f"hotloop 1 {spec.impl} {workload_hash(spec.world.name, spec.parameters)}\n".encode()
+        return f"hotloop 2 {spec.impl} {workload_hash(spec.world.name, spec.parameters)} ".encode()
+
+
+def sealed(stamp: bytes, content: bytes) -> bytes:
+    """A saved env in one piece: whose it is, a checksum, and what it is."""
+    return stamp + checksum(content) + b"\n" + content
+
+
+def unsealed(saved: bytes) -> bytes:
+    """What was sealed; InputError where a byte of it is not as it was."""
+    head, _, content = saved.partition(b"\n")
+    if head.rpartition(b" ")[2] != checksum(content):
+        raise InputError("the saved env is damaged: its checksum does not fit")
+    return content
+
+
+def checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=8).hexdigest().encode()
 
 
 def closed() -> OrderError:

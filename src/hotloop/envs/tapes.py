@@ -8,13 +8,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import write_new
+from hotloop.core.record.plain import AtLeast, Count, from_plain
+from hotloop.core.record.plain import parse as read_json
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episodes
 from hotloop.envs.open import make
@@ -30,6 +32,19 @@ DAMAGES = (
     *(KeyError, TypeError, AttributeError, ValueError, OverflowError, MemoryError),
 )
 """What reading raises where a file is cut off, damaged or of another kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a tape says beside its actions; `Tape` has the meaning of each."""
+
+    format: str
+    target: str
+    parameters: dict[str, Any]
+    seed: Count
+    seed_step: Count = 0
+    num_envs: Annotated[int, AtLeast(1)]
+    limit: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,12 +126,22 @@ def read(path: Path) -> Tape:
 
 def parse(header: str, actions: NDArray[Any]) -> Tape:
     """Put a tape together, refusing parts that do not belong to each other."""
-    facts = {"seed_step": 0} | json.loads(header)
-    if facts.pop("format", None) != FORMAT:
+    plain = read_json(header)
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise ValueError(f"its format is not {FORMAT!r}")
-    if actions.ndim < 2 or actions.shape[1] != facts["num_envs"] or actions.dtype.kind not in "iuf":
+    check_actions(actions)
+    if actions.shape[1] != plain.get("num_envs"):
         raise ValueError(f"its actions are {actions.dtype} {list(actions.shape)}")
-    return Tape(**{fact: facts[fact] for fact in FACTS}, actions=actions)
+    facts = from_plain(Header, plain)
+    return Tape(**{fact: getattr(facts, fact) for fact in FACTS}, actions=actions)
+
+
+def check_actions(actions: NDArray[Any]) -> None:
+    """Refuse, with ValueError, what is not numbers of steps and envs."""
+    if actions.ndim < 2 or actions.dtype.kind not in "iuf":
+        raise ValueError(f"its actions are {actions.dtype} {list(actions.shape)}")
+    if actions.dtype.kind == "f" and not np.isfinite(actions).all():
+        raise ValueError("its actions are not all finite")
 
 
 def write_played(path: Path, subject: Subject, actions: Sequence[Any]) -> None:

@@ -1,6 +1,6 @@
 """The centre and the spread of a set of rounds, and the metrics of a record derived from them."""
 
-import math
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
@@ -11,6 +11,10 @@ from hotloop.core.record import Metric, Record
 from hotloop.stats.intervals import sign_interval
 
 Label = Literal["excellent", "good", "fair", "unstable", "unknown"]
+
+
+LARGEST = 1e150
+"""Values are below it: their squares are still numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +35,8 @@ class Summary:
 
 def summarise(values: Sequence[float]) -> Summary:
     """Summarise raw values, one a round."""
-    if not values or not all(map(math.isfinite, values)):
-        raise InputError(f"cannot summarise {list(values)}: expected one finite number or more")
+    if not values or not all(abs(value) < LARGEST for value in values):
+        raise InputError(f"cannot summarise {reprlib.repr(list(values))}: expected one finite number or more")
     return Summary(
         median=median(values),
         mean=fmean(values),

@@ -1,8 +1,11 @@
 """Checkpoints: all a run needs to go on as if it had not stopped, in one file that is whole or absent."""
 
 import io
+import pickle
 import re
+import zipfile
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,29 @@ from torch import Tensor
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
-from hotloop.envs.batch import Batch
+from hotloop.envs.batch import Batch, unsealed
+from hotloop.envs.tapes import DAMAGES
 
 FORMAT = 1
 
 KEPT = 2
 """How many checkpoints stay in a folder: the last one, and the one before it."""
+
+PARTS: dict[str, Any] = {
+    "identity": dict,
+    "target": str,
+    "settings": dict,
+    "steps": int,
+    "updates": int,
+    "network": dict,
+    "optimiser": dict,
+    "acting": Tensor,
+    "shuffling": Tensor,
+    "memory": (list, type(None)),
+    "begins": Tensor,
+    "envs": dict,
+}
+"""What a checkpoint has, and as what."""
 
 NAME = re.compile(r"checkpoint-(\d+)(?:-\d+)?\.pt")
 
@@ -48,6 +68,19 @@ def newest(folder: Path) -> Path | None:
     return next(reversed(found(folder)), None)
 
 
+def newest_whole(folder: Path) -> tuple[Path | None, list[str]]:
+    """The last checkpoint that can be gone on from, and what is wrong with those after it."""
+    damaged: list[str] = []
+    for path in reversed(found(folder)):
+        try:
+            read(path)
+        except InputError as error:
+            damaged.append(str(error))
+        else:
+            return path, damaged
+    return None, damaged
+
+
 def read(path: Path) -> dict[str, Any]:
     """A checkpoint's content; a folder means its newest checkpoint."""
     if path.is_dir():
@@ -56,18 +89,43 @@ def read(path: Path) -> dict[str, Any]:
             raise InputError(f"{path} has no checkpoint: expected files like checkpoint-000001000000.pt")
         path = last
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        file = io.BytesIO(path.read_bytes())
+        check_bytes(file)
+        content = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: give a checkpoint, or a folder that has one") from None
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+    except (*DAMAGES, pickle.UnpicklingError, IndexError) as error:
         raise InputError(f"{path} is no checkpoint that can be read: {first_line(error)}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InputError(f"{path} is no checkpoint of this version of Hotloop")
+    check_parts(path, content)
     return content
 
 
+def check_bytes(file: io.BytesIO) -> None:
+    """Hold every part of the file against its checksum, which torch writes and does not read."""
+    with zipfile.ZipFile(file) as parts:
+        damaged = parts.testzip()
+    if damaged is not None:
+        raise ValueError(f"{damaged} is not as it was written")
+    file.seek(0)
+
+
+def check_parts(path: Path, content: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that lacks a part, or has one of another kind."""
+    for name, kind in PARTS.items():
+        if not isinstance(content.get(name), kind):
+            what = type(content[name]).__name__ if name in content else "nothing"
+            raise InputError(f"{path} is damaged: {name} is {what}; go on from an earlier checkpoint")
+    try:
+        for saved in parted(content["envs"]):
+            unsealed(saved)
+    except (*DAMAGES, InputError) as error:
+        raise InputError(f"{path} is damaged: {first_line(error)}") from None
+
+
 def first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -85,9 +143,9 @@ def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
 
 def check_fits(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     for name, value in now.items():
-        if was[name] != value:
+        if was.get(name) != value:
             raise InputError(
-                f"{path} was made with {name}={was[name]}, and this run has {value}: "
+                f"{path} was made with {name}={was.get(name)}, and this run has {value}: "
                 f"give the same {name}, or begin a new run"
             )
 
@@ -106,8 +164,19 @@ def save_envs(batch: Batch) -> dict[str, Tensor]:
 
 
 def load_envs(batch: Batch, saved: Mapping[str, Tensor]) -> None:
+    """Put every env back; InputError where one is damaged or they are not as many."""
+    envs = parted(saved)
+    if len(envs) != batch.spec.num_envs:
+        raise InputError(f"the checkpoint has {len(envs)} envs, and this run {batch.spec.num_envs}")
+    for env, one in enumerate(envs):
+        batch.load(env, one)
+
+
+def parted(saved: Mapping[str, Tensor]) -> list[bytes]:
+    """Each env's bytes; ValueError where their lengths are not those of the whole."""
     content = saved["bytes"].numpy().tobytes()
-    at = 0
-    for env, length in enumerate(saved["lengths"].tolist()):
-        batch.load(env, content[at : at + length])
-        at += length
+    lengths: list[int] = saved["lengths"].tolist()
+    if any(length < 0 for length in lengths) or sum(lengths) != len(content):
+        raise ValueError(f"its envs have {len(content)} bytes")
+    ends = list(accumulate(lengths))
+    return [content[end - length : end] for end, length in zip(ends, lengths, strict=True)]

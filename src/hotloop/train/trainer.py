@@ -214,6 +214,13 @@ class Trainer:
             path, content["identity"], checkpoint.identity(self.batch, row_shape(self.batch))
         )
         self.load_network(path, content["network"])
+        try:
+            self.take(content)
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
+            raise InputError(f"{path} is damaged: {checkpoint.first_line(error)}") from None
+
+    def take(self, content: Mapping[str, Any]) -> None:
+        """Put everything but the network into the state of a checkpoint."""
         self.optimiser.load_state_dict(content["optimiser"])
         self.observation_scale.restore(content["observation_scale"])
         self.reward_scale.restore(content["reward_scale"])

@@ -137,8 +137,8 @@ class Windows:
         return {"returns": self._returns.copy(), "lengths": self._lengths.copy(), "whole": self._whole.copy()}
 
     def restore(self, state: Mapping[str, NDArray[Any]] | None) -> None:
-        """Go on with episodes under way; None is not knowing them, and then they do not count."""
-        if state is None:
+        """Go on with episodes under way; where they, or a part of them, are not known, they do not count."""
+        if state is None or not self.state().keys() <= state.keys():
             self._whole[:] = False
             return
         for name, mine in (("returns", self._returns), ("lengths", self._lengths), ("whole", self._whole)):

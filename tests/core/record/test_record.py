@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -29,6 +30,7 @@ from hotloop.core.record import (
     Table,
     Validation,
     Work,
+    file_name,
     read,
     run_id,
     write,
@@ -49,7 +51,13 @@ FULL = Record(
         workload_hash="0123456789ab",
         variant={"threads": 1},
     ),
-    machine={"fingerprint": "ab12", "gpu": None},
+    machine={
+        "fingerprint": "ab12",
+        "cpu": "Example CPU",
+        "cores": 4,
+        "gpu": None,
+        "limits": {"cpus": None, "memory_bytes": None},
+    },
     code={"version": "0.1.0", "commit": "abc", "dirty": False, "compiler": None, "flags": None},
     method=Method(
         rounds=2, iterations=100, warmup=10, threads=1, order="single", clock="tsc", policy="random"
@@ -117,7 +125,7 @@ BARE = dataclasses.replace(
 FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
     "unaccounted_ns overhead validation resources goal instructions comparisons slow again findings notices "
-    "verdict exit_code",
+    "verdict exit_code content_hash",
     "target": "name world impl device params workload_hash variant",
     "method": "rounds iterations warmup threads order clock policy version",
     "work": "env_steps agent_steps resets decisions updates tokens rows coverage",
@@ -130,8 +138,18 @@ FIELDS = {
 }
 
 
+MACHINE, CODE = dict(FULL.machine), dict(FULL.code)
+
+
 def changed(**fields: object) -> str:
-    return json.dumps(json.loads(FULL.to_json()) | fields)
+    """The record with other values of some fields, and no hash that would tell."""
+    return without_hash(json.dumps(json.loads(FULL.to_json()) | fields))
+
+
+def without_hash(text: str) -> str:
+    plain = json.loads(text)
+    del plain["content_hash"]
+    return json.dumps(plain)
 
 
 @pytest.mark.parametrize("record", [FULL, BARE, COMPARED])
@@ -211,27 +229,77 @@ def test_a_newer_schema_is_refused_with_what_to_do():
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"kind": 3}, "record.kind is not str"),
-        ({"partial": 1}, "record.partial is not bool"),
-        ({"exit_code": True}, "record.exit_code is not int"),
-        ({"values": {"x": ["a"]}}, r"record.values.x\[0\] is not float"),
-        ({"values": [1]}, "record.values is not an object"),
-        ({"phases": {}}, "record.phases is not a list"),
-        ({"phases": [{}]}, r"record.phases\[0\] lacks the field path"),
-        ({"overhead": {"ratio": 1, "ci95": [1], "mark_ns": None}}, "record.overhead.ci95 is not a list of 2"),
-        ({"work": 3}, "record.work is not an object"),
-        ({"surprise": 1}, "record has an unknown field surprise"),
+        ({"kind": 3}, "$.kind: expected str, got int"),
+        ({"partial": 1}, "$.partial: expected bool, got int"),
+        ({"exit_code": True}, "$.exit_code: expected int, got bool"),
+        ({"values": {"x": ["a"]}}, "$.values.x[0]: expected float, got str"),
+        ({"values": {"x": [float("nan")]}}, "$.values.x[0]: expected a finite number, got nan"),
+        ({"values": {"x": [float("inf")]}}, "$.values.x[0]: expected a finite number, got inf"),
+        ({"values": {"x": [10**30]}}, "$.values.x[0]: expected a number of 64 bits, got one of 100"),
+        ({"values": {"\ud800": [1]}}, "$.values: expected text, got half of a surrogate pair in '\\ud800'"),
+        ({"label": "a\udfff"}, "$.label: expected text, got half of a surrogate pair in 'a\\udfff'"),
+        ({"values": [1]}, "$.values: expected an object, got a list"),
+        ({"phases": {}}, "$.phases: expected a list, got an object"),
+        ({"phases": [{}]}, "$.phases[0]: lacks the field path"),
+        (
+            {"overhead": {"ratio": 1, "ci95": [1], "mark_ns": None}},
+            "$.overhead.ci95: expected a list of 2, got one of 1",
+        ),
+        ({"work": 3}, "$.work: expected an object, got int"),
+        ({"work": {"env_steps": -1}}, "$.work.env_steps: expected at least 0, got -1"),
+        ({"machine": {}}, "$.machine: lacks the field fingerprint"),
+        ({"machine": MACHINE | {"cores": "4"}}, "$.machine.cores: expected int, got str"),
+        ({"machine": MACHINE | {"gpu": {"name": 1}}}, "$.machine.gpu: lacks the field count"),
+        ({"code": {}}, "$.code: lacks the field version"),
+        ({"code": CODE | {"commit": None}}, "$.code.commit: expected str, got null"),
+        ({"surprise": 1}, "$: has an unknown field surprise"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(fields, complaint):
-    with pytest.raises(InputError, match=f"not a Hotloop record: {complaint}"):
+    with pytest.raises(InputError, match=f"^not a Hotloop record: {re.escape(complaint)}$"):
         Record.from_json(changed(**fields))
+
+
+def test_what_lies_too_deep_in_itself_is_refused():
+    text = json.dumps(json.loads(FULL.to_json()) | {"label": "here"})
+    for deep in ("[" * 10_000 + "]" * 10_000, '{"a":' * 10_000 + "1" + "}" * 10_000):
+        with pytest.raises(InputError, match="nested too deep"):
+            Record.from_json(text.replace('"here"', deep))
+    within = {**json.loads(FULL.to_json())["target"], "params": {"a": json.loads("[" * 40 + "]" * 40)}}
+    with pytest.raises(InputError, match=r"\$\.target\.params\.a: is nested too deep"):
+        Record.from_json(changed(target=within))
+
+
+def test_a_record_that_was_altered_is_told_from_an_intact_one():
+    text = FULL.to_json()
+    assert Record.from_json(text) == FULL
+    with pytest.raises(InputError, match=r"\$\.content_hash: it was altered after it was written"):
+        Record.from_json(text.replace('"label": "after"', '"label": "before"'))
+
+
+def test_a_record_from_before_there_were_hashes_is_read():
+    assert Record.from_json(changed()) == FULL
+
+
+def test_a_file_that_something_was_added_to_is_refused(tmp_path):
+    (tmp_path / "a.json").write_text(FULL.to_json() + "{}")
+    with pytest.raises(InputError, match=r"a\.json: not a Hotloop record: not JSON, or cut off: Extra data"):
+        read(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("commit", ["../../x", "/etc/x", ".hidden", "a\x1b[31m"])
+def test_a_name_made_of_what_a_record_says_stays_in_its_folder(commit):
+    name = run_id(datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC), commit, False, "../" * 100 + "é" * 300)
+    assert not {"/", "\x1b"} & set(name)
+    assert name.isprintable()
+    assert len(name.encode()) <= 180
+    assert file_name(commit).startswith(("-", "e", "h", "a"))
 
 
 def test_a_field_that_is_missing_is_named():
     plain = json.loads(FULL.to_json())
     del plain["target"]
-    with pytest.raises(InputError, match="record lacks the field target"):
+    with pytest.raises(InputError, match=r"\$: lacks the field target"):
         Record.from_json(json.dumps(plain))
 
 
@@ -247,6 +315,6 @@ def test_a_run_id_is_in_utc():
 
 
 def test_an_outcome_that_nobody_knows_is_not_read():
-    text = COMPARED.to_json().replace('"outcome": "faster"', '"outcome": "better"')
-    with pytest.raises(InputError, match=r"record.comparisons\[0\].outcome is not one of faster, slower"):
+    text = without_hash(COMPARED.to_json()).replace('"outcome": "faster"', '"outcome": "better"')
+    with pytest.raises(InputError, match=r"\$.comparisons\[0\].outcome: expected one of faster, slower"):
         Record.from_json(text)

@@ -140,7 +140,7 @@ def test_looking_on_changes_nothing_that_is_learnt(tmp_path: Path) -> None:
 def test_a_run_that_is_resumed_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     _, whole, _ = trained(tmp_path, small(updates=8, train__anneal_lr="false"), name="whole")
     _, first, _ = trained(tmp_path, small(updates=4, train__anneal_lr="false"), name="parts")
-    checkpoint = folders.last_checkpoint(run_of(tmp_path, "parts"))
+    checkpoint = folders.last_checkpoint(run_of(tmp_path, "parts"))[0]
     longer = small(updates=8, train__anneal_lr="false")
     record, second, _ = trained(tmp_path, longer, name="parts", resume=checkpoint)
     assert what_was_learnt([*first, *second]) == what_was_learnt(whole)
@@ -154,7 +154,7 @@ def test_a_run_that_is_resumed_goes_on_as_if_it_had_not_stopped(tmp_path: Path) 
 
 def test_a_run_with_all_its_steps_made_is_not_resumed(tmp_path: Path) -> None:
     trained(tmp_path, small(updates=2))
-    checkpoint = folders.last_checkpoint(run_of(tmp_path))
+    checkpoint = folders.last_checkpoint(run_of(tmp_path))[0]
     with pytest.raises(InputError, match="larger total_timesteps"):
         trained(tmp_path, small(updates=2), resume=checkpoint)
 
@@ -165,7 +165,7 @@ def test_ctrl_c_finishes_the_update_and_leaves_a_checkpoint_and_a_partial_record
     assert (record.partial, record.exit_code) == (True, ExitCode.INTERRUPTED)
     assert record.work.env_steps == 3 * STEPS_PER_UPDATE == windows[-1].steps
     assert "Ctrl-C again" in said[0]
-    checkpoint = folders.last_checkpoint(run_of(tmp_path))
+    checkpoint = folders.last_checkpoint(run_of(tmp_path))[0]
     assert checkpoint.name == "checkpoint-000000000192.pt"
     assert any(notice.code == "partial" for notice in record.notices)
     _, more, _ = trained(tmp_path, small(updates=4), resume=checkpoint)

@@ -154,6 +154,10 @@ def keeper(output: Path, baseline: str | None) -> "Callable[[Record], Path]":
     return keep
 
 
+MOST = 10**12
+"""Rounds, or steps of one: what nobody lives to see the end of is a slip of the finger."""
+
+
 def check_alone(folder: Path, target: str | None) -> Path:
     """Refuse to measure and to report at once."""
     if target is not None:
@@ -257,6 +261,9 @@ def plan(
 
     if quick and thorough:
         raise InputError("--quick and --thorough exclude each other: give one of them")
+    for what, number in (("rounds", count), ("iterations", iterations), ("warmup", warmup)):
+        if number is not None and number > MOST:
+            raise InputError(f"--{what} {number} does not fit: expected at most {MOST:,}")
     usual = Rounds()
     rounds, steps, before = (
         QUICK if quick else THOROUGH if thorough else (usual.count, usual.iterations, usual.warmup)

@@ -18,11 +18,12 @@ from hotloop.cli.flags import (
     ProfileSteps,
     TapeFile,
     TargetOrNone,
+    Trust,
     Words,
     names_world,
     targets_of,
 )
-from hotloop.cli.results import check_repository, make_room, save
+from hotloop.cli.results import check_repository, check_trust, make_room, save
 from hotloop.cli.results import commit as commit_files
 from hotloop.cli.runner import check, measure, tell
 from hotloop.core.clock import utc_now
@@ -128,6 +129,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     commit: Commit = False,
     trace: TraceFiles = False,
     replay_slow: ReplaySlow = None,
+    trust: Trust = None,
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
@@ -146,9 +148,9 @@ def profile(  # noqa: PLR0913 - one argument a flag
 
     if replay_slow is not None:
         check_again(steps=steps, probe=probe, time=time, record=record, pid=pid, commit=commit, trace=trace)
-        return run_again(replay_slow, [*filter(None, (target, *(words or ())))], FOLDER, as_json=json)
-    if commit:
-        check_repository()
+        ranks = [*filter(None, (target, *(words or ())))]
+        return run_again(replay_slow, ranks, FOLDER, trust, as_json=json)
+    check_asked(trust, commit=commit)
     if target is None:
         is_other = probe not in (None, ["pyspy"])
         check_alone(probe=is_other, steps=steps, time=time, record=record, trace=trace)
@@ -172,6 +174,14 @@ def profile(  # noqa: PLR0913 - one argument a flag
         probes_lab.check(looked.probes, targets, looked.time)
         make_room(FOLDER)
         return run(asked, looked, as_json=json)
+
+
+def check_asked(trust: Path | None, *, commit: bool) -> None:
+    """Refuse what only a replay can be asked, and a commit where there is nothing to commit to."""
+    if trust is not None:
+        raise InputError("--trust goes with --replay-slow: leave it out")
+    if commit:
+        check_repository()
 
 
 def check_alone(**flags: object) -> None:
@@ -273,15 +283,19 @@ def check_again(**flags: object) -> None:
         )
 
 
-def run_again(path: Path, words: "Sequence[str]", folder: Path, *, as_json: bool) -> int:
+def run_again(
+    path: Path, words: "Sequence[str]", folder: Path, trusted: Path | None, *, as_json: bool
+) -> int:
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
+    from hotloop.lab.measure.policy import is_live
     from hotloop.lab.profile import rerun
     from hotloop.report.sections.slow import again
     from hotloop.report.terminal import draw
 
     record, rank = read(path), rank_of(words)
-    rerun.find(record, rank)
+    slow, _ = rerun.find(record, rank)
+    check_trust(path, [slow.asked, *([Target(slow.policy)] if is_live(slow.policy) else [])], trusted)
     make_room(folder)
 
     def experiment(_: Target, progress: "Progress") -> "Record":

@@ -100,7 +100,9 @@ def asked_for(target: Target, root: Path, *, resume: bool) -> "Asked":
     if resume:
         found = folders.find(root, name)
         target = resumed(found, target)
-        checkpoint = folders.last_checkpoint(found)
+        checkpoint, damaged = folders.last_checkpoint(found)
+        for line in damaged:
+            remark(f"{line}; going on from {checkpoint.name}")
     if not target.name:
         raise InputError("train needs a TARGET, such as prospector: hotloop train --help says how")
     made = training_settings.read(target)

@@ -10,7 +10,7 @@ import typer
 from hotloop.cli import flags
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, names_world, targets_of
-from hotloop.cli.results import FOLDER, make_room, names_file, record_path, save
+from hotloop.cli.results import FOLDER, check_trust, make_room, names_file, record_path, save
 from hotloop.cli.runner import measure, tell
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.settings import parse_pairs
@@ -84,6 +84,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
     mode: Mode = "bytes",
     ignore: Ignore = None,
     replay: Replay = None,
+    trust: flags.Trust = None,
     adoption: ShowAdoption = False,
     budget: Budget = None,
     output: Output = FOLDER,
@@ -100,7 +101,9 @@ def validate(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab.validate.lockstep import Way
 
     if replay is not None:
-        return play_again(alone(replay, target), as_json=json)
+        return play_again(alone(replay, target), trust, as_json=json)
+    if trust is not None:
+        raise InputError("--trust goes with --replay: leave it out")
     scale, keys = parted(words)
     candidate = Target(named(target), keys)
     way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
@@ -172,7 +175,7 @@ def run(matches: "dict[str, Match]", scale: str, way: "Way", output: Path) -> "l
     return measure([Target(name) for name in matches], experiment, keep)
 
 
-def play_again(path: Path, *, as_json: bool) -> int:
+def play_again(path: Path, trusted: Path | None, *, as_json: bool) -> int:
     """Play a bundle again; its record is shown and not kept."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate.validate import again
@@ -180,6 +183,7 @@ def play_again(path: Path, *, as_json: bool) -> int:
     from hotloop.report.terminal import draw
 
     bundle = bundles.read_bundle(path)
+    check_trust(path, (bundle.facts.reference, bundle.facts.candidate), trusted)
     with bar(path.name) as progress, stdout_kept_clean():
         record, from_state = again(bundle, progress)
     if as_json:

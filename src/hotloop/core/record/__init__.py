@@ -12,7 +12,7 @@ from hotloop.core.record.comparison import (
     PhaseRatio,
     Ratio,
 )
-from hotloop.core.record.described import Described, Instructions, PathRan, Work
+from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
 from hotloop.core.record.findings import Finding, Table
 from hotloop.core.record.profile import (
     PYTHON,
@@ -40,6 +40,7 @@ from hotloop.core.record.record import (
     Metric,
     Record,
     Resources,
+    file_name,
     read,
     run_id,
     write,
@@ -65,6 +66,7 @@ __all__ = [
     "Adoption",
     "Again",
     "B",
+    "Code",
     "ComparedSide",
     "Comparison",
     "Configuration",
@@ -75,6 +77,7 @@ __all__ = [
     "Finding",
     "Goal",
     "Instructions",
+    "Machine",
     "Method",
     "Metric",
     "Outcome",
@@ -94,6 +97,7 @@ __all__ = [
     "Table",
     "Validation",
     "Work",
+    "file_name",
     "read",
     "run_id",
     "write",

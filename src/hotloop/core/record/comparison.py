@@ -1,9 +1,10 @@
 """A comparison as a record keeps it: two sides, their ratio, and what follows from it."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from hotloop.core.record.described import Described, PathRan, Work
+from hotloop.core.record.described import Code, Described, PathRan, Work
+from hotloop.core.record.plain import Amount, Count
 
 A, B = "a", "b"
 """The baseline, and what is compared with it: what the names of their values begin with."""
@@ -20,10 +21,10 @@ Outcome = Literal["faster", "slower", "same", "cannot tell"]
 class Ratio:
     """How many times as long A took as B: above 1 means that B is faster."""
 
-    estimate: float
-    low: float
-    high: float
-    pairs: int
+    estimate: Amount
+    low: Amount
+    high: Amount
+    pairs: Count
     """Rounds that measured both sides; 0 where the sides were not measured in turns."""
 
 
@@ -36,7 +37,7 @@ class ComparedSide:
     run_id: str | None
     """Of the record it was read from; None where it was measured in the comparison itself."""
     target: Described
-    code: dict[str, Any]
+    code: Code
     work: Work
     path: PathRan
 
@@ -64,7 +65,7 @@ class Comparison:
     b: ComparedSide
     unlike: tuple[str, ...] = ()
     """What differs beyond the variant; more than nothing only where that was allowed."""
-    band: float
+    band: Amount
     """Changes smaller than this are called the same."""
     ratio: Ratio | None
     noise: Ratio | None = None
@@ -73,7 +74,7 @@ class Comparison:
     """The run that had to agree before anything was called slower."""
     visible: float | None = None
     """The smallest change that would have been seen."""
-    more_pairs: int | None = None
+    more_pairs: Count | None = None
     """How many more would settle what could not be told; None where none would."""
     phases: tuple[PhaseRatio, ...] = ()
     instructions: float | None = None

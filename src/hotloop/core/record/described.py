@@ -1,7 +1,56 @@
 """What was measured, what it did and which path it took, as a record states it."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NotRequired, TypedDict
+
+from hotloop.core.record.plain import Amount, Count
+
+
+class Gpu(TypedDict):
+    """The first GPU, and how many there are of its kind."""
+
+    name: str
+    count: Count
+    memory_bytes: Count | None
+    driver: str
+
+
+class Limits(TypedDict):
+    """What a container may use; None where nothing limits it."""
+
+    cpus: Amount | None
+    memory_bytes: Count | None
+
+
+class Machine(TypedDict):
+    """The machine a number was measured on; what could not be found out is None, empty or left out."""
+
+    fingerprint: str
+    """Twelve hex digits that two machines share where their numbers can be compared."""
+    cpu: str
+    architecture: NotRequired[str]
+    cores: Count | None
+    memory_bytes: NotRequired[Count]
+    isa: NotRequired[list[str]]
+    gpu: Gpu | None
+    limits: Limits
+    kernel: NotRequired[str]
+    python: NotRequired[str]
+    usable_cores: NotRequired[Count | None]
+    load: NotRequired[Amount | None]
+    governor: NotRequired[str | None]
+    steal_share: NotRequired[Amount | None]
+    clocksource: NotRequired[str | None]
+
+
+class Code(TypedDict):
+    """The code that ran."""
+
+    version: str
+    commit: str
+    dirty: bool
+    compiler: str | None
+    flags: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +72,14 @@ class Described:
 class Work:
     """What was done in the measured rounds, counted where it was done."""
 
-    env_steps: int = 0
-    agent_steps: int = 0
-    resets: int = 0
-    decisions: int = 0
-    updates: int = 0
-    tokens: int = 0
-    rows: int = 0
-    coverage: dict[str, int] = field(default_factory=dict)
+    env_steps: Count = 0
+    agent_steps: Count = 0
+    resets: Count = 0
+    decisions: Count = 0
+    updates: Count = 0
+    tokens: Count = 0
+    rows: Count = 0
+    coverage: dict[str, Count] = field(default_factory=dict)
     """Mechanic to how often it fired."""
 
 
@@ -39,17 +88,17 @@ class PathRan:
     """Which implementation was asked for and which ran."""
 
     requested: str
-    ran: dict[str, float] = field(default_factory=dict)
+    ran: dict[str, Amount] = field(default_factory=dict)
     """Implementation to its share of the steps."""
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, Count] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
     """Instructions of an env-step, from two runs of different lengths, so that their start-up cancels."""
 
-    per_env_step: float
-    runs: tuple[tuple[int, int], ...]
+    per_env_step: Amount
+    runs: tuple[tuple[Count, Count], tuple[Count, Count]]
     """(env-steps, instructions) of each run."""
     isa: str
     """The instruction set that the counting machine offered."""

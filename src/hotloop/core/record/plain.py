@@ -1,69 +1,186 @@
 """Dataclasses to plain JSON values and back, checked field by field on the way in."""
 
 import dataclasses
+import json
+import math
 import types
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+import typing
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired, TypeVar, Union, get_args, get_origin
 
 T = TypeVar("T")
 
 Interval = tuple[float, float]
+
+LARGEST = 2**64
+"""Whole numbers are below it: seeds take 64 bits, and nothing takes more."""
+
+DEEPEST = 32
+"""How far lists and objects may lie in each other."""
 
 
 class ForeignError(ValueError):
     """A value is not what its place asks for."""
 
 
-def from_plain(cls: type[T], value: Any, where: str) -> T:
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """What a number may not be below."""
+
+    low: float
+
+    def __str__(self) -> str:
+        return f"at least {self.low}"
+
+
+Count = Annotated[int, AtLeast(0)]
+"""How often something happened."""
+
+Amount = Annotated[float, AtLeast(0)]
+
+
+def parse(text: str) -> Any:
+    """What JSON text says; ForeignError where it is none, is cut off, or lies too deep in itself."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ForeignError("not JSON that can be read: it is nested too deep") from None
+    except ValueError as error:
+        raise ForeignError(f"not JSON, or cut off: {error}") from None
+
+
+def from_plain(cls: type[T], value: Any, where: str = "$") -> T:
     """Rebuild a dataclass from what JSON gave; ForeignError says where it does not fit.
 
-    Fields may be dataclasses, `tuple[X, ...]`, `tuple[X, Y]`, `dict[str, X]`, `X | None`, `Literal`, JSON's
-    own types, and Any.
+    Fields may be dataclasses, TypedDicts, `tuple[X, ...]`, `tuple[X, Y]`, `list[X]`, `dict[str, X]`,
+    `X | None`, `Literal`, `Annotated` with what bounds it, JSON's own types, and Any.
     """
-    expect(isinstance(value, dict), "an object", where)
-    hints = get_type_hints(cls)
+    optional = {
+        field.name
+        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+    }
+    return cls(**build_fields(cls, optional, value, where))
+
+
+def build_fields(cls: type, optional: typing.AbstractSet[str], value: Any, where: str) -> dict[str, Any]:
+    """The fields that an object has, each of its type; all are there but for the optional, and no other."""
+    expect(isinstance(value, dict), "an object", value, where)
+    hints = typing.get_type_hints(cls, include_extras=True)
     for name in value:
         if name not in hints:
-            raise ForeignError(f"{where} has an unknown field {name}")
-    for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-        if field.name not in value and field.default is field.default_factory is dataclasses.MISSING:
-            raise ForeignError(f"{where} lacks the field {field.name}")
-    return cls(**{name: build(hints[name], item, f"{where}.{name}") for name, item in value.items()})
+            raise ForeignError(f"{where}: has an unknown field {show(name)}")
+    for name in hints:
+        if name not in value and name not in optional:
+            raise ForeignError(f"{where}: lacks the field {name}")
+    return {name: build(hints[name], item, f"{where}.{name}") for name, item in value.items()}
 
 
 def build(annotation: Any, value: Any, where: str) -> Any:
     """One value of the annotated type."""
     if annotation is Any:
-        return value
+        return check_plain(value, where)
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         return from_plain(annotation, value, where)
+    if typing.is_typeddict(annotation):
+        return build_fields(annotation, annotation.__optional_keys__, value, where)
     origin, inner = get_origin(annotation), get_args(annotation)
-    if origin is types.UnionType:
+    if origin in (types.UnionType, Union):
         return None if value is None else build(inner[0], value, where)
+    if origin is Annotated:
+        return bounded(build(inner[0], value, where), inner[1], where)
+    return build_many(annotation, value, where)
+
+
+def build_many(annotation: Any, value: Any, where: str) -> Any:
+    """Objects and lists whose items are of one type each; the rest are single values."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is NotRequired:
+        return build(inner[0], value, where)
     if origin is tuple:
         return build_tuple(inner, value, where)
+    if origin is list:
+        return list(build_tuple((*inner, Ellipsis), value, where))
     if origin is dict:
-        expect(isinstance(value, dict), "an object", where)
-        return {key: build(inner[1], item, f"{where}.{key}") for key, item in value.items()}
+        expect(isinstance(value, dict), "an object", value, where)
+        return {
+            check_text(key, where): build(inner[1], item, f"{where}.{show(key)}")
+            for key, item in value.items()
+        }
     return build_scalar(annotation, value, where)
 
 
 def build_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
-    expect(isinstance(value, list), "a list", where)
+    expect(isinstance(value, list), "a list", value, where)
     kinds = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-    expect(len(kinds) == len(value), f"a list of {len(kinds)}", where)
+    if len(kinds) != len(value):
+        raise ForeignError(f"{where}: expected a list of {len(kinds)}, got one of {len(value)}")
     return tuple(build(kind, value[i], f"{where}[{i}]") for i, kind in enumerate(kinds))
 
 
 def build_scalar(kind: Any, value: Any, where: str) -> Any:
     """A bool is an int to Python but not to us; an int will do for a float."""
     if get_origin(kind) is Literal:
-        expect(value in get_args(kind), f"one of {', '.join(map(str, get_args(kind)))}", where)
+        if value not in get_args(kind):
+            raise ForeignError(f"{where}: expected one of {', '.join(map(str, get_args(kind)))}")
         return value
     accepted = (int, float) if kind is float else kind
-    expect(isinstance(value, accepted) and isinstance(value, bool) is (kind is bool), kind.__name__, where)
-    return kind(value)
+    fits = isinstance(value, accepted) and isinstance(value, bool) is (kind is bool)
+    expect(fits, kind.__name__, value, where)
+    return kind(check_plain(value, where))
 
 
-def expect(fits: bool, what: str, where: str) -> None:
+def bounded(value: Any, bound: AtLeast, where: str) -> Any:
+    if value < bound.low:
+        raise ForeignError(f"{where}: expected {bound}, got {value}")
+    return value
+
+
+def check_plain(value: Any, where: str, depth: int = 0) -> Any:
+    """The value itself, where it could be written again; ForeignError names the part that could not."""
+    if depth > DEEPEST:
+        raise ForeignError(f"{where.partition('[')[0]}: is nested too deep")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            check_plain(item, f"{where}.{show(check_text(key, where))}", depth + 1)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            check_plain(item, f"{where}[{index}]", depth + 1)
+    elif isinstance(value, str):
+        check_text(value, where)
+    else:
+        check_number(value, where)
+    return value
+
+
+def check_number(value: Any, where: str) -> None:
+    """Refuse what no file can hold and no sum survives."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ForeignError(f"{where}: expected a finite number, got {value}")
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        raise ForeignError(f"{where}: expected a number of 64 bits, got one of {value.bit_length()}")
+
+
+def check_text(text: str, where: str) -> str:
+    """The text itself, where it can be written: half a character cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ForeignError(f"{where}: expected text, got half of a surrogate pair in {text[:20]!a}") from None
+    return text
+
+
+def expect(fits: bool, what: str, value: Any, where: str) -> None:
     if not fits:
-        raise ForeignError(f"{where} is not {what}")
+        raise ForeignError(f"{where}: expected {what}, got {kind_of(value)}")
+
+
+def kind_of(value: Any) -> str:
+    """What JSON calls it."""
+    names = {dict: "an object", list: "a list", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
+
+
+def show(name: str) -> str:
+    """A field's name as a path has it: escaped and cut where it would break the line."""
+    return name if name.isprintable() and len(name) <= 60 else ascii(name[:60])

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hotloop.core.record.plain import Interval
+from hotloop.core.record.plain import Amount, Count, Interval
 from hotloop.core.target import Target
 
-Draw = tuple[int, int, int]
+Draw = tuple[Count, Count, Count]
 """Calls that actions were drawn for, calls that were played of them, and how often that came in a row."""
 
 Repeated = Literal["slow again", "not slow again", "cannot tell"]
@@ -26,7 +26,7 @@ class Spread:
     """How one phase varied from call to call; a percentile is absent where the calls are too few for it."""
 
     path: str
-    calls: int
+    calls: Count
     p50_ns: float | None = None
     p95_ns: float | None = None
     p99_ns: float | None = None
@@ -37,22 +37,22 @@ class Spread:
 class SlowStep:
     """One of the slowest step calls."""
 
-    rank: int
+    rank: Count
     """What `--replay-slow` calls it by."""
-    step: int
+    step: Count
     """The call's number since the reset, from 1: every env's step in a batch."""
-    env: int | None
+    env: Count | None
     """The one env that is to blame, where one can be told."""
-    seed: int
-    wall_ns: int
+    seed: Count
+    wall_ns: Count
     phases: dict[str, int]
     """Path to ns of this call; in the warm-up only the whole."""
-    resets: int
+    resets: Count
     """Episodes that began in it."""
-    gc_ns: int
+    gc_ns: Count
     """Of it that garbage was collected for."""
-    collections: int
-    check_step: int
+    collections: Count
+    check_step: Count
     check: str
     """What all envs gave back after that step, hashed: a run that comes to the same took the same way."""
 
@@ -61,24 +61,24 @@ class SlowStep:
 class Pauses:
     """Garbage collection in the instrumented passes."""
 
-    collections: int = 0
-    total_ns: int = 0
-    longest_ns: int = 0
+    collections: Count = 0
+    total_ns: Count = 0
+    longest_ns: Count = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
     """What single step calls took, and everything needed to come to one of them again."""
 
-    relative_error: float
+    relative_error: Amount
     """Of every percentile, at most."""
-    calls: int
+    calls: Count
     """Step calls looked at, those with a reset included."""
-    missed: int = 0
+    missed: Count = 0
     """Spans and marks there was no room for."""
-    typical_ns: float | None = None
+    typical_ns: Amount | None = None
     """The median call without a reset."""
-    typical_reset_ns: float | None = None
+    typical_reset_ns: Amount | None = None
     steps: tuple[SlowStep, ...] = ()
     """The slowest calls in which no episode began."""
     resets: tuple[SlowStep, ...] = ()
@@ -108,13 +108,13 @@ class Again:
     run_id: str
     """Of the profile it is from."""
     slow: SlowStep
-    typical_ns: float
+    typical_ns: Amount
     """The median step on the way to it, this time."""
-    typical_then_ns: float
+    typical_then_ns: Amount
     """What a step of its kind took in that profile."""
-    wall_ns: tuple[int, ...]
+    wall_ns: tuple[Count, ...]
     """Each time it was run."""
-    gc_ns: tuple[int, ...]
+    gc_ns: tuple[Count, ...]
     phases: dict[str, int]
     """Of the run that took the median time."""
     how: str
@@ -132,7 +132,7 @@ class Phase:
 
     path: str
     """Names from the outermost inwards, joined by `/`."""
-    calls: int
+    calls: Count
     total_ns: int
     mean_ns: float
     p50_ns: float | None = None
@@ -147,6 +147,6 @@ class Phase:
 class Overhead:
     """What the instrument cost: time with it over time without."""
 
-    ratio: float
+    ratio: Amount
     ci95: Interval | None
-    mark_ns: float | None
+    mark_ns: Amount | None

@@ -1,7 +1,9 @@
 """The record: everything one run found out, as JSON; reports and judgements read nothing else."""
 
+import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +13,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.files import write_new
 from hotloop.core.notices import Notice
 from hotloop.core.record.comparison import Comparison
-from hotloop.core.record.described import Described, Instructions, PathRan, Work
+from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
 from hotloop.core.record.findings import Finding
-from hotloop.core.record.plain import ForeignError, Interval, from_plain
+from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.profile import Again, Overhead, Phase, Slow
 from hotloop.core.record.validation import Validation
 
@@ -21,6 +23,14 @@ SCHEMA = 1
 
 METHOD = 1
 """The version of how things are measured; results of different versions are unlike."""
+
+HASH = "content_hash"
+
+LONGEST_NAME = 180
+"""Bytes of a name; file systems take 255, and endings and numbers follow."""
+
+SLOWEST, FASTEST = 1e-12, 1e18
+"""Events a second, beyond anything that was ever measured; 0 is where nothing happened."""
 
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
@@ -39,12 +49,12 @@ SPLIT = f"{CONTEST}split."
 class Method:
     """How it was measured."""
 
-    rounds: int
-    iterations: int
+    rounds: Count
+    iterations: Count
     """Env-steps in a round; one batch call makes num_envs of them."""
-    warmup: int
+    warmup: Count
     """Env-steps before the first round, thrown away."""
-    threads: int
+    threads: Count
     order: str
     """In which the sides of a round were measured; `single` where there was one."""
     clock: str
@@ -58,7 +68,7 @@ class Metric:
 
     median: float
     mean: float
-    cv: float | None
+    cv: Amount | None
     """Sample standard deviation over mean; None where that is undefined."""
     ci95: Interval | None
     """Of the median; None where the rounds are too few."""
@@ -70,10 +80,10 @@ class Metric:
 class Resources:
     """What the run used."""
 
-    rss_peak_bytes: int | None = None
+    rss_peak_bytes: Count | None = None
     rss_slope: float | None = None
     """Bytes a second."""
-    cpu_share: float | None = None
+    cpu_share: Amount | None = None
     """CPU time over wall time; 2.0 is two cores busy."""
     gpu: dict[str, Any] | None = None
 
@@ -82,8 +92,8 @@ class Resources:
 class Goal:
     """The speed that was asked for, and how far it is."""
 
-    env_steps_per_s: float
-    floor: float | None
+    env_steps_per_s: Amount
+    floor: Amount | None
     """The lower bound of the speed's interval: what this machine can be relied on for."""
     enforced: bool
     met: bool
@@ -103,8 +113,8 @@ class Record:
     partial: bool = False
     """Interrupted before its last round."""
     target: Described
-    machine: dict[str, Any]
-    code: dict[str, Any]
+    machine: Machine
+    code: Code
     method: Method
     work: Work
     path: PathRan
@@ -128,34 +138,75 @@ class Record:
     exit_code: int = 0
 
     def to_json(self) -> str:
-        """The record as JSON text, fields in the order of their declaration."""
-        return json.dumps(asdict(self), indent=1, allow_nan=False) + "\n"
+        """The record as JSON text, fields in the order of their declaration, then their hash."""
+        plain = asdict(self)
+        return json.dumps(plain | {HASH: content_hash(plain)}, indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild a record; InputError where the text is not one, or is of a newer schema."""
+        """Rebuild a record; InputError where the text is not one, was altered, or is of a newer schema."""
         try:
-            plain = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"not JSON, or cut off: {error}") from None
-        schema = plain.get("schema") if isinstance(plain, dict) else None
-        if not isinstance(schema, int):
-            raise InputError("not a Hotloop record: it has no schema number")
-        if schema != SCHEMA:
-            raise InputError(
-                f"it has schema {schema}, this Hotloop reads {SCHEMA}: use the version that wrote it"
-            )
-        try:
-            return from_plain(cls, plain, "record")
+            plain = parse(text)
+            check_schema(plain)
+            written = plain.pop(HASH, None)
+            record = from_plain(cls, plain)
+            check_parts(record)
+            check_unaltered(plain, written)
         except ForeignError as error:
             raise InputError(f"not a Hotloop record: {error}") from None
+        return record
+
+
+def content_hash(plain: Mapping[str, Any]) -> str:
+    """Sixteen hex digits of all that a record says: who alters it and not them is found out.
+
+    They tell an honest reader of a slip, and keep nobody from writing a record of his own.
+    """
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def check_schema(plain: Any) -> None:
+    """Refuse what is no record, or one that another version wrote."""
+    schema = plain.get("schema") if isinstance(plain, dict) else None
+    if not isinstance(schema, int) or isinstance(schema, bool):
+        raise ForeignError("it has no schema number")
+    if schema != SCHEMA:
+        raise InputError(
+            f"it has schema {schema}, this Hotloop reads {SCHEMA}: use the version that wrote it"
+        )
+
+
+def check_parts(record: Record) -> None:
+    """Refuse parts that each have their type and together make no sense."""
+    envs = record.target.variant.get("num_envs", 1)
+    if not isinstance(envs, int) or isinstance(envs, bool) or envs < 1:
+        raise ForeignError(f"$.target.variant.num_envs: expected int of at least 1, got {envs!r:.40}")
+    for name, speeds in record.values.items():
+        for index, speed in enumerate(speeds if name.endswith("_per_s") else ()):
+            if speed and not SLOWEST <= speed <= FASTEST:
+                raise ForeignError(f"$.values.{name}[{index}]: expected a speed, got {speed}")
+
+
+def check_unaltered(plain: Mapping[str, Any], written: Any) -> None:
+    """Refuse a record that is not as it was written; one without a hash is from before there was one."""
+    if written is not None and written != content_hash(plain):
+        raise ForeignError(
+            f"$.{HASH}: it was altered after it was written; what is to be added belongs in a file beside it"
+        )
 
 
 def run_id(now: datetime, commit: str, dirty: bool, target: str) -> str:
     """`<YYYYMMDD-HHMMSS>-<commit>[-dirty]-<target>`, fit for a file name."""
     stamp = now.astimezone(UTC).strftime("%Y%m%d-%H%M%S")
-    words = [stamp, commit[:12], *(["dirty"] if dirty else []), re.sub(r"[^\w.-]+", "-", target)]
-    return "-".join(words)
+    words = [stamp, commit[:12], *(["dirty"] if dirty else []), target]
+    return file_name("-".join(words))
+
+
+def file_name(text: str) -> str:
+    """Text as the name of one file in one folder: no separators, and no longer than a file system takes."""
+    name = re.sub(r"[^\w.-]+", "-", text).lstrip(".")
+    return name.encode()[:LONGEST_NAME].decode(errors="ignore") or "unnamed"
 
 
 def write(path: Path, record: Record) -> None:

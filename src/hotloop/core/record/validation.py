@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from hotloop.core.record.plain import Amount, Count
 from hotloop.core.target import Target
 
 BYTES = "bytes"
@@ -15,10 +16,10 @@ BUNDLE_FORMAT = 1
 class Difference:
     """The first place where two sides answered differently."""
 
-    step: int
+    step: Count
     """Steps that had been played; 0 is the reset."""
     field: str
-    index: tuple[int, ...]
+    index: tuple[Count, ...]
     """Into the field; the env first, then the agent where there is one."""
     a: str
     """What the reference says."""
@@ -45,11 +46,11 @@ class Part:
 
     tape: str
     """`random`, `adversarial`, or the player who made it."""
-    num_envs: int
-    threads: int
-    steps: int
+    num_envs: Count
+    threads: Count
+    steps: Count
     """Calls, each a step of every env."""
-    comparisons: int
+    comparisons: Count
     by_digest: bool = False
     """Whether hashes of everything were compared, with those of the reference's one play."""
 
@@ -58,9 +59,9 @@ class Part:
 class Validation:
     """How much was compared; one comparison is one agent's full output at one step."""
 
-    comparisons: int
-    mismatches: int
-    timing_ratio: float | None = None
+    comparisons: Count
+    mismatches: Count
+    timing_ratio: Amount | None = None
     """How many times as long the reference took: of one phase alone where a shadow compared them."""
     mode: str = BYTES
     """`bytes`, `ulp:N` or `tolerance:T`."""
@@ -88,9 +89,9 @@ class Facts:
     mode: str
     ignore: tuple[str, ...]
     difference: Difference
-    steps_before: int
+    steps_before: Count
     """Steps that led to the states the tape begins in; 0 where it begins with a reset."""
-    resets: tuple[tuple[int, int], ...]
+    resets: tuple[tuple[Count, Count], ...]
     """(actions before it, env): what is begun anew in the middle."""
     story: tuple[str, ...] = ()
     """What it was shrunk from, in words."""

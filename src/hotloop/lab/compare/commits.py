@@ -14,7 +14,7 @@ from typing import IO, Any
 from hotloop.core.code import git
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
-from hotloop.core.record import Described, Instructions
+from hotloop.core.record import Code, Described, Instructions
 from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.lab.compare.contenders import Contender
@@ -250,7 +250,7 @@ class CommitContender:
         )
 
     @property
-    def code(self) -> dict[str, Any]:
+    def code(self) -> Code:
         build = self._facts["build"] or {}
         return {
             "version": self._facts["versions"].get("hotloop", "unknown"),

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
-from hotloop.core.record import Instructions
+from hotloop.core.record import Code, Instructions
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
@@ -29,7 +29,7 @@ class Contender(Protocol):
     def spec(self) -> SubjectSpec: ...
 
     @property
-    def code(self) -> dict[str, Any]: ...
+    def code(self) -> Code: ...
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
         """A new one, reset and ready."""
@@ -67,7 +67,7 @@ class TargetContender:
         return subject.spec
 
     @cached_property
-    def code(self) -> dict[str, Any]:
+    def code(self) -> Code:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
     @contextmanager

@@ -37,11 +37,11 @@ def count(
         progress(1, PARTS)
         num_envs: int = counter.facts["num_envs"]
         longer = long_enough(counter, progress) if env_steps is None else -(-env_steps // num_envs)
-        runs = tuple(
+        few, many = (
             (calls * num_envs, run(counter, calls, longer, progress, part))
             for part, calls in ((4, SHORT), (5, max(longer, SHORT + 1)))
         )
-        return subtract(runs, isa=" ".join(counter.facts["isa"]))
+        return subtract((few, many), isa=" ".join(counter.facts["isa"]))
 
 
 def counted(record: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM) -> Record:
@@ -75,7 +75,7 @@ def run(counter: Counter, calls: int, drawn: int, progress: Progress, part: int)
     return counted
 
 
-def subtract(runs: tuple[tuple[int, int], ...], isa: str) -> Instructions:
+def subtract(runs: tuple[tuple[int, int], tuple[int, int]], isa: str) -> Instructions:
     """What the longer run has beyond the shorter, for each env-step it has beyond it."""
     (few, begun), (many, whole) = runs
     return Instructions(per_env_step=(whole - begun) / (many - few), runs=runs, isa=isa)

@@ -8,6 +8,7 @@ from hotloop.core.clock import utc_now
 from hotloop.core.code import code
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import Code as RanCode
 from hotloop.core.record import Method, Overhead, Record, run_id
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
@@ -21,7 +22,7 @@ from hotloop.stats.summary import with_metrics
 class Recorder:
     """Takes down machine, code and target before a run, so that the run itself does not change them."""
 
-    def __init__(self, kind: str, spec: SubjectSpec, ran: dict[str, Any] | None = None) -> None:
+    def __init__(self, kind: str, spec: SubjectSpec, ran: RanCode | None = None) -> None:
         """`ran` is the code that runs, where it is not the present one."""
         self._spec = spec
         self._kind = kind
@@ -31,7 +32,7 @@ class Recorder:
         self._code = ran or code(asdict(build) if build else None)
 
     @property
-    def code(self) -> dict[str, Any]:
+    def code(self) -> RanCode:
         """The code that runs."""
         return self._code
 

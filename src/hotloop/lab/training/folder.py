@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.record.plain import from_plain, parse
 from hotloop.core.target import Target
+from hotloop.envs.tapes import DAMAGES
 
 ROOT = Path("train_dir")
 
@@ -36,6 +38,14 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 WINDOWS = ".windows.npz"
 """Beside a checkpoint: the episodes under way, for their returns to go on counting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What `settings.json` says."""
+
+    target: str
+    words: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +71,13 @@ class Run:
         """What the run was begun with."""
         path = self.folder / SETTINGS
         try:
-            plain = json.loads(path.read_text(encoding="utf-8"))
-            return Target(str(plain["target"]), dict(plain["words"]))
+            told = from_plain(Told, parse(path.read_text(encoding="utf-8")))
+            return Target(told.target, told.words)
         except FileNotFoundError:
             raise InputError(
                 f"there is no run {self.name} in {self.folder.parent}: leave out --resume to begin it"
             ) from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be read: {error}; begin a new run") from None
 
     def claim(self, target: Target) -> None:
@@ -112,14 +122,16 @@ def find(root: Path, name: str | None) -> Run:
     return run
 
 
-def last_checkpoint(run: Run) -> Path:
-    """What a run goes on from."""
-    from hotloop.train.checkpoint import found
+def last_checkpoint(run: Run) -> tuple[Path, list[str]]:
+    """What a run goes on from, and what is wrong with the checkpoints after it."""
+    from hotloop.train.checkpoint import newest_whole
 
-    inside = found(run.checkpoints)
-    if not inside:
+    whole, damaged = newest_whole(run.checkpoints)
+    if whole is None and damaged:
+        raise InputError(f"run {run.name} has no whole checkpoint: {damaged[0]}; begin a new run")
+    if whole is None:
         raise InputError(f"run {run.name} has no checkpoint: it ended before its first; begin a new run")
-    return inside[-1]
+    return whole, damaged
 
 
 def folder_of(root: Path, name: str) -> Path:
@@ -140,11 +152,14 @@ def keep_windows(checkpoint: Path, state: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_windows(checkpoint: Path) -> dict[str, NDArray[Any]] | None:
-    """The episodes that were under way; None where a kill came before they were written."""
+    """The episodes that were under way; None where a kill came before they were written, or they are damaged.
+
+    Nothing is trained on them; without them those episodes do not count.
+    """
     try:
         with np.load(windows_path(checkpoint), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
-    except FileNotFoundError:
+    except DAMAGES:
         return None
 
 

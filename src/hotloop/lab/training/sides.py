@@ -6,7 +6,7 @@ A turn is a number of whole updates, never less than one.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from hotloop.core.clock import now_ns
 from hotloop.core.code import code
@@ -14,7 +14,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.packages import need
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import AFTER, RETURNS, Described, Instructions, Record
+from hotloop.core.record import AFTER, RETURNS, Code, Described, Instructions, Record
 from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.judge.judge import judge
@@ -148,7 +148,7 @@ class TrainContender:
         return spec_of(self.settings)
 
     @cached_property
-    def code(self) -> dict[str, Any]:
+    def code(self) -> Code:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
     def side(self, policy: str, *, profile: bool = False) -> Side:

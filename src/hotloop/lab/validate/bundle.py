@@ -18,10 +18,11 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts
 from hotloop.core.record.plain import ForeignError, from_plain
+from hotloop.core.record.plain import parse as read_json
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
-from hotloop.envs.tapes import DAMAGES
+from hotloop.envs.tapes import DAMAGES, check_actions
 from hotloop.lab.validate.equal import closeness_of
 from hotloop.lab.validate.shadow import Played, Saved, Shadowing, load_both, saved_of
 
@@ -91,7 +92,10 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
     """Put a bundle together; refuses one whose code was another, since its states mean something else."""
     if "facts" not in arrays.files:
         raise InputError(f"{path} is not a bundle of Hotloop: validate writes one where two sides differ")
-    plain = with_targets(json.loads(str(arrays["facts"])))
+    plain = read_json(str(arrays["facts"]))
+    if not isinstance(plain, dict):
+        raise TypeError("its facts are no object")
+    plain = with_targets(plain)
     wrote, wrote_format = plain.get("version"), plain.get("format")
     if (wrote, wrote_format) != (version(), BUNDLE_FORMAT):
         raise InputError(
@@ -99,9 +103,10 @@ def parse_bundle(path: Path, arrays: Any) -> Bundle:
             f"and this is {version()} (format {BUNDLE_FORMAT}): replay it with that one, or validate again"
         )
     try:
-        facts = from_plain(Facts, plain, "bundle")
+        facts = from_plain(Facts, plain)
     except ForeignError as error:
         raise InputError(f"{path} is not a whole bundle of Hotloop: {error}; validate again") from None
+    check_actions(arrays["actions"])
     return Bundle(
         facts=facts,
         actions=arrays["actions"],
@@ -151,6 +156,7 @@ def play_bundle(bundle: Bundle, steps: int | None = None, progress: Progress = s
     """Play a bundle's tape on two new sides, or its first steps; the caller closes them."""
     facts = bundle.facts
     shadowing = open_both(facts)
+    check_fits(bundle, shadowing.candidate.spec.num_envs)
     if bundle.start:
         load_both(shadowing.reference, shadowing.candidate, bundle.start)
         shadowing.played = Played(start=bundle.start, steps_before=facts.steps_before)
@@ -160,6 +166,24 @@ def play_bundle(bundle: Bundle, steps: int | None = None, progress: Progress = s
         shadowing.reset()
     follow(shadowing, bundle.actions, facts.resets, steps, progress)
     return shadowing
+
+
+def check_fits(bundle: Bundle, num_envs: int) -> None:
+    """Refuse actions, resets and states that are not of the envs which the bundle's own target makes."""
+    envs = {
+        bundle.actions.shape[1],
+        *(len(states) for saved in (bundle.start, bundle.last_good) for states in saved or ()),
+    }
+    if envs != {num_envs} or any(env >= num_envs for _, env in bundle.facts.resets):
+        raise InputError(f"the bundle is damaged: its target makes {num_envs} envs, and it has others")
+
+
+def unfolded(subject: Subject, row: NDArray[Any]) -> Any:
+    """A bundle's actions in the form a subject takes; InputError where they are not for it."""
+    try:
+        return subject.unfold(row)
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+        raise InputError(f"the bundle is damaged: its actions do not fit: {error}") from None
 
 
 def follow(
@@ -179,7 +203,7 @@ def follow(
             shadowing.reset_many(begun[number])
         if shadowing.difference or number == last:
             return
-        shadowing.step(shadowing.candidate.unfold(actions[number]))
+        shadowing.step(unfolded(shadowing.candidate, actions[number]))
         progress(number, last)
 
 
@@ -210,5 +234,5 @@ def from_last_good(bundle: Bundle) -> Difference | None:
         if shadowing.difference is None and found.after_reset:
             shadowing.reset_many([env for before, env in bundle.facts.resets if before == last])
         elif shadowing.difference is None:
-            shadowing.step(shadowing.candidate.unfold(bundle.actions[-1]))
+            shadowing.step(unfolded(shadowing.candidate, bundle.actions[-1]))
         return shadowing.difference

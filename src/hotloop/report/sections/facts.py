@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import Any
 
-from hotloop.core.record import Goal, Record
+from hotloop.core.record import Code, Goal, Machine, Record
 from hotloop.report.sections.section import Heading, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval
@@ -81,7 +80,7 @@ def cost_line(record: Record) -> str:
     return f"takes {cost} times as long as the clean passes"
 
 
-def machine_line(machine: dict[str, Any]) -> str:
+def machine_line(machine: Machine) -> str:
     """Name the machine, its size and how busy it was."""
     gpu = machine.get("gpu")
     words = [
@@ -94,10 +93,10 @@ def machine_line(machine: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def code_line(code: dict[str, Any]) -> str:
+def code_line(code: Code) -> str:
     """Name the commit and, where native code ran, its compiler."""
     commit = code["commit"][:12] + (" (dirty)" if code["dirty"] else "")
-    return ", ".join([commit, *(code[part] for part in ("compiler", "flags") if code[part])])
+    return ", ".join([commit, *(part for part in (code["compiler"], code["flags"]) if part)])
 
 
 def path_line(record: Record) -> str:

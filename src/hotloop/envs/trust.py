@@ -1,0 +1,86 @@
+"""What a file may have called: nothing but our worlds, registered ids, and code of the current project."""
+
+import importlib.util
+import re
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+from hotloop.core.code import git
+from hotloop.core.errors import InputError
+from hotloop.core.target import Target
+from hotloop.envs import callables
+
+REGISTERED = re.compile(r"(?:gym:[\w./-]+|pettingzoo:\w+(?:\.\w+)*)")
+"""Ids of installed packages; a `gym:` id with another colon names a module to import."""
+
+INSTALLED = {"site-packages", "dist-packages"}
+
+
+def check_calls(source: Path, targets: Sequence[Target]) -> None:
+    """Refuse a file that would call something outside this project."""
+    for target in targets:
+        if not may_call(target.name):
+            raise InputError(
+                f"{source} would call {target.words!a}, which is not code of this project: look at it first, "
+                f"then give --trust {source} to run it all the same"
+            )
+
+
+def may_call(name: str) -> bool:
+    """Whether a name that stands in a file is one of ours, a registered id, or in the current project."""
+    if ":" not in name or REGISTERED.fullmatch(name):
+        return True
+    place, _, attribute = name.rpartition(":")
+    file = Path(place) if place.endswith(".py") else module_file(place)
+    if file is None or not in_project(file):
+        return False
+    module = callables.load_file(file) if place.endswith(".py") else callables.load_module(place)
+    return attribute not in vars(module) or is_own(vars(module)[attribute])
+
+
+def is_own(found: object) -> bool:
+    """Whether a callable was written in this project, rather than imported into it."""
+    home = sys.modules.get(str(getattr(found, "__module__", "")))
+    file = getattr(home, "__file__", None)
+    return file is not None and in_project(Path(file))
+
+
+def module_file(name: str) -> Path | None:
+    """Where the outermost package of a module lies, found without importing anything."""
+    top = name.partition(".")[0]
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = importlib.util.find_spec(top) if top else None
+    except (ImportError, ValueError):
+        return None
+    if found is None:
+        return None
+    places = list(found.submodule_search_locations or ()) or [found.origin or ""]
+    return Path(places[0]) if found.has_location or found.submodule_search_locations else None
+
+
+def in_project(path: Path) -> bool:
+    """Whether a file lies in the repository around the current folder, or in that folder without one.
+
+    What is installed in it is not of it; and neither the whole disk nor a home is a project.
+    """
+    here = Path.cwd().resolve()
+    root = Path(git(here, "rev-parse", "--show-toplevel") or here).resolve()
+    if root in (Path(root.anchor), Path.home().resolve()):
+        return False
+    file = path.resolve()
+    library = Path(sysconfig.get_path("stdlib")).resolve()
+    return file.is_relative_to(root) and not file.is_relative_to(library) and not INSTALLED & set(file.parts)
+
+
+def announced(source: Path, targets: Sequence[Target], trusted: Path | None) -> list[str]:
+    """What a trusted file calls, to be said before it runs; refuses trust in another file."""
+    if trusted is None:
+        check_calls(source, targets)
+        return []
+    if trusted.resolve() != source.resolve():
+        raise InputError(f"--trust {trusted} is not what is replayed: give --trust {source}, or leave it out")
+    return [f"{source} calls {target.words!a}" for target in targets if ":" in target.name]

@@ -1,0 +1,117 @@
+"""Records that lie: a command answers with a verdict, or with one line about the file."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.mutations import mutated
+from support.records import BENCH, PROFILE
+
+from hotloop.cli.main import main
+from hotloop.core.errors import InputError
+from hotloop.core.record import Record, read, write
+from hotloop.core.record.findings import Finding, Table
+from hotloop.core.record.record import HASH
+from hotloop.judge.compare import compare_records
+
+CALM = 600
+ALL = 2_000
+"""Mutations of the fast suite, and of `./check hostile`."""
+
+FOUND = Finding(
+    probe="cprofile",
+    facts={"calls": 10},
+    tables=(Table(title="Functions", columns=("function", "total_ns"), rows=(("f", 5), ("g", 2))),),
+)
+
+INTACT = (
+    BENCH,
+    PROFILE,
+    replace(BENCH, findings=(FOUND,), label="with findings"),
+    compare_records(BENCH, replace(BENCH, label="b"), band=0.02, unlike=False),
+)
+
+VERDICTS = (0, 1, 2, 3, 4, 64)
+
+
+def plain(record: Record) -> dict[str, Any]:
+    """What its file says, without the hash that would tell every change at once."""
+    return {name: value for name, value in json.loads(record.to_json()).items() if name != HASH}
+
+
+def attack(folder: Path, seed: int) -> str:
+    """Write a damaged record beside an intact one; returns its name."""
+    path = folder / f"{seed}.json"
+    path.write_text(mutated(plain(INTACT[seed % len(INTACT)]), seed), encoding="utf-8")
+    return str(path)
+
+
+def check_answers(
+    seeds: range, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, whole: bool
+) -> dict[int, int]:
+    """One command that reads records, or all, on every damaged one; returns how often it answered what."""
+    good = tmp_path / "good.json"
+    write(good, BENCH)
+    told: dict[int, int] = {}
+    for seed in seeds:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        bad = attack(folder, seed)
+        write(folder / "good.json", BENCH)
+        commands = (
+            ["compare", str(good), bad],
+            ["bench", "--report", str(folder)],
+            ["profile", "--replay-slow", bad],
+        )
+        for words in commands if whole else commands[seed % 3 :][:1]:
+            code = main(words)
+            out, err = capsys.readouterr()
+            assert code in VERDICTS, (seed, words, err)
+            assert "\x1b" not in out + err, (seed, words)
+            if code == 64:
+                assert err.count("\n") == 1, (seed, words, err)
+                assert len(err) < 1_000, (seed, words, err)
+            told[code] = told.get(code, 0) + 1
+    return told
+
+
+def test_no_damaged_record_is_a_fault_of_ours(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = check_answers(range(CALM), tmp_path, capsys, whole=False)
+    assert told[64] > CALM / 3
+
+
+@pytest.mark.slow
+@pytest.mark.hostile
+def test_no_damaged_record_of_many_is_a_fault_of_ours(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_answers(range(ALL), tmp_path, capsys, whole=True)
+
+
+def test_what_is_read_can_be_written_again():
+    for seed in range(CALM):
+        text = mutated(plain(INTACT[seed % len(INTACT)]), seed)
+        try:
+            record = Record.from_json(text)
+        except InputError:
+            continue
+        assert Record.from_json(record.to_json()) == record
+
+
+def test_a_folder_is_shown_without_its_damaged_records(tmp_path, capsys):
+    write(tmp_path / "good.json", BENCH)
+    (tmp_path / "bad.json").write_text(json.dumps(plain(BENCH) | {"machine": {}}))
+    assert main(["bench", "--report", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert BENCH.run_id[:12] in out
+    assert "bad.json: not a Hotloop record: $.machine: lacks the field fingerprint" in " ".join(err.split())
+
+
+def test_records_that_the_project_keeps_stay_readable():
+    folder = Path(__file__).parents[2] / "benchmarks" / "results"
+    kept = [path for path in folder.glob("compare-*.json") if "schema" in json.loads(path.read_text())]
+    for path in kept:
+        assert read(path).schema == 1
+    assert kept

@@ -1,0 +1,151 @@
+"""Nothing runs because a file says so."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.records import PROFILE
+
+from hotloop.cli.main import main
+from hotloop.core.code import version
+from hotloop.core.errors import InputError
+from hotloop.core.record import Difference, Facts, Slow, SlowStep, write
+from hotloop.core.target import Target
+from hotloop.envs.trust import check_calls, may_call
+from hotloop.lab.validate.bundle import Bundle, write_bundle
+
+STEP = SlowStep(
+    rank=1,
+    step=1,
+    env=None,
+    seed=1,
+    wall_ns=10,
+    phases={},
+    resets=0,
+    gc_ns=0,
+    collections=0,
+    check_step=1,
+    check="",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the current one."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return here
+
+
+def bundle_that_calls(target: Target, path: Path) -> Path:
+    facts = Facts(
+        version=version(),
+        reference=target,
+        candidate=target,
+        tape="random",
+        mode="bytes",
+        ignore=(),
+        difference=Difference(step=1, field="rewards", index=(0,), a="0", b="1"),
+        steps_before=0,
+        resets=(),
+    )
+    return write_bundle(Bundle(facts=facts, actions=np.zeros((1, 1, 1), np.int32)), path)
+
+
+def record_that_calls(target: Target, path: Path, policy: str = "random") -> Path:
+    slow = Slow(
+        relative_error=0.01,
+        calls=1,
+        steps=(STEP,),
+        target=target.name,
+        given=target.keys,
+        policy=policy,
+        draws=((1, 1, 1),),
+    )
+    write(path, replace(PROFILE, slow=slow))
+    return path
+
+
+SHELL = Target("os:system", {"command": "touch ran"})
+
+
+@pytest.mark.parametrize("flag", ["--replay", "--replay-slow"])
+def test_a_file_cannot_have_the_shell_called(flag, project, capsys):
+    path = (
+        bundle_that_calls(SHELL, Path("a.bundle"))
+        if flag == "--replay"
+        else record_that_calls(SHELL, Path("a.json"))
+    )
+    command = "validate" if flag == "--replay" else "profile"
+    assert main([command, flag, str(path)]) == 64
+    assert not (project / "ran").exists()
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert f"{path} would call 'os:system command=touch ran', which is not code of this project" in err
+    assert main([command, flag, str(path), "--trust", "other"]) == 64
+    assert not (project / "ran").exists()
+
+
+def test_a_file_that_is_trusted_says_first_what_it_calls(project, capsys):
+    path = bundle_that_calls(SHELL, Path("a.bundle"))
+    main(["validate", "--replay", str(path), "--trust", str(path)])
+    assert capsys.readouterr().err.startswith("a.bundle calls 'os:system command=touch ran'")
+    assert (project / "ran").exists()
+
+
+def test_a_policy_of_a_file_is_held_to_the_same(project, capsys):
+    path = record_that_calls(Target("grid/toy"), Path("a.json"), policy="os:system")
+    assert main(["profile", "--replay-slow", str(path)]) == 64
+    assert "would call 'os:system'" in capsys.readouterr().err
+
+
+def test_our_worlds_registered_ids_and_the_projects_own_code_may_be_called(project):
+    (project / "mine.py").write_text("from os import system\ndef make(): ...\n")
+    (project / "mine_too.py").write_text("def make(): ...\n")
+    for name in ("grid/toy", "gym:CartPole-v1", "gym:ALE/Pong-v5", "pettingzoo:sisl.pursuit_v5"):
+        assert may_call(name)
+    assert may_call("mine.py:make")
+    assert may_call("mine_too:make")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:system",
+        "subprocess:run",
+        "gym:os:Foo-v0",
+        "pettingzoo:..os",
+        "puffer:snake",
+        "numpy:load",
+        "builtins:exec",
+        "mine.py:system",
+        "mine.py:run",
+        "../beside.py:make",
+        "/tmp/x.py:make",
+        "linked.py:make",
+        ":x",
+        "x:",
+    ],
+)
+def test_whatever_else_a_file_names_is_refused(name, project):
+    (project / "mine.py").write_text("from os import system\nimport subprocess\nrun = subprocess.run\n")
+    (project.parent / "beside.py").write_text("raise SystemExit('ran')\n")
+    (project / "linked.py").symlink_to(project.parent / "beside.py")
+    assert not may_call(name)
+    with pytest.raises(InputError, match="not code of this project"):
+        check_calls(Path("a.json"), [Target(name)])
+
+
+def test_installed_code_is_not_the_projects(project):
+    package = project / ".venv" / "lib" / "site-packages"
+    package.mkdir(parents=True)
+    (package / "theirs.py").write_text("raise SystemExit('ran')\n")
+    assert not may_call(f"{package / 'theirs.py'}:make")
+
+
+def test_a_home_is_not_a_project(project, monkeypatch):
+    monkeypatch.setenv("HOME", str(project))
+    (project / "a_file.py").write_text("def make(): ...\n")
+    assert not may_call("a_file.py:make")
