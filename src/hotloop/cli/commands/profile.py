@@ -13,12 +13,14 @@ import typer
 from hotloop.cli.console import remark
 from hotloop.cli.flags import (
     Functions,
+    Gc,
     Json,
     Policy,
     ProfileSteps,
     TapeFile,
     TargetOrNone,
     Words,
+    garbage_of,
     names_world,
     targets_of,
 )
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from hotloop.core.probe import Probe
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
+    from hotloop.lab.measure.stepping import Garbage
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.files import Kept
@@ -111,6 +114,7 @@ class Looked:
     probes: "tuple[Probe, ...]"
     commit: bool
     trace: bool
+    gc: "Garbage"
     opener: "Opener"
 
 
@@ -128,6 +132,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     commit: Commit = False,
     trace: TraceFiles = False,
     replay_slow: ReplaySlow = None,
+    gc: Gc = "between",
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
@@ -165,6 +170,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         probes=probes_lab.choose(probe or (), time or ()),
         commit=commit,
         trace=trace,
+        gc=garbage_of(gc),
         opener=Opener(),
     )
     with closing(looked.opener):
@@ -216,6 +222,7 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
                 tape=looked.tape,
                 tracer=tracers.get(name),
                 opener=looked.opener,
+                garbage=looked.gc,
                 extras=lab.Extras(
                     probes=looked.probes,
                     baselines=FOLDER,

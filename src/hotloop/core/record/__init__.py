@@ -29,6 +29,7 @@ from hotloop.core.record.profile import (
     Spread,
 )
 from hotloop.core.record.record import (
+    CPU_SHARE,
     METHOD,
     OUTCOME,
     SCHEMA,
@@ -47,6 +48,7 @@ __all__ = [
     "AFTER",
     "BUNDLE_FORMAT",
     "BYTES",
+    "CPU_SHARE",
     "METHOD",
     "OUTCOME",
     "PYTHON",

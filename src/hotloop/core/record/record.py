@@ -22,6 +22,9 @@ SCHEMA = 1
 METHOD = 1
 """The version of how things are measured; results of different versions are unlike."""
 
+CPU_SHARE = "cpu_share"
+"""The values that say what CPU time each round took over its wall time; 2.0 is two cores busy."""
+
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
 
@@ -40,6 +43,8 @@ class Method:
     """In which the sides of a round were measured; `single` where there was one."""
     clock: str
     policy: str
+    garbage: str = "between"
+    """When it was collected: `between` rounds, outside the clock, or as in `life`, whenever Python would."""
     version: int = METHOD
 
 
