@@ -43,6 +43,17 @@ def test_sides_that_do_the_same_do_equal_work_however_fast_they_are(keys):
     assert comparison.outcome != "faster"
 
 
+def test_a_planted_slow_down_is_found_and_nothing_is_not():
+    """Five times the time of a step cannot be hidden, and a thing is never slower than itself."""
+    asked = Asked(plan=Plan(budget_ns=1_500_000_000, fewest=12))
+    clean, dragged = Target("grid/arena"), Target("grid/arena", {"drag": "40000"})
+    found = compare(TargetContender(clean), TargetContender(dragged), asked)
+    assert found.comparisons[0].outcome == "slower"
+    assert found.exit_code == ExitCode.REGRESSION
+    itself = compare(TargetContender(clean), TargetContender(clean), asked)
+    assert itself.comparisons[0].outcome in ("same", "cannot tell")
+
+
 def test_an_env_that_stops_working_after_the_replay_is_caught():
     """The replay sees 500 steps; this one works for 600."""
     record = compared("honest", "lazy")
