@@ -10,7 +10,7 @@ from hotloop.judge.compare import Evidence, confirm, versus, weigh
 BASE = bench_with([4.0e6] * 8)
 FASTER = Ratio(estimate=1.2, low=1.18, high=1.22, pairs=40)
 EQUAL = Ratio(estimate=1.0, low=0.995, high=1.005, pairs=40)
-FOUND = Evidence(band=0.02, ratio=FASTER, noise=EQUAL)
+FOUND = Evidence(band=0.02, ratio=FASTER, second=FASTER, others=(FASTER, FASTER), noise=EQUAL)
 
 
 def at(times_as_fast: float, **changes: object) -> Record:

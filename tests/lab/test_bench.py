@@ -20,8 +20,8 @@ SMALL = {"num_envs": 8, "agents": 3}
 def test_there_is_one_raw_value_a_round_and_a_metric_of_each() -> None:
     record = bench(Target("grid/toy", SMALL), SHORT)
     assert {len(values) for values in record.values.values()} == {6}
-    assert record.metrics.keys() == {"env_steps_per_s", "agent_steps_per_s"}
-    for env, agent in zip(*record.values.values(), strict=True):
+    assert record.metrics.keys() == {"env_steps_per_s", "agent_steps_per_s", "cpu_share"}
+    for env, agent, _ in zip(*record.values.values(), strict=True):
         assert agent == pytest.approx(3 * env)
 
 

@@ -34,9 +34,9 @@ def test_rungs_take_turns_in_more_than_one_order(monkeypatch: pytest.MonkeyPatch
     seen: list[str] = []
     turn = TrainSide.turn
 
-    def noted(self: TrainSide, env_steps: int) -> object:
+    def noted(self: TrainSide, env_steps: int, run_in: int | None = None) -> object:
         seen.append(self.mode)
-        return turn(self, env_steps)
+        return turn(self, env_steps, run_in)
 
     monkeypatch.setattr(TrainSide, "turn", noted)
     climb(small(), ("rollout", "trainer"), replace(BRIEF, rounds=6))

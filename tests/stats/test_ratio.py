@@ -14,7 +14,7 @@ from hotloop.stats.intervals import sign_interval, sign_rank
 from hotloop.stats.ratio import (
     EACH_MISS_IN,
     FEWEST_APART,
-    agrees_slower,
+    agrees,
     apart,
     half_width,
     more_pairs,
@@ -173,7 +173,8 @@ def test_the_band_is_as_wide_downwards_as_upwards():
     ("low", "high", "expected"), [(0.93, 0.97, True), (0.95, 1.001, False), (0.985, 0.999, False)]
 )
 def test_a_second_run_agrees_where_it_is_beyond_the_band_and_surely_not_equal(low, high, expected):
-    assert agrees_slower(of(low, high), 0.02) is expected
+    assert agrees("slower", of(low, high), 0.02) is expected
+    assert agrees("faster", of(1 / high, 1 / low), 0.02) is expected
 
 
 def test_half_the_width_is_the_same_up_and_down():

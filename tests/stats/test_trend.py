@@ -83,6 +83,12 @@ def test_three_slightly_cold_rounds_are_suspected():
     assert warmup_suspect([108, 107, 106, *quiet(17, 6)])
 
 
+def test_a_start_that_is_off_by_a_thousandth_is_no_cold_one():
+    steady = [100 + 0.001 * (k % 5) for k in range(17)]
+    assert not warmup_suspect([100.1, 100.1, 100.1, *steady])
+    assert warmup_suspect([103.0, 103.0, 103.0, *steady])
+
+
 def test_a_cold_round_in_the_middle_is_no_cold_start():
     values = quiet(20, 8)
     values[9] = 500

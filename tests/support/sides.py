@@ -24,7 +24,10 @@ DIFFERS = Agreement(
 
 
 class FakeSide:
-    def __init__(self, name: str, pace: Pace, work: Mapping[str, float]) -> None:
+    def __init__(
+        self, name: str, pace: Pace, work: Mapping[str, float], spoil: Callable[[Turn], Turn] | None = None
+    ) -> None:
+        self._spoil = spoil
         self.name = name
         self.turns = 0
         self.closed = False
@@ -32,11 +35,17 @@ class FakeSide:
         self._work = work
         self._env_steps = 0
 
-    def turn(self, env_steps: int) -> Turn:
+    grain = 1
+
+    def seen(self) -> Mapping[str, str]:
+        return {}
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
         ns = self._pace(self.turns) * env_steps
         self.turns += 1
         self._env_steps += env_steps
-        return Turn(round(ns), env_steps)
+        turn = Turn(round(ns), env_steps)
+        return self._spoil(turn) if self._spoil else turn
 
     def counters(self) -> Mapping[str, int]:
         steps = self._env_steps
@@ -59,8 +68,15 @@ class FakeContender:
     }
 
     def __init__(
-        self, name: str, *paces: Pace, agrees: Agreement = AGREED, work: Mapping[str, float] | None = None
+        self,
+        name: str,
+        *paces: Pace,
+        agrees: Agreement = AGREED,
+        itself: Agreement = AGREED,
+        work: Mapping[str, float] | None = None,
+        spoil: Callable[[Turn], Turn] | None = None,
     ) -> None:
+        self._itself, self._spoil = itself, spoil
         self.name = name
         self.spec: SubjectSpec = hotloop.make("grid/toy", num_envs=1, impl="native").spec
         self.made: list[FakeSide] = []
@@ -72,11 +88,11 @@ class FakeContender:
 
     def side(self, policy: str, *, profile: bool = False) -> FakeSide:
         self._last = next(self._paces, None) or self._last
-        self.made.append(FakeSide(self.name, self._last, self._work))
+        self.made.append(FakeSide(self.name, self._last, self._work, self._spoil))
         return self.made[-1]
 
-    def agreement(self, other: object) -> Agreement:
-        return self._agrees
+    def agreement(self, other: object, box_ns: int = 0) -> Agreement:
+        return self._itself if other is self else self._agrees
 
     def faults(self) -> tuple[Notice, ...]:
         return ()

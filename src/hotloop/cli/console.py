@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 120
 """Columns of what is drawn for a reader that is not a terminal."""
 
-PATIENCE_NS = 2_000_000_000
+PATIENCE_NS = 1_000_000_000
 
 REDRAW_NS = 100_000_000
 

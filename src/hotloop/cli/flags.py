@@ -1,12 +1,16 @@
 """Arguments and flags that commands take, each declared once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hotloop.core.errors import InputError
 from hotloop.core.registry import find, presets
 from hotloop.core.target import Target, names_callable
+
+if TYPE_CHECKING:
+    from hotloop.lab.measure.stepping import Garbage
 
 Numbers = tuple[int, int, int]
 """Rounds, env-steps in each, env-steps of warm-up."""
@@ -136,6 +140,13 @@ Folder = Annotated[
     typer.Option(metavar="DIR", help="Measure nothing: show all records of a folder as one table."),
 ]
 
+Gc = Annotated[
+    str,
+    typer.Option(
+        "--gc", metavar="WHEN", help="When garbage is collected: between rounds, untimed, or as in life."
+    ),
+]
+
 Instructions = Annotated[
     bool, typer.Option("--instructions", help="Also count the instructions of an env-step (valgrind).")
 ]
@@ -149,6 +160,15 @@ Trust = Annotated[
         show_default=False,
     ),
 ]
+
+
+def garbage_of(word: str) -> "Garbage":
+    """When garbage is collected, as --gc says it."""
+    if word == "between":
+        return "between"
+    if word == "life":
+        return "life"
+    raise InputError(f"--gc {word} does not fit: expected between or life")
 
 
 def names_world(name: str) -> bool:

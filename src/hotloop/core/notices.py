@@ -59,6 +59,16 @@ class Code(StrEnum):
         "the first rounds of {metric} differ from the rest",
         "warm up longer, and look at what else began with the run",
     )
+    BACKGROUND = (
+        "background",
+        "{side} used {share:.1f} CPU seconds a second, and its loop explains {threads}",
+        "look at what its other threads do, and at the ratio for a CPU second",
+    )
+    LATE = (
+        "late",
+        "{share:.0%} of the CPU time of {side} came after its steps had returned",
+        "have a step wait for what it sets going before trusting its speed",
+    )
     UNACCOUNTED = (
         "unaccounted",
         "{share:.1%} of the step is in no phase",

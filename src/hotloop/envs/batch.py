@@ -273,6 +273,10 @@ class Batch:
     def spaces(self) -> tuple[object, object]:
         return None, f"{self.spec.num_actions} actions"
 
+    def unseen(self) -> tuple[()]:
+        """Nothing: all of it is arrays."""
+        return ()
+
     def generators(self) -> tuple[()]:
         """None beside the state, whose digest has them."""
         return ()

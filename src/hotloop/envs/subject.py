@@ -188,6 +188,9 @@ class Seen(Protocol):
     def everything(self) -> Answered:
         """All that the last call gave back, also what a reset does not give."""
 
+    def unseen(self) -> Sequence[str]:
+        """Names of what the last call gave back and nobody can compare, such as bare objects."""
+
     def generators(self) -> Sequence[Mapping[str, Any]]:
         """Of each env the random generators by name, where they are not part of `everything`."""
 
@@ -317,6 +320,9 @@ class Proxy:
 
     def everything(self) -> Answered:
         return self._subject.everything()
+
+    def unseen(self) -> Sequence[str]:
+        return self._subject.unseen()
 
     def generators(self) -> Sequence[Mapping[str, Any]]:
         return self._subject.generators()

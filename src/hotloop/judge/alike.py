@@ -1,6 +1,6 @@
 """Likeness: whether two runs may be compared at all, and whether they did the same work."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any
@@ -20,6 +20,7 @@ class Setting:
     target: Described
     kind: str
     policy: str
+    garbage: str = "between"
     version: int = METHOD
 
 
@@ -29,6 +30,7 @@ def setting_of(record: Record) -> Setting:
         target=record.target,
         kind=record.kind,
         policy=record.method.policy,
+        garbage=record.method.garbage,
         version=record.method.version,
     )
 
@@ -44,6 +46,7 @@ def differences(a: Setting, b: Setting) -> tuple[str, ...]:
         ("kind", a.kind, b.kind),
         ("method", f"version {a.version}", f"version {b.version}"),
         ("policy", a.policy, b.policy),
+        ("garbage collection", a.garbage, b.garbage),
     ):
         if mine != other:
             found[name] = f"{mine} against {other}"
@@ -112,14 +115,50 @@ Worked = Record | ComparedSide
 """What has a target and a count of its work."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlike:
+    """A counter in which two sides differ."""
+
+    name: str
+    a: Count
+    b: Count
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.a.rate:.4g} against {self.b.rate:.4g} an env-step"
+
+
 def different_work(a: Worked, b: Worked, tolerance: float) -> str | None:
-    """The first counter that differs beyond chance, with its counts an env-step; None where none does."""
+    """The first counter in which two records differ beyond chance; None where there is none."""
+    return next((str(each) for each in counts(a, b) if not by_chance(each.a, each.b, tolerance)), None)
+
+
+def unlike_work(a: Worked, b: Worked, tolerance: float) -> Unlike | None:
+    """The first counter in which sides differ that were played alike; None where there is none.
+
+    Where they have as many envs and made as many steps, they did the same to the digit. A counter that
+    one of them does not keep at all says nothing.
+    """
+    for each in counts(a, b):
+        exact = (each.a.num_envs, each.a.env_steps) == (each.b.num_envs, each.b.env_steps)
+        same = each.a.events == each.b.events if exact else by_chance(each.a, each.b, tolerance)
+        if not same and keeps(a, each.name) and keeps(b, each.name):
+            return each
+    return None
+
+
+def keeps(side: Worked, name: str) -> bool:
+    """Whether a side counts something: it did some of it, or says that it did none."""
+    return bool(events_of(side.work).get(name)) or any(
+        name in (counter, counter.partition(".")[2]) for counter in side.path.counters
+    )
+
+
+def counts(a: Worked, b: Worked) -> Iterator[Unlike]:
+    """Every counter of two sides."""
     events_a, events_b = events_of(a.work), events_of(b.work)
     for name in {**events_a, **events_b}:
         mine, other = count_of(a, events_a.get(name, 0)), count_of(b, events_b.get(name, 0))
-        if not by_chance(mine, other, tolerance):
-            return f"{name} {mine.rate:.4g} against {other.rate:.4g} an env-step"
-    return None
+        yield Unlike(name=name, a=mine, b=other)
 
 
 def by_chance(a: Count, b: Count, tolerance: float) -> bool:

@@ -77,7 +77,7 @@ def read_profile(path: Path, target: str) -> Record | None:
 def with_previous(record: Record, previous: Record | None) -> Record:
     """Hold a finished profile against the previous one, and say what is unlike; its verdict stays its own.
 
-    What two runs one after the other could not have shown is called the same, within a band as wide as that.
+    What two runs one after the other could not have shown cannot be told, with how large a change that hides.
     """
     if previous is None or record.partial or not record.work.env_steps:
         return record
@@ -88,10 +88,11 @@ def with_previous(record: Record, previous: Record | None) -> Record:
 
 
 def within_noise(comparison: Comparison) -> Comparison:
-    """Widen the band to the noise, where nothing but that kept the two from being the same."""
+    """Say how much would not have shown, where nothing but noise kept the two from being told apart."""
     ratio = comparison.ratio
     if ratio is None or not ratio.low <= 1 <= ratio.high:
         return comparison
-    band = max(ratio.high, 1 / ratio.low) - 1
-    why = f"within noise: a change of less than {band:.0%} would not have shown; {IN_TURNS}"
-    return replace(comparison, outcome="same", band=band, why=why)
+    hidden = max(ratio.high, 1 / ratio.low) - 1
+    return replace(
+        comparison, why=f"within noise: a change of less than {hidden:.0%} would not have shown; {IN_TURNS}"
+    )

@@ -6,9 +6,17 @@ from math import inf
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.record import A, B, ComparedSide, Comparison, Outcome, PhaseRatio, Ratio, Record, run_id
-from hotloop.judge.alike import check_whole, differences, different_work, setting_of, unlike_error
+from hotloop.judge.alike import (
+    Unlike,
+    check_whole,
+    differences,
+    different_work,
+    setting_of,
+    unlike_error,
+    unlike_work,
+)
 from hotloop.judge.judge import HEADLINE, STEAL_SHARE, busy_load, judge
-from hotloop.stats.ratio import FEWEST_APART, agrees_slower, apart, more_pairs, outcome, visible
+from hotloop.stats.ratio import FEWEST_APART, agrees, apart, more_pairs, outcome, visible
 from hotloop.stats.summary import with_metrics
 
 BAND = 0.02
@@ -16,6 +24,17 @@ BAND = 0.02
 
 NEIGHBOURS = 1.5
 """What steady runs of the same code were seen to differ by on a shared machine, minutes apart."""
+
+MOVED: tuple[Outcome, ...] = ("faster", "slower")
+"""What has to be seen twice."""
+
+LATE_SHARE = 0.1
+"""Of a side's CPU time that may come after its steps have returned, and the speed still mean something."""
+
+SPARE_CORES = 0.5
+"""CPU seconds a second beyond a side's threads that are worth a notice."""
+
+UNKNOWN = "equality not known"
 
 IN_TURNS = "hotloop compare measures both in turns"
 """What to do where two runs, one after the other, could not tell."""
@@ -46,10 +65,10 @@ def versus(a: Record, b: Record, *, band: float = BAND, unlike: bool = False) ->
 
 
 def confirm(first: Comparison, second: Comparison) -> Comparison:
-    """What is left of a comparison that said slower, now that a second run was held against the same."""
-    if second.outcome == "slower":
+    """What is left of faster or slower, now that a second run was held against the same."""
+    if second.outcome == first.outcome:
         return replace(first, second=second.ratio, why=f"{first.why}, and a second run agrees")
-    why = f"slower at first, but a second run was {second.outcome}: {IN_TURNS}"
+    why = f"{first.outcome} at first, but a second run was {second.outcome}: {IN_TURNS}"
     return replace(first, second=second.ratio, outcome="cannot tell", why=why)
 
 
@@ -100,7 +119,8 @@ def decide(a: Record, b: Record, ratio: Ratio | None, band: float) -> tuple[Outc
     forbids = forbidding(a, b, band)
     if forbids or ratio is None:
         return "cannot tell", forbids or "no interval"
-    return by_speed(ratio, band, load_beside(a, b))
+    found, why = by_speed(ratio, band, load_beside(a, b))
+    return found, f"{why}; {UNKNOWN}"
 
 
 def forbidding(a: Record, b: Record, band: float) -> str | None:
@@ -147,9 +167,16 @@ class Evidence:
     band: float
     ratio: Ratio | None
     second: Ratio | None = None
+    others: tuple[Ratio, ...] = ()
+    """The second instance of A against B, in each run."""
     noise: Ratio | None = None
+    cpu: Ratio | None = None
+    late: tuple[float, float] = (0.0, 0.0)
+    """The part of A's and of B's CPU time that came after their steps had returned."""
     phases: tuple[PhaseRatio, ...] = ()
     difference: str | None = None
+    itself: str | None = None
+    """Where A differed from itself."""
     instructions: float | None = None
     sides: tuple[ComparedSide, ComparedSide] | None = None
     """Whose work has to be the same; None where it may differ."""
@@ -167,6 +194,9 @@ def conclude(evidence: Evidence, a: ComparedSide, b: ComparedSide, unlike: tuple
         ratio=ratio,
         noise=evidence.noise,
         second=evidence.second,
+        others=evidence.others,
+        cpu=evidence.cpu,
+        per_work=per_work(evidence),
         visible=visible(ratio, band) if ratio else None,
         more_pairs=more_pairs(ratio, band) if ratio and found == "cannot tell" else None,
         phases=evidence.phases,
@@ -180,42 +210,81 @@ def conclude(evidence: Evidence, a: ComparedSide, b: ComparedSide, unlike: tuple
 def weigh(evidence: Evidence) -> tuple[Outcome, str]:
     """Whatever forbids a verdict first; then what the interval says."""
     ratio = evidence.ratio
-    if evidence.difference:
-        return "cannot tell", f"the sides answer differently: {evidence.difference}"
+    forbidden = inequality(evidence)
+    if forbidden:
+        return "cannot tell", forbidden
     if ratio is None:
         return "cannot tell", "there were too few rounds for an interval"
     forbidden = doubts(evidence)
     if forbidden:
         return "cannot tell", forbidden
     found = outcome(ratio, evidence.band)
-    if found == "slower":
-        return second_opinion(evidence)
+    if found in MOVED:
+        return second_opinion(evidence, found)
     return found, {
-        "faster": f"the whole interval is beyond {evidence.band:.0%}",
         "same": f"the whole interval is within {evidence.band:.0%}",
-        "cannot tell": f"the interval reaches over the edge of {evidence.band:.0%}",
+        "cannot tell": f"the interval reaches over the edge of {evidence.band:.0%}{counted(evidence)}",
     }[found]
+
+
+def inequality(evidence: Evidence) -> str | None:
+    """Why the sides cannot be called equal, or not yet; what differs from itself is like nobody."""
+    if evidence.itself:
+        return f"A differs from itself: {evidence.itself}; make it deterministic, or compare with --unlike"
+    if evidence.difference:
+        return f"the sides answer differently: {evidence.difference}"
+    if max(evidence.late) > LATE_SHARE:
+        of_a, of_b = evidence.late
+        return f"work goes on after steps have returned: {of_a:.0%} of A's CPU time and {of_b:.0%} of B's"
+    return None
+
+
+def counted(evidence: Evidence) -> str:
+    """What the second witness says, where it was asked."""
+    times = evidence.instructions
+    if times is None:
+        return ""
+    more = "more" if times > 1 else "fewer"
+    return f"; B takes {abs(times - 1):.1%} {more} instructions"
 
 
 def doubts(evidence: Evidence) -> str | None:
     """What makes a measured ratio worthless, in words."""
-    if evidence.sides and (named := different_work(*evidence.sides, tolerance=evidence.band / 2)):
-        return f"different work: {named}"
-    if evidence.noise and outcome(evidence.noise, evidence.band) in ("faster", "slower"):
+    apart = other_work(evidence)
+    if apart:
+        return f"different work: {apart}"
+    if evidence.noise and outcome(evidence.noise, evidence.band) in MOVED:
         return f"A differs from itself by {abs(evidence.noise.estimate - 1):.1%}: the machine is not fit"
     for phase in evidence.phases:
-        if phase.control and outcome(phase.ratio, evidence.band) in ("faster", "slower"):
+        if phase.control and outcome(phase.ratio, evidence.band) in MOVED:
             moved = abs(phase.ratio.estimate - 1)
             return f"{phase.phase}, which the change cannot touch, moved by {moved:.1%}"
     return None
 
 
-def second_opinion(evidence: Evidence) -> tuple[Outcome, str]:
+def other_work(evidence: Evidence) -> Unlike | None:
+    """The work in which the sides differ, who had to do the same."""
+    return unlike_work(*evidence.sides, tolerance=evidence.band / 2) if evidence.sides else None
+
+
+def per_work(evidence: Evidence) -> Ratio | None:
+    """The ratio for as much work, where the sides did different work and both did some."""
+    ratio, apart = evidence.ratio, other_work(evidence)
+    if ratio is None or apart is None or not apart.a.rate or not apart.b.rate:
+        return None
+    times = apart.b.rate / apart.a.rate
+    return replace(ratio, estimate=ratio.estimate * times, low=ratio.low * times, high=ratio.high * times)
+
+
+def second_opinion(evidence: Evidence, found: Outcome) -> tuple[Outcome, str]:
+    """What is left of faster or slower, now that fresh instances and the second one of A were asked."""
     if evidence.second is None:
-        return "cannot tell", "no second run has confirmed that B is slower"
-    if agrees_slower(evidence.second, evidence.band):
-        return "slower", f"the whole interval is beyond {evidence.band:.0%}, and a second run agrees"
-    return "cannot tell", "the first run found B slower, the second did not"
+        return "cannot tell", f"no second run has confirmed that B is {found}"
+    if not agrees(found, evidence.second, evidence.band):
+        return "cannot tell", f"the first run found B {found}, the second did not"
+    if not all(agrees(found, each, evidence.band) for each in evidence.others):
+        return "cannot tell", f"B is {found} than one instance of A, and not than another"
+    return found, f"the whole interval is beyond {evidence.band:.0%}, and a second run agrees"
 
 
 def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Record:

@@ -3,20 +3,21 @@
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from hotloop.core.notices import Notice
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Comparison, Record
+from hotloop.core.record import CPU_SHARE, Comparison, Method, Record
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.judge.alike import check_alike
-from hotloop.judge.compare import BAND, confirm, versus
+from hotloop.judge.compare import BAND, LATE_SHARE, MOVED, SPARE_CORES, confirm, versus
 from hotloop.judge.judge import Wanted, goal_of, judge
 from hotloop.lab.measure.instructions import counted
 from hotloop.lab.measure.policy import RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, in_rounds, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
-from hotloop.lab.measure.stepping import no_collection, play
+from hotloop.lab.measure.stepping import Garbage, Stretch, accounted, collect_rest, no_collection, play
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.profile import profile as profiling
@@ -34,6 +35,7 @@ class Extras:
     wanted: Wanted | None = None
     baselines: tuple[Record, ...] = ()
     band: float = BAND
+    garbage: Garbage = "between"
 
 
 NOTHING = Extras()
@@ -45,10 +47,16 @@ class SoFar:
 
     rounds: Rounds
     work: Tally
-    wall_ns: list[int] = field(default_factory=list)
+    taken: list[Stretch] = field(default_factory=list)
+    """One a round."""
     faults: tuple[Notice, ...] = ()
     """Of the env, looked for after the last round."""
     partial: bool = True
+
+    @property
+    def cpu_shares(self) -> list[float]:
+        """CPU time over wall time of each round; 2.0 is two cores busy."""
+        return [each.cpu_ns / each.ns for each in self.taken]
 
 
 def bench(
@@ -68,11 +76,11 @@ def bench(
 
     def once() -> Record:
         subject = opening.open(target)
-        return measure_once(subject, rounds, progress, policy=policy, baselines=extras.baselines)
+        return measure_once(subject, rounds, progress, policy=policy, extras=extras)
 
     measured = with_comparisons(replace(once(), label=extras.label), extras, once)
     if extras.phases and not measured.partial:
-        measured = with_phases(measured, target, progress, policy=policy)
+        measured = with_phases(measured, target, progress, policy=policy, garbage=extras.garbage)
     measured = replace(measured, goal=goal_of(measured, extras.wanted))
     if extras.instructions:
         measured = counted(measured, target, progress, policy=policy)
@@ -80,32 +88,32 @@ def bench(
 
 
 def measure_once(
-    subject: Subject, rounds: Rounds, progress: Progress, *, policy: str, baselines: Sequence[Record]
+    subject: Subject, rounds: Rounds, progress: Progress, *, policy: str, extras: Extras
 ) -> Record:
     """Measure a subject and close it; refuses, before it steps, what it cannot be compared with."""
     with (
         closing(subject),
         closing(play_of(policy, subject)) as script,
-        no_collection(),
+        no_collection(extras.garbage),
     ):
         recorder = Recorder("bench", subject.spec)
-        for baseline in baselines:
-            check_alike(baseline, recorder.setting(script.policy))
+        for baseline in extras.baselines:
+            check_alike(baseline, recorder.setting(script.policy, extras.garbage))
         subject.reset()
         found = SoFar(rounds=rounds, work=Tally(lambda: subject.counters))
         try:
             measure(subject, script, found, progress)
         except KeyboardInterrupt:
             found.partial = True
-        return record(subject, recorder, rounds, found, script.policy)
+        return record(subject, recorder, rounds, found, in_rounds_of(subject, found, script, extras))
 
 
 def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) -> Record:
-    """Hold a finished run against its baselines; before it is called slower, all of it is done once more."""
+    """Hold a finished run against its baselines; before it is faster or slower, all of it is done again."""
     if first.partial:
         return first
     compared = [versus(baseline, first, band=extras.band) for baseline in extras.baselines]
-    if not any(comparison.outcome == "slower" for comparison in compared):
+    if not any(comparison.outcome in MOVED for comparison in compared):
         return replace(first, comparisons=tuple(compared))
     again = once()
     first = replace(first, validation=both_validations(first.validation, again.validation))
@@ -115,18 +123,20 @@ def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) 
 
 
 def confirmed(compared: Sequence[Comparison], extras: Extras, again: Record) -> tuple[Comparison, ...]:
-    """The comparisons, those that say slower held against the second run."""
+    """The comparisons, those that say faster or slower held against the second run."""
     return tuple(
         confirm(comparison, versus(baseline, again, band=extras.band))
-        if comparison.outcome == "slower"
+        if comparison.outcome in MOVED
         else comparison
         for baseline, comparison in zip(extras.baselines, compared, strict=True)
     )
 
 
-def with_phases(measured: Record, target: Target, progress: Progress, *, policy: str) -> Record:
+def with_phases(
+    measured: Record, target: Target, progress: Progress, *, policy: str, garbage: Garbage
+) -> Record:
     """Add the phases and what the instrument cost to a record of clean rounds; its speed stays theirs."""
-    asked = profiling.Asked(target=target, policy=policy)
+    asked = profiling.Asked(target=target, policy=policy, garbage=garbage)
     profiled = profiling.measure(asked, progress)
     pairs = {name: profiled.values[name] for name in WALLS}
     return replace(
@@ -147,22 +157,41 @@ def measure(subject: Subject, script: Play, found: SoFar, progress: Progress) ->
     rounds = found.rounds = warm_up([subject], script, found.rounds, progress)
     calls = calls_for(rounds.iterations, subject)
     found.work.begin()
-    while len(found.wall_ns) < rounds.count:
-        found.wall_ns.append(play(subject, script.draw(calls), calls))
+    while len(found.taken) < rounds.count:
+        collect_rest()
+        found.taken.append(accounted(partial(play, subject, script.draw(calls), calls)))
         found.work.note()
-        progress(rounds.warmup + len(found.wall_ns) * rounds.iterations, rounds.env_steps)
+        progress(rounds.warmup + len(found.taken) * rounds.iterations, rounds.env_steps)
     found.partial = False
     found.faults = subject.faults()
 
 
-def record(subject: Subject, recorder: Recorder, asked: Rounds, found: SoFar, policy: str) -> Record:
+def in_rounds_of(subject: Subject, found: SoFar, script: Play, extras: Extras) -> Method:
+    return in_rounds(subject.spec, found.rounds, script.policy, garbage=extras.garbage)
+
+
+def record(subject: Subject, recorder: Recorder, asked: Rounds, found: SoFar, method: Method) -> Record:
     # Of a round, without the calls in which a vector env only resets an env.
-    env_steps = found.work.gained["env_steps"] // max(len(found.wall_ns), 1)
+    env_steps = found.work.gained["env_steps"] // max(len(found.taken), 1)
+    speeds = throughput(subject.spec, env_steps, [each.ns for each in found.taken], found.work.gained)
     return recorder.record(
-        method=in_rounds(subject.spec, found.rounds, policy),
+        method=method,
         counters=found.work.gained,
-        values=throughput(subject.spec, env_steps, found.wall_ns, found.work.gained),
-        notices=[*found.faults, *shortened(asked, found.rounds)],
+        values={**speeds, CPU_SHARE: found.cpu_shares},
+        notices=[*found.faults, *shortened(asked, found.rounds), *beside(subject, found)],
         partial=found.partial,
         validation=describe_validation(subject.counters),
     )
+
+
+def beside(subject: Subject, found: SoFar) -> list[Notice]:
+    """What goes on beside the loop, where that is much or comes late."""
+    threads, cpu_ns = subject.spec.threads, sum(each.cpu_ns for each in found.taken)
+    share = cpu_ns / max(sum(each.ns for each in found.taken), 1)
+    late = sum(each.late_ns for each in found.taken) / max(cpu_ns, 1)
+    said = []
+    if share > threads + SPARE_CORES:
+        said.append(notice(Code.BACKGROUND, side=subject.spec.name, share=share, threads=threads))
+    if late > LATE_SHARE:
+        said.append(notice(Code.LATE, side=subject.spec.name, share=late))
+    return said

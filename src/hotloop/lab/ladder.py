@@ -17,7 +17,7 @@ from hotloop.lab.bench import NOTHING, Extras, with_comparisons
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import no_collection
-from hotloop.lab.measure.turns import Side, SubjectSide, rounds_of, turns_of
+from hotloop.lab.measure.turns import RUN_IN, Length, Side, SubjectSide, rounds_of, turns_of
 from hotloop.lab.measure.work import Tally, describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import LEARNING, TrainSide, TrainSpec, spec_of, untimed
@@ -148,7 +148,9 @@ def measure(rungs: Mapping[str, Side], asked: Climb, found: SoFar, progress: Pro
             each.turn(found.warmup)
     for tally in found.work.values():
         tally.begin()
-    rounds = islice(rounds_of(turns_of(rungs, found.env_steps)), asked.rounds)
+    rounds = islice(
+        rounds_of(turns_of(rungs, Length(found.env_steps, found.env_steps // RUN_IN))), asked.rounds
+    )
     for done, turns in enumerate(rounds, 1):
         for mode, turn in turns.items():
             found.wall_ns[mode].append(turn.ns * found.env_steps // turn.env_steps)

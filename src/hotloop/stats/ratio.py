@@ -70,9 +70,11 @@ def outcome(ratio: Ratio, band: float) -> Outcome:
     return "same" if 1 / upper <= ratio.low and ratio.high <= upper else "cannot tell"
 
 
-def agrees_slower(ratio: Ratio, band: float) -> bool:
-    """Whether a second run found B slower too: beyond the band at its best guess, and surely not equal."""
-    return ratio.estimate < 1 / (1 + band) and ratio.high < 1
+def agrees(found: Outcome, ratio: Ratio, band: float) -> bool:
+    """Whether B was so here too: beyond the band at its best guess, and surely not equal."""
+    if found == "faster":
+        return ratio.estimate > 1 + band and ratio.low > 1
+    return found == "slower" and ratio.estimate < 1 / (1 + band) and ratio.high < 1
 
 
 def half_width(ratio: Ratio) -> float:

@@ -21,6 +21,9 @@ FIRST = 3
 COLD_SPREADS = 6.0
 """Distance of a cold first round from the others, in their standard deviations as the MAD estimates them."""
 
+SMALLEST = 0.01
+"""Of the median: a cold start that costs less is not worth a word."""
+
 MAD_TO_SIGMA = 1.4826
 
 
@@ -58,10 +61,10 @@ def warmup_suspect(values: Sequence[float]) -> bool:
     first, rest = values[:FIRST], values[FIRST:]
     if 2 / max(1, math.comb(len(values), FIRST)) > SUSPECT:
         return False
-    spread = MAD_TO_SIGMA * deviation(rest)
-    far_off = abs(first[0] - median(rest)) > COLD_SPREADS * spread
+    spread, centre = MAD_TO_SIGMA * deviation(rest), median(rest)
+    far_off = abs(first[0] - centre) > max(COLD_SPREADS * spread, SMALLEST * abs(centre))
     apart = min(first) > max(rest) or max(first) < min(rest)
-    return far_off or apart
+    return far_off or (apart and abs(median(first) - centre) > SMALLEST * abs(centre))
 
 
 def kendall_p(count: int, score: int) -> float:

@@ -6,7 +6,7 @@ from support.projects import ENV, Project
 from hotloop.cli.main import main
 
 SMALL = "num_envs=2 agents=3"
-FAST = ["--budget", "0.05"]
+FAST = ["--budget", "2"]
 
 USER = """
 import hotloop

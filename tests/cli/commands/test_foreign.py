@@ -91,7 +91,7 @@ def test_bench_takes_the_same_targets(hotloop: Command) -> None:
 
 
 def test_compare_gives_a_ratio_with_its_interval_for_equal_envs(hotloop: Command) -> None:
-    said = hotloop("compare", "user.py:slow", "user.py:fast", "--budget", "0.05", "--json")
+    said = hotloop("compare", "user.py:slow", "user.py:fast", "--budget", "2", "--json")
     (comparison,) = json.loads(said.out)["comparisons"]
     assert comparison["difference"] is None
     assert comparison["ratio"]["low"] <= comparison["ratio"]["estimate"] <= comparison["ratio"]["high"]

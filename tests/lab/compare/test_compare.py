@@ -5,14 +5,15 @@ from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.record import Record
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.measure import turns
-from hotloop.lab.measure.turns import Plan
+from hotloop.lab.measure.turns import Length, Plan
 
+SHORT = Asked(plan=Plan(fewest=10_000, budget_ns=50_000_000))
 BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))
 
 
 @pytest.fixture(autouse=True)
 def no_warm_up(monkeypatch):
-    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda sides: 10_000)
+    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda *_, **__: Length(10_000))
 
 
 def result(a: FakeContender, b: FakeContender, asked: Asked = BRIEF) -> Record:
@@ -38,9 +39,9 @@ def test_the_three_verdicts_and_their_codes(b_ns, outcome, code):
 
 def test_a_ratio_on_the_edge_cannot_be_told_and_says_what_would_settle_it():
     def shaky(turn: int) -> float:
-        return 102.0 * (1.1 if turn % 2 else 0.91)
+        return 101.0 * (1.1 if turn % 2 else 0.91)
 
-    record = result(FakeContender("a", steady(100)), FakeContender("b", shaky), Asked(plan=Plan(budget_ns=0)))
+    record = result(FakeContender("a", steady(100)), FakeContender("b", shaky), SHORT)
     assert record.comparisons[0].outcome == "cannot tell"
     assert record.exit_code == ExitCode.CANNOT_TELL
     assert record.comparisons[0].more_pairs > 0
@@ -62,10 +63,85 @@ def test_slower_once_and_not_again_is_no_verdict():
     assert record.exit_code == ExitCode.CANNOT_TELL
 
 
-def test_faster_and_same_need_no_second_run():
+def test_faster_needs_a_second_run_on_new_sides_as_slower_does():
     b = FakeContender("b", steady(90))
+    comparison = result(FakeContender("a", steady(100)), b).comparisons[0]
+    assert comparison.outcome == "faster"
+    assert comparison.second.estimate == pytest.approx(100 / 90, rel=0.002)
+    assert len(b.made) == 2
+
+
+def test_faster_once_and_not_again_is_no_verdict():
+    b = FakeContender("b", steady(90), steady(100))
+    comparison = result(FakeContender("a", steady(100)), b).comparisons[0]
+    assert (comparison.outcome, comparison.why) == (
+        "cannot tell",
+        "the first run found B faster, the second did not",
+    )
+
+
+def test_the_same_needs_no_second_run():
+    b = FakeContender("b", steady(100))
     assert result(FakeContender("a", steady(100)), b).comparisons[0].second is None
     assert len(b.made) == 1
+
+
+def test_faster_than_one_instance_of_a_only_is_no_verdict():
+    """Instances differ, by where their memory came to lie: what only one of them shows is noise."""
+    a = FakeContender("a", steady(103), steady(101.5), steady(101.5), steady(103))  # A, and A again, twice
+    comparison = result(a, FakeContender("b", steady(100))).comparisons[0]
+    assert comparison.ratio.low > 1.02
+    assert (comparison.outcome, comparison.why) == (
+        "cannot tell",
+        "B is faster than one instance of A, and not than another",
+    )
+
+
+def test_what_differs_from_itself_is_called_that_and_not_unequal():
+    a = FakeContender("a", steady(100), agrees=DIFFERS, itself=DIFFERS)
+    record = result(a, FakeContender("b", steady(90)))
+    assert record.exit_code == ExitCode.CANNOT_TELL
+    assert record.comparisons[0].why.startswith("A differs from itself: step 3, rewards[1, 0]")
+    assert record.validation.mismatches == 0
+
+
+def test_different_work_is_told_with_the_ratio_for_as_much_of_it():
+    a = FakeContender("a", steady(100), work={"updates": 3.0})
+    b = FakeContender("b", steady(50), work={"updates": 2.0})
+    comparison = result(a, b).comparisons[0]
+    assert comparison.outcome == "cannot tell"
+    assert comparison.ratio.estimate == pytest.approx(2.0, rel=0.002)
+    assert comparison.per_work.estimate == pytest.approx(4 / 3, rel=0.002)
+
+
+def test_one_event_more_is_different_work():
+    """All sides make the same steps, so nothing is left to chance."""
+    a = FakeContender("a", steady(100), work={"tokens": 1.0})
+    b = FakeContender("b", steady(100), work={"tokens": 1.000_01})
+    assert "different work: tokens" in result(a, b).comparisons[0].why
+
+
+def test_work_that_goes_on_after_the_step_forbids_a_verdict_and_is_told():
+    def late(turn):
+        return turn._replace(cpu_ns=turn.ns * 3, late_ns=turn.ns * 2)
+
+    b = FakeContender("b", steady(10), spoil=late)
+    record = result(FakeContender("a", steady(100)), b)
+    assert record.comparisons[0].outcome == "cannot tell"
+    why = "work goes on after steps have returned: 0% of A's CPU time and 67% of B's"
+    assert record.comparisons[0].why == why
+    assert "background" in {each.code for each in record.notices}
+
+
+def test_the_ratio_for_a_cpu_second_stands_beside_the_other():
+    def spoil(share):
+        return lambda turn: turn._replace(cpu_ns=round(turn.ns * share))
+
+    a = FakeContender("a", steady(100), spoil=spoil(1.0))
+    record = result(a, FakeContender("b", steady(50), spoil=spoil(4.0)))
+    assert record.comparisons[0].outcome == "faster"
+    assert record.comparisons[0].cpu.estimate == pytest.approx(0.5, rel=0.002)
+    assert record.metrics["b.cpu_share"].median == pytest.approx(4.0)
 
 
 def test_sides_that_answer_differently_are_not_timed_and_exit_2():

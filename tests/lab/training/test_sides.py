@@ -50,16 +50,17 @@ def test_a_rollout_is_labelled_where_a_run_would_begin_with_a_teacher() -> None:
 def test_trainings_are_compared_update_by_update_on_one_variable() -> None:
     a, b = contender(train__update_epochs=4), contender(train__update_epochs=1)
     check_one_variable(a, b)
-    plan = Plan(budget_ns=0)
+    plan = Plan(budget_ns=1_000_000_000)
     record = compare(a, b, Asked(plan=plan, replayed=False))
     (comparison,) = record.comparisons
     assert comparison.unlike == ("train.update_epochs 4 against 1",)
     assert comparison.ratio is not None
-    assert comparison.ratio.pairs == 6
+    rounds = record.method.rounds
+    assert rounds >= 6
     updates, left = divmod(record.method.iterations, STEPS_PER_UPDATE)
     assert (updates > 0, left) == (True, 0)
-    assert comparison.b.work.updates == 6 * updates
-    assert comparison.b.work.env_steps == 6 * record.method.iterations
+    assert comparison.b.work.updates == rounds * updates
+    assert comparison.b.work.env_steps == rounds * record.method.iterations
 
 
 def test_trainings_that_differ_in_a_variant_do_the_same_work() -> None:

@@ -122,7 +122,7 @@ def test_many_envs_behind_one_call_are_counted(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(worker, "MOST_DRAWN", 4)
     env.seen.clear()
     assert turn(subject, 800)["env_steps"] == 800
-    assert len(env.seen) == 4 + 100
+    assert len(env.seen) == 11 + 100
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def test_the_previous_profile_is_held_against_this_one() -> None:
         f"- **Compared with**: {PROFILE.run_id}",
         "- **Times as fast**: 1.000 [1.000, 1.000]",
         "- **Difference**: within noise",
-        "- **Outcome**: same: within 2%",
+        "- **Outcome**: same: within 2%; equality not known",
     ]
     other = replace(PROFILE, target=replace(PROFILE.target, workload_hash="ff", params={"agents": 9}))
     page = drawn(with_previous(PROFILE, other))

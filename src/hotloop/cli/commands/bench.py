@@ -66,6 +66,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     mode: flags.Mode = "env_only",
     profile: flags.Phases = False,
     instructions: flags.Instructions = False,
+    gc: flags.Gc = "between",
     phase: flags.Label = None,
     target_steps_per_sec: flags.TargetSpeed = None,
     enforce_target: flags.Enforce = False,
@@ -77,10 +78,9 @@ def bench(  # noqa: PLR0913 - one argument a flag
 ) -> int:
     """How fast a target steps, with its spread.
 
-    Random play, every probe off, garbage collection off, actions drawn before the clock starts; another
-    policy plays ahead of the clock, and its actions are replayed. Steps are env-steps: one batch call
-    makes num_envs of them. A record is saved and never overwrites another. With --mode the ladder from envs
-    to rollouts, training and evaluation is measured in turns; its keys are those of hotloop train.
+    Random play, every probe off, garbage collected between rounds, actions drawn before the clock; another
+    policy plays ahead of it. Steps are env-steps: one batch call makes num_envs of them. A record is saved
+    and never overwrites another. With --mode the ladder to training is measured in turns, by train's keys.
     Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
     """
     if report is not None:
@@ -100,6 +100,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
         wanted=wanted(target_steps_per_sec, enforced=enforce_target),
         baselines=find_baselines(baselines),
         band=band(thorough=thorough),
+        garbage=flags.garbage_of(gc),
     )
     if modes != (ENV_ONLY,):
         check_ladder(modes, extras, policy, save_baseline)

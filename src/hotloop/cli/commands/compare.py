@@ -59,7 +59,8 @@ def compare(  # noqa: PLR0913 - one argument a flag
     ] = False,
     band: Band = None,
     budget: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds that one run may take.  [default: 6]")
+        float | None,
+        typer.Option(metavar="S", help="Seconds that one run may take, warm-up and all.  [default: 6]"),
     ] = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
@@ -71,6 +72,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
         bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
     ] = False,
     instructions: flags.Instructions = False,
+    gc: flags.Gc = "between",
     return_after: ReturnAfter = None,
     policy: Policy = "random",
     output: Output = FOLDER,
@@ -80,7 +82,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
 
     First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
     second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
-    exact 95% interval, beside that of A against itself. Slower is said only after a second run agrees.
+    exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
     Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
     Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
     """
@@ -98,6 +100,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
         profile=profile or control is not None,
         control=control,
         instructions=instructions,
+        garbage=flags.garbage_of(gc),
     )
     if refs:
         return tell(of_commits(a, refs, build, asked), output, as_json=json)
@@ -122,7 +125,9 @@ def of_commits(words: str, refs: tuple[str, str], build: str | None, asked: "Ask
     from hotloop.lab.compare.commits import CommitContender, check_asked, check_out
 
     check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
-    with check_out(Path.cwd(), *refs, side_of(words), build=build, say=remark) as checkouts:
+    with check_out(
+        Path.cwd(), *refs, side_of(words), build=build, garbage=asked.garbage, say=remark
+    ) as checkouts:
         a, b = (CommitContender(checkout) for checkout in checkouts)
         return live(a, b, asked)
 
@@ -202,7 +207,7 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
     from hotloop.lab.compare import compare as lab
 
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
-        return lab.compare(a, b, asked, progress)
+        return lab.compare(a, b, asked, progress, remark)
 
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:

@@ -13,6 +13,7 @@ import typer
 from hotloop.cli.console import remark
 from hotloop.cli.flags import (
     Functions,
+    Gc,
     Json,
     Policy,
     ProfileSteps,
@@ -20,6 +21,7 @@ from hotloop.cli.flags import (
     TargetOrNone,
     Trust,
     Words,
+    garbage_of,
     names_world,
     targets_of,
 )
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from hotloop.core.probe import Probe
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
+    from hotloop.lab.measure.stepping import Garbage
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.files import Kept
@@ -112,6 +115,7 @@ class Looked:
     probes: "tuple[Probe, ...]"
     commit: bool
     trace: bool
+    gc: "Garbage"
     opener: "Opener"
 
 
@@ -130,6 +134,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     trace: TraceFiles = False,
     replay_slow: ReplaySlow = None,
     trust: Trust = None,
+    gc: Gc = "between",
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
@@ -139,9 +144,8 @@ def profile(  # noqa: PLR0913 - one argument a flag
     interval. One of our worlds is taken apart by phase; somebody else's environment, or a loop with a
     policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own.
     Each --probe then looks at a pass of its own: every function, samples from outside, lines, memory,
-    threads, torch, instructions. The slowest step calls are kept with the way to them: --replay-slow runs
-    one again. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), the probes'
-    files and a page beside them, and never overwrites. Compares with the previous profile of the target.
+    threads, torch, instructions. The slowest step calls are kept: --replay-slow runs one again. Writes
+    .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and the probes' files; compares with the previous one.
     """
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile import probes as probes_lab
@@ -167,6 +171,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         probes=probes_lab.choose(probe or (), time or ()),
         commit=commit,
         trace=trace,
+        gc=garbage_of(gc),
         opener=Opener(),
     )
     with closing(looked.opener):
@@ -226,6 +231,7 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
                 tape=looked.tape,
                 tracer=tracers.get(name),
                 opener=looked.opener,
+                garbage=looked.gc,
                 extras=lab.Extras(
                     probes=looked.probes,
                     baselines=FOLDER,

@@ -30,6 +30,7 @@ from hotloop.core.record.profile import (
 )
 from hotloop.core.record.record import (
     CONTEST,
+    CPU_SHARE,
     METHOD,
     OUTCOME,
     REASON,
@@ -52,6 +53,7 @@ __all__ = [
     "BUNDLE_FORMAT",
     "BYTES",
     "CONTEST",
+    "CPU_SHARE",
     "METHOD",
     "OUTCOME",
     "PYTHON",

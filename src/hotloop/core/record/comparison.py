@@ -71,7 +71,13 @@ class Comparison:
     noise: Ratio | None = None
     """A against A, measured beside it."""
     second: Ratio | None = None
-    """The run that had to agree before anything was called slower."""
+    """The run that had to agree before anything was called faster or slower."""
+    others: tuple[Ratio, ...] = ()
+    """The second instance of A against B, in the first run and in the second: they had to agree too."""
+    cpu: Ratio | None = None
+    """By CPU time instead of wall time."""
+    per_work: Ratio | None = None
+    """For as much work, where the sides did different work."""
     visible: float | None = None
     """The smallest change that would have been seen."""
     more_pairs: Count | None = None

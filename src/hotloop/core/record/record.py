@@ -32,6 +32,9 @@ LONGEST_NAME = 180
 SLOWEST, FASTEST = 1e-12, 1e18
 """Events a second, beyond anything that was ever measured; 0 is where nothing happened."""
 
+CPU_SHARE = "cpu_share"
+"""The values that say what CPU time each round took over its wall time; 2.0 is two cores busy."""
+
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
 
@@ -59,6 +62,8 @@ class Method:
     """In which the sides of a round were measured; `single` where there was one."""
     clock: str
     policy: str
+    garbage: str = "between"
+    """When it was collected: `between` rounds, outside the clock, or as in `life`, whenever Python would."""
     version: int = METHOD
 
 

@@ -24,6 +24,7 @@ from hotloop.envs.foreign.spec import (
     in_span,
     native_phases,
     time_inside,
+    unseen,
     unwrapped,
 )
 from hotloop.envs.subject import RANDOM_ONLY, StepLog, WholeNumbers, Workers
@@ -82,6 +83,9 @@ class ForeignSubject(ABC):
 
     def everything(self) -> Mapping[str, NDArray[Any]]:
         return self.answers()
+
+    def unseen(self) -> Sequence[str]:
+        return ()
 
     def choose(self, player: str) -> Any:
         if player not in self.players:
@@ -184,15 +188,22 @@ class Answering(ForeignSubject):
         """All of the last call's answers, also those that a reset does not give."""
         return everything(self._parts())
 
+    def unseen(self) -> Sequence[str]:
+        return unseen(self._parts())
+
     def _parts(self) -> dict[str, Any]:
         """What was given, by name."""
         return dict(zip(NAMES, self._given, strict=True))
 
 
 def plainly(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What one agent was given, its reward a float and its ends truth values."""
+    """What one agent was given, its reward a float; a flag that is no truth value stays what it is."""
     seen, reward, ended, cut, info = given
-    return seen, float(reward), bool(ended), bool(cut), info
+    return seen, float(reward), flag(ended), flag(cut), info
+
+
+def flag(given: Any) -> Any:
+    return bool(given) if isinstance(given, (bool, np.bool_)) else given
 
 
 def without_names(actions: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.envs.foreign.answering import ForeignSubject
-from hotloop.envs.foreign.spec import ForeignSpec, raised
+from hotloop.envs.foreign.spec import ForeignSpec, everything, raised, unseen
 
 
 class RowsSubject(ForeignSubject):
@@ -17,10 +17,11 @@ class RowsSubject(ForeignSubject):
         super().__init__(env, spec, timed=timed)
         self._calls = 0
         self._given: tuple[Any, ...] = ()
+        self._infos: Any = ()
 
     def reset(self) -> None:
         try:
-            self.observation, _ = self._reset(self.spec.seed)
+            self.observation, self._infos = self._reset(self.spec.seed)
         except Exception as error:
             raise raised(self.spec.name, error) from error
         self.resets += self.spec.num_envs
@@ -32,7 +33,7 @@ class RowsSubject(ForeignSubject):
             self._given = given = self._step(actions)
         except Exception as error:
             raise raised(self.spec.name, error) from error
-        self.observation = given[0]
+        self.observation, self._infos = given[0], given[4:]
         self._calls += 1
         ended = np.count_nonzero(np.logical_or(given[2], given[3]))
         self.resets += int(ended) // self.spec.agents
@@ -62,6 +63,13 @@ class RowsSubject(ForeignSubject):
             "agent_steps": steps * self.spec.agents,
             "resets": self.resets,
         }
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        """With the infos, which come and go, and are not by env."""
+        return {**self.answers(), **everything({"infos": self._infos})}
+
+    def unseen(self) -> Sequence[str]:
+        return unseen({"infos": self._infos})
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         names = ("observations", "rewards", "terminals", "truncations")

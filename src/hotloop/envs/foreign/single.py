@@ -25,13 +25,15 @@ class SingleSubject(Answering):
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
         self._sample: Sample | None = None
+        self._begun: Any = {}
+        """The infos of the reset that the last call ended with, if it did."""
 
     def reset(self) -> None:
         try:
             given = seeded(self._reset, self.spec.seed)
         except Exception as error:
             raise raised(self.spec.name, error) from error
-        self.observation = first_of(given)
+        self.observation, self._begun = first_of(given), {}
         self.resets += 1
         self._given = (self.observation, 0.0, False, False, second_of(given))
         self._answers.begin(self._parts())
@@ -41,10 +43,11 @@ class SingleSubject(Answering):
             self._given = given = five(self._step(actions))
             self._steps += 1
             if given[2] or given[3]:
-                self.observation = first_of(self._reset())
+                begun = self._reset()
+                self.observation, self._begun = first_of(begun), second_of(begun)
                 self.resets += 1
             else:
-                self.observation = given[0]
+                self.observation, self._begun = given[0], {}
         except Exception as error:
             raise raised(self.spec.name, error) from error
 
@@ -62,7 +65,7 @@ class SingleSubject(Answering):
 
     def _parts(self) -> dict[str, Any]:
         parts = dict(zip(NAMES, plainly(self._given), strict=True))
-        return {**parts, "next_observations": self.observation}
+        return {**parts, "next_observations": self.observation, "next_infos": self._begun}
 
 
 def five(given: Any) -> Given:

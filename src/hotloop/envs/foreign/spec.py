@@ -1,5 +1,6 @@
 """What a foreign subject says about itself, and the arrays and spans all of them share."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Number
@@ -22,6 +23,9 @@ ENV_STEP = "env.step"
 ENV_RESET = "env.reset"
 
 OBSERVE = "observation encoding"
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""What the text of an object has in it that says nothing about itself."""
 
 ENCODERS = ("_get_obs", "_get_observation", "_observe")
 """What environments call the method that encodes what an agent sees."""
@@ -117,19 +121,38 @@ def native_phases(env: object) -> dict[str, int]:
 
 
 def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
-    """What was given back as named arrays, the first axis one env; what is no number or array is left out."""
+    """What was given back as named arrays, the first axis one env; what nobody can compare is left out."""
+    for part, rows in leaves(name, value):
+        if rows is not None:
+            yield part, rows[None]
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any] | None]]:
+    """Every part of what was given back: numbers and arrays as they are, all else by its text or None."""
     if isinstance(value, Mapping):
         for key, part in value.items():
-            yield from arrays(f"{name}.{key}", part)
-    elif isinstance(value, (tuple, list)) and not all(
-        isinstance(part, (Number, np.generic)) for part in value
-    ):
+            yield from leaves(f"{name}.{key}", part)
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        yield from leaves(name, value.tolist())
+    elif isinstance(value, (tuple, list)) and not all(is_number(part) for part in value):
         for index, part in enumerate(value):
-            yield from arrays(f"{name}.{index}", part)
-    elif isinstance(value, (Number, np.generic, np.ndarray, tuple, list)):
-        rows = np.asarray(value)
-        if rows.dtype != object:
-            yield name, rows[None]
+            yield from leaves(f"{name}.{index}", part)
+    elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)):
+        yield name, np.asarray(value)
+    else:
+        yield name, spelled(value)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (Number, np.generic))
+
+
+def spelled(value: Any) -> NDArray[Any] | None:
+    """A value as text that is equal where it is; None for an object that says only where it is kept."""
+    if isinstance(value, (set, frozenset)):
+        return np.array(repr(sorted(value, key=repr)))
+    text = repr(value)
+    return None if ADDRESS.search(text) else np.array(text)
 
 
 class Answers:
@@ -153,6 +176,11 @@ class Answers:
 def everything(parts: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """All that an env gave back, whether or not its reset gave it too."""
     return {name: rows for part, value in parts.items() for name, rows in arrays(part, value)}
+
+
+def unseen(parts: Mapping[str, Any]) -> list[str]:
+    """Names of what an env gave back and nobody can compare."""
+    return [name for part, value in parts.items() for name, rows in leaves(part, value) if rows is None]
 
 
 NOTHING = np.zeros((1, 0))

@@ -11,7 +11,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled
 from hotloop.envs.foreign.answering import NAMES, ForeignSubject
-from hotloop.envs.foreign.spec import ForeignSpec, arrays, raised, time_inside, time_method, unwrapped
+from hotloop.envs.foreign.spec import ForeignSpec, arrays, raised, time_inside, time_method, unseen, unwrapped
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
 
@@ -85,9 +85,14 @@ class VectorSubject(ForeignSubject):
         """All of the last call's answers, also those that a reset does not give."""
         return self._parts()
 
+    def unseen(self) -> Sequence[str]:
+        return unseen(dict(zip(NAMES, self._given, strict=True)))
+
     def _parts(self) -> dict[str, NDArray[Any]]:
+        """By env where they are; what belongs to all envs, or to one, has an axis of one before it."""
         parts = zip(NAMES, self._given, strict=True)
-        return {name: rows[0] for part, value in parts for name, rows in arrays(part, value)}
+        named = (each for part, value in parts for each in arrays(part, value))
+        return {name: rows[0] if rows.shape[1:2] == (self.spec.num_envs,) else rows for name, rows in named}
 
     def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
         return rows

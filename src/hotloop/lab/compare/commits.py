@@ -18,10 +18,11 @@ from hotloop.core.record import Code, Described, Instructions
 from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.compare.process import ProcessSide, end_group, first_difference, start
+from hotloop.lab.compare.process import ProcessSide, end_group, replay_both, start
 from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.stepping import Garbage
 from hotloop.lab.measure.turns import Side
-from hotloop.lab.validate.equal import STEPS, Agreement
+from hotloop.lab.validate.equal import BOX_NS, STEPS, Agreement
 
 Say = Callable[[str], None]
 
@@ -71,6 +72,7 @@ def check_out(
     target: Target,
     *,
     build: str | None = None,
+    garbage: Garbage = "between",
     say: Say,
 ) -> Iterator[tuple[Checkout, Checkout]]:
     """Build a target at two commits of the repository around a folder; nothing is left behind at the end.
@@ -85,7 +87,12 @@ def check_out(
     commits = [resolve(root, ref) for ref in (a_ref, b_ref)]
     if git(root, "status", "--porcelain", "--untracked-files=no"):
         say("uncommitted changes are in neither commit and are not measured")
-    asked = {"target": asdict(target), "seed": seed_of(target), "tree": str(root.resolve())}
+    asked = {
+        "target": asdict(target),
+        "seed": seed_of(target),
+        "gc": garbage,
+        "tree": str(root.resolve()),
+    }
     with tempfile.TemporaryDirectory(prefix="hotloop-") as name:
         folder = Path(name)
         places = [
@@ -264,14 +271,14 @@ class CommitContender:
         check_asked(policy, beyond_speed=profile)
         return self.checkout.open()
 
-    def agreement(self, other: Contender) -> Agreement:
+    def agreement(self, other: Contender, box_ns: int = BOX_NS) -> Agreement:
         """Both replay the same steps, each in its own process, and tell hashes of every answer."""
         assert isinstance(other, CommitContender)
         with closing(self.checkout.open()) as a, closing(other.checkout.open()) as b:
-            difference = first_difference(a, b, STEPS)
+            steps, difference = replay_both(a, b, STEPS, box_ns)
         spec = self.spec
-        compared = (STEPS + 1) * spec.num_envs * spec.agents
-        return Agreement(steps=STEPS, envs=spec.num_envs, comparisons=compared, difference=difference)
+        compared = (steps + 1) * spec.num_envs * spec.agents
+        return Agreement(steps=steps, envs=spec.num_envs, comparisons=compared, difference=difference)
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         raise InputError(WHOLE)

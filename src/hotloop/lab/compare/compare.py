@@ -1,15 +1,17 @@
 """Compare: which of two sides is faster, and whether both do the same.
 
-First both step through one tape and must answer alike. Then A, B and a second instance of A take turns;
-before anything is called slower, a second run on fresh instances has to agree.
+First both step through one tape and must answer alike. Then A, B and a second instance of A take turns, and
+are compared again between them; before anything is called faster or slower, a second run on fresh
+instances has to agree.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import reduce
 
-from hotloop.core.notices import Notice
+from hotloop.core.clock import now_ns
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     A,
@@ -22,16 +24,16 @@ from hotloop.core.record import (
     Record,
     Validation,
 )
-from hotloop.judge.compare import Evidence, conclude
+from hotloop.judge.compare import MOVED, SPARE_CORES, Evidence, conclude
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.contenders import Contender, unlikeness
 from hotloop.lab.compare.phases import check_control, compare_phases
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method
-from hotloop.lab.measure.stepping import no_collection
-from hotloop.lab.measure.turns import AGAIN, Found, Plan, take_turns, warm_up
+from hotloop.lab.measure.stepping import Garbage, no_collection
+from hotloop.lab.measure.turns import AGAIN, WARMUP_NS, WARMUP_SHARE, Found, Plan, take_turns, warm_up
 from hotloop.lab.measure.work import both_validations, describe_path, describe_validation, describe_work
-from hotloop.lab.validate.equal import Agreement
+from hotloop.lab.validate.equal import BOX_NS, Agreement
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
 
@@ -54,6 +56,17 @@ class Asked:
     """A phase that the change cannot touch."""
     instructions: bool = False
     """Whether to count the instructions of both sides too."""
+    garbage: Garbage = "between"
+
+    @property
+    def equal(self) -> bool:
+        """Whether the sides have to answer alike."""
+        return self.replayed and not self.unlike
+
+    @property
+    def box_ns(self) -> int:
+        """What the replay may take."""
+        return min(BOX_NS, self.plan.budget_ns // 2)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +75,8 @@ class SoFar:
 
     unlike: tuple[str, ...]
     agreement: Agreement | None = None
+    itself: Agreement | None = None
+    """Of A with itself, looked at where it did not agree with B."""
     runs: list[Found] = field(default_factory=list)
     """The first, and the second where there had to be one."""
     phases: tuple[PhaseRatio, ...] = ()
@@ -72,21 +87,39 @@ class SoFar:
     partial: bool = True
 
 
-def compare(a: Contender, b: Contender, asked: Asked, progress: Progress = silent) -> Record:
-    """Compare two contenders; Ctrl-C leaves a record of the rounds there were."""
+Say = Callable[[str], None]
+
+
+def unsaid(words: str) -> None:
+    """Say it to nobody."""
+
+
+def compare(
+    a: Contender, b: Contender, asked: Asked, progress: Progress = silent, say: Say = unsaid
+) -> Record:
+    """Compare two contenders; Ctrl-C leaves a record of the rounds there were.
+
+    `say` is told what it will take, before it begins.
+    """
     with closing(a), closing(b):
-        return judge(compared(a, b, asked, progress))
+        return judge(compared(a, b, asked, progress, say))
 
 
-def compared(a: Contender, b: Contender, asked: Asked, progress: Progress) -> Record:
+def beforehand(plan: Plan) -> str:
+    seconds = plan.budget_ns / 1e9
+    return f"equality first, then up to {seconds:g} s or one round, and as much again for faster or slower"
+
+
+def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: Say = unsaid) -> Record:
     """The comparison, not judged yet."""
     check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
     found = SoFar(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
     if asked.unlike and not found.unlike:
         found.unlike = (f"{a.name} against {b.name}",)
+    say(beforehand(asked.plan))
     try:
-        with no_collection():
+        with no_collection(asked.garbage):
             measure(a, b, asked, found, progress)
         found.partial = False
     except KeyboardInterrupt:
@@ -95,14 +128,20 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress) -> Re
 
 
 def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Progress) -> None:
-    """Equality first, then the clock; a second run before anything is called slower."""
-    if asked.replayed and not asked.unlike:
-        found.agreement = a.agreement(b)
+    """Equality first, then the clock; a second run before anything is called faster or slower."""
+    progress(0, 1)
+    if asked.equal:
+        found.agreement = a.agreement(b, asked.box_ns)
+        if found.agreement.difference:
+            found.itself = a.agreement(a, asked.box_ns)
     found.faults = b.faults()
     if found.agreement and found.agreement.difference:
         return
     run({A: a, B: b, AGAIN: a}, asked, found, progress)
-    if outcome(found.runs[0].ratio(), asked.plan.band) == "slower":
+    first = found.runs[0]
+    if first.apart:
+        return
+    if first.count >= FEWEST and outcome(first.ratio(), asked.plan.band) in MOVED:
         run({B: b, AGAIN: a, A: a}, asked, found, progress)
     if asked.profile:
         found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan)
@@ -118,8 +157,12 @@ def run(contenders: Mapping[str, Contender], asked: Asked, found: SoFar, progres
             name: stack.enter_context(closing(contender.side(asked.policy)))
             for name, contender in contenders.items()
         }
-        found.runs.append(Found(sides, warm_up(sides)))
-        take_turns(sides, asked.plan, found.runs[-1], progress)
+        begin = now_ns()
+        warming_ns = min(WARMUP_NS, asked.plan.budget_ns // (WARMUP_SHARE * len(sides)))
+        length = warm_up(sides, warming_ns, progress, turn_ns=asked.plan.turn_ns)
+        found.runs.append(Found(sides, length))
+        equal = asked.equal and len({side.grain for side in sides.values()}) == 1
+        take_turns(sides, asked.plan, found.runs[-1], progress, begin_ns=begin, equal=equal)
 
 
 def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Recorder) -> Record:
@@ -130,7 +173,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Rec
         method=method(b, asked, first),
         counters=gained[B],
         values=values(found),
-        notices=found.faults,
+        notices=(*found.faults, *remarks(a, b, asked, found)),
         partial=found.partial,
         comparisons=(comparison,),
         validation=validation(found),
@@ -138,22 +181,38 @@ def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Rec
     )
 
 
+def remarks(a: Contender, b: Contender, asked: Asked, found: SoFar) -> list[Notice]:
+    """What the sides did beside their loops, and what could not be compared."""
+    said = []
+    for letter, side, contender in (("A", A, a), ("B", B, b)):
+        share = max((each.cpu_share(side) for each in found.runs), default=0.0)
+        if asked.equal and share > contender.spec.threads + SPARE_CORES:
+            said.append(notice(Code.BACKGROUND, side=letter, share=share, threads=contender.spec.threads))
+    left_out = found.agreement.left_out if found.agreement else ()
+    if left_out:
+        said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))
+    return said
+
+
 def weigh(
     a: Contender, b: Contender, asked: Asked, found: SoFar, gained: Mapping[str, Mapping[str, int]]
 ) -> Comparison:
     """Put together what is known and what follows from it."""
-    ratios = [each.ratio() for each in found.runs if each.count >= FEWEST]
-    noise = found.runs[0].ratio(A, AGAIN) if ratios else None
+    whole = [each for each in found.runs if each.count >= FEWEST]
     side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
     evidence = Evidence(
         band=asked.plan.band,
-        ratio=ratios[0] if ratios else None,
-        second=ratios[1] if len(ratios) > 1 else None,
-        noise=noise,
+        ratio=whole[0].ratio() if whole else None,
+        second=whole[1].ratio() if len(whole) > 1 else None,
+        others=tuple(each.ratio(AGAIN, B) for each in whole),
+        noise=whole[0].ratio(A, AGAIN) if whole else None,
+        cpu=whole[0].cpu_ratio() if whole else None,
+        late=late(found),
         phases=found.phases,
         difference=difference(found),
+        itself=itself(found),
         instructions=instructions_ratio(found),
-        sides=(side_a, side_b) if asked.replayed and not asked.unlike else None,
+        sides=(side_a, side_b) if asked.equal else None,
     )
     return conclude(evidence, side_a, side_b, found.unlike)
 
@@ -162,10 +221,26 @@ def difference(found: SoFar) -> str | None:
     """Where the sides were seen to answer differently."""
     if found.agreement and found.agreement.difference:
         return str(found.agreement.difference)
+    for each in found.runs:
+        if B in each.apart:
+            return each.apart[B]
     checked = shadowed(found)
     if checked and checked.mismatches:
         return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
     return None
+
+
+def itself(found: SoFar) -> str | None:
+    """Where A was seen to differ from itself, so that nobody can be equal to it."""
+    if found.itself and found.itself.difference:
+        return str(found.itself.difference)
+    return next((each.apart[AGAIN] for each in found.runs if AGAIN in each.apart), None)
+
+
+def late(found: SoFar) -> tuple[float, float]:
+    """The part of A's and of B's CPU time that came after their steps had returned, in whichever run more."""
+    a, b = (max((each.late_share(side) for each in found.runs), default=0.0) for side in (A, B))
+    return a, b
 
 
 def instructions_ratio(found: SoFar) -> float | None:
@@ -191,8 +266,11 @@ def values(found: SoFar) -> dict[str, list[float]]:
     """What every turn took; a second run's come after, under names of their own."""
     named = {}
     for which, each in zip(("", "second."), found.runs, strict=False):
-        for side, taken in each.ns.items():
-            named[f"{which}{side}.ns_per_env_step"] = taken
+        for side, taken in each.turns.items():
+            named[f"{which}{side}.ns_per_env_step"] = [turn.ns_per_env_step for turn in taken]
+            if all(turn.cpu_ns is not None for turn in taken):
+                named[f"{which}{side}.cpu_share"] = [(turn.cpu_ns or 0) / turn.ns for turn in taken]
+                named[f"{which}{side}.off_share"] = [turn.off_ns / turn.ns for turn in taken]
     return named
 
 
@@ -204,6 +282,7 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
         policy=asked.policy,
         warmup=first.warmup if first else 0,
         order=ORDER,
+        garbage=asked.garbage,
     )
 
 
@@ -211,8 +290,13 @@ def validation(found: SoFar) -> Validation | None:
     """What the replay compared, and what shadows did."""
     agreement, replayed = found.agreement, None
     if agreement:
-        mismatches = int(agreement.difference is not None)
-        replayed = Validation(comparisons=agreement.comparisons, mismatches=mismatches)
+        unequal = agreement.difference is not None or any(B in each.apart for each in found.runs)
+        replayed = Validation(
+            comparisons=agreement.comparisons + sum(each.looks for each in found.runs),
+            mismatches=int(unequal and itself(found) is None),
+            fields=agreement.fields,
+            left_out=agreement.left_out,
+        )
     return both_validations(replayed, shadowed(found))
 
 

@@ -16,7 +16,7 @@ from hotloop.judge.alike import unequal, workload
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.target import Opener, check_player, open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide
-from hotloop.lab.validate.equal import Agreement, replay
+from hotloop.lab.validate.equal import BOX_NS, Agreement, replay
 
 
 class Contender(Protocol):
@@ -34,8 +34,8 @@ class Contender(Protocol):
     def side(self, policy: str, *, profile: bool = False) -> Side:
         """A new one, reset and ready."""
 
-    def agreement(self, other: "Contender") -> Agreement:
-        """Both step through one tape."""
+    def agreement(self, other: "Contender", box_ns: int = BOX_NS) -> Agreement:
+        """Both step through one tape, for so long; the other may be itself."""
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         """Of an env-step, over as many as the other side was counted over."""
@@ -84,10 +84,10 @@ class TargetContender:
         check_player(subject, policy)
         return SubjectSide(self.name, subject, policy)
 
-    def agreement(self, other: Contender) -> Agreement:
+    def agreement(self, other: Contender, box_ns: int = BOX_NS) -> Agreement:
         assert isinstance(other, TargetContender)
         with self.lent() as ours, other.lent() as theirs:
-            return replay(ours, theirs)
+            return replay(ours, theirs, box_ns=box_ns)
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         return count(self.target, policy=policy, env_steps=env_steps)

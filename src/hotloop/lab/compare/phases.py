@@ -51,10 +51,10 @@ def compare_phases(
 
 def take_turns(sides: Mapping[str, Side], plan: Plan) -> dict[str, list[Costs]]:
     """Measure the phases of both sides round by round, for as long as the plan allows."""
-    env_steps = warm_up(sides)
+    length = warm_up(sides)
     costs: dict[str, list[Costs]] = {name: [] for name in sides}
     begin = now_ns()
-    for round_ in rounds_of(turns_of(sides, env_steps)):
+    for round_ in rounds_of(turns_of(sides, length)):
         for name, turn in round_.items():
             costs[name].append(phase_costs(turn))
         done = len(costs[A])

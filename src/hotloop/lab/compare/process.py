@@ -49,23 +49,31 @@ class ProcessSide:
             self.close()
             raise
 
-    def turn(self, env_steps: int) -> Turn:
-        self.begin_turn(env_steps)
+    @property
+    def grain(self) -> int:
+        envs: int = self.facts["num_envs"]
+        return envs
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        self.begin_turn(env_steps, run_in)
         return self.end_turn()
 
-    def begin_turn(self, env_steps: int) -> None:
+    def begin_turn(self, env_steps: int, run_in: int | None = None) -> None:
         """Let the worker begin without waiting for it, so that several can run at the same time."""
-        self._tell(turn=env_steps)
+        self._tell(turn=env_steps, run_in=run_in)
 
     def end_turn(self) -> Turn:
         return Turn(**self._answer())
 
+    def seen(self) -> dict[str, str]:
+        return self._ask(seen=True)
+
     def counters(self) -> dict[str, int]:
         return self._ask(counters=True)
 
-    def replay(self, steps: int) -> list[dict[str, str]]:
-        """Play afresh from the seed: field to hash, after the reset and after every step."""
-        told: list[dict[str, str]] = self._ask(replay=steps)["steps"]
+    def replay(self, steps: int, box_ns: int | None = None) -> list[dict[str, str]]:
+        """Play afresh from the seed, for so long: field to hash, after the reset and after every step."""
+        told: list[dict[str, str]] = self._ask(replay=steps, box_ns=box_ns)["steps"]
         return told
 
     def close(self) -> None:
@@ -137,13 +145,21 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:
     """Where two sides first answer differently when both replay the same steps; None where nowhere."""
-    for step, (ours, theirs) in enumerate(zip(a.replay(steps), b.replay(steps), strict=True)):
+    return replay_both(a, b, steps)[1]
+
+
+def replay_both(
+    a: ProcessSide, b: ProcessSide, steps: int, box_ns: int | None = None
+) -> tuple[int, str | None]:
+    """How far two sides replayed the same steps, and where they first answered differently."""
+    both = list(zip(a.replay(steps, box_ns), b.replay(steps, box_ns), strict=box_ns is None))
+    for step, (ours, theirs) in enumerate(both):
         fields = [*ours, *(field for field in theirs if field not in ours)]
         differing = [field for field in fields if ours.get(field) != theirs.get(field)]
         if differing:
             where = f"step {step}" if step else "the reset"
-            return f"{where}: {_named(differing[0], ours, theirs)}{_others(differing)}"
-    return None
+            return step, f"{where}: {_named(differing[0], ours, theirs)}{_others(differing)}"
+    return len(both) - 1, None
 
 
 def _named(field: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:

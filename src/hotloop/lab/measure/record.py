@@ -6,6 +6,7 @@ from typing import Any
 
 from hotloop.core.clock import utc_now
 from hotloop.core.code import code
+from hotloop.core.errors import SetupError
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Code as RanCode
@@ -36,9 +37,15 @@ class Recorder:
         """The code that runs."""
         return self._code
 
-    def setting(self, policy: str) -> Setting:
+    def setting(self, policy: str, garbage: str = "between") -> Setting:
         """What a run of this subject has to share with whatever it is compared with."""
-        return Setting(machine=self._machine, target=self._spec.described, kind=self._kind, policy=policy)
+        return Setting(
+            machine=self._machine,
+            target=self._spec.described,
+            kind=self._kind,
+            policy=policy,
+            garbage=garbage,
+        )
 
     def record(
         self,
@@ -54,6 +61,7 @@ class Recorder:
         `more` are fields of the record itself.
         """
         spec = self._spec
+        refuse_standing_still(spec.name, counters, values)
         return with_metrics(
             Record(
                 run_id=run_id(self._now, self._code["commit"], self._code["dirty"], spec.name),
@@ -69,6 +77,16 @@ class Recorder:
                 notices=(*spec.notices, *decided_elsewhere(spec), *notices),
                 **more,
             )
+        )
+
+
+def refuse_standing_still(
+    name: str, counters: Mapping[str, int], values: Mapping[str, Sequence[float]]
+) -> None:
+    """Refuse an account of rounds in which nothing was counted: nobody knows what they were spent on."""
+    if any(values.values()) and not counters.get("env_steps"):
+        raise SetupError(
+            f"{name} was played and its counters stood still: who knows what ran? its speed means nothing"
         )
 
 
@@ -89,10 +107,10 @@ def waited(spec: SubjectSpec) -> str:
     return ", each round's end synchronised with the GPU" if spec.described.device == "cuda" else ""
 
 
-def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, *, order: str = "single") -> Method:
+def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, **more: Any) -> Method:
     """The method of what was measured in rounds after a warm-up."""
     return describe_method(
-        spec, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, order=order
+        spec, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, **more
     )
 
 

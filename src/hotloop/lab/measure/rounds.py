@@ -1,6 +1,7 @@
 """Rounds: how many there are, how long each is, and the warm-up before the first."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 from hotloop.core.clock import now_ns
@@ -63,8 +64,9 @@ def warm_up(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: 
         drawn = script.draw(min(DRAWN_AT_ONCE, calls - done))
         before, start = done, now_ns()
         for actions in drawn:
-            for subject in subjects:
-                subject.step(actions)
+            for subject in subjects[1:]:
+                subject.step(deepcopy(actions))  # a side may change what it is given
+            subjects[0].step(actions)
             done += 1
             progress(done * num_envs, asked.env_steps)
             if is_over():

@@ -7,6 +7,7 @@ follows: the profile before is compared with, and each probe looks in a pass of 
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,7 +41,7 @@ from hotloop.lab.measure.policy import (
 )
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
-from hotloop.lab.measure.stepping import Actions, no_collection, play, play_in_laps
+from hotloop.lab.measure.stepping import Actions, Garbage, collect_rest, no_collection, play, play_in_laps
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
 from hotloop.lab.profile import probes as probing
@@ -74,6 +75,7 @@ class Asked:
     """Where to write the actions that were played."""
     tracer: Tracer | None = None
     """Who is given sampled steps."""
+    garbage: Garbage = "between"
 
     @property
     def by_laps(self) -> bool:
@@ -108,6 +110,7 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     tracer: Tracer | None = None,
     extras: Extras = NOTHING,
     opener: Opener | None = None,
+    garbage: Garbage = "between",
 ) -> Record:
     """Profile a target under a policy's play, with what is asked for beside it.
 
@@ -123,6 +126,7 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
         time=tuple(time),
         tape=tape,
         tracer=tracer,
+        garbage=garbage,
     )
     try:
         return look(asked, extras, progress)
@@ -189,7 +193,8 @@ def measure(asked: Asked, progress: Progress) -> Record:
         sides.keep_tape()
         policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
         account = account or sides.account(pairs)
-        return record_of(recorder, sides.clean.spec, rounds, pairs, policy, account)
+        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
+        return record_of(recorder, sides.clean.spec, pairs, account, **how)
 
 
 def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
@@ -336,9 +341,12 @@ class Sides:
 
         The third is what the watched one spent on collecting garbage.
         """
-        first = self.look(actions, calls) if flipped else None
+        theirs = deepcopy(actions) if self.asked.target.is_foreign else actions  # it may change them
+        first = self.look(theirs, calls) if flipped else None
+        collect_rest()
         clean_ns = play(self.clean, actions, calls)
-        return clean_ns, *(first or self.look(actions, calls))
+        collect_rest()
+        return clean_ns, *(first or self.look(theirs, calls))
 
     def look(self, actions: Sequence[Actions], calls: int) -> tuple[int, int]:
         """Play the watched side in stretches that its logs have room for."""
@@ -346,7 +354,7 @@ class Sides:
         for part in self.watch.stretches(actions, calls):
             wall_ns += self.view.look(self.watch, part)
             paused_ns += self.watch.note(len(part))
-        return wall_ns, paused_ns
+        return wall_ns, paused_ns if self.asked.garbage == "between" else 0  # else the clean one pauses too
 
     def trace_torch(self) -> None:
         """Play some more calls for a trace alone, where a policy in the loop uses torch."""
@@ -386,7 +394,7 @@ def cast(asked: Asked, stack: ExitStack) -> Sides:
     stack.callback(asked.opener.keep, asked.target, clean)
     subject = stack.enter_context(closing(asked.opener.watched(asked.target)))
     functions = [find(name, home_of(asked.target.name)) for name in asked.time]
-    collects = stack.enter_context(no_collection())
+    collects = stack.enter_context(no_collection(asked.garbage))
     watch = stack.enter_context(Watch(subject, by_laps=asked.by_laps, collects=collects, tracer=asked.tracer))
     both: dict[str, Any] = {"asked": asked, "watch": watch, "subject": subject}
     if not asked.by_laps:

@@ -67,12 +67,19 @@ class Account:
 
 
 def record_of(
-    recorder: Recorder, spec: SubjectSpec, asked: Rounds, pairs: Pairs, policy: str, account: Account
+    recorder: Recorder,
+    spec: SubjectSpec,
+    pairs: Pairs,
+    account: Account,
+    *,
+    asked: Rounds,
+    policy: str,
+    garbage: str,
 ) -> Record:
     """The record of the pairs there were."""
     walls = [[pair[side] for pair in pairs.walls_ns] for side in (0, 1)]
     return recorder.record(
-        method=in_rounds(spec, pairs.rounds, policy, order="ABBA"),
+        method=in_rounds(spec, pairs.rounds, policy, order="ABBA", garbage=garbage),
         counters=pairs.work.gained,
         values={**pairs.speeds(), **dict(zip(WALLS, walls, strict=True))},
         notices=[*shortened(asked, pairs.rounds), *account.notices],

@@ -5,7 +5,7 @@ A turn is a number of whole updates, never less than one.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, Protocol
 
 from hotloop.core.clock import now_ns
@@ -20,9 +20,10 @@ from hotloop.envs.native import Build
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.measure.turns import Side, Turn
+from hotloop.lab.measure.stepping import accounted
+from hotloop.lab.measure.turns import NO_PHASES, Side, Turn
 from hotloop.lab.training.settings import RunSettings, read
-from hotloop.lab.validate.equal import Agreement
+from hotloop.lab.validate.equal import BOX_NS, Agreement
 from hotloop.stats.summary import with_metrics
 from hotloop.train.windows import Windows
 
@@ -93,15 +94,30 @@ class TrainSide:
         self.trainer = Trainer(self.batch, settings.train, watchers=(self.windows,))
         self.updates = 0
 
-    def turn(self, env_steps: int) -> Turn:
+    @property
+    def grain(self) -> int:
+        return self.trainer.steps_per_update
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        """Whole updates, which are long enough to need nothing before them."""
         from hotloop.train.kernels.kernels import use_threads
 
         use_threads(self.settings.train.torch_threads)
         updates = max(1, round(env_steps / self.trainer.steps_per_update))
+        took = accounted(partial(self.run, updates))
+        made = updates * self.trainer.steps_per_update
+        return Turn(took.ns, made, NO_PHASES, took.cpu_ns, took.late_ns, took.off_ns)
+
+    def run(self, updates: int) -> int:
+        """Make so many updates; returns the ns."""
         begin = now_ns()
         for _ in range(updates):
             self.update()
-        return Turn(now_ns() - begin, updates * self.trainer.steps_per_update)
+        return now_ns() - begin
+
+    def seen(self) -> Mapping[str, str]:
+        """Nothing: a training is held against another by its returns."""
+        return {}
 
     def update(self) -> None:
         self.updates += 1
@@ -154,7 +170,7 @@ class TrainContender:
     def side(self, policy: str, *, profile: bool = False) -> Side:
         return TrainSide(self.name, self.settings)
 
-    def agreement(self, other: Contender) -> Agreement:
+    def agreement(self, other: Contender, box_ns: int = BOX_NS) -> Agreement:
         raise InputError("two trainings are compared by their speed and their returns, not by their bytes")
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +24,15 @@ EXPECTED = "expected bytes, ulp:N (such as ulp:4), tolerance or tolerance:T (suc
 
 STEPS = 500
 
-LEAST_STEPS = 16
-
 BOX_NS = 1_500_000_000
-"""A slow side gets fewer steps: as many as fit, but for the least."""
+"""A slow side gets fewer steps: as many as fit, and one at least."""
+
+FOREIGN = "foreign"
+
+TEXT = "U"
+
+NOWHERE = "nothing"
+"""What a side says in a field that it does not show."""
 
 NEEDED = ("observations", "rewards", "terminals", "truncations")
 """What every subject answers, in one field or several (`observations.left`); others where both have them."""
@@ -132,6 +138,8 @@ class Agreement:
     comparisons: int
     """One is one agent's full output at one step."""
     fields: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """What could not be compared."""
     difference: Difference | str | None
     """Where they first differed; in words where only hashes were compared."""
 
@@ -143,7 +151,11 @@ def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX
 
 
 def replay(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
-    """Reset both and step them through the same random actions; a side of more envs is looked at in part."""
+    """Reset both and step them through the same random actions; a side of more envs is looked at in part.
+
+    Each side gets a copy of the actions, since it may change what it is given. What only one side shows
+    after the reset is left out, and so is what only one ever shows where one is ours and the other is not.
+    """
     envs, agents = min(a.spec.num_envs, b.spec.num_envs), a.spec.agents
     if b.spec.agents != agents:
         raise InputError(f"{agents} agents against {b.spec.agents}: these cannot play one tape")
@@ -151,44 +163,79 @@ def replay(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) 
     tape = wide.draw(np.random.default_rng(wide.spec.seed), steps)
     for subject in (a, b):
         subject.reset()
-    fields = common_fields(a.answers(), b.answers())
+    replayed = Replayed(a, b, envs)
     begin, played = now_ns(), 0
-    difference = first_of(0, rows_of(a, fields, envs), rows_of(b, fields, envs))
-    while difference is None and played < steps:
+    replayed.compare(0, snapshot(a, (), envs), snapshot(b, (), envs))
+    while replayed.difference is None and played < steps:
         actions = {wide.spec.num_envs: tape[played]}
         if a.spec.num_envs != b.spec.num_envs:
             actions[envs] = cut(tape[played], envs)
         played += 1
-        ours, theirs = (stepped(each, actions[each.spec.num_envs], fields, envs) for each in (a, b))
-        difference = first_of(played, ours, theirs)
-        if played >= LEAST_STEPS and now_ns() - begin > box_ns:
+        replayed.compare(played, *(stepped(each, actions[each.spec.num_envs], envs) for each in (a, b)))
+        if now_ns() - begin > box_ns:
             break
-    comparisons = (played + 1) * envs * agents
-    return Agreement(steps=played, envs=envs, comparisons=comparisons, fields=fields, difference=difference)
+    return Agreement(
+        steps=played,
+        envs=envs,
+        comparisons=(played + 1) * envs * agents,
+        fields=tuple(sorted(replayed.fields)),
+        left_out=tuple(sorted(replayed.left_out)),
+        difference=replayed.difference,
+    )
 
 
-def stepped(subject: Subject, actions: Any, fields: Sequence[str], envs: int) -> Answers:
-    """Step one side, and keep what it says before the other one moves."""
-    subject.step(actions)
-    return rows_of(subject, fields, envs)
+def stepped(subject: Subject, actions: Any, envs: int) -> Shown:
+    """Step one side with actions of its own, and keep what it says before the other one moves."""
+    subject.step(deepcopy(actions))
+    return snapshot(subject, (), envs)
 
 
-def rows_of(subject: Subject, fields: Sequence[str], envs: int) -> Answers:
-    answers = subject.answers()
-    return {name: answers[name][:envs].copy() for name in fields}
+class Replayed:
+    """What two sides that are stepped alike have shown so far."""
+
+    def __init__(self, a: Subject, b: Subject, envs: int) -> None:
+        self._sides = (a, b)
+        ours, theirs = (shown(side) for side in self._sides)
+        check_answered(a.everything(), b.everything())
+        self.left_out = {*ours} ^ {*theirs}
+        self._mixed = (a.spec.impl == FOREIGN) != (b.spec.impl == FOREIGN)
+        self.fields: set[str] = set()
+        self.difference: Difference | None = None
+
+    def compare(self, step: int, ours: Shown, theirs: Shown) -> None:
+        """Compare everything at one moment."""
+        if self._mixed:
+            self.left_out |= {*ours} ^ {*theirs}
+        self.left_out |= {name for side in self._sides for name in side.unseen()}
+        one, other = (
+            {n: rows for n, rows in each.items() if n not in self.left_out} for each in (ours, theirs)
+        )
+        self.fields |= {*one}
+        self.difference = one_sided(step, one, other) or first_of(step, one, other)
 
 
-def common_fields(a: Answers, b: Answers) -> tuple[str, ...]:
-    """The fields to compare, none of which may be one buffer seen twice."""
-    fields = tuple(name for name in a if name in b)
-    answered = {name.partition(".")[0] for name in fields}
+def one_sided(step: int, ours: Shown, theirs: Shown) -> Difference | None:
+    """A field that one side shows at this moment and the other does not."""
+    for name in (*ours, *theirs):
+        if name not in ours or name not in theirs:
+            said = [described(side[name]) if name in side else NOWHERE for side in (ours, theirs)]
+            return Difference(step=step, field=name, index=(), a=said[0], b=said[1])
+    return None
+
+
+def described(array: Any) -> str:
+    return f"{array.dtype} {list(array.shape)}" if array.size != 1 else str(array.reshape(-1)[0])
+
+
+def check_answered(a: Answers, b: Answers) -> None:
+    """Refuse sides that lack what every subject answers, or of whose fields one is a buffer seen twice."""
+    answered = {name.partition(".")[0] for name in a if name in b}
     missing = [name for name in NEEDED if name not in answered]
     if missing:
         raise InputError(f"the sides do not both answer with {', '.join(missing)}: they cannot be compared")
-    shared = [name for name in fields if np.may_share_memory(a[name], b[name])]
+    shared = [name for name in a if name in b and np.may_share_memory(a[name], b[name])]
     if shared:
         raise SetupError(f"both sides show the same memory as {', '.join(shared)}: that proves nothing")
-    return fields
 
 
 def cut(actions: Any, num_envs: int) -> Any:
@@ -198,8 +245,8 @@ def cut(actions: Any, num_envs: int) -> Any:
 
 def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) -> Difference | None:
     """The first byte that differs, or number that is too far off, field by field."""
-    for name, ours in a.items():
-        theirs = b[name]
+    for name, rows in a.items():
+        ours, theirs = as_wide(rows, b[name])
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             one, other = (f"{array.dtype} {list(array.shape)}" for array in (ours, theirs))
             return Difference(step=step, field=name, index=(), a=one, b=other)
@@ -207,6 +254,14 @@ def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) ->
         if at is not None:
             return Difference(step=step, field=name, index=at, a=str(ours[at]), b=str(theirs[at]))
     return None
+
+
+def as_wide(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Texts of one type, which is otherwise as wide as the longest of each; anything else as it is."""
+    if a.dtype.kind == b.dtype.kind == TEXT:
+        wide = np.promote_types(a.dtype, b.dtype)
+        return a.astype(wide), b.astype(wide)
+    return a, b
 
 
 def shown(subject: Subject) -> Shown:
@@ -247,6 +302,18 @@ def spelled(state: object) -> str:
     return json.dumps(state, default=lambda array: array.tolist())
 
 
+def field_hashes(subject: Subject) -> dict[str, str]:
+    """A hash of each field of all that a subject shows now, but for what cannot be compared."""
+    unseen = subject.unseen()
+    return {name: field_hash(rows) for name, rows in shown(subject).items() if name not in unseen}
+
+
+def field_hash(array: NDArray[Any]) -> str:
+    total = hashlib.blake2b(f"{array.dtype.str} {array.shape}".encode(), digest_size=8)
+    total.update(np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()
+
+
 def row_hashes(moment: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
     """One hash an env of everything at a moment."""
     rows = [np.ascontiguousarray(array) for array in moment.values()]
@@ -254,9 +321,10 @@ def row_hashes(moment: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
 
 
 def row_hash(rows: Sequence[NDArray[Any]], env: int) -> int:
+    """Of one env; what belongs to all of them is part of each."""
     total = hashlib.blake2b(digest_size=8)
     for array in rows:
-        total.update(array[env].tobytes())
+        total.update(array[min(env, len(array) - 1)].tobytes())
     return int.from_bytes(total.digest(), "big")
 
 

@@ -39,15 +39,13 @@ from hotloop.lab.validate.equal import (
     check_shown,
     cut,
     first_of,
+    one_sided,
     shown,
     snapshot,
 )
 
 KEPT_CALLS = 20_000
 """After so many the tape begins anew from both sides' saved states, where they can be saved."""
-
-NOWHERE = "nothing"
-"""What a side says in a field that it does not show."""
 
 Saved = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """The envs of the reference and of the candidate, as bytes."""
@@ -126,7 +124,8 @@ class Shadowing:
         """Look at both as they are now, for the first time."""
         ours, theirs = shown(self.reference), shown(self.candidate)
         ignored = {name for name in ours if any(is_within(name, each) for each in self.ignore)}
-        self.left_out = tuple(sorted({*check_shown(ours, theirs), *ignored}))
+        unseen = {*self.reference.unseen(), *self.candidate.unseen()}
+        self.left_out = tuple(sorted({*check_shown(ours, theirs), *ignored, *unseen}))
         self.fields = tuple(name for name in ours if name not in self.left_out)
         self._begun = True
         self._compare(after_reset=False)
@@ -150,7 +149,7 @@ class Shadowing:
             self._begin_tape()
         self.played.actions.append(deepcopy(actions))
         narrow = self.reference.spec.num_envs < self.candidate.spec.num_envs
-        ours = cut(actions, self.envs) if narrow else actions
+        ours = deepcopy(cut(actions, self.envs) if narrow else actions)  # a side may change what it is given
         self.steps += 1
         begin = now_ns()
         self.reference.step(ours)
@@ -225,19 +224,6 @@ def load_both(reference: Subject, candidate: Subject, saved: Saved) -> None:
 
 def is_within(name: str, part: str) -> bool:
     return name == part or name.startswith(f"{part}.")
-
-
-def one_sided(step: int, ours: Shown, theirs: Shown) -> Difference | None:
-    """A field that one side shows at this moment and the other does not."""
-    for name in (*ours, *theirs):
-        if name not in ours or name not in theirs:
-            said = [described(side[name]) if name in side else NOWHERE for side in (ours, theirs)]
-            return Difference(step=step, field=name, index=(), a=said[0], b=said[1])
-    return None
-
-
-def described(array: Any) -> str:
-    return f"{array.dtype} {list(array.shape)}" if array.size > 1 else str(array.reshape(-1)[0])
 
 
 def agent_of(found: Difference, moment: Shown, spec: LiveSpec) -> str | None:

@@ -1,11 +1,13 @@
 """One side of a comparison of two commits, run by that side's own Python: `python worker.py '<settings>'`.
 
 It needs nothing but the standard library, because the commit it opens may be any. Settings are JSON:
-target (name, and keys as typed), seed and tree (the folder that nothing may be loaded from). Commands come in
+target (name, and keys as typed), seed, gc (`life` leaves the collector on) and tree (the folder that
+nothing may be loaded from). Commands come in
 and answers go out as lines of JSON; what the measured program prints goes to stderr.
 
-    {"turn": env_steps}  -> {"ns": ..., "env_steps": ...}      {"counters": true} -> {name: count}
-    {"replay": steps}    -> {"steps": [{field: hash}, ...]}    {"facts": true}    -> {...}
+    {"turn": env_steps, "run_in": env_steps or null}  -> {"ns": ..., "env_steps": ..., "cpu_ns": ..., ...}
+    {"counters": true} -> {name: count}                {"seen": true}  -> {field: hash}
+    {"replay": steps, "box_ns": or null} -> {"steps": [{field: hash}, ...]}      {"facts": true} -> {...}
 
 The first answer is the facts. An answer {"error": ...} is the last.
 """
@@ -20,13 +22,15 @@ import json
 import os
 import platform
 import random
+import resource
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from itertools import chain, cycle, islice
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns, sleep, thread_time_ns
 from types import ModuleType
 from typing import Any
 
@@ -43,6 +47,11 @@ MOST_DRAWN = 1 << 16
 UNTIMED = 10
 """A tenth of a turn is played before its clock starts: the other side has left its data in the caches."""
 HASH_BYTES = 6
+LITTER = 5_000
+"""Objects that the collector may have to look at before it is called between two turns."""
+OTHERS_SHARE, IDLE_SHARE = 0.01, 0.1
+POLL_S, DRAIN_NS = 0.0005, 20_000_000
+"""Other threads are looked after where they took that share of a turn, and waited for until they are idle."""
 
 Fields = dict[str, Any]
 
@@ -233,25 +242,72 @@ def literal(value: Any) -> Any:
         return value
 
 
-def turn(subject: Subject, env_steps: int) -> dict[str, int]:
+def turn(subject: Subject, env_steps: int, run_in: int | None = None) -> dict[str, int]:
     """Time a stretch of at least that many env-steps; its actions are made before the clock starts."""
     calls = -(-env_steps // subject.num_envs)
-    for action in subject.draw(calls // UNTIMED + 1):
-        subject.step(action)
-    actions, step = subject.draw(calls), subject.step
+    ahead = calls // UNTIMED + 1 if run_in is None else -(-run_in // subject.num_envs)
+    if ahead:
+        play(subject, subject.draw(ahead), ahead)
+    actions, before = subject.draw(calls), spent()
+    ns = play(subject, actions, calls)
+    cpu_ns, own_ns, preempted, waited = (now - then for now, then in zip(spent(), before, strict=True))
+    late_ns = drained_ns(ns, cpu_ns - own_ns)
+    off_ns = max(0, ns - own_ns) if preempted and not waited else 0
+    if not gc.isenabled() and gc.get_count()[0] > LITTER:
+        gc.collect()
+    env_steps = calls * subject.num_envs
+    used = {"cpu_ns": cpu_ns + late_ns, "late_ns": late_ns, "off_ns": off_ns}
+    return {"ns": ns, "env_steps": env_steps, **used}
+
+
+def play(subject: Subject, actions: Sequence[Any], calls: int) -> int:
+    step = subject.step
     begin = perf_counter_ns()
     for action in islice(cycle(actions), calls):
         step(action)
-    return {"ns": perf_counter_ns() - begin, "env_steps": calls * subject.num_envs}
+    return perf_counter_ns() - begin
 
 
-def replay(asked: Mapping[str, Any], steps: int) -> list[dict[str, str]]:
-    """Play from the beginning; a hash for each field of the answers after the reset and after every step."""
+def spent() -> tuple[int, int, int, int]:
+    """CPU time of the process and of this thread; how often this was put off its core, and left it."""
+    left = resource.getrusage(resource.RUSAGE_THREAD)
+    return process_time_ns(), thread_time_ns(), left.ru_nivcsw, left.ru_nvcsw
+
+
+def others_ns() -> int:
+    """CPU time of all threads but this."""
+    process, own, *_ = spent()
+    return process - own
+
+
+def drained_ns(ns: int, used_ns: int) -> int:
+    """The CPU time that other threads still use, until they are idle or for as long as anybody waits."""
+    if used_ns < OTHERS_SHARE * ns and threading.active_count() == 1:
+        return 0
+    begin = now = others_ns()
+    began = at = perf_counter_ns()
+    while at - began < DRAIN_NS:
+        sleep(POLL_S)
+        before, looked = now, at
+        now, at = others_ns(), perf_counter_ns()
+        if now - before < IDLE_SHARE * (at - looked):
+            break
+    return now - begin
+
+
+def replay(asked: Mapping[str, Any], steps: int, box_ns: int | None = None) -> list[dict[str, str]]:
+    """Play from the beginning; a hash for each field of the answers after the reset and after every step.
+
+    `box_ns` is how long that may take; one step is always made.
+    """
     subject = open_subject(asked)
+    begin = perf_counter_ns()
     told = [hashes(subject.answers())]
     for action in chain.from_iterable(subject.draw(1) for _ in range(steps)):
         subject.step(action)
         told.append(hashes(subject.answers()))
+        if box_ns is not None and perf_counter_ns() - begin > box_ns:
+            break
     close(subject)
     return told
 
@@ -336,9 +392,11 @@ def close(subject: Subject) -> None:
 
 def answer_to(command: Mapping[str, Any], subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
     if "turn" in command:
-        return turn(subject, command["turn"])
+        return turn(subject, command["turn"], command.get("run_in"))
+    if "seen" in command:
+        return hashes(subject.answers())
     if "replay" in command:
-        return {"steps": replay(asked, command["replay"])}
+        return {"steps": replay(asked, command["replay"], command.get("box_ns"))}
     return dict(subject.counters()) if "counters" in command else facts(subject, asked)
 
 
@@ -347,7 +405,9 @@ def serve(asked: Mapping[str, Any], commands: Iterable[str]) -> Iterator[dict[st
     try:
         subject = open_subject(asked)
         gc.collect()
-        gc.disable()
+        gc.freeze()
+        if asked.get("gc") != "life":
+            gc.disable()
         yield facts(subject, asked)
         for line in commands:
             yield answer_to(json.loads(line), subject, asked)

@@ -19,6 +19,7 @@ from hotloop.report.sections.section import (
 )
 from hotloop.report.units import count, digits, percent, plain, speed
 from hotloop.stats.intervals import mean_interval
+from hotloop.stats.ratio import outcome as outcome_of
 
 
 def compare(record: Record) -> Sections:
@@ -83,6 +84,11 @@ def evidence(record: Record, comparison: Comparison) -> Rows:
         yield "return", returns_line(record)
     if comparison.instructions is not None:
         yield "instructions", instructions_line(record, comparison.instructions)
+    if comparison.per_work:
+        yield "per work", f"{ratio_words(comparison.per_work)} times as fast for as much of it"
+    if comparison.cpu:
+        said = outcome_of(comparison.cpu, comparison.band)
+        yield "CPU time", f"for a CPU second {ratio_words(comparison.cpu)} times as fast: {said}"
     if comparison.second:
         yield "second run", ratio_words(comparison.second)
     if comparison.visible is not None:
