@@ -51,7 +51,7 @@ void Pool::hire() {
   }
 }
 
-// What stands for threads of the process before the fork can neither be joined nor destroyed here.
+// What stands for threads of the process before the fork can neither be joined nor ended here.
 static void leave_behind(std::vector<std::thread>& threads) {
   new std::vector<std::thread>(std::move(threads));
   threads.clear();

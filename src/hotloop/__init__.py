@@ -36,10 +36,10 @@ _HOMES = {
     "profile": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
     "span": "hotloop.core.spans",
-    "spans": "hotloop.core.spans",
 }
 
-_MODULES = {"spatial": "hotloop.envs.spatial"}
+_MODULES = {"spans": "hotloop.core.spans", "spatial": "hotloop.envs.spatial"}
+"""Names that are modules themselves."""
 
 
 def __getattr__(name: str) -> Any:
@@ -48,8 +48,7 @@ def __getattr__(name: str) -> Any:
         return import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'hotloop' has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    return home if home.__name__.endswith(f".{name}") else getattr(home, name)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 # Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.

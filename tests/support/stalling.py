@@ -33,11 +33,20 @@ class Stalling:
 class Littering(Stalling):
     """Leaves cycles behind in every step, for the collector to find; in one step it calls it itself."""
 
+    heap: list[list[object]]
+    """What it holds until then, so that there is something to collect."""
+
     def step(self, action: int) -> tuple[int, float, bool, dict[str, int]]:
         for _ in range(40):
             cycle: list[object] = []
             cycle.append(cycle)
+        if self.steps + 2 == self.at:
+            self.heap = [[] for _ in range(50_000)]
+            for each in self.heap:
+                each.append(each)
         if self.steps + 1 == self.at:
+            self.heap.append(self.heap)  # the whole of it is one cycle now
+            del self.heap
             gc.collect()
         return super().step(action)
 

@@ -1,7 +1,6 @@
 """What bench and profile have in common: targets measured one after another, each record kept and shown."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,11 +43,13 @@ def measure(
 
 def kept(record: "Record", keep: "Callable[[Record], Path]") -> "Record":
     """Keep a record and say where; one that the disk does not take is still told, with the code of that."""
+    from hotloop.judge.judge import unsaved
+
     try:
         remark(f"saved {keep(record)}")
     except SetupError as error:
         remark(f"not saved: {error}")
-        return replace(record, exit_code=worst((ExitCode(record.exit_code), error.exit_code)))
+        return unsaved(record)
     return record
 
 

@@ -59,6 +59,11 @@ def judge(record: Record) -> Record:
     )
 
 
+def unsaved(record: Record) -> Record:
+    """A record that the disk did not take: that fault outranks all but a mismatch."""
+    return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.FAULT))))
+
+
 def exit_codes(record: Record, rules: "Rules") -> Iterator[ExitCode]:
     """Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own."""
     if record.validation and record.validation.mismatches:

@@ -126,7 +126,7 @@ def test_a_baseline_of_another_workload_kind_or_method_is_refused_before_anythin
     ("words", "told"),
     [
         (["--baseline", "none.json"], "cannot read none.json: No such file"),
-        (["--baseline", "cut.json"], "cut.json: not JSON, or cut off"),
+        (["--baseline", "cut.json"], "cut.json: not a Hotloop record: not JSON, or cut off"),
         (["--baseline", "foreign.json"], "foreign.json: not a Hotloop record"),
         (["--baseline", "newer.json"], "newer.json: it has schema 99"),
         (["--baseline", "mian"], "unknown baseline 'mian': did you mean main? this machine has main"),
@@ -188,7 +188,7 @@ def test_a_folder_is_one_table_oldest_first_whatever_else_is_in_it(hotloop: Comm
     )
     assert "third 8.00 M [8.00 M, 8.00 M] not compared 0123abcd" in rows
     assert any("was interrupted and cannot be compared" in row for row in rows)
-    assert "left out all/cut.json: not JSON, or cut off" in said.err
+    assert "left out all/cut.json: not a Hotloop record: not JSON, or cut off" in said.err
     assert "notes.txt" not in said.err
 
 

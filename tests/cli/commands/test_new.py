@@ -12,7 +12,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MADE = shutil.ignore_patterns(".git", ".venv", ".envs", "*cache*", "*.so", ".design", "artifacts", "build")
 """What a clone would not have."""
 

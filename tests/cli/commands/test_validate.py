@@ -30,13 +30,18 @@ def place(found: dict[str, Any]) -> tuple[Any, ...]:
     return found["step"], found["index"][0], found["agent"], found["field"], tuple(found["index"])
 
 
+def again_of(hotloop: Command, bundle: str, *flags: str) -> Any:
+    """Play a bundle again whose sides lie outside this folder: that takes trust."""
+    return hotloop("validate", "--replay", bundle, "--trust", bundle, *flags)
+
+
 def caught(hotloop: Command, fault: str, against: str, steps: int = 400) -> dict[str, Any]:
     """Validate a fault, see its bundle show the same fault again, and return the difference."""
     said = hotloop("validate", f"{FILE}:{fault}", str(steps), "--against", against, "--json")
     assert said.code == ExitCode.MISMATCH, said.err
     checked = said.json["validation"]
     assert (said.json["verdict"], checked["mismatches"]) == ("fail", 1)
-    again = hotloop("validate", "--replay", checked["bundle"], "--json")
+    again = again_of(hotloop, checked["bundle"], "--json")
     assert again.code == ExitCode.MISMATCH
     kept = bundle.read_bundle(Path(checked["bundle"])).facts.difference
     assert again.json["validation"]["difference"] == {**asdict(kept), "index": list(kept.index)}
@@ -98,7 +103,7 @@ def test_an_order_of_agents_that_depends_on_threads_is_found_by_digest_and_named
     assert place(found)[:4] == (5, 1, "0", "observations")
     assert parts[-1]["by_digest"]
     assert parts[-1]["threads"] > 1 == parts[-2]["threads"]
-    assert hotloop("validate", "--replay", said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
+    assert again_of(hotloop, said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
 
 
 @needs_native
@@ -185,7 +190,7 @@ def test_one_wrong_reward_is_named_by_its_step_and_shown_again(hotloop: Command)
     assert (lines["step"], lines["field"], lines["env"]) == ("37", "rewards[0]", "0")
     assert float(lines["candidate"]) == pytest.approx(float(lines["reference"]) + 1)
     (kept,) = Path("artifacts/throughput").glob("*.bundle")
-    again = hotloop("validate", "--replay", str(kept))
+    again = again_of(hotloop, str(kept))
     assert again.code == ExitCode.MISMATCH
     assert "differs again, in the same place" in again.out
 
@@ -200,7 +205,7 @@ def test_another_seed_is_a_difference_at_the_reset(hotloop: Command) -> None:
     said = hotloop("validate", "gym:CartPole-v1", "60", "--against", "gym:CartPole-v1 seed=1", "--json")
     assert said.code == ExitCode.MISMATCH
     assert said.json["validation"]["difference"]["step"] == 0
-    assert hotloop("validate", "--replay", said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
+    assert again_of(hotloop, said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
 
 
 def test_vector_envs_that_differ_are_kept_and_shown_again(hotloop: Command) -> None:
@@ -208,7 +213,7 @@ def test_vector_envs_that_differ_are_kept_and_shown_again(hotloop: Command) -> N
     said = hotloop("validate", *words, "--ignore", "observations", "--ignore", "random", "--json")
     found = said.json["validation"]["difference"]
     assert found["step"] > 0
-    assert hotloop("validate", "--replay", said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
+    assert again_of(hotloop, said.json["validation"]["bundle"]).code == ExitCode.MISMATCH
     assert hotloop("validate", *words).code == ExitCode.MISMATCH
 
 
@@ -296,7 +301,7 @@ def test_a_bundle_of_another_version_is_refused(hotloop: Command, monkeypatch: p
     said = hotloop("validate", f"{FILE}:wrong_byte", "200", "--against", TOY, "--json")
     kept = said.json["validation"]["bundle"]
     monkeypatch.setattr("hotloop.lab.validate.bundle.version", lambda: "9.9.9")
-    again = hotloop("validate", "--replay", kept)
+    again = again_of(hotloop, kept)
     assert again.code == ExitCode.USAGE
     assert "is from another version" in again.err
     assert "this is 9.9.9" in again.err
@@ -307,7 +312,7 @@ def test_what_was_mended_does_not_differ_any_more(hotloop: Command, monkeypatch:
     said = hotloop("validate", f"{FILE}:wrong_byte", "200", "--against", TOY, "--json")
     module = sys.modules["faulty_targets"]
     monkeypatch.setattr(module, "wrong_byte", module.right)
-    again = hotloop("validate", "--replay", said.json["validation"]["bundle"])
+    again = again_of(hotloop, said.json["validation"]["bundle"])
     assert again.code == ExitCode.FINE
     assert "does not differ any more" in again.out
 

@@ -84,7 +84,7 @@ def refuse_standing_still(
     name: str, counters: Mapping[str, int], values: Mapping[str, Sequence[float]]
 ) -> None:
     """Refuse an account of rounds in which nothing was counted: nobody knows what they were spent on."""
-    if any(values.values()) and not counters.get("env_steps"):
+    if any(any(raw) for raw in values.values()) and not counters.get("env_steps"):
         raise SetupError(
             f"{name} was played and its counters stood still: who knows what ran? its speed means nothing"
         )
@@ -136,7 +136,7 @@ def throughput(
 
 
 def agents_a_step(spec: SubjectSpec, counted: Mapping[str, int]) -> float:
-    """The mean population, where agents come and go."""
+    """How many there were on average, where agents come and go."""
     steps, lived = counted.get("env_steps", 0), counted.get("agent_steps", 0)
     return lived / steps if steps and lived else spec.agents
 

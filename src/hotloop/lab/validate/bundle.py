@@ -156,7 +156,7 @@ def play_bundle(bundle: Bundle, steps: int | None = None, progress: Progress = s
     """Play a bundle's tape on two new sides, or its first steps; the caller closes them."""
     facts = bundle.facts
     shadowing = open_both(facts)
-    check_fits(bundle, shadowing.candidate.spec.num_envs)
+    check_fits(bundle, shadowing)
     if bundle.start:
         load_both(shadowing.reference, shadowing.candidate, bundle.start)
         shadowing.played = Played(start=bundle.start, steps_before=facts.steps_before)
@@ -168,14 +168,16 @@ def play_bundle(bundle: Bundle, steps: int | None = None, progress: Progress = s
     return shadowing
 
 
-def check_fits(bundle: Bundle, num_envs: int) -> None:
-    """Refuse actions, resets and states that are not of the envs which the bundle's own target makes."""
-    envs = {
-        bundle.actions.shape[1],
-        *(len(states) for saved in (bundle.start, bundle.last_good) for states in saved or ()),
-    }
-    if envs != {num_envs} or any(env >= num_envs for _, env in bundle.facts.resets):
-        raise InputError(f"the bundle is damaged: its target makes {num_envs} envs, and it has others")
+def check_fits(bundle: Bundle, shadowing: Shadowing) -> None:
+    """Refuse actions, resets and states that are not of the envs which the bundle's own targets make."""
+    made = tuple(side.spec.num_envs for side in (shadowing.reference, shadowing.candidate))
+    saved = (states for states in (bundle.start, bundle.last_good) if states)
+    fits = all((len(ours), len(theirs)) == made for ours, theirs in saved)
+    inside = all(env < made[1] for _, env in bundle.facts.resets)
+    if not fits or not inside or bundle.actions.shape[1] != made[1]:
+        raise InputError(
+            f"the bundle is damaged: its targets make {made[0]} and {made[1]} envs, not those it has"
+        )
 
 
 def unfolded(subject: Subject, row: NDArray[Any]) -> Any:
