@@ -1,8 +1,9 @@
 """The table of docs/cuda.md: how fast worlds step on this GPU, and which share of its bandwidth that is.
 
-python benchmarks/cuda.py [TARGET...]
+python benchmarks/cuda.py [--quick] [TARGET...]
 """
 
+import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -22,7 +23,11 @@ SIZES = {
 ROUNDS, LEAST_S, ACTIONS = 5, 0.25, 16
 
 
-def main(words: Sequence[str]) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="which of them; all where none is named")
+    parser.add_argument("--quick", action="store_true", help="the smallest size of each, to try it out")
+    asked = parser.parse_args()
     why_not = cuda.why_not("prospector")
     if why_not is not None:
         print(f"cuda    SKIPPED: {why_not}")
@@ -34,9 +39,9 @@ def main(words: Sequence[str]) -> int:
         f"{'target':<12}{'envs':>10}{'M steps/s':>12}{'M agent-steps/s':>18}{'spread':>9}{'resets/step':>14}"
     )
     for target, sizes in SIZES.items():
-        if words and target not in words:
+        if asked.targets and target not in asked.targets:
             continue
-        for num_envs in sizes:
+        for num_envs in sizes[:1] if asked.quick else sizes:
             row(target, num_envs)
     return 0
 
@@ -71,4 +76,4 @@ def run(batch: object, actions: Sequence[object], calls: int) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -79,7 +79,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--points", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="a few rounds over few points, to try it out")
     given = parser.parse_args()
+    if given.quick:
+        given.points, given.rounds = 500, 3
     taken, neighbours = measure(given.points, given.rounds)
     lists, pairs = taken["cKDTree query_ball_point"], taken["cKDTree query_pairs"]
     print(f"{given.points:,} moving points, {neighbours:.1f} neighbours each, {given.rounds} rounds in turns")
