@@ -2,6 +2,7 @@
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from time import sleep
 from typing import Any
 
@@ -131,10 +132,12 @@ class Pooling(Honest):
     """Lets a thread do the work after its step has returned."""
 
     pool = ThreadPoolExecutor(1)
+    block = bytes(300_000)
 
     def step(self, action: int) -> Step:
         given = super().step(action)
-        self.pool.submit(sum, range(3_000))
+        if self.pool._work_queue.qsize() < 200:  # it falls behind, but ends with the tests
+            self.pool.submit(sha256, self.block)
         return given
 
 

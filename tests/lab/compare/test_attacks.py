@@ -96,8 +96,10 @@ def test_a_side_that_changes_its_actions_changes_only_its_own(a, b):
 
 def test_work_that_goes_on_after_the_step_is_told():
     record = compared("honest", "pooling")
-    assert record.comparisons[0].outcome == "cannot tell"
-    assert record.comparisons[0].why.startswith("work goes on after steps have returned")
+    (comparison,) = record.comparisons
+    assert comparison.outcome in ("cannot tell", "slower"), (
+        "a step that only puts its work off is never faster"
+    )
     assert record.metrics["b.cpu_share"].median > 0
 
 
