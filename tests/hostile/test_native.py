@@ -11,7 +11,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.registry import worlds
-from hotloop.envs.batch import Batch, OrderError
+from hotloop.envs.batch import Batch, OrderError, unsealed
 from hotloop.envs.open import make
 
 WORLDS = [world.name for world in worlds().values()]
@@ -109,3 +109,8 @@ def test_two_threads_with_one_batch_are_refused_and_none_hangs(threads):
     assert len(done) == 4
     assert set(refused) == {"two threads use this batch at once: give each its own, or take turns"}
     batch.step(actions)
+
+
+def test_an_env_of_an_older_version_is_not_called_damaged() -> None:
+    with pytest.raises(InputError, match="of an older version, without a checksum"):
+        unsealed(b"hotloop 1 native 0123456789ab\n" + bytes(64))

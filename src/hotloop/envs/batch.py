@@ -473,7 +473,9 @@ def sealed(stamp: bytes, content: bytes) -> bytes:
 
 
 def unsealed(saved: bytes) -> bytes:
-    """What was sealed; InputError where a byte of it is not as it was."""
+    """What was sealed; InputError where an older version wrote it, or a byte of it is not as it was."""
+    if saved.startswith(b"hotloop 1 "):
+        raise InputError("the saved env is of an older version, without a checksum: begin anew with this one")
     head, _, content = saved.partition(b"\n")
     if head.rpartition(b" ")[2] != checksum(content):
         raise InputError("the saved env is damaged: its checksum does not fit")
