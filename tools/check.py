@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | cuda | hostile | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | hostile | long | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 
@@ -64,7 +64,7 @@ def all_stages(*, fast: bool) -> tuple[Stage, ...]:
         "auto",
         "--dist",
         "loadfile",
-        *(("-m", "not slow") if fast else ()),
+        *(("-m", "not slow and not hostile and not long") if fast else ()),
     )
     return (
         Stage(
@@ -97,6 +97,12 @@ def hostile_stages() -> tuple[Stage, ...]:
     return (Stage(name="hostile", commands=(python(*tests),), show_last_line=True),)
 
 
+def long_stages() -> tuple[Stage, ...]:
+    """Proofs that take minutes: the same claims as in the tests, over much more."""
+    tests = ("-m", "pytest", "-n", "auto", "--dist", "load", "-m", "long")
+    return (Stage(name="long", commands=(python(*tests),), show_last_line=True),)
+
+
 def choose(words: Sequence[str]) -> tuple[Stage, ...]:
     """Return the stages that the command line asks for."""
     match words:
@@ -108,6 +114,8 @@ def choose(words: Sequence[str]) -> tuple[Stage, ...]:
             return fix_stages()
         case ["hostile"]:
             return hostile_stages()
+        case ["long"]:
+            return long_stages()
     stages = {stage.name: stage for stage in all_stages(fast=False)}
     unknown = [word for word in words if word not in stages]
     if unknown:
