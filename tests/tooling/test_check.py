@@ -21,7 +21,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *stages: Stage) -> None:
 def test_fast_leaves_out_the_sanitizers_and_the_slow_tests() -> None:
     assert set(names()) - set(names("fast")) == {"asan", "tsan"}
     (tests,) = choose(["fast"])[-1].commands
-    assert tests[-2:] == ("-m", "not slow")
+    assert tests[-2:] == ("-m", "not slow and not hostile and not long")
 
 
 def test_the_tests_come_last_so_that_their_summary_does() -> None:
