@@ -183,11 +183,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         slow=slow,
         opener=Opener(),
     )
-    with closing(looked.opener):
-        check(targets, policy, looked.opener)
-        probes_lab.check(looked.probes, targets, looked.time)
-        make_room(FOLDER)
-        return run(asked, looked, as_json=json)
+    return run(asked, looked, as_json=json)
 
 
 def check_asked(trust: Path | None, *, commit: bool) -> None:
@@ -215,6 +211,18 @@ def new_file(path: Path | None, targets: list[Target]) -> Path | None:
 
 
 def run(target: Target, looked: Looked, *, as_json: bool) -> int:
+    """Profile the targets, once they are known to be fit for it."""
+    from hotloop.lab.profile import probes as probes_lab
+
+    targets = targets_of(target)
+    with closing(looked.opener):
+        check(targets, looked.policy, looked.opener)
+        probes_lab.check(looked.probes, targets, looked.time)
+        make_room(FOLDER)
+        return profile_all(target, looked, as_json=as_json)
+
+
+def profile_all(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, keep what was found and show it."""
     from hotloop.lab.profile import profile as lab
     from hotloop.lab.profile.trace import Tracer
