@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import hotloop
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Probe, Scene
 from hotloop.core.record import Finding, Table, stacks
@@ -23,7 +22,7 @@ FILE = "samples.speedscope.json"
 
 COLUMNS = ("function", "own_share", "total_share")
 
-OURS = str(Path(hotloop.__file__).parent)
+OURS = str(Path(__file__).parents[1])
 
 TITLE = "Hot functions, by samples"
 
