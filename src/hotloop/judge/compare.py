@@ -16,7 +16,7 @@ from hotloop.judge.alike import (
     unlike_work,
 )
 from hotloop.judge.judge import HEADLINE, STEAL_SHARE, busy_load, judge
-from hotloop.stats.ratio import FEWEST_APART, agrees, apart, more_pairs, outcome, visible
+from hotloop.stats.ratio import FEWEST_APART, agrees, apart, leans, more_pairs, outcome, visible
 from hotloop.stats.summary import with_metrics
 
 BAND = 0.02
@@ -168,7 +168,9 @@ class Evidence:
     ratio: Ratio | None
     second: Ratio | None = None
     others: tuple[Ratio, ...] = ()
-    """The second instance of A against B, in each run."""
+    """Each instance of A against B, in the first run."""
+    fresh: tuple[Ratio, ...] = ()
+    """Each instance of A against each of B, in the second."""
     noise: Ratio | None = None
     cpu: Ratio | None = None
     late: tuple[float, float] = (0.0, 0.0)
@@ -194,7 +196,7 @@ def conclude(evidence: Evidence, a: ComparedSide, b: ComparedSide, unlike: tuple
         ratio=ratio,
         noise=evidence.noise,
         second=evidence.second,
-        others=evidence.others,
+        others=(*evidence.others, *evidence.fresh),
         cpu=evidence.cpu,
         per_work=per_work(evidence),
         visible=visible(ratio, band) if ratio else None,
@@ -284,6 +286,11 @@ def second_opinion(evidence: Evidence, found: Outcome) -> tuple[Outcome, str]:
         return "cannot tell", f"the first run found B {found}, the second did not"
     if not all(agrees(found, each, evidence.band) for each in evidence.others):
         return "cannot tell", f"B is {found} than one instance of A, and not than another"
+    if not all(leans(found, each) for each in evidence.fresh):
+        return (
+            "cannot tell",
+            f"not every instance of B is {found} than every one of A: they differ by themselves",
+        )
     return found, f"the whole interval is beyond {evidence.band:.0%}, and a second run agrees"
 
 
