@@ -16,7 +16,7 @@ from hotloop.judge.alike import (
     unlike_work,
 )
 from hotloop.judge.judge import HEADLINE, STEAL_SHARE, busy_load, judge
-from hotloop.stats.ratio import FEWEST_APART, agrees, apart, leans, more_pairs, outcome, visible
+from hotloop.stats.ratio import FEWEST_APART, agrees, apart, drowned, leans, more_pairs, outcome, visible
 from hotloop.stats.summary import with_metrics
 
 BAND = 0.02
@@ -255,7 +255,7 @@ def doubts(evidence: Evidence) -> str | None:
     apart = other_work(evidence)
     if apart:
         return f"different work: {apart}"
-    if evidence.noise and outcome(evidence.noise, evidence.band) in MOVED:
+    if evidence.ratio and evidence.noise and drowned(evidence.ratio, evidence.noise, evidence.band):
         return f"A differs from itself by {abs(evidence.noise.estimate - 1):.1%}: the machine is not fit"
     for phase in evidence.phases:
         if phase.control and outcome(phase.ratio, evidence.band) in MOVED:

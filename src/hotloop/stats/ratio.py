@@ -19,6 +19,9 @@ FEWEST_APART = 7
 SPREADS = 2.0
 """How many coefficients of variation the level of a machine may have moved from one run to the next."""
 
+TIMES_NOISE = 3
+"""How many times the difference of a side from itself a change has to be to be seen all the same."""
+
 MOST_TIMES = 100
 """How many times narrower an interval can be hoped to become: ten thousand times the rounds."""
 
@@ -82,6 +85,14 @@ def agrees(found: Outcome, ratio: Ratio, band: float) -> bool:
 def leans(found: Outcome, ratio: Ratio) -> bool:
     """Whether B was so here at its best guess, by however little."""
     return ratio.estimate > 1 if found == "faster" else ratio.estimate < 1
+
+
+def drowned(ratio: Ratio, noise: Ratio, band: float) -> bool:
+    """Whether a side differs from itself, and by so much that the whole change may be no more than that."""
+    if outcome(noise, band) in ("same", "cannot tell"):
+        return False
+    nearest = min(abs(math.log(ratio.low)), abs(math.log(ratio.high)))
+    return ratio.low <= 1 <= ratio.high or nearest <= TIMES_NOISE * abs(math.log(noise.estimate))
 
 
 def half_width(ratio: Ratio) -> float:

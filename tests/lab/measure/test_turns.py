@@ -1,6 +1,6 @@
 from collections import Counter
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 from support.sides import FakeSide, steady
@@ -27,9 +27,20 @@ def sides_of(**paces: float) -> dict[str, FakeSide]:
 
 
 def test_every_order_comes_once_in_a_block_and_blocks_differ():
-    first, second = (list(islice(orders((A, B, AGAIN)), k, k + BLOCK)) for k in (0, BLOCK))
+    rounds = list(islice(orders((A, B, AGAIN), seed=7), 2 * BLOCK))
+    first, second = rounds[:BLOCK], rounds[BLOCK:]
     assert len(set(first)) == len(set(second)) == BLOCK
     assert first != second
+
+
+def test_runs_have_orders_of_their_own():
+    """One order for all of them would favour one side in all of them."""
+    assert len({tuple(islice(orders((A, B, AGAIN)), 5 * BLOCK)) for _ in range(3)}) == 3
+
+
+def test_nobody_takes_two_turns_in_a_row():
+    turns = [name for order in islice(orders((A, B, AGAIN)), 10 * BLOCK) for name in order]
+    assert all(one != other for one, other in pairwise(turns))
 
 
 def test_each_side_is_first_second_and_last_equally_often():
@@ -57,8 +68,8 @@ def test_a_round_has_one_turn_of_every_side_in_its_order():
         return f"{name} {len(called)}"
 
     names = (A, B, AGAIN)
-    rounds = list(islice(rounds_of({name: partial(turn, name) for name in names}), BLOCK))
-    assert called == [name for order in islice(orders(names), BLOCK) for name in order]
+    rounds = list(islice(rounds_of({name: partial(turn, name) for name in names}, seed=7), BLOCK))
+    assert called == [name for order in islice(orders(names, seed=7), BLOCK) for name in order]
     assert [taken for each in rounds for taken in each.values()] == [
         f"{name} {number}" for number, name in enumerate(called, 1)
     ]

@@ -15,11 +15,11 @@ from hotloop.core.machine import stolen_ticks
 from hotloop.core.progress import Progress
 from hotloop.core.record import A, B, Ratio
 from hotloop.judge.compare import BAND
-from hotloop.lab.measure.turns import BLOCK, ORDER_SEED, TURN_NS, Length, Side, Turn, rounds_of, turns_of
+from hotloop.lab.measure.turns import BLOCK, TURN_NS, Length, Side, Turn, rounds_of, turns_of
 from hotloop.lab.measure.work import Tally
 from hotloop.stats.intervals import FEWEST, sign_rank
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST, LOOKS, next_look
-from hotloop.stats.ratio import outcome, ratio
+from hotloop.stats.ratio import drowned, outcome, ratio
 
 AGAIN = "again"
 """A second instance of the baseline: the noise of the machine."""
@@ -33,7 +33,7 @@ WARMUP_SHARE = 8
 SHORT_BLOCKS = 10
 """Blocks that have to fit into the time for the last one to be waited for."""
 
-LOOK_IN = 4
+LOOK_IN = 16
 """After one in so many rounds, at random, all that the sides show is compared."""
 
 LOOK_SHARE = 0.1
@@ -82,8 +82,8 @@ class Found:
         """Of a turn: as asked for; and the env-steps of B, perhaps more to be whole calls or updates."""
         self.turns: dict[str, list[Turn]] = {name: [] for name in sides}
         """One a round."""
-        self.stolen: set[int] = set()
-        """Rounds during which a hypervisor gave the machine to somebody else."""
+        self.disturbed: set[int] = set()
+        """Rounds whose times are not the sides' own: time was stolen, or a look had filled the caches."""
         self.one_miss_in = FINAL_MISS_IN
         """How rarely the intervals may miss: less often where it was stopped before the end."""
         self.warmup = min(side.counters()["env_steps"] for side in sides.values())
@@ -101,9 +101,9 @@ class Found:
             self.work[name].note()
         self.made = round_[B].env_steps
 
-    def steal(self, since: int) -> None:
+    def disturb(self, since: int) -> None:
         """Take down that time was stolen somewhere in the rounds since that one."""
-        self.stolen.update(range(since, self.count))
+        self.disturbed.update(range(since, self.count))
 
     @property
     def ns(self) -> dict[str, list[float]]:
@@ -142,7 +142,7 @@ class Found:
         self, number: int, of_a: Sequence[str], of_b: Sequence[str], *, calm: bool = False
     ) -> tuple[float, float] | None:
         """The means of one round; None where a calm one is asked for and a side was never left alone."""
-        if calm and number in self.stolen:
+        if calm and number in self.disturbed:
             return None
         a, b = ([self.turns[name][number] for name in names] for names in (of_a, of_b))
         if calm:
@@ -162,7 +162,10 @@ class Found:
         pairs = self.pairs()
         if not sign_rank(len(pairs), EARLY_MISS_IN):
             return False
-        if outcome(ratio(*zip(*pairs, strict=True), one_miss_in=EARLY_MISS_IN), band) == "cannot tell":
+        seen = ratio(*zip(*pairs, strict=True), one_miss_in=EARLY_MISS_IN)
+        if outcome(seen, band) == "cannot tell" or (
+            AGAIN in self.turns and drowned(seen, self.noise(), band)
+        ):
             return False
         self.one_miss_in = EARLY_MISS_IN
         return True
@@ -197,6 +200,7 @@ class Found:
         """Compare all that the sides show, which have made the same steps since the same seed."""
         shown = {name: side.seen() for name, side in sides.items()}
         self.looks += 1
+        self.disturbed.add(self.count)  # the next one, whose first side finds its caches cold
         steps = self.work[A].last["env_steps"]
         for name, seen in shown.items():
             differing = [field for field in {**shown[A], **seen} if shown[A].get(field) != seen.get(field)]
@@ -240,7 +244,7 @@ def take_turns(
     """
     first = now_ns()
     begin = first if begin_ns is None else begin_ns
-    chance, looking_ns = random.Random(ORDER_SEED), 0
+    chance, looking_ns = random.Random(), 0
     schedule, theft = Schedule(plan.fewest), Theft(first)
     for round_ in rounds_of(turns_of(sides, found.length)):
         found.note(round_)
@@ -279,5 +283,5 @@ class Theft:
             return
         before, self._ticks, self._read_at = self._ticks, stolen_ticks(), now
         if self._ticks != before:
-            found.steal(self._since)
+            found.disturb(self._since)
         self._since = found.count

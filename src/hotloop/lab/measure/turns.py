@@ -38,8 +38,6 @@ LONG_NS = 50_000_000
 MOST_GRAINS = 16
 """How many times the longest grain the env-steps may be that all sides can make to the digit."""
 
-ORDER_SEED = 20_240_229
-
 BLOCK = 6
 """Rounds in which every order of three sides comes once."""
 
@@ -143,28 +141,45 @@ class SubjectSide:
         self.subject.close()
 
 
-def orders(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def orders(names: tuple[str, ...], seed: int | None = None) -> Iterator[tuple[str, ...]]:
     """Orders in blocks, in each of which no side is earlier than another on the whole.
 
-    A block is all orders, shuffled; of more than three sides it is a shuffled one and its mirror image.
+    A block is all orders, shuffled; of more than three sides it is a shuffled one and its mirror image. Every
+    run has its own: one and the same would favour one and the same side in all of them.
     """
-    shuffled = random.Random(ORDER_SEED)
+    chance, last = random.Random(seed), ""
     while True:
         if len(names) <= MOST_PERMUTED:
-            block = list(permutations(names))
-            shuffled.shuffle(block)
+            block = shuffled(list(permutations(names)), last, chance)
         else:
-            order = tuple(shuffled.sample(names, len(names)))
+            order = tuple(chance.sample(names, len(names)))
             block = [order, order[::-1]]
         yield from block
+        last = block[-1][-1]
 
 
-def rounds_of(turns: Mapping[str, Callable[[], Taken]]) -> Iterator[dict[str, Taken]]:
+def shuffled(block: list[tuple[str, ...]], last: str, chance: random.Random) -> list[tuple[str, ...]]:
+    """A block in which nobody takes two turns in a row, whose second would find its caches warm.
+
+    Of two sides in a balanced order one always does, and either as often.
+    """
+    while True:
+        chance.shuffle(block)
+        ends = [last, *(order[-1] for order in block)]
+        if len(block[0]) < MOST_PERMUTED or all(
+            end != order[0] for end, order in zip(ends, block, strict=False)
+        ):
+            return block
+
+
+def rounds_of(
+    turns: Mapping[str, Callable[[], Taken]], seed: int | None = None
+) -> Iterator[dict[str, Taken]]:
     """Round after round, without end: every side takes its turn once, and its name is given what it took.
 
     What a side left for the garbage collector is collected before the next one's clock starts.
     """
-    for order in orders(tuple(turns)):
+    for order in orders(tuple(turns), seed):
         round_ = dict[str, Taken]()
         for name in order:
             round_[name] = turns[name]()
