@@ -121,6 +121,11 @@ NB_MODULE(_native, m) {
       .def("digest", &AnyBatch::digest)
       .def("save", save)
       .def("load", load)
+      .def("fork",
+           [](AnyBatch& b, size_t env, size_t into) {
+             Turn turn(b);
+             b.fork(env, into);
+           })
       .def("picture", picture)
       .def("counters", &AnyBatch::counters)
       .def("shadow", shadow)

@@ -338,6 +338,13 @@ class Batch:
         except RuntimeError as error:
             raise OrderError(str(error)) from None
 
+    def fork(self, env: int, into: int) -> None:
+        """Copy one env, state and outputs, into the place of another, which goes on from there on its own."""
+        try:
+            self.engine.fork(self._index(env), self._index(into))
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+
     @property
     def step_timing(self) -> dict[str, int]:
         """Nanoseconds in each phase of the last step; empty where profiling is off."""
