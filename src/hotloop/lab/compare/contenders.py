@@ -68,7 +68,7 @@ class TargetContender:
 
     @cached_property
     def code(self) -> Code:
-        return code(asdict(self.spec.build) if self.spec.build else None)
+        return code(asdict(self.spec.build) if self.spec.build else None, target=self.spec.name)
 
     @contextmanager
     def lent(self) -> Iterator[Subject]:

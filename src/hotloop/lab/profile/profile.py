@@ -78,10 +78,14 @@ class Asked:
     garbage: Garbage = "between"
 
     @property
+    def is_opaque(self) -> bool:
+        """Whether the rows of its loop end at functions of somebody else's, which samples look below."""
+        return self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
+
+    @property
     def by_laps(self) -> bool:
         """Whether a loop is looked at, and not the steps of one of our worlds alone."""
-        looped = self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
-        return bool(looped or self.time or self.tape)
+        return bool(self.is_opaque or self.time or self.tape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +141,8 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
 
 def look(asked: Asked, extras: Extras = NOTHING, progress: Progress = silent) -> Record:
     """Measure, then whatever was asked for beside it; Ctrl-C leaves a record of what there is."""
+    if asked.is_opaque:
+        extras = replace(extras, probes=probing.with_samples(extras.probes))
     probing.check(extras.probes, [asked.target], asked.time)
     measured = measure(asked, progress)
     if extras.baselines is not None:
