@@ -29,6 +29,7 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import (
+    EXAMINED,
     RANDOM,
     Actor,
     Journal,
@@ -193,7 +194,7 @@ def measure(asked: Asked, progress: Progress) -> Record:
             play_pairs(sides, pairs, progress)
             sides.trace_torch()
             account = sides.account(pairs)
-            account = replace(account, notices=(*sides.clean.faults(), *account.notices))
+            account = replace(account, notices=(*sides.faults(), *account.notices))
         except KeyboardInterrupt:
             pairs.partial = True
         sides.keep_tape()
@@ -374,6 +375,10 @@ class Sides:
 
         if tracer and is_live(self.asked.policy) and trace.has_torch():
             trace.watch_torch(play_one, tracer)
+
+    def faults(self) -> tuple[Notice, ...]:
+        """Of the clean side, which goes on as it was played."""
+        return self.clean.faults(None if self.asked.policy == RANDOM else self.script.draw(EXAMINED))
 
     def keep_tape(self) -> None:
         if self.asked.tape:
