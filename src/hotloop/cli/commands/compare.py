@@ -85,7 +85,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
     exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
     Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
-    After -- programs are compared: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
+    After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
 
