@@ -63,6 +63,11 @@ class Plan:
         """What a turn takes about: short enough for the rounds that are wanted."""
         return min(TURN_NS, self.budget_ns // (ROUNDS_AT_LEAST * 3))
 
+    @property
+    def settled(self) -> float:
+        """The half-width of an interval at which it is narrow enough, whatever it says."""
+        return self.band / 2
+
 
 USUAL = Plan()
 
