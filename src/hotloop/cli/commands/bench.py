@@ -66,6 +66,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     mode: flags.Mode = "env_only",
     profile: flags.Phases = False,
+    phases: flags.Reports = None,
     instructions: flags.Instructions = False,
     gc: flags.Gc = "between",
     phase: flags.Label = None,
@@ -91,7 +92,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab.measure.target import Opener
 
     modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
-    one = Target.typed(named(target), keys, seed=seed, threads=threads)
+    one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
     check_single(one, output, baselines, save_baseline)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     extras = lab.Extras(
@@ -108,7 +109,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, modes, climb, extras, output, as_json=json)
     with closing(Opener()) as opener:
-        check(targets_of(one), policy, opener, phases=profile, instructions=instructions)
+        check(targets_of(one), policy, opener, instructions=instructions)
         make_room_for_all(output, save_baseline)
         experiment = experiment_of(planned, policy, extras, opener)
         return run(one, experiment, keeper(output, save_baseline), as_json=json)

@@ -66,6 +66,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     profile: Annotated[
         bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
     ] = False,
+    phases: flags.Reports = None,
     control: Annotated[
         str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
     ] = None,
@@ -105,7 +106,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     )
     if refs:
         return tell(of_commits(a, refs, build, asked), output, as_json=json)
-    return tell(of_targets(a, str(b), asked, return_after), output, as_json=json)
+    return tell(of_targets(a, str(b), asked, return_after, phases), output, as_json=json)
 
 
 def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
@@ -147,13 +148,15 @@ def of_records(a: str, b: str, band: float, *, unlike: bool) -> "Record":
     return compare_records(read(Path(a)), read(Path(b)), band=band, unlike=unlike)
 
 
-def of_targets(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+def of_targets(
+    a: str, b: str, asked: "Asked", return_after: int | None, phases: str | None = None
+) -> "Record":
     """Compare two targets as they run here, or the trainings on them."""
     if names_training(a) or names_training(b):
         return of_trainings(a, b, asked, return_after)
     if return_after is not None:
         raise InputError("--return-after is for trainings: give a side a train. key")
-    return live(contender(a), contender(b), asked)
+    return live(contender(a, phases), contender(b, phases), asked)
 
 
 def names_training(side: str) -> bool:
@@ -175,11 +178,11 @@ def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "R
         return compare_trainings(one, other, asked, return_after, progress)
 
 
-def contender(words: str) -> "TargetContender":
+def contender(words: str, phases: str | None = None) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.compare.contenders import TargetContender
 
-    return TargetContender(side_of(words))
+    return TargetContender(flags.reporting(side_of(words), phases))
 
 
 def side_of(words: str) -> Target:

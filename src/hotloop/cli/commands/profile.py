@@ -17,12 +17,14 @@ from hotloop.cli.flags import (
     Json,
     Policy,
     ProfileSteps,
+    Reports,
     TapeFile,
     TargetOrNone,
     Trust,
     Words,
     garbage_of,
     names_world,
+    reporting,
     targets_of,
 )
 from hotloop.cli.results import check_repository, check_trust, make_room, save
@@ -133,6 +135,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     probe: Probes = None,
     time: Functions = None,
+    phases: Reports = None,
     record: TapeFile = None,
     pid: Pid = None,
     seconds: Seconds = None,
@@ -169,7 +172,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
-    asked = Target.typed(target, words)
+    asked = reporting(Target.typed(target, words), phases)
     targets = targets_of(asked)
     looked = Looked(
         steps=steps,

@@ -11,6 +11,7 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.spans import span
+from hotloop.envs.callables import module_name
 
 KEPT = (staticmethod, classmethod)
 
@@ -46,7 +47,7 @@ class Function:
 def home_of(target: str) -> str | None:
     """The module of a callable, in which the names of its functions need no prefix."""
     place = target.rpartition(":")[0]
-    return Path(place).stem if place.endswith(".py") else place or None
+    return module_name(Path(place)) if place.endswith(".py") else place or None
 
 
 def find(name: str, home: str | None = None) -> Function:
