@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hotloop.cli.isolated import isolated
 from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode
 from hotloop.core.registry import modules
@@ -38,7 +39,8 @@ def run(argv: Sequence[str]) -> int:
     )
     application.callback(invoke_without_command=True, help=HELP)(teach)
     for name, function in commands().items():
-        application.command(name, help=help_of(function))(function)
+        runs = isolated(function, argv) if runs_theirs(function) else function
+        application.command(name, help=help_of(function))(runs)
     try:
         code: int | None = application(list(argv), prog_name="hotloop", standalone_mode=False)
     except USAGE_ERROR as error:
@@ -53,6 +55,11 @@ def commands() -> dict[str, Callable[..., Any]]:
     """Every command by its name."""
     names = modules(COMMANDS, packages=False)
     return {name: getattr(import_module(f"{COMMANDS}.{name}"), name) for name in names}
+
+
+def runs_theirs(function: Callable[..., Any]) -> bool:
+    """Whether a command's module says that it runs targets of somebody else's, apart from ours."""
+    return getattr(sys.modules[function.__module__], "ISOLATED", False)
 
 
 def help_of(function: Callable[..., Any]) -> str:

@@ -50,6 +50,8 @@ FOLDER = Path(".design")
 SECONDS = 5
 """That a running process is looked at."""
 
+ISOLATED = True
+
 EXAMPLES = (
     "hotloop profile grid/toy",
     "hotloop profile grid/toy agents=100 encoder=original",

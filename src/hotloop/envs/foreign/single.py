@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
 from hotloop.envs.foreign.answering import NAMES, Answering, plainly
 from hotloop.envs.foreign.spec import ForeignSpec, raised
@@ -30,8 +32,9 @@ class SingleSubject(Answering):
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
         self.observation, self._begun = first_of(given), {}
         self.resets += 1
@@ -39,6 +42,7 @@ class SingleSubject(Answering):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._steps
         try:
             self._given = given = five(self._step(actions))
             self._steps += 1
@@ -48,7 +52,7 @@ class SingleSubject(Answering):
                 self.resets += 1
             else:
                 self.observation, self._begun = given[0], {}
-        except Exception as error:
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import HotloopError, TheirError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
@@ -186,8 +186,8 @@ def unseen(parts: Mapping[str, Any]) -> list[str]:
 NOTHING = np.zeros((1, 0))
 
 
-def raised(name: str, error: Exception) -> HotloopError:
-    """What is said of an env that raises: its own last words."""
-    if isinstance(error, HotloopError):
+def raised(name: str, error: BaseException) -> BaseException:
+    """What is said of an env that raises, be it SystemExit: its own last words; Ctrl-C stays what it is."""
+    if isinstance(error, (HotloopError, KeyboardInterrupt)):
         return error
-    return InputError(f"{name} raised: {last_words(error)}")
+    return TheirError(f"{name} raised: {last_words(error)}")

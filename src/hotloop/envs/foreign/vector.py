@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled
 from hotloop.envs.foreign.answering import NAMES, ForeignSubject
@@ -29,7 +31,7 @@ class VectorSubject(ForeignSubject):
         super().__init__(env, spec, timed=timed)
         said = env.metadata.get("autoreset_mode")
         self.autoreset = "NextStep" if said is None else str(said.value)
-        self._steps = self._reset_steps = 0
+        self._steps = self._reset_steps = self._calls = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
@@ -38,8 +40,9 @@ class VectorSubject(ForeignSubject):
 
     def reset(self) -> None:
         try:
-            self.observation, infos = self._reset(seed=self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self.observation, infos = self._reset(seed=self.spec.seed)
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
         self.resets += self.spec.num_envs
         self._finished = 0
@@ -48,9 +51,11 @@ class VectorSubject(ForeignSubject):
         self._names = tuple(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._calls
+        self._calls += 1
         try:
             self._given = given = self._step(actions)
-        except Exception as error:
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
         self.observation = given[0]
         if self.autoreset == "NextStep":

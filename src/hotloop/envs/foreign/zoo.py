@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
 from hotloop.envs.foreign.single import first_of, second_of, seeded
@@ -38,8 +40,9 @@ class ParallelSubject(ZooSubject):
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
         self.resets += 1
@@ -49,6 +52,7 @@ class ParallelSubject(ZooSubject):
         self._answers.begin(self._parts())
 
     def step(self, actions: Mapping[str, Any]) -> None:
+        self._pulse[STEPS] = self._steps
         try:
             living = self.env.agents
             self._agent_steps += len(living)
@@ -60,7 +64,7 @@ class ParallelSubject(ZooSubject):
             if not self.env.agents:
                 self.observation = first_of(self._reset())
                 self.resets += 1
-        except Exception as error:
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -92,14 +96,16 @@ class TurnSubject(ZooSubject):
 
     def reset(self) -> None:
         try:
-            self._begin(seed=self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self._begin(seed=self.spec.seed)
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
         """Take a turn: `actions` is a number that picks a legal action, or a policy's action by agent."""
         _, _, ended, cut, info = self._given
+        self._pulse[STEPS] = self._steps
         try:
             self._step(None if ended or cut else self._pick(actions, info))
             self._steps += 1
@@ -107,7 +113,7 @@ class TurnSubject(ZooSubject):
                 self._look()
             else:
                 self._begin()
-        except Exception as error:
+        except BaseException as error:
             raise raised(self.spec.name, error) from error
 
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
