@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hotloop.cli.isolated import isolated
+from hotloop.cli.isolated import isolated, typed
 from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode
 from hotloop.core.registry import modules
@@ -39,10 +39,10 @@ def run(argv: Sequence[str]) -> int:
     )
     application.callback(invoke_without_command=True, help=HELP)(teach)
     for name, function in commands().items():
-        runs = isolated(function, argv) if runs_theirs(function) else function
-        application.command(name, help=help_of(function))(runs)
+        application.command(name, help=help_of(function))(function)
     try:
-        code: int | None = application(list(argv), prog_name="hotloop", standalone_mode=False)
+        with typed(argv):
+            code: int | None = application(list(argv), prog_name="hotloop", standalone_mode=False)
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
@@ -54,7 +54,8 @@ def run(argv: Sequence[str]) -> int:
 def commands() -> dict[str, Callable[..., Any]]:
     """Every command by its name."""
     names = modules(COMMANDS, packages=False)
-    return {name: getattr(import_module(f"{COMMANDS}.{name}"), name) for name in names}
+    found = {name: getattr(import_module(f"{COMMANDS}.{name}"), name) for name in names}
+    return {name: isolated(each) if runs_theirs(each) else each for name, each in found.items()}
 
 
 def runs_theirs(function: Callable[..., Any]) -> bool:

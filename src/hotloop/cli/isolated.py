@@ -10,7 +10,8 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,21 @@ PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
 Command = Callable[..., int]
 
 
-def isolated(command: Command, argv: Sequence[str]) -> Command:
+TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+"""The words of the command line that is run."""
+
+
+@contextmanager
+def typed(argv: Sequence[str]) -> Iterator[None]:
+    """Know meanwhile what was typed: it is what runs again elsewhere."""
+    token = TYPED.set(tuple(argv))
+    try:
+        yield
+    finally:
+        TYPED.reset(token)
+
+
+def isolated(command: Command) -> Command:
     """The command, in a process of its own where it would run somebody else's code, and flags for that."""
 
     @wraps(command)
@@ -54,7 +69,7 @@ def isolated(command: Command, argv: Sequence[str]) -> Command:
         limits, names = limits_of(step_timeout), list(foreign(asked))
         if not names or stays(in_process=in_process):
             return command(**asked)
-        return apart(names, argv, limits, asked)
+        return apart(names, limits, asked)
 
     more = {"in_process": (flags.InProcess, False), "step_timeout": (flags.StepTimeout, STEP_S)}
     signature = inspect.signature(command)
@@ -83,11 +98,11 @@ def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
             yield str(asked[key])
 
 
-def apart(names: Sequence[str], argv: Sequence[str], limits: Limits, asked: Mapping[str, Any]) -> int:
+def apart(names: Sequence[str], limits: Limits, asked: Mapping[str, Any]) -> int:
     """Run the command in a process of its own; what it did not live to say is said here."""
     with ExitStack() as stack, terminals():
         listener = Teller(stack)
-        ended = Supervisor(" | ".join(names), [*PROGRAM, *argv], limits, listener).run()
+        ended = Supervisor(" | ".join(names), [*PROGRAM, *TYPED.get()], limits, listener).run()
     if ended.code is not None and ended.record is None:
         return ended.code
     return told(ended, asked)

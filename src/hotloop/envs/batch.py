@@ -1,7 +1,7 @@
 """A batch: many envs of one world, stepped together through arrays made once."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from hotloop.core.world import Drawer, Layout, Part, World
 from hotloop.envs.engine import Engine
 from hotloop.envs.native import Build, mark_cost_ns
 from hotloop.envs.settings import MAX_SEED, BatchSettings
-from hotloop.envs.subject import StepLog, WholeNumbers
+from hotloop.envs.subject import AsDrawn, StepLog, WholeNumbers
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
@@ -135,7 +135,7 @@ def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any
     return views
 
 
-class Batch:
+class Batch(AsDrawn):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
     restarts = in_spans = False
@@ -238,6 +238,11 @@ class Batch:
         """Who can choose actions here: `random`, then the world's own."""
         return tuple(self.engine.players())
 
+    @property
+    def draws_legal(self) -> bool:
+        """Whether nobody says what is legal; `random` looks at the masks, where there is such a player."""
+        return self.masks is None or "random" not in self.players
+
     def choose(self, player: str) -> NDArray[np.int32]:
         """Let a player choose every agent's action from what agents see now, and hand it to `step`.
 
@@ -281,7 +286,7 @@ class Batch:
         """None beside the state, whose digest has them."""
         return ()
 
-    def faults(self) -> tuple[()]:
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[()]:
         """None: the contract tests hold a world to its interface."""
         return ()
 

@@ -5,7 +5,18 @@ from math import inf
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
-from hotloop.core.record import A, B, ComparedSide, Comparison, Outcome, PhaseRatio, Ratio, Record, run_id
+from hotloop.core.record import (
+    A,
+    B,
+    ComparedSide,
+    Comparison,
+    Outcome,
+    PhaseRatio,
+    Ratio,
+    Record,
+    own_commit,
+    run_id,
+)
 from hotloop.judge.alike import (
     Unlike,
     check_whole,
@@ -293,7 +304,7 @@ def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Recor
     compared = replace(
         b,
         kind="compare",
-        run_id=run_id(now, b.code["commit"], b.code["dirty"], b.target.name),
+        run_id=run_id(now, *own_commit(b.code), b.target.name),
         created=now.isoformat(timespec="seconds"),
         values={f"{name}.ns_per_env_step": tuple(round_times(each)) for name, each in ((A, a), (B, b))},
         comparisons=(versus(a, b, band=band, unlike=unlike),),

@@ -6,7 +6,7 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import STEP, WALL, Goal, Outcome, Record
+from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, own_commit
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
@@ -195,7 +195,7 @@ def machine_notices(record: Record) -> Iterator[Notice]:
     cpus = machine["limits"]["cpus"]
     if cpus is not None and record.method.threads > cpus:
         yield notice(Code.CPU_LIMIT, cpus=cpus, threads=record.method.threads)
-    if record.code["dirty"]:
+    if record.code["dirty"] or own_commit(record.code)[1]:
         yield notice(Code.DIRTY)
 
 

@@ -12,7 +12,16 @@ from hotloop.core.record.comparison import (
     PhaseRatio,
     Ratio,
 )
-from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
+from hotloop.core.record.described import (
+    Code,
+    Described,
+    Instructions,
+    Machine,
+    PathRan,
+    Project,
+    Work,
+    own_commit,
+)
 from hotloop.core.record.findings import Finding, Table
 from hotloop.core.record.profile import (
     PYTHON,
@@ -89,6 +98,7 @@ __all__ = [
     "Pauses",
     "Phase",
     "PhaseRatio",
+    "Project",
     "Ratio",
     "Record",
     "Repeated",
@@ -100,6 +110,7 @@ __all__ = [
     "Validation",
     "Work",
     "file_name",
+    "own_commit",
     "read",
     "run_id",
     "write",

@@ -15,7 +15,7 @@ from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
 from hotloop.core.target import Target
-from hotloop.envs.callables import last_words
+from hotloop.envs.callables import last_words, message_of
 from hotloop.envs.native import Build
 
 ENV_STEP = "env.step"
@@ -186,8 +186,22 @@ def unseen(parts: Mapping[str, Any]) -> list[str]:
 NOTHING = np.zeros((1, 0))
 
 
-def raised(name: str, error: BaseException) -> BaseException:
-    """What is said of an env that raises, be it SystemExit: its own last words; Ctrl-C stays what it is."""
+REFUSAL = re.compile(r"illegal|invalid|legal|not allowed|not valid|mask|\bmove\b|\baction", re.IGNORECASE)
+"""Words of an env that refuses an action."""
+
+REMEDY = (
+    'if it refuses actions that are not legal now, have it say which are: info["action_mask"], '
+    'obs["action_mask"] or action_masks(); or say who plays with --policy module:callable'
+)
+
+
+def raised(name: str, error: BaseException, *, masked: bool = True) -> BaseException:
+    """What is said of an env that raises: its own last words, and what helps where it refused an action.
+
+    SystemExit is an error like any other; Ctrl-C stays what it is.
+    """
     if isinstance(error, (HotloopError, KeyboardInterrupt)):
         return error
-    return TheirError(f"{name} raised: {last_words(error)}")
+    said = f"{name} raised: {last_words(error)}"
+    refused = not masked and REFUSAL.search(f"{type(error).__name__} {message_of(error)}")
+    return TheirError(f"{said}; {REMEDY}" if refused else said)
