@@ -95,6 +95,8 @@ class Work:
     updates: Count = 0
     tokens: Count = 0
     rows: Count = 0
+    runs: Count = 0
+    """Of a whole program, each to its end."""
     coverage: dict[str, Count] = field(default_factory=dict)
     """Mechanic to how often it fired."""
 
