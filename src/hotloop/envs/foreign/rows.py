@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.answering import ForeignSubject
-from hotloop.envs.foreign.spec import ForeignSpec, everything, raised, unseen
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised, unseen
 
 
 class RowsSubject(ForeignSubject):
@@ -25,7 +25,7 @@ class RowsSubject(ForeignSubject):
         try:
             with lifeline.doing(Doing.RESET, Doing.STEP):
                 self.observation, self._infos = self._reset(self.spec.seed)
-        except BaseException as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.resets += self.spec.num_envs
         nothing = np.zeros(self.env.num_agents, np.float32)
@@ -35,7 +35,7 @@ class RowsSubject(ForeignSubject):
         self._pulse[STEPS] = self._calls
         try:
             self._given = given = self._step(actions)
-        except BaseException as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
         self.observation, self._infos = given[0], given[4:]
         self._calls += 1

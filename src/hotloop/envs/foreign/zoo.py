@@ -12,7 +12,7 @@ from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
 from hotloop.envs.foreign.single import first_of, second_of, seeded
-from hotloop.envs.foreign.spec import ForeignSpec, in_span, raised
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, in_span, raised
 
 
 class ZooSubject(Answering):
@@ -43,7 +43,7 @@ class ParallelSubject(ZooSubject):
         try:
             with lifeline.doing(Doing.RESET, Doing.STEP):
                 given = seeded(self._reset, self.spec.seed)
-        except BaseException as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
         self.resets += 1
@@ -69,7 +69,7 @@ class ParallelSubject(ZooSubject):
                 begun = self._reset()
                 self.observation, self._infos = first_of(begun), second_of(begun)
                 self.resets += 1
-        except BaseException as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -128,7 +128,7 @@ class TurnSubject(ZooSubject):
         try:
             with lifeline.doing(Doing.RESET, Doing.STEP):
                 self._begin(seed=self.spec.seed)
-        except BaseException as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self._answers.begin(self._parts())
 
@@ -145,7 +145,7 @@ class TurnSubject(ZooSubject):
                 self._look()
             else:
                 self._begin()
-        except BaseException as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -185,4 +185,4 @@ class TurnSubject(ZooSubject):
 
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
-        return dict(zip(NAMES, plainly(self._given), strict=True))
+        return dict(zip(NAMES, plainly(self._given, self.env), strict=True))
