@@ -18,7 +18,7 @@ from hotloop.core.exact.maths import f32
 from hotloop.core.exact.random import Draws, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.farm.actions import ACTIONS, NAMES, PASS, die
-from hotloop.worlds.farm.observe import Still, body, look, planes
+from hotloop.worlds.farm.observe import Still, body, look, planes, standing
 from hotloop.worlds.farm.picture import picture
 from hotloop.worlds.farm.reset import begin, settle
 from hotloop.worlds.farm.state import (
@@ -224,12 +224,15 @@ class Farm:
 
     def perception(self) -> None:
         rows = self.out["observations"]
-        shown = planes(self, self.still) if self.plan["perception"] else {}
-        for slot, agent in self.living():
-            if self.plan["perception"]:
-                rows[slot] = np.array(look(self, slot, shown, self.still.circle), np.float32).ravel()
-            else:
+        if not self.plan["perception"]:
+            for slot, agent in self.living():
                 rows[slot] = body(self, agent)
+            return
+        side = 2 * self.plan["radius"] + 1
+        windows = rows.reshape(len(rows), -1, side, side)
+        shown, there = planes(self, self.still), standing(self)
+        for slot, _ in self.living():
+            look(self, slot, shown, there, windows[slot])
 
     # What the batch asks of every twin.
 
