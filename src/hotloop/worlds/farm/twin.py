@@ -112,6 +112,7 @@ class Farm:
         self.before = [(agent.resources, agent.health) for agent in agents]
         self.acted = [False] * len(agents)
         self.lived += len(self.indexed)
+        self.state.lived += len(self.indexed)
         for slot in self.indexed:
             if agents[slot].state == ALIVE:
                 self.act(slot)
@@ -154,6 +155,7 @@ class Farm:
         """Regrowth, then the population as it is now, then fields and the end of the episode."""
         self.regrow()
         for slot, agent in enumerate(self.state.agents):
+            self.out["died"][slot] = agent.state == DYING
             if agent.state == DYING:
                 self.bury(slot)
             elif agent.state == ALIVE:
@@ -210,6 +212,8 @@ class Farm:
         out["systems"][...], out["independents"][...], out["controls"][...] = breeds
         out["births"][...], out["starved"][...] = state.births, state.starved
         out["killed"][...] = state.killed
+        out["lives"][...] = state.serials
+        out["lifetime"][...] = f32(f32(state.lived) / f32(state.serials))
         stock = 0.0
         for node in state.nodes:
             stock = f32(stock + node.amount)
