@@ -165,7 +165,7 @@ def test_a_trainer_counts_the_steps_of_those_who_lived(lstm: int) -> None:
 
 
 def test_a_return_is_the_mean_over_all_who_ever_lived() -> None:
-    batch = hotloop.make("farm/dev", seed=3, max_agents=30, birth_chance=1.0, **SMALL)
+    batch = hotloop.make("farm/dev", seed=3, birth_chance=1.0, **SMALL)
     batch.reset()
     windows, episodes, ended = Windows(batch), Episodes(batch), []
     total = np.zeros(2)
@@ -174,6 +174,6 @@ def test_a_return_is_the_mean_over_all_who_ever_lived() -> None:
         windows.step(batch)
         total += batch.rewards.sum(axis=1)
     lives = batch.infos["lives"]
-    assert lives.min() > 12
+    assert 12 < lives.min() <= lives.max() < 50
     assert [each.return_per_agent for each in ended] == pytest.approx((total / lives).tolist())
     assert windows.close().mean_return == pytest.approx((total / lives).mean())
