@@ -11,15 +11,22 @@ from types import ModuleType
 from typing import Any
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.envs.instances import KEY, NUMBERS, numbered
 
 LAST_LINES = 3
 """Of somebody else's traceback that are worth showing."""
 
 
-def call(target: str, given: Mapping[str, object]) -> Any:
-    """What the callable returns for the given keys; InputError with its own last words where it raises."""
+def call(target: str, given: Mapping[str, object], instance: int | None = None) -> Any:
+    """What the callable returns for the given keys; InputError with its own last words where it raises.
+
+    `instance` is the number of what it makes, where that was taken already.
+    """
     function = find(target)
-    arguments = {key: literal(value) for key, value in given.items()}
+    number = NUMBERS.take() if instance is None else instance
+    arguments = {key: literal(value) for key, value in numbered(given, number).items()}
+    if KEY in parameters_of(function):
+        arguments.setdefault(KEY, number)
     try:
         inspect.signature(function).bind(**arguments)
     except TypeError as error:
@@ -30,6 +37,13 @@ def call(target: str, given: Mapping[str, object]) -> Any:
         return function(**arguments)
     except Exception as error:
         raise InputError(f"{target} raised: {last_words(error)}") from error
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except ValueError:  # no signature to look at, as with some built-in functions
+        return ()
 
 
 def find(target: str) -> Callable[..., Any]:

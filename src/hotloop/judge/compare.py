@@ -5,7 +5,18 @@ from math import inf
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
-from hotloop.core.record import A, B, ComparedSide, Comparison, Outcome, PhaseRatio, Ratio, Record, run_id
+from hotloop.core.record import (
+    A,
+    B,
+    ComparedSide,
+    Comparison,
+    Outcome,
+    PhaseRatio,
+    Ratio,
+    Record,
+    own_commit,
+    run_id,
+)
 from hotloop.judge.alike import (
     Unlike,
     check_whole,
@@ -15,7 +26,7 @@ from hotloop.judge.alike import (
     unlike_error,
     unlike_work,
 )
-from hotloop.judge.judge import HEADLINE, STEAL_SHARE, busy_load, judge
+from hotloop.judge.judge import STEAL_SHARE, busy_load, headline, judge
 from hotloop.stats.ratio import FEWEST_APART, agrees, apart, more_pairs, outcome, visible
 from hotloop.stats.summary import with_metrics
 
@@ -107,8 +118,8 @@ def load_beside(a: Record, b: Record) -> float:
 
 
 def round_times(record: Record) -> list[float]:
-    """Nanoseconds of an env-step, one value a round."""
-    speeds = record.values.get(HEADLINE, ())
+    """Nanoseconds of an env-step, or of whatever else its speed counts, one value a round."""
+    speeds = headline(record)
     if not all(0 < speed < inf for speed in speeds):
         raise InputError(f"{record.run_id} has a round without a speed: it cannot be compared")
     return [1e9 / speed for speed in speeds]
@@ -131,7 +142,7 @@ def forbidding(a: Record, b: Record, band: float) -> str | None:
     for record in (a, b):
         if record.validation and record.validation.mismatches:
             return f"not equal: {record.validation.mismatches} mismatches in {record.run_id}"
-    rounds = min(len(record.values.get(HEADLINE, ())) for record in (a, b))
+    rounds = min(len(headline(record)) for record in (a, b))
     if rounds < FEWEST_APART:
         return f"{rounds} rounds are too few for an interval: run at least {FEWEST_APART}"
     work = different_work(a, b, tolerance=band / 2)
@@ -293,7 +304,7 @@ def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Recor
     compared = replace(
         b,
         kind="compare",
-        run_id=run_id(now, b.code["commit"], b.code["dirty"], b.target.name),
+        run_id=run_id(now, *own_commit(b.code), b.target.name),
         created=now.isoformat(timespec="seconds"),
         values={f"{name}.ns_per_env_step": tuple(round_times(each)) for name, each in ((A, a), (B, b))},
         comparisons=(versus(a, b, band=band, unlike=unlike),),

@@ -26,6 +26,7 @@ EXAMPLES = (
     "hotloop compare before.json after.json",
     "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
     'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
+    'hotloop compare -- "python train.py" "python train.py --fast"',
 )
 
 Build = Annotated[
@@ -84,7 +85,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
     exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
     Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
-    Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
+    After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
 
@@ -212,9 +213,11 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:
     """Keep the record, print or draw it; returns its exit code."""
-    from hotloop.report.sections.compare import compare as sections
+    from hotloop.report.sections import compare, programs
     from hotloop.report.sections.notices import notices
     from hotloop.report.terminal import draw
+
+    sections = programs.compare if record.work.runs else compare.compare
 
     remark(f"saved {save(record_path(output, record), record.to_json())}")
     if as_json:

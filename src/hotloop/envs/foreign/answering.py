@@ -5,7 +5,7 @@ And what those have that are stepped one at a time: counts and answers.
 
 import random as standard
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Notice
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.examine import examine
+from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
 from hotloop.envs.foreign.spec import (
     ENV_RESET,
     ENV_STEP,
@@ -28,6 +29,9 @@ from hotloop.envs.foreign.spec import (
     unwrapped,
 )
 from hotloop.envs.subject import RANDOM_ONLY, StepLog, WholeNumbers, Workers
+
+SELECT = "action selection"
+"""The row of a tree: which of the legal actions a random one is."""
 
 NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 
@@ -48,6 +52,7 @@ class ForeignSubject(ABC):
         if timed:
             self._look_inside()
         self._step = in_span(ENV_STEP, env.step, timed=timed)
+        self._pick = in_span(SELECT, self._settled, timed=timed)
         self._reset = in_span(ENV_RESET, env.reset, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
         self.resets = 0
@@ -71,8 +76,32 @@ class ForeignSubject(ABC):
     def wait(self) -> None:  # noqa: B027
         """Nothing is left to wait for: a step is over when it returns."""
 
+    draws_legal = True
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Actions of its space; where it says which are legal, each is settled when its turn comes."""
+        return self.legal(random, self._drawn(random, calls))
+
     @abstractmethod
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]: ...
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Actions of its space."""
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return actions if self._mask() is None else picks(random, actions, self._rows)
+
+    _rows: int | None = None
+    """Chances that a call takes; None where it takes one."""
+
+    def settle(self, actions: Any) -> Any:
+        return self._settled(actions) if type(actions) is Pick else actions
+
+    def _settled(self, pick: Pick) -> Any:
+        """What a pick comes to by what is legal now."""
+        return pick.drawn
+
+    def _mask(self) -> Any:
+        """Which actions are legal now, as the env says it; None where it does not."""
+        return None
 
     @property
     @abstractmethod
@@ -91,7 +120,7 @@ class ForeignSubject(ABC):
         if player not in self.players:
             then = f"{self.spec.name} is played by random, tape:FILE or module:callable"
             raise unknown("player", player, self.players, then)
-        return self.draw(self._chance, 1)[0]
+        return self.settle(self.draw(self._chance, 1)[0])
 
     @property
     def spaces(self) -> tuple[object, object]:
@@ -105,8 +134,18 @@ class ForeignSubject(ABC):
         return None
 
     @property
+    def _is_masked(self) -> bool:
+        return self._mask() is not None
+
+    @property
     def masks(self) -> NDArray[np.bool_] | None:
-        return None
+        mask = self._mask()
+        return None if mask is None else flat(mask).reshape(self.spec.num_envs, 1, -1)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        mask = self._mask()
+        return {} if mask is None else {MASK: mask}
 
     def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
         if not actions:
@@ -135,8 +174,8 @@ class ForeignSubject(ABC):
         held = (vars(each) if hasattr(each, "__dict__") else {} for each in envs)
         return [{name: each for name, each in own.items() if isinstance(each, GENERATORS)} for own in held]
 
-    def faults(self) -> tuple[Notice, ...]:
-        return examine(self)
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        return examine(self, actions)
 
     def phase_totals(self) -> dict[str, int]:
         return native_phases(self.env)
@@ -212,5 +251,5 @@ def without_names(actions: Any) -> Any:
 
 
 def plain_action(value: NDArray[Any]) -> Any:
-    """A whole number by itself is an int, as an env may insist."""
-    return int(value) if value.ndim == 0 and value.dtype.kind in "iu" else value
+    """A whole number by itself is what Gymnasium's own sampling gives: NumPy's int64."""
+    return np.int64(value) if value.ndim == 0 and value.dtype.kind in "iu" else value

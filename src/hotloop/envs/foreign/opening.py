@@ -1,12 +1,14 @@
 """From a foreign target to a subject: what its name means, what came back, which keys are ours."""
 
 import importlib
-import inspect
+import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +23,7 @@ from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.spec import ForeignSpec
 from hotloop.envs.foreign.vector import VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
+from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.subject import Subject
 
 MODES = ("sync", "async", "own")
@@ -30,6 +33,8 @@ PROFILING = "HOTLOOP_PROFILING"
 
 PARALLEL = "pettingzoo parallel"
 """The interface whose agents have names."""
+
+REGISTER = "; if a package registers it, name that too: gym:package:ID"
 
 KINDS = (
     "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib, "
@@ -58,8 +63,9 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
         order = ordered(target, own=())
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
-        return subject_of(makers[prefix](name, order), order, timed=timed)
-    order = ordered(target, own=parameters_of(callables.find(target.name)))
+        made_with = replace(order, arguments=numbered(order.arguments, NUMBERS.take()))
+        return subject_of(makers[prefix](name, made_with), order, timed=timed)
+    order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
     with profiling(on=timed):
         return subject_of(called(order), order, timed=timed)
 
@@ -95,13 +101,6 @@ def ordered(target: Target, own: tuple[str, ...]) -> Order:
     return Order(target=target, arguments=arguments, **ours)
 
 
-def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    try:
-        return tuple(inspect.signature(function).parameters)
-    except ValueError:  # no signature to look at, as with some built-in functions
-        return ()
-
-
 def called(order: Order) -> Any:
     """What a callable returns, or as many of it as were asked for in a vector env."""
     if order.num_envs is None and order.vector is None:
@@ -110,15 +109,16 @@ def called(order: Order) -> Any:
         raise InputError(f"vector=own is for gym: ids; let {order.target.name} return its vector env itself")
     vector = need("gymnasium").vector
     make = {"sync": vector.SyncVectorEnv, "async": vector.AsyncVectorEnv}[order.vector or "sync"]
-    envs = [lambda: callables.call(order.target.name, order.arguments)] * (order.num_envs or 1)
+    count = order.num_envs or 1
+    first = NUMBERS.take(count)  # here, since workers would all begin with the same
+    envs = [partial(callables.call, order.target.name, order.arguments, first + env) for env in range(count)]
     return made(order.target.name, lambda: make(envs))
 
 
 def gym(name: str, order: Order) -> Any:
     """An env, or several in a vector env, of an id that is registered with Gymnasium."""
     gymnasium = need("gymnasium")
-    if name.startswith("hotloop/"):
-        importlib.import_module("hotloop.envs.adapters.registration").register_envs()
+    registered(name, gymnasium)
     if order.num_envs is None and order.vector is None:
         return made(order.target.name, lambda: gymnasium.make(name, **order.arguments))
     mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")
@@ -128,6 +128,30 @@ def gym(name: str, order: Order) -> Any:
             name, num_envs=order.num_envs or 1, vectorization_mode=mode, **order.arguments
         ),
     )
+
+
+REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
+"""The first word of an id to the package that registers it, where the two are not called alike."""
+
+
+def registered(name: str, gymnasium: Any) -> None:
+    """Import what registers an id: the package before a colon, or one that is called as the id begins."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a package of the current folder
+    module, _, name = name.rpartition(":")
+    if name in gymnasium.registry or module:
+        return
+    first = re.split(r"[/\-]", name)[0].lower()
+    if first == "hotloop":
+        importlib.import_module("hotloop.envs.adapters.registration").register_envs()
+        return
+    package = REGISTERED_BY.get(first, first)
+    try:
+        found = importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        found = False
+    if found and package not in sys.stdlib_module_names:
+        made(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
 
 
 def pettingzoo(name: str, order: Order) -> Any:
@@ -175,7 +199,7 @@ def made(target: str, make: Callable[[], Any]) -> Any:
         if type(error).__name__ == "DependencyNotInstalled":
             raise SetupError(f"{target}: {what}") from None
         if type(error).__module__.startswith("gymnasium.error"):
-            raise InputError(f"{target}: {what}") from None
+            raise InputError(f"{target}: {what}{REGISTER if 'exist' in what else ''}") from None
         if isinstance(error, (InputError, SetupError)):
             raise
         raise InputError(f"{target} raised: {callables.last_words(error)}") from error

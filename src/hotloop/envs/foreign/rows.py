@@ -32,13 +32,13 @@ class RowsSubject(ForeignSubject):
         try:
             self._given = given = self._step(actions)
         except Exception as error:
-            raise raised(self.spec.name, error) from error
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
         self.observation, self._infos = given[0], given[4:]
         self._calls += 1
         ended = np.count_nonzero(np.logical_or(given[2], given[3]))
         self.resets += int(ended) // self.spec.agents
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         choices = self._choices()
         shape = (calls, self.env.num_agents, *choices.shape)
         return list(random.integers(choices, size=shape, dtype=np.int32))

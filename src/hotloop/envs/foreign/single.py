@@ -8,6 +8,7 @@ import numpy as np
 from hotloop.core.errors import InputError
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
 from hotloop.envs.foreign.answering import NAMES, Answering, plainly
+from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
 from hotloop.envs.foreign.spec import ForeignSpec, raised
 from hotloop.envs.subject import WholeNumbers
 
@@ -25,21 +26,24 @@ class SingleSubject(Answering):
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
         self._sample: Sample | None = None
-        self._begun: Any = {}
-        """The infos of the reset that the last call ended with, if it did."""
+        self._begun: Any = None
+        """The infos of the reset that the last call ended with; None where it did not."""
+        self._masks = mask_method(env)
 
     def reset(self) -> None:
         try:
             given = seeded(self._reset, self.spec.seed)
         except Exception as error:
             raise raised(self.spec.name, error) from error
-        self.observation, self._begun = first_of(given), {}
+        self.observation, self._begun = first_of(given), None
         self.resets += 1
         self._given = (self.observation, 0.0, False, False, second_of(given))
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
         try:
+            if type(actions) is Pick:
+                actions = self._pick(actions)
             self._given = given = five(self._step(actions))
             self._steps += 1
             if given[2] or given[3]:
@@ -47,14 +51,27 @@ class SingleSubject(Answering):
                 self.observation, self._begun = first_of(begun), second_of(begun)
                 self.resets += 1
             else:
-                self.observation, self._begun = given[0], {}
+                self.observation, self._begun = given[0], None
         except Exception as error:
-            raise raised(self.spec.name, error) from error
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         if self._sample is None:
             self._sample = sampler(self.env, self.spec.name)
         return self._sample(random, calls)
+
+    def _settled(self, pick: Pick) -> Any:
+        mask = self._mask()
+        return pick.drawn if mask is None else settled(*pick, mask, getattr(self.env, "action_space", None))
+
+    def _mask(self) -> Any:
+        info = self._given[4] if self._begun is None else self._begun
+        mask = mask_in(info, self.observation)
+        return mask if mask is not None or self._masks is None or not self.resets else self._masks()
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        return {**super().told, "info": self._given[4] if self._begun is None else self._begun}
 
     @property
     def whole_numbers(self) -> WholeNumbers | None:
@@ -65,7 +82,7 @@ class SingleSubject(Answering):
 
     def _parts(self) -> dict[str, Any]:
         parts = dict(zip(NAMES, plainly(self._given), strict=True))
-        return {**parts, "next_observations": self.observation, "next_infos": self._begun}
+        return {**parts, "next_observations": self.observation, "next_infos": self._begun or {}}
 
 
 def five(given: Any) -> Given:

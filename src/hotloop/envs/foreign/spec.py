@@ -186,8 +186,19 @@ def unseen(parts: Mapping[str, Any]) -> list[str]:
 NOTHING = np.zeros((1, 0))
 
 
-def raised(name: str, error: Exception) -> HotloopError:
-    """What is said of an env that raises: its own last words."""
+REFUSAL = re.compile(r"illegal|invalid|legal|not allowed|not valid|mask|\bmove\b|\baction", re.IGNORECASE)
+"""Words of an env that refuses an action."""
+
+REMEDY = (
+    'if it refuses actions that are not legal now, have it say which are: info["action_mask"], '
+    'obs["action_mask"] or action_masks(); or say who plays with --policy module:callable'
+)
+
+
+def raised(name: str, error: Exception, *, masked: bool = True) -> HotloopError:
+    """What is said of an env that raises: its own last words, and what helps where it refused an action."""
     if isinstance(error, HotloopError):
         return error
-    return InputError(f"{name} raised: {last_words(error)}")
+    said = f"{name} raised: {last_words(error)}"
+    refused = not masked and REFUSAL.search(f"{type(error).__name__} {error}")
+    return InputError(f"{said}; {REMEDY}" if refused else said)

@@ -1,6 +1,6 @@
 """Gymnasium's vector envs: many envs behind one call, in one process or in workers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -11,6 +11,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled
 from hotloop.envs.foreign.answering import NAMES, ForeignSubject
+from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
 from hotloop.envs.foreign.spec import ForeignSpec, arrays, raised, time_inside, time_method, unseen, unwrapped
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
@@ -33,6 +34,7 @@ class VectorSubject(ForeignSubject):
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
+        self._masks = masks_of_envs(env)
         self._names: tuple[str, ...] = ()
         """Of what the env said at its reset; a comparison asks for all of them every time."""
 
@@ -49,9 +51,11 @@ class VectorSubject(ForeignSubject):
 
     def step(self, actions: Any) -> None:
         try:
+            if type(actions) is Pick:
+                actions = self._pick(actions)
             self._given = given = self._step(actions)
         except Exception as error:
-            raise raised(self.spec.name, error) from error
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
         self.observation = given[0]
         if self.autoreset == "NextStep":
             self._reset_steps += self._finished
@@ -62,8 +66,26 @@ class VectorSubject(ForeignSubject):
         if finished and self.autoreset == "Disabled":
             self.observation, _ = self._reset(options={"reset_mask": over})
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         return sampled(self.env.action_space, random, calls)
+
+    @property
+    def _rows(self) -> int:  # type: ignore[override]
+        return self.spec.num_envs
+
+    def _settled(self, pick: Pick) -> Any:
+        """Env by env, in a copy of what was drawn."""
+        mask, space = self._mask(), self.env.single_action_space
+        if mask is None:
+            return pick.drawn
+        rows = zip(pick.drawn, pick.chance, mask, strict=True)
+        return np.array([settled(*row, space) for row in rows], np.asarray(pick.drawn).dtype)
+
+    def _mask(self) -> Any:
+        if not self._given:
+            return None
+        mask = mask_in(self._given[4], self.observation)
+        return mask if mask is not None or self._masks is None else self._masks()
 
     @property
     def counters(self) -> dict[str, int]:
@@ -111,6 +133,15 @@ class VectorSubject(ForeignSubject):
             time_inside(env)
             for method in ("step", "reset"):
                 time_method(env, method, f"envs.{method}")
+
+
+def masks_of_envs(env: Any) -> Callable[[], Sequence[Any]] | None:
+    """The method of every env that gives its mask, where the envs are in this process and have one."""
+    envs = getattr(unwrapped(env), "envs", ())
+    methods = [mask_method(each) for each in envs]
+    if not methods or None in methods:
+        return None
+    return lambda: [method() for method in methods if method]
 
 
 class Pipes:

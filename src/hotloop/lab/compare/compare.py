@@ -131,10 +131,10 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
     """Equality first, then the clock; a second run before anything is called faster or slower."""
     progress(0, 1)
     if asked.equal:
-        found.agreement = a.agreement(b, asked.box_ns)
+        found.agreement = a.agreement(b, asked.box_ns, asked.policy)
         if found.agreement.difference:
-            found.itself = a.agreement(a, asked.box_ns)
-    found.faults = b.faults()
+            found.itself = a.agreement(a, asked.box_ns, asked.policy)
+    found.faults = b.faults(asked.policy)
     if found.agreement and found.agreement.difference:
         return
     run({A: a, B: b, AGAIN: a}, asked, found, progress)
