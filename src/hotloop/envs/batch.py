@@ -1,6 +1,5 @@
 """A batch: many envs of one world, stepped together through arrays made once."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from hotloop.core.target import Target
 from hotloop.core.world import Drawer, Layout, Part, World
 from hotloop.envs.engine import Engine
 from hotloop.envs.native import Build, mark_cost_ns
+from hotloop.envs.saved import sealed, unsealed
 from hotloop.envs.settings import MAX_SEED, BatchSettings
 from hotloop.envs.subject import AsDrawn, StepLog, WholeNumbers
 
@@ -343,6 +343,13 @@ class Batch(AsDrawn):
         except RuntimeError as error:
             raise OrderError(str(error)) from None
 
+    def fork(self, env: int, into: int) -> None:
+        """Copy one env, state and outputs, into the place of another, which goes on from there on its own."""
+        try:
+            self.engine.fork(self._index(env), self._index(into))
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+
     @property
     def step_timing(self) -> dict[str, int]:
         """Nanoseconds in each phase of the last step; empty where profiling is off."""
@@ -470,25 +477,6 @@ class Batch(AsDrawn):
     def _stamp(self) -> bytes:
         spec = self.spec
         return f"hotloop 2 {spec.impl} {workload_hash(spec.world.name, spec.parameters)} ".encode()
-
-
-def sealed(stamp: bytes, content: bytes) -> bytes:
-    """A saved env in one piece: whose it is, a checksum, and what it is."""
-    return stamp + checksum(content) + b"\n" + content
-
-
-def unsealed(saved: bytes) -> bytes:
-    """What was sealed; InputError where an older version wrote it, or a byte of it is not as it was."""
-    if saved.startswith(b"hotloop 1 "):
-        raise InputError("the saved env is of an older version, without a checksum: begin anew with this one")
-    head, _, content = saved.partition(b"\n")
-    if head.rpartition(b" ")[2] != checksum(content):
-        raise InputError("the saved env is damaged: its checksum does not fit")
-    return content
-
-
-def checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=8).hexdigest().encode()
 
 
 def closed() -> OrderError:

@@ -35,7 +35,7 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
         pass
     try:
         return function(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{target} raised: {last_words(error)}") from error
 
 
@@ -78,7 +78,7 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[path.stem]
         raise InputError(f"{path} cannot be imported: {last_words(error)}") from error
     return module
@@ -93,7 +93,7 @@ def load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or name
         raise InputError(f"there is no module {missing!r}: install it, or give a path.py:callable") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{name} cannot be imported: {last_words(error)}") from error
 
 

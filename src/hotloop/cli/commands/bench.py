@@ -281,8 +281,8 @@ def plan(
 
 def band(*, thorough: bool) -> float:
     """How small a change is called the same."""
-    from hotloop.lab.measure.turns import THOROUGH as STRICT
-    from hotloop.lab.measure.turns import USUAL
+    from hotloop.lab.measure.settle import THOROUGH as STRICT
+    from hotloop.lab.measure.settle import USUAL
 
     return (STRICT if thorough else USUAL).band
 

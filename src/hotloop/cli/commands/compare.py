@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.contenders import Contender, TargetContender
-    from hotloop.lab.measure.turns import Plan
+    from hotloop.lab.measure.settle import Plan
 
 
 EXAMPLES = (
@@ -190,7 +190,7 @@ def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
     """The usual plan or the thorough one, with what was asked for."""
     from dataclasses import replace
 
-    from hotloop.lab.measure.turns import THOROUGH, USUAL
+    from hotloop.lab.measure.settle import THOROUGH, USUAL
 
     chosen = THOROUGH if thorough else USUAL
     if band is not None:

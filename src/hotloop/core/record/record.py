@@ -21,7 +21,7 @@ from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
 
-METHOD = 1
+METHOD = 2
 """The version of how things are measured; results of different versions are unlike."""
 
 HASH = "content_hash"

@@ -10,7 +10,7 @@ from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
 from hotloop.envs.foreign.single import first_of, second_of, seeded
-from hotloop.envs.foreign.spec import ForeignSpec, in_span, raised
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, in_span, raised
 
 
 class ZooSubject(Answering):
@@ -40,7 +40,7 @@ class ParallelSubject(ZooSubject):
     def reset(self) -> None:
         try:
             given = seeded(self._reset, self.spec.seed)
-        except Exception as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
         self.resets += 1
@@ -65,7 +65,7 @@ class ParallelSubject(ZooSubject):
                 begun = self._reset()
                 self.observation, self._infos = first_of(begun), second_of(begun)
                 self.resets += 1
-        except Exception as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -123,7 +123,7 @@ class TurnSubject(ZooSubject):
     def reset(self) -> None:
         try:
             self._begin(seed=self.spec.seed)
-        except Exception as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self._answers.begin(self._parts())
 
@@ -139,7 +139,7 @@ class TurnSubject(ZooSubject):
                 self._look()
             else:
                 self._begin()
-        except Exception as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -179,4 +179,4 @@ class TurnSubject(ZooSubject):
 
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
-        return dict(zip(NAMES, plainly(self._given), strict=True))
+        return dict(zip(NAMES, plainly(self._given, self.env), strict=True))
