@@ -9,6 +9,7 @@ INSTALL = {
     "gymnasium": "pip install 'hotloop[envs]'",
     "pettingzoo": "pip install 'hotloop[envs]'",
     "pufferlib": "pip install pufferlib",
+    "stable_baselines3": "pip install stable-baselines3",
     "tensorboard": "pip install 'hotloop[train]', or leave it out with train.tensorboard=false",
     "torch": "pip install 'hotloop[train]'",
 }
