@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hotloop.envs.adapters.registration import register_envs
     from hotloop.envs.open import make
     from hotloop.lab.api import profile
+    from hotloop.loops.run import run
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "monitor",
     "profile",
     "register_envs",
+    "run",
     "span",
     "spans",
     "spatial",
@@ -35,6 +37,7 @@ _HOMES = {
     "monitor": "hotloop.core.spans.monitor",
     "profile": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
+    "run": "hotloop.loops.run",
     "span": "hotloop.core.spans",
 }
 

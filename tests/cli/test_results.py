@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 from support.records import BENCH
 
-from hotloop.cli.results import make_room, record_path, save
+from hotloop.cli.results import make_room, record_path
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.files import save
 
 
 def test_a_name_that_ends_in_json_is_a_file_and_any_other_a_folder() -> None:

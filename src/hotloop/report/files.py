@@ -10,6 +10,7 @@ from hotloop.core.record import Finding, Record, stacks
 from hotloop.core.spans.trace import Trace
 from hotloop.report import html, markdown
 from hotloop.report.pictures import flames
+from hotloop.report.sections import run
 from hotloop.report.sections.facts import code_line, machine_line
 from hotloop.report.sections.findings import MOST_ROWS, RESOURCES
 from hotloop.report.sections.profile import page
@@ -30,6 +31,11 @@ def folder_of(room: Path, target: str) -> Path:
 def markdown_page(record: Record) -> str:
     """A profile as the Markdown page that the other files lie beside."""
     return markdown.draw_page(page(record, most=MOST_ROWS))
+
+
+def run_page(record: Record) -> str:
+    """A run of somebody's own loop as its Markdown page."""
+    return markdown.draw_page(run.run_page(record))
 
 
 def pictured(target: str, folder: Path, found: Finding) -> Finding:

@@ -9,7 +9,7 @@ watched, every beginning and end of a region is also an event on the stream, so 
 events belongs to the region whose work it was. The events are read after the window, not in it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hotloop.core import spans
@@ -111,13 +111,25 @@ def cuda_stream() -> Stream:
     import torch
 
     event: Any = torch.cuda.Event  # untyped in torch
-    return Stream(lambda: event(enable_timing=True), torch.cuda.synchronize)
+    return Stream(lambda: event(enable_timing=True), cuda_waiter())
 
 
 def cuda_wait() -> Blocking:
+    return Blocking(cuda_waiter())
+
+
+def cuda_waiter() -> Callable[[], None]:
+    """A function that returns when all work on the present GPU is done."""
     import torch
 
-    return Blocking(torch.cuda.synchronize)
+    return torch.cuda.synchronize
+
+
+def cuda_initialised() -> bool:
+    """Whether torch has begun to use a GPU; asking begins nothing."""
+    import torch
+
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def gpu_bytes(device: str) -> int | None:

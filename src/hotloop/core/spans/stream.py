@@ -66,6 +66,11 @@ class Window:
         """Whether it can be read without waiting."""
         return self.cuts[-1].query()
 
+    @property
+    def wall_ns(self) -> int:
+        """From its first event to its last, of the pieces that were added up."""
+        return sum(self._ns.values())
+
     def tree(self) -> tuple[Span, ...]:
         """Of the pieces that were added up."""
         return merge(self._rows(()))
