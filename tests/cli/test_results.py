@@ -44,6 +44,6 @@ def test_a_disk_that_fails_is_a_fault_of_the_setup(tmp_path: Path, monkeypatch: 
     def fail(path: Path, text: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hotloop.cli.results.write_new", fail)
+    monkeypatch.setattr("hotloop.core.files.write_new", fail)
     with pytest.raises(SetupError, match="No space left"):
         save(tmp_path / "x.json", "")
