@@ -54,6 +54,11 @@ void choose(AnyBatch& batch, size_t player, Chosen actions) {
   batch.choose(player, actions.data());
 }
 
+void fork_env(AnyBatch& batch, size_t env, size_t into) {
+  Turn turn(batch);
+  batch.fork(env, into);
+}
+
 // What one mark of a phase takes.
 double mark_ns() {
   constexpr int turns = 20'000;
@@ -121,6 +126,7 @@ NB_MODULE(_native, m) {
       .def("digest", &AnyBatch::digest)
       .def("save", save)
       .def("load", load)
+      .def("fork", fork_env)
       .def("picture", picture)
       .def("counters", &AnyBatch::counters)
       .def("shadow", shadow)

@@ -88,7 +88,7 @@ class Batch final : public AnyBatch {
     pool_.run(num_envs(), [&](int worker, Pieces pieces) {
       for (size_t env; pieces.take(env);) {
         Slot seen = slot(worker, env, nullptr);
-        seen.block = nullptr;
+        if (!Players<World>::looks_ahead(player)) seen.block = nullptr;
         players_.choose(player, seen, options_.seed, begun_[env], actions + env * agents());
       }
     });
@@ -118,6 +118,18 @@ class Batch final : public AnyBatch {
     if (finished(env) && !options_.autoreset) ++waiting_;
     ++begun_[env];
     ready_ = true;
+  }
+
+  void fork(size_t env, size_t into) override {
+    if (!ready_) throw std::logic_error("fork before reset: call reset() first");
+    if (env == into) return;
+    if (finished(into) && !options_.autoreset) --waiting_;
+    std::vector<void*> to;
+    each_part(into, [&](void* part, size_t) { to.push_back(part); });
+    size_t k = 0;
+    each_part(env, [&](void* part, size_t bytes) { std::memcpy(to[k++], part, bytes); });
+    if (finished(into) && !options_.autoreset) ++waiting_;
+    ++begun_[into];
   }
 
   Picture picture(size_t env) const override {

@@ -120,7 +120,8 @@ struct Phase {
 };
 
 // An entry of a world's `players`, which a world without players leaves out. A player has memory of its own
-// for each env, begun anew with every episode. It sees what an agent sees: its slot has no block.
+// for each env, begun anew with every episode. It sees what an agent sees: its slot has no block, unless it
+// looks ahead: then it plays on copies of the block, in which it first replaces what its agent does not see.
 template <class Slot>
 struct Player {
   using Config = std::remove_cvref_t<decltype(Slot::config)>;
@@ -129,6 +130,7 @@ struct Player {
   size_t (*bytes)(const Config&);  // one env's memory
   void (*restart)(const Slot&, std::byte* memory);
   void (*choose)(const Slot&, std::byte* memory, int32_t* actions);  // actions is [agents]
+  bool looks_ahead = false;
 };
 
 // --- what a world may offer besides -----------------------------------------------------------------

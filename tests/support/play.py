@@ -35,6 +35,12 @@ def short_episodes(target: str, steps: int = 7) -> dict[str, object]:
     return {name: steps for name in ("max_steps", "time_max") if name in names}
 
 
+def small(target: str) -> dict[str, object]:
+    """Parameters that make players think less, where the world has one that decides how much."""
+    names = [info.name for info in describe(registry.find(target).world.parameters)]
+    return {"search_rollouts": 2, "max_decisions": 16} if "search_rollouts" in names else {}
+
+
 def tape(spec: Spec, steps: int, seed: int = 1, *, wild: bool = False) -> NDArray[np.int32]:
     """Random actions, the same on every machine; a wild tape has some that are out of range.
 

@@ -39,7 +39,19 @@ EVERYBODYS = {
     # sizes and machines
     *("width", "height", "radius", "nodes", "environment", "systems", "gather", "starved", "communicate"),
     # plain English
-    *("encode", "first", "none", "masks", "passive", "seat", "seat_rewards", "simple", "won", "began"),
+    *(
+        "encode",
+        "first",
+        "none",
+        "masks",
+        "passive",
+        "search",
+        "seat",
+        "seat_rewards",
+        "simple",
+        "won",
+        "began",
+    ),
     *("share", "unknown", "pass", "held", "failed", "lives", "people"),
     *("changed", "claim", "full", "leave", "mine", "refused", "still", "use", "uses"),
 }

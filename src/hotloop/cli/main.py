@@ -17,6 +17,7 @@ from types import FrameType
 
 from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
+from hotloop.core.interrupt import not_in_children
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -41,7 +42,7 @@ def hearing_sigterm() -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, press_ctrl_c)
+    signal.signal(signal.SIGTERM, not_in_children(press_ctrl_c))
     try:
         yield
     finally:

@@ -241,6 +241,8 @@ class World:
     """Preset to the counters it exists for: under random play each must fire."""
     players: Mapping[str, Callable[[], type[PlayerTwin]]] = field(default_factory=dict)
     """Who can choose actions beside the random player; each imports its twin when it is asked for."""
+    looks_ahead: tuple[str, ...] = ()
+    """Players that are given the env itself, `seen["twin"]`, to play on copies of it."""
     episode: EpisodeLength | None = None
     """What cuts an episode off; None where only the rules end one."""
     rivals: Mapping[str, Rival] = field(default_factory=dict)

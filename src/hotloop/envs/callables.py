@@ -11,15 +11,22 @@ from types import ModuleType
 from typing import Any
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.envs.instances import KEY, NUMBERS, numbered
 
 LAST_LINES = 3
 """Of somebody else's traceback that are worth showing."""
 
 
-def call(target: str, given: Mapping[str, object]) -> Any:
-    """What the callable returns for the given keys; InputError with its own last words where it raises."""
+def call(target: str, given: Mapping[str, object], instance: int | None = None) -> Any:
+    """What the callable returns for the given keys; InputError with its own last words where it raises.
+
+    `instance` is the number of what it makes, where that was taken already.
+    """
     function = find(target)
-    arguments = {key: literal(value) for key, value in given.items()}
+    number = NUMBERS.take() if instance is None else instance
+    arguments = {key: literal(value) for key, value in numbered(given, number).items()}
+    if KEY in parameters_of(function):
+        arguments.setdefault(KEY, number)
     try:
         inspect.signature(function).bind(**arguments)
     except TypeError as error:
@@ -28,8 +35,15 @@ def call(target: str, given: Mapping[str, object]) -> Any:
         pass
     try:
         return function(**arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{target} raised: {last_words(error)}") from error
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except ValueError:  # no signature to look at, as with some built-in functions
+        return ()
 
 
 def find(target: str) -> Callable[..., Any]:
@@ -64,7 +78,7 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[path.stem]
         raise InputError(f"{path} cannot be imported: {last_words(error)}") from error
     return module
@@ -79,7 +93,7 @@ def load_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or name
         raise InputError(f"there is no module {missing!r}: install it, or give a path.py:callable") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{name} cannot be imported: {last_words(error)}") from error
 
 

@@ -145,6 +145,9 @@ class HostViews(InFront):
         self._engine.load(env, saved)
         self._copy()
 
+    def fork(self, env: int, into: int) -> None:
+        self.load(into, self.save(env))
+
     def choose(self, player: int, actions: NDArray[np.int32]) -> None:
         chosen = upload(actions)
         self._engine.choose(player, chosen)

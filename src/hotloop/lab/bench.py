@@ -14,7 +14,7 @@ from hotloop.judge.alike import check_alike
 from hotloop.judge.compare import BAND, LATE_SHARE, MOVED, SPARE_CORES, confirm, versus
 from hotloop.judge.judge import Wanted, goal_of, judge
 from hotloop.lab.measure.instructions import counted
-from hotloop.lab.measure.policy import RANDOM, Play, play_of
+from hotloop.lab.measure.policy import EXAMINED, RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, in_rounds, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.lab.measure.stepping import Garbage, Stretch, accounted, collect_rest, no_collection, play
@@ -163,7 +163,7 @@ def measure(subject: Subject, script: Play, found: SoFar, progress: Progress) ->
         found.work.note()
         progress(rounds.warmup + len(found.taken) * rounds.iterations, rounds.env_steps)
     found.partial = False
-    found.faults = subject.faults()
+    found.faults = subject.faults(None if script.policy == RANDOM else script.draw(EXAMINED))
 
 
 def in_rounds_of(subject: Subject, found: SoFar, script: Play, extras: Extras) -> Method:

@@ -127,8 +127,8 @@ FIELDS = {
     "unaccounted_ns overhead validation resources goal instructions comparisons slow again findings notices "
     "verdict exit_code content_hash",
     "target": "name world impl device params workload_hash variant",
-    "method": "rounds iterations warmup threads order clock policy garbage version",
-    "work": "env_steps agent_steps resets decisions updates tokens rows coverage",
+    "method": "rounds iterations warmup threads order clock policy garbage version headline",
+    "work": "env_steps agent_steps resets decisions updates tokens rows runs coverage",
     "path": "requested ran counters",
     "overhead": "ratio ci95 mark_ns",
     "validation": "comparisons mismatches timing_ratio mode against fields left_out parts difference bundle",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.contenders import Contender, TargetContender
-    from hotloop.lab.measure.turns import Plan
+    from hotloop.lab.measure.settle import Plan
 
 
 EXAMPLES = (
@@ -27,6 +27,7 @@ EXAMPLES = (
     "hotloop compare before.json after.json",
     "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
     'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
+    'hotloop compare -- "python train.py" "python train.py --fast"',
 )
 
 Build = Annotated[
@@ -85,7 +86,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
     exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
     Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
-    Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
+    After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
 
@@ -190,7 +191,7 @@ def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
     """The usual plan or the thorough one, with what was asked for."""
     from dataclasses import replace
 
-    from hotloop.lab.measure.turns import THOROUGH, USUAL
+    from hotloop.lab.measure.settle import THOROUGH, USUAL
 
     chosen = THOROUGH if thorough else USUAL
     if band is not None:
@@ -213,9 +214,11 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:
     """Keep the record, print or draw it; returns its exit code."""
-    from hotloop.report.sections.compare import compare as sections
+    from hotloop.report.sections import compare, programs
     from hotloop.report.sections.notices import notices
     from hotloop.report.terminal import draw
+
+    sections = programs.compare if record.work.runs else compare.compare
 
     remark(f"saved {save(record_path(output, record), record.to_json())}")
     if as_json:

@@ -21,7 +21,7 @@ from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
 
-METHOD = 1
+METHOD = 2
 """The version of how things are measured; results of different versions are unlike."""
 
 HASH = "content_hash"
@@ -31,6 +31,12 @@ LONGEST_NAME = 180
 
 SLOWEST, FASTEST = 1e-12, 1e18
 """Events a second, beyond anything that was ever measured; 0 is where nothing happened."""
+
+ENV_STEPS_PER_S = "env_steps_per_s"
+"""The metric that is judged unless a method says otherwise; agent-steps are the same times a constant."""
+
+RUNS_PER_S = "runs_per_s"
+"""Of whole programs."""
 
 CPU_SHARE = "cpu_share"
 """The values that say what CPU time each round took over its wall time; 2.0 is two cores busy."""
@@ -65,6 +71,8 @@ class Method:
     garbage: str = "between"
     """When it was collected: `between` rounds, outside the clock, or as in `life`, whenever Python would."""
     version: int = METHOD
+    headline: str = ENV_STEPS_PER_S
+    """The metric that is judged, more of it being better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

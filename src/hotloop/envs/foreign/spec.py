@@ -1,6 +1,7 @@
 """What a foreign subject says about itself, and the arrays and spans all of them share."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Number
@@ -77,6 +78,12 @@ class ForeignSpec:
         )
 
 
+def is_a(env: object, module: str, name: str) -> bool:
+    """Whether an object is of a class of a package, without importing the package."""
+    home = sys.modules.get(module)
+    return home is not None and isinstance(env, getattr(home, name, ()))
+
+
 def plain(value: object) -> object:
     """A value as a record can keep it."""
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
@@ -137,7 +144,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any] | None]]:
     elif isinstance(value, (tuple, list)) and not all(is_number(part) for part in value):
         for index, part in enumerate(value):
             yield from leaves(f"{name}.{index}", part)
-    elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)):
+    elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)) or hasattr(value, "__array__"):
         yield name, np.asarray(value)
     else:
         yield name, spelled(value)
@@ -186,8 +193,22 @@ def unseen(parts: Mapping[str, Any]) -> list[str]:
 NOTHING = np.zeros((1, 0))
 
 
-def raised(name: str, error: Exception) -> HotloopError:
-    """What is said of an env that raises: its own last words."""
+BROKEN = (Exception, SystemExit)
+"""What somebody's code may raise that is not a person's Ctrl-C."""
+
+REFUSAL = re.compile(r"illegal|invalid|legal|not allowed|not valid|mask|\bmove\b|\baction", re.IGNORECASE)
+"""Words of an env that refuses an action."""
+
+REMEDY = (
+    'if it refuses actions that are not legal now, have it say which are: info["action_mask"], '
+    'obs["action_mask"] or action_masks(); or say who plays with --policy module:callable'
+)
+
+
+def raised(name: str, error: BaseException, *, masked: bool = True) -> HotloopError:
+    """What is said of an env that raises: its own last words, and what helps where it refused an action."""
     if isinstance(error, HotloopError):
         return error
-    return InputError(f"{name} raised: {last_words(error)}")
+    said = f"{name} raised: {last_words(error)}"
+    refused = not masked and REFUSAL.search(f"{type(error).__name__} {error}")
+    return InputError(f"{said}; {REMEDY}" if refused else said)

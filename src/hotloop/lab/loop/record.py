@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import utc_now
-from hotloop.core.code import code
+from hotloop.core.code import code, project
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import (
@@ -21,6 +21,7 @@ from hotloop.core.record import (
     Record,
     Resources,
     Work,
+    own_commit,
     run_id,
 )
 from hotloop.core.record import Code as RanCode
@@ -61,8 +62,10 @@ class Origin:
 
     @classmethod
     def now(cls) -> "Origin":
-        """As they are here and now; the code is that of the project in the current folder."""
-        return cls(date=utc_now(), machine=machine(), code=code(None, Path.cwd()))
+        """As they are here and now; the loop's project is that of the current folder."""
+        ran = code(None)
+        ran["project"] = project(Path.cwd())
+        return cls(date=utc_now(), machine=machine(), code=ran)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,7 @@ def record_of(found: Found) -> Record:
     origin, asked, times = found.origin, found.asked, found.windows.times
     windows, target = found.windows.kept, described(asked, found.how)
     made = Record(
-        run_id=run_id(origin.date, origin.code["commit"], origin.code["dirty"], asked.name),
+        run_id=run_id(origin.date, *own_commit(origin.code), asked.name),
         kind=KIND,
         created=origin.date.isoformat(timespec="seconds"),
         label=asked.name,

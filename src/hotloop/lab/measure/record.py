@@ -10,7 +10,7 @@ from hotloop.core.errors import SetupError
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Code as RanCode
-from hotloop.core.record import Method, Overhead, Record, run_id
+from hotloop.core.record import Method, Overhead, Record, own_commit, run_id
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
 from hotloop.lab.measure.rounds import Rounds
@@ -30,7 +30,7 @@ class Recorder:
         self._now = utc_now()
         self._machine = machine()
         build = spec.build
-        self._code = ran or code(asdict(build) if build else None)
+        self._code = ran or code(asdict(build) if build else None, target=spec.name)
 
     @property
     def code(self) -> RanCode:
@@ -64,7 +64,7 @@ class Recorder:
         refuse_standing_still(spec.name, counters, values)
         return with_metrics(
             Record(
-                run_id=run_id(self._now, self._code["commit"], self._code["dirty"], spec.name),
+                run_id=run_id(self._now, *own_commit(self._code), spec.name),
                 kind=self._kind,
                 created=self._now.isoformat(timespec="seconds"),
                 target=spec.described,

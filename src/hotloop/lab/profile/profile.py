@@ -29,6 +29,7 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import (
+    EXAMINED,
     RANDOM,
     Actor,
     Journal,
@@ -78,10 +79,14 @@ class Asked:
     garbage: Garbage = "between"
 
     @property
+    def is_opaque(self) -> bool:
+        """Whether the rows of its loop end at functions of somebody else's, which samples look below."""
+        return self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
+
+    @property
     def by_laps(self) -> bool:
         """Whether a loop is looked at, and not the steps of one of our worlds alone."""
-        looped = self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
-        return bool(looped or self.time or self.tape)
+        return bool(self.is_opaque or self.time or self.tape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +142,8 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
 
 def look(asked: Asked, extras: Extras = NOTHING, progress: Progress = silent) -> Record:
     """Measure, then whatever was asked for beside it; Ctrl-C leaves a record of what there is."""
+    if asked.is_opaque:
+        extras = replace(extras, probes=probing.with_samples(extras.probes))
     probing.check(extras.probes, [asked.target], asked.time)
     measured = measure(asked, progress)
     if extras.baselines is not None:
@@ -187,7 +194,7 @@ def measure(asked: Asked, progress: Progress) -> Record:
             play_pairs(sides, pairs, progress)
             sides.trace_torch()
             account = sides.account(pairs)
-            account = replace(account, notices=(*sides.clean.faults(), *account.notices))
+            account = replace(account, notices=(*sides.faults(), *account.notices))
         except KeyboardInterrupt:
             pairs.partial = True
         sides.keep_tape()
@@ -368,6 +375,10 @@ class Sides:
 
         if tracer and is_live(self.asked.policy) and trace.has_torch():
             trace.watch_torch(play_one, tracer)
+
+    def faults(self) -> tuple[Notice, ...]:
+        """Of the clean side, which goes on as it was played."""
+        return self.clean.faults(None if self.asked.policy == RANDOM else self.script.draw(EXAMINED))
 
     def keep_tape(self) -> None:
         if self.asked.tape:
