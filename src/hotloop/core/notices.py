@@ -189,6 +189,16 @@ class Code(StrEnum):
         "no bundle was kept: {why}",
         "validate again with the same seed to see the difference again",
     )
+    UNTIDY = (
+        "untidy",
+        "{target} {what}; that was undone",
+        "have it put back in close() what it changes, and end what it starts",
+    )
+    BROKEN_OFF = (
+        "broken-off",
+        "the run was broken off: {why}",
+        "run it to the end before comparing",
+    )
     PARTIAL = (
         "partial",
         "the run was interrupted after {done} rounds",

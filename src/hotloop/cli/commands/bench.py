@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from hotloop.lab.training.settings import RunSettings
 
 
+ISOLATED = True
+
 EXAMPLES = (
     "hotloop bench grid/toy",
     "hotloop bench grid/toy agents=100 num_envs=16 --rounds 30",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hotloop.lab.validate.match import Match
 
 
+ISOLATED = True
+
 EXAMPLES = (
     "hotloop validate grid/toy",
     "hotloop validate grid soak --against original",
