@@ -107,12 +107,16 @@ class Keeper:
     """Prints windows, passes them on to sinks, and writes what was found."""
 
     def __init__(self, name: str, folder: Path | None, sinks: Sequence[Sink], say: Say) -> None:
-        self._name, self._folder, self._sinks, self._say = name, folder, sinks, say
+        self._name, self._folder, self._sinks, self._say = name, folder, list(sinks), say
 
     def window(self, window: LoopWindow) -> None:
         self._say(window_text(window))
-        for sink in self._sinks:
-            sink.log(window.values(), window.steps or window.updates)
+        for sink in tuple(self._sinks):
+            try:
+                sink.log(window.values(), window.steps or window.updates)
+            except Exception as error:  # noqa: BLE001 - somebody else's code must not end a training
+                self._say(f"{type(sink).__name__} gets no more numbers: {type(error).__name__}: {error}")
+                self._sinks.remove(sink)
 
     def keep(self, record: Record, trace: Trace | None) -> None:
         """Write the page, the record and the trace; what the disk does not take is said and no more."""
