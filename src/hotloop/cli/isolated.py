@@ -189,9 +189,10 @@ def rest_of(text: str, code: ExitCode, why: str | None) -> "Record":
 
 def kept(record: "Record", asked: Mapping[str, Any]) -> int:
     """Keep and show it as its command would."""
-    from hotloop.cli.results import make_room, record_path, save
+    from hotloop.cli.results import make_room, record_path
     from hotloop.cli.runner import kept as keep
     from hotloop.cli.runner import tell
+    from hotloop.core.files import save
     from hotloop.report.terminal import draw
 
     folder = asked.get("output") or Path(".design")

@@ -9,8 +9,9 @@ from hotloop.cli import flags
 from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
-from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.cli.results import FOLDER, make_room, record_path
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:

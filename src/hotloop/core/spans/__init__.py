@@ -45,6 +45,12 @@ mark = engine.mark
 Marks = engine.Marks
 """Chained marks: `Marks(names)`, `start()`, `mark(slot)`."""
 
+watch = engine.watch
+"""Tell a `Boundary` of every beginning, end and mark before the clock is read; None tells nobody."""
+
+opened = engine.opened
+"""The names of the spans this thread is in, from the outermost inwards."""
+
 enable = engine.enable
 """Begin with an empty tree; spans that are open now are left out."""
 
@@ -104,6 +110,11 @@ def tree() -> tuple[Span, ...]:
     return merge(engine.read())
 
 
+def tree_here() -> tuple[Span, ...]:
+    """The outermost spans of this thread; those still open count up to now."""
+    return merge(engine.read_here())
+
+
 def text(rows: Iterable[Span] | None = None) -> str:
     """The tree as lines of text: total, share of the row above, calls; `self` is what no child has."""
     tops = tree() if rows is None else tuple(rows)
@@ -160,6 +171,7 @@ def mark_cost_ns() -> float:
 
 def start_anew() -> None:
     """Empty the tree and leave it on or off: what a child process inherits happened in its parent."""
+    watch(None)
     was_on = enabled()
     enable()
     if not was_on:
