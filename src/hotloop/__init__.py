@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hotloop.envs.open import make
     from hotloop.include import include_dir
     from hotloop.lab.api import profile
+    from hotloop.loops.run import run
 
 __version__ = "0.1.0"
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "monitor",
     "profile",
     "register_envs",
+    "run",
     "span",
     "spans",
     "spatial",
@@ -41,6 +43,7 @@ _HOMES = {
     "monitor": "hotloop.core.spans.monitor",
     "profile": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
+    "run": "hotloop.loops.run",
     "span": "hotloop.core.spans",
 }
 

@@ -76,3 +76,17 @@ def put_off_interrupt() -> Iterator[list[int]]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def hear_interrupt(heard: Callable[[], None]) -> Iterator[None]:
+    """Call something at every Ctrl-C instead of raising it, where it would have been raised."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: heard())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

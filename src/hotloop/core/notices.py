@@ -114,6 +114,11 @@ class Code(StrEnum):
         "the target is slow: {warmup} env-steps of warm-up, {iterations} a round, to take about ten seconds",
         "ask for a number of steps to get it whatever it takes",
     )
+    SHORT_WARMUP = (
+        "short-warmup",
+        "the target is slow: the warm-up ended after two seconds, {warmup} env-steps",
+        "if the first rounds differ from the rest, measure more of them",
+    )
     ENVIRONMENT = (
         "environment",
         "{setting} was decided by {source}",
@@ -133,6 +138,11 @@ class Code(StrEnum):
         "waiting",
         "{share:.0%} of the time was waiting for workers, {skew:.0%} for the slowest, mostly {worker}",
         "give the workers even work; {worker} was the last in {last:.0%} of the steps",
+    )
+    IDLE_WORKERS = (
+        "idle-workers",
+        "{share:.0%} of the time was waiting for workers that are alike: their steps, and the way to them",
+        "if a step is cheap, processes cost more than they save: try vector=sync, or more envs a worker",
     )
     NEVER_CALLED = (
         "never-called",
@@ -167,7 +177,17 @@ class Code(StrEnum):
     HOST_TIMER = (
         "host-timer",
         "a host clock was read around the GPU's work, whose time is charged to whoever waits for it",
-        "use train.timing=events",
+        "{remedy}",
+    )
+    LEFT_OPEN = (
+        "left-open",
+        "spans were still open when the run ended, and count up to there: {names}",
+        "leave a span in the function that entered it; `with span(...)` does",
+    )
+    RAISED = (
+        "raised",
+        "the loop was ended by {error}",
+        "mend it and run again; what is told here is the part before",
     )
     NOT_COMPARED = (
         "not-compared",
@@ -178,6 +198,16 @@ class Code(StrEnum):
         "no-bundle",
         "no bundle was kept: {why}",
         "validate again with the same seed to see the difference again",
+    )
+    UNTIDY = (
+        "untidy",
+        "{target} {what}; that was undone",
+        "have it put back in close() what it changes, and end what it starts",
+    )
+    BROKEN_OFF = (
+        "broken-off",
+        "the run was broken off: {why}",
+        "run it to the end before comparing",
     )
     PARTIAL = (
         "partial",

@@ -36,6 +36,7 @@ class Update:
     steps: int
     """Env-steps of the run so far, these included."""
     agent_steps: int
+    """Of those who lived, over the whole life of a run."""
     phase: PhaseName
     losses: Mapping[str, float]
     """Of every term of the objective, approx_kl, clip_fraction and grad_norm: means over all minibatches."""
@@ -56,14 +57,12 @@ class Trainer:
         resume: Path | None = None,
         folder: Path = Path("train_dir"),
     ) -> None:
-        if batch.spec.has_empty_rows:
-            raise InputError(f"{batch.spec.target} has rows that are nobody's, and PPO would learn from them")
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
         use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
-        self.steps = self.updates = self.learned = 0
+        self.steps = self.agent_steps = self.updates = self.learned = 0
         self.make_parts(watchers)
         if resume is None:
             batch.reset()
@@ -108,10 +107,6 @@ class Trainer:
         )
 
     @property
-    def agent_steps(self) -> int:
-        return self.steps * self.batch.spec.agents
-
-    @property
     def counters(self) -> dict[str, int]:
         """How often this process learned, by the kernels it learned with."""
         return {f"updates.{self.kernels.name}": self.learned}
@@ -135,6 +130,7 @@ class Trainer:
             mark("advantages")
             losses = self.learn(samples, phase)
         self.steps += self.steps_per_update
+        self.agent_steps += kept.agent_steps
         self.updates += 1
         self.learned += 1
         return Update(
@@ -151,7 +147,7 @@ class Trainer:
     def prepare(self, kept: Rollout) -> Samples:
         """From rewards to advantages."""
         settings = self.settings
-        scaled = self.reward_scale.scale(kept.rewards, kept.ends)
+        scaled = self.reward_scale.scale(kept.rewards, kept.ends, kept.lives)
         advantage = advantages(
             bootstrap(self.student, kept, scaled, settings.gamma),
             kept.values,
@@ -195,6 +191,7 @@ class Trainer:
             "target": self.batch.spec.name,
             "settings": asdict(self.settings),
             "steps": self.steps,
+            "agent_steps": self.agent_steps,
             "updates": self.updates,
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -231,6 +228,7 @@ class Trainer:
         self.collector.begins.copy_(content["begins"])
         checkpoint.load_envs(self.batch, content["envs"])
         self.steps, self.updates = content["steps"], content["updates"]
+        self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
 
     def load_network(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         try:

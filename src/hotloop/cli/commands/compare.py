@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli import flags
+from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
-from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.cli.results import FOLDER, make_room, record_path
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from hotloop.lab.compare.contenders import Contender, TargetContender
     from hotloop.lab.measure.settle import Plan
 
+
+ISOLATED = True
 
 EXAMPLES = (
     'hotloop compare "grid/toy encoder=original" grid/toy',
@@ -211,7 +215,8 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
     from hotloop.lab.compare import compare as lab
 
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
-        return lab.compare(a, b, asked, progress, remark)
+        found = lab.compare(a, b, asked, progress, remark)
+    return settled(found)
 
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:

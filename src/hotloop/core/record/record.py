@@ -44,6 +44,12 @@ CPU_SHARE = "cpu_share"
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
 
+MEAN = "mean."
+"""Before a heading and a label of a world's history: its mean over all steps of each env."""
+
+ENDED = "ended."
+"""Before a reason in words: how many episodes ended for it."""
+
 CONTEST = "contest."
 """What the names of values begin with that are about games against somebody."""
 
@@ -94,8 +100,11 @@ class Resources:
     """What the run used."""
 
     rss_peak_bytes: Count | None = None
+    rss_mean_bytes: Count | None = None
     rss_slope: float | None = None
     """Bytes a second."""
+    rss_over_time: tuple[tuple[Count, Count], ...] = ()
+    """Nanoseconds since the pass began, and bytes then; as many points as a curve needs."""
     cpu_share: Amount | None = None
     """CPU time over wall time; 2.0 is two cores busy."""
     gpu: dict[str, Any] | None = None

@@ -1,9 +1,10 @@
 """Spans in plain Python, for installations without the native module; agrees with native/spans/tree.h."""
 
+import resource
 import threading
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, final
+from typing import Any, ParamSpec, Protocol, TypeVar, final
 
 from hotloop.core.clock import now_ns
 from hotloop.core.spans.timed import timed
@@ -18,6 +19,27 @@ Raw = tuple[str, int, int, tuple[Any, ...]]
 Place = tuple[int, int, str]
 """Thread, number of the parent (-1 for the outermost) and name, of one path of a tree."""
 
+LAP, OFF = -1, -2
+"""The places of a lap, and of a stretch in which the thread was put off its core."""
+
+LONG_NS = 30_000
+"""Who was put off its core was away for longer."""
+
+RUSAGE = hasattr(resource, "RUSAGE_THREAD")
+
+
+class Boundary(Protocol):
+    """Who is told of every beginning and end of a region, before the host's clock is read."""
+
+    def open(self, name: str) -> None: ...
+
+    def close(self, name: str) -> None: ...
+
+    def mark(self, name: str) -> None: ...
+
+    def start(self) -> None:
+        """A chain of marks begins here."""
+
 
 class Log:
     """Every span and mark that ended, one by one, up to as many as there is room for."""
@@ -27,10 +49,10 @@ class Log:
         self.clear()
 
     def clear(self) -> None:
-        self.events: list[tuple[Node | None, int, int, int]] = []
-        self.missed = self.lapped_ns = 0
+        self.events: list[tuple[Node | int, int, int, int]] = []
+        self.missed = self.lapped_ns = self.glanced_ns = self.put_off = 0
 
-    def add(self, node: "Node | None", begin_ns: int, end_ns: int, own: int) -> None:
+    def add(self, node: "Node | int", begin_ns: int, end_ns: int, own: int) -> None:
         if len(self.events) < self.room:
             self.events.append((node, begin_ns, end_ns, own))
         else:
@@ -38,8 +60,24 @@ class Log:
 
     def lap(self, time_ns: int, given: int) -> None:
         if self.lapped_ns:
-            self.add(None, self.lapped_ns, time_ns, given)
+            self.add(LAP, self.lapped_ns, time_ns, given)
         self.lapped_ns = time_ns
+        self.glance(time_ns)
+
+    def glance(self, time_ns: int) -> None:
+        if not self.glanced_ns:
+            self.put_off = times_put_off()
+        elif time_ns - self.glanced_ns > LONG_NS:
+            times = times_put_off()
+            if times > self.put_off:
+                self.add(OFF, self.glanced_ns, time_ns, times - self.put_off)
+            self.put_off = times
+        self.glanced_ns = time_ns
+
+
+def times_put_off() -> int:
+    """How often this thread was put off its core for somebody else; 0 where the system does not say."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw if RUSAGE else 0
 
 
 LOG = Log()
@@ -134,6 +172,7 @@ class Forest:
     def __init__(self) -> None:
         self.running = False
         self.stopped_ns = 0
+        self.watcher: Boundary | None = None
         self.plant()
 
     def plant(self) -> None:
@@ -174,6 +213,8 @@ class Region:
         self.name = name
 
     def __enter__(self) -> "Region":
+        if FOREST.watcher is not None:
+            FOREST.watcher.open(self.name)
         if FOREST.running:
             with FOREST.lock:
                 if FOREST.running:
@@ -181,9 +222,13 @@ class Region:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if FOREST.trees:
-            with FOREST.lock:
-                FOREST.tree().close(self.name, FOREST.time_ns())
+        try:
+            if FOREST.watcher is not None:
+                FOREST.watcher.close(self.name)
+        finally:
+            if FOREST.trees:
+                with FOREST.lock:
+                    FOREST.tree().close(self.name, FOREST.time_ns())
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         return timed(self, function)
@@ -205,6 +250,8 @@ def span(name: str, /) -> Region:
 
 def mark(name: str, /) -> None:
     """Charge the time since the last mark in the innermost open span, or since it began, to a name."""
+    if FOREST.watcher is not None:
+        FOREST.watcher.mark(name)
     if FOREST.running:
         region = span(name)
         with FOREST.lock:
@@ -251,6 +298,8 @@ class Marks:
 
     def start(self) -> None:
         """Begin a chain in the innermost open span."""
+        if FOREST.watcher is not None:
+            FOREST.watcher.start()
         if FOREST.running:
             with FOREST.lock:
                 self._begin()
@@ -259,6 +308,8 @@ class Marks:
         """Charge the time since the last mark; the first mark in a span only begins a chain there."""
         if not 0 <= slot < len(self.names):
             raise IndexError(f"slot {slot} of {len(self.names)} marks")
+        if FOREST.watcher is not None:
+            FOREST.watcher.mark(self.names[slot])
         if FOREST.running:
             with FOREST.lock:
                 self._charge(slot)
@@ -300,6 +351,23 @@ def read() -> list[Raw]:
         return [row for tree in FOREST.trees for row in tree.read(time_ns)]
 
 
+def read_here() -> tuple[Raw, ...]:
+    """The outermost rows of this thread, those still open up to now."""
+    with FOREST.lock:
+        return FOREST.tree().read(FOREST.time_ns())
+
+
+def opened() -> tuple[str, ...]:
+    """The names of the spans this thread is in, from the outermost inwards."""
+    with FOREST.lock:
+        return tuple(frame.node.name for frame in FOREST.tree().stack[1:])
+
+
+def watch(boundary: Boundary | None, /) -> None:
+    """Tell somebody of every boundary before the clock is read; None tells nobody."""
+    FOREST.watcher = boundary
+
+
 def keep(events: int, /) -> None:
     """Make a log with room for so many spans and marks; 0 is none."""
     if events < 0:
@@ -312,6 +380,12 @@ def lap(given: int, /) -> None:
     """Log the time since the last lap, with a number."""
     if FOREST.running:
         LOG.lap(now_ns(), given)
+
+
+def glance() -> None:
+    """Log how often this thread was put off its core since the last glance or lap, where that is long ago."""
+    if FOREST.running:
+        LOG.glance(now_ns())
 
 
 def moment() -> tuple[int, int]:
@@ -329,7 +403,7 @@ def take() -> tuple[list[Place], bytes, int]:
             list_below(tree.stack[0].node, thread, -1, places, numbers)
         rows = array("q")
         for node, *times in LOG.events:
-            rows.extend((-1 if node is None else numbers[id(node)], *times))
+            rows.extend((node if isinstance(node, int) else numbers[id(node)], *times))
         missed = LOG.missed
         LOG.clear()
     return places, rows.tobytes(), missed

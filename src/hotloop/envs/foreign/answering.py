@@ -14,8 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.notices import Notice
 from hotloop.envs.batch import Batch
+from hotloop.envs.callables import last_words
 from hotloop.envs.foreign.examine import examine
 from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
 from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
@@ -63,6 +66,7 @@ class ForeignSubject(ABC):
         self._reset = skipped(reset, self._log)
         self._pick = in_span(SELECT, self._settled, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
+        self._pulse = lifeline.pulse
         self.resets = 0
         self.observation: Any = None
 
@@ -210,9 +214,17 @@ class ForeignSubject(ABC):
         raise InputError(f"{self.spec.name} is not one of our batches: it takes no saved state")
 
     def close(self) -> None:
+        """Close the env; one that raises then has been measured all the same."""
         close = getattr(self.env, "close", None)
-        if callable(close):
-            close()
+        if not callable(close):
+            return
+        try:
+            with lifeline.doing(Doing.CLOSE):
+                close()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
+            lifeline.unclosed.append(last_words(error))
 
 
 class Answering(ForeignSubject):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
 from hotloop.envs.foreign.answering import Answering
 from hotloop.envs.foreign.examine import STEPS, examine
@@ -48,6 +49,7 @@ class ModelSubject(Answering):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[lifeline.STEPS], self._pulse[lifeline.DOING] = self._steps, lifeline.Doing.STEP
         try:
             returned = self._step()
         except BROKEN as error:

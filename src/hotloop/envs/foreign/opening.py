@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import InputError, SetupError, TheirError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
 from hotloop.core.target import Target
 from hotloop.envs import callables
@@ -228,7 +230,10 @@ def puffer(name: str, order: Order) -> Any:
 def made(target: str, make: Callable[[], Any]) -> Any:
     """What somebody's code makes; its own last words where it raises."""
     try:
-        return make()
+        with lifeline.doing(Doing.MAKE):
+            return make()
+    except KeyboardInterrupt:
+        raise
     except BROKEN as error:
         what = " ".join(str(error).split())
         if type(error).__name__ == "DependencyNotInstalled":
@@ -237,7 +242,7 @@ def made(target: str, make: Callable[[], Any]) -> Any:
             raise InputError(f"{target}: {what}{REGISTER if 'exist' in what else ''}") from None
         if isinstance(error, (InputError, SetupError)):
             raise
-        raise InputError(f"{target} raised: {callables.last_words(error)}") from error
+        raise TheirError(f"{target} raised: {callables.last_words(error)}") from error
 
 
 def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:

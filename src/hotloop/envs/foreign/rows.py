@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.answering import ForeignSubject
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised, unseen
 
@@ -21,7 +23,8 @@ class RowsSubject(ForeignSubject):
 
     def reset(self) -> None:
         try:
-            self.observation, self._infos = self._reset(self.spec.seed)
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self.observation, self._infos = self._reset(self.spec.seed)
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.resets += self.spec.num_envs
@@ -29,6 +32,7 @@ class RowsSubject(ForeignSubject):
         self._given = (self.observation, nothing, nothing != 0, nothing != 0)
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._calls
         try:
             self._given = given = self._step(actions)
         except BROKEN as error:

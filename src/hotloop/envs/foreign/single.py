@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
 from hotloop.envs.foreign.answering import NAMES, Answering, earned, place_of, plainly
 from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
@@ -33,7 +35,8 @@ class SingleSubject(Answering):
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.observation, self._begun = first_of(given), None
@@ -42,6 +45,7 @@ class SingleSubject(Answering):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._steps
         try:
             if type(actions) is Pick:
                 actions = self._pick(actions)

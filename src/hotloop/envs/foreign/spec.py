@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import HotloopError, TheirError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
 from hotloop.core.target import Target
-from hotloop.envs.callables import last_words
+from hotloop.envs.callables import last_words, message_of
 from hotloop.envs.native import Build
 
 ENV_STEP = "env.step"
@@ -189,8 +189,8 @@ def unseen(parts: Mapping[str, Any]) -> list[str]:
 NOTHING = np.zeros((1, 0))
 
 
-BROKEN = (Exception, SystemExit)
-"""What somebody's code may raise that is not a person's Ctrl-C."""
+BROKEN = BaseException
+"""What somebody's code may raise; `raised` lets a person's Ctrl-C be what it is."""
 
 REFUSAL = re.compile(r"illegal|invalid|legal|not allowed|not valid|mask|\bmove\b|\baction", re.IGNORECASE)
 """Words of an env that refuses an action."""
@@ -201,10 +201,13 @@ REMEDY = (
 )
 
 
-def raised(name: str, error: BaseException, *, masked: bool = True) -> HotloopError:
-    """What is said of an env that raises: its own last words, and what helps where it refused an action."""
-    if isinstance(error, HotloopError):
+def raised(name: str, error: BaseException, *, masked: bool = True) -> BaseException:
+    """What is said of an env that raises: its own last words, and what helps where it refused an action.
+
+    SystemExit is an error like any other; Ctrl-C stays what it is.
+    """
+    if isinstance(error, (HotloopError, KeyboardInterrupt)):
         return error
     said = f"{name} raised: {last_words(error)}"
-    refused = not masked and REFUSAL.search(f"{type(error).__name__} {error}")
-    return InputError(f"{said}; {REMEDY}" if refused else said)
+    refused = not masked and REFUSAL.search(f"{type(error).__name__} {message_of(error)}")
+    return TheirError(f"{said}; {REMEDY}" if refused else said)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.answering import ForeignSubject
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised
@@ -27,8 +29,9 @@ class TensorSubject(ForeignSubject):
 
     def reset(self) -> None:
         try:
-            self.env.set_seed(self.spec.seed)
-            self.observation = self._reset()
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self.env.set_seed(self.spec.seed)
+                self.observation = self._reset()
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.resets += self.spec.num_envs
@@ -37,6 +40,7 @@ class TensorSubject(ForeignSubject):
         self._shown = {**begun, **dict(self.observation.items())}
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._calls
         try:
             self.observation.set(self.env.action_key, actions)
             given, self.observation = self._step(self.observation)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled, sampler
 from hotloop.envs.foreign.answering import NAMES, ForeignSubject
@@ -43,7 +45,7 @@ class VectorSubject(ForeignSubject):
         super().__init__(env, spec, timed=timed)
         self.autoreset = autoreset_of(env)
         self._single = single_space(env)
-        self._steps = self._reset_steps = 0
+        self._steps = self._reset_steps = self._calls = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
@@ -53,7 +55,8 @@ class VectorSubject(ForeignSubject):
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
@@ -64,6 +67,8 @@ class VectorSubject(ForeignSubject):
         self._names = tuple(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._calls
+        self._calls += 1
         try:
             if type(actions) is Pick:
                 actions = self._pick(actions)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
@@ -39,7 +41,8 @@ class ParallelSubject(ZooSubject):
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
@@ -51,6 +54,7 @@ class ParallelSubject(ZooSubject):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._steps
         try:
             living = self.env.agents
             if type(actions) is Pick:
@@ -122,7 +126,8 @@ class TurnSubject(ZooSubject):
 
     def reset(self) -> None:
         try:
-            self._begin(seed=self.spec.seed)
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self._begin(seed=self.spec.seed)
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self._answers.begin(self._parts())
@@ -130,6 +135,7 @@ class TurnSubject(ZooSubject):
     def step(self, actions: Any) -> None:
         """Take a turn: by the action of whoever's turn it is; the dead pass."""
         _, _, ended, cut, _ = self._given
+        self._pulse[STEPS] = self._steps
         try:
             if type(actions) is Pick:
                 actions = self._pick(actions)

@@ -29,7 +29,7 @@ from hotloop.judge.judge import judge
 from hotloop.lab.compare.contenders import Contender, unlikeness
 from hotloop.lab.compare.phases import check_control, compare_phases
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.record import Recorder, describe_method
+from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.settle import WARMUP_SHARE, Found, Plan, instance, take_turns
 from hotloop.lab.measure.stepping import Garbage, no_collection
 from hotloop.lab.measure.turns import WARMUP_NS, warm_up
@@ -132,6 +132,11 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
     if asked.unlike and not found.unlike:
         found.unlike = (f"{a.name} against {b.name}",)
     say(beforehand(asked.plan))
+
+    def so_far() -> Record | None:
+        return record(a, b, asked, found, recorder) if found.runs and found.runs[0].count else None
+
+    progress = kept_so_far(so_far, progress)
     try:
         with no_collection(asked.garbage):
             measure(a, b, asked, found, progress)

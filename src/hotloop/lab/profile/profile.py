@@ -20,7 +20,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.probe import Probe
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Phase, Record, Spread
-from hotloop.core.spans import span
+from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
@@ -40,9 +40,17 @@ from hotloop.lab.measure.policy import (
     name_of,
     play_of,
 )
-from hotloop.lab.measure.record import Recorder
+from hotloop.lab.measure.record import Recorder, kept_so_far
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
-from hotloop.lab.measure.stepping import Actions, Garbage, collect_rest, no_collection, play, play_in_laps
+from hotloop.lab.measure.stepping import (
+    Actions,
+    Garbage,
+    Glancing,
+    collect_rest,
+    no_collection,
+    play,
+    play_in_laps,
+)
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
 from hotloop.lab.profile import probes as probing
@@ -189,19 +197,22 @@ def measure(asked: Asked, progress: Progress) -> Record:
         sides.clean.reset()
         sides.watched.reset()
         pairs = Pairs(rounds=rounds, work=Tally(sides.work))
-        account = None
+        account: Account | None = None
+        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
+        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
+
+        def so_far() -> Record:
+            return record_of(recorder, sides.clean.spec, pairs, account or sides.account(pairs), **how)
+
         try:
-            play_pairs(sides, pairs, progress)
+            play_pairs(sides, pairs, kept_so_far(lambda: so_far() if pairs.walls_ns else None, progress))
             sides.trace_torch()
             account = sides.account(pairs)
             account = replace(account, notices=(*sides.faults(), *account.notices))
         except KeyboardInterrupt:
             pairs.partial = True
         sides.keep_tape()
-        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
-        account = account or sides.account(pairs)
-        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
-        return record_of(recorder, sides.clean.spec, pairs, account, **how)
+        return so_far()
 
 
 def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
@@ -261,7 +272,9 @@ class StepView:
 
     def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
         with watch.look():
-            return play(self._batch, actions, len(actions))
+            ns = play(self._batch, Glancing(actions), len(actions))
+            glance()
+            return ns
 
     def note(self, wall_ns: int) -> None:
         self._wall_ns += wall_ns
