@@ -136,3 +136,9 @@ def test_what_was_played_is_recorded_and_can_be_played_again(target: str, tmp_pa
     again = profile(Target(target, given), STEPS, policy=f"tape:{file}")
     assert again.method.policy == f"tape:{file}"
     assert again.work.env_steps == first.work.env_steps
+
+
+def test_the_hosts_clock_around_a_policy_on_a_gpu_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "host-timer" not in {each.code for each in profile(Target("support.theirs:make"), STEPS).notices}
+    monkeypatch.setattr("hotloop.lab.profile.record.cuda_runs", lambda: True)
+    assert "host-timer" in {each.code for each in profile(Target("support.theirs:make"), STEPS).notices}
