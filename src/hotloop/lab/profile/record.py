@@ -19,6 +19,9 @@ WALLS = ("clean_wall_ns", "instrumented_wall_ns")
 
 WAITING_SHARE = 0.05
 
+UNEVEN_SHARE = 0.25
+"""Of the waiting, from which on it is the slowest worker's doing."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Pairs:
@@ -112,5 +115,8 @@ def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) ->
     if workers is not None and waited > WAITING_SHARE:
         worker, last = workers.slowest
         skew = tree.share(SLOWEST)
-        said.append(notice(Code.WAITING, share=waited, skew=skew, worker=f"worker {worker}", last=last))
+        if skew < UNEVEN_SHARE * waited:
+            said.append(notice(Code.IDLE_WORKERS, share=waited))
+        else:
+            said.append(notice(Code.WAITING, share=waited, skew=skew, worker=f"worker {worker}", last=last))
     return said
