@@ -82,17 +82,16 @@ def bench(  # noqa: PLR0913 - one argument a flag
 ) -> int:
     """How fast a target steps, with its spread.
 
-    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. Steps are
-    env-steps: one batch call makes num_envs of them. With --mode the ladder to training is measured in turns,
-    by train's keys. After -- any program is measured in whole runs: hotloop bench --help -- says how.
-    Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
+    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. One call
+    of a batch makes num_envs env-steps. --mode: the ladder to training, in turns. After -- any program, in
+    whole runs: bench --help -- says how. Exit: 1 rounds varied by over 20%, 3 slower, 4 cannot tell.
     """
-    if report is not None:
-        return show_folder(check_alone(report, target), as_json=json)
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
     from hotloop.lab.measure.target import Opener
 
+    if report is not None:
+        return show_folder(check_alone(report, target), as_json=json)
     modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
     one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
     check_single(one, output, baselines, save_baseline)
@@ -113,8 +112,8 @@ def bench(  # noqa: PLR0913 - one argument a flag
     with closing(Opener()) as opener:
         check(targets_of(one), policy, opener, instructions=instructions)
         make_room_for_all(output, save_baseline)
-        experiment = experiment_of(planned, policy, extras, opener)
-        return run(one, experiment, keeper(output, save_baseline), as_json=json)
+        doing = experiment_of(planned, policy, extras, opener)
+        return run(one, doing, keeper(output, save_baseline), as_json=json)
 
 
 def experiment_of(planned: "Rounds", policy: str, extras: "Extras", opener: "Opener") -> Experiment:

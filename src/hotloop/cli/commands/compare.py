@@ -87,9 +87,8 @@ def compare(  # noqa: PLR0913 - one argument a flag
     """Which of two is faster, and do both do the same: B against A, the baseline.
 
     First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
-    second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
-    exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
-    Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
+    second A take turns; the ratio is the median over the rounds with its exact 95% interval, beside that of A
+    against itself. Faster and slower are said if a second run agrees. Sides with train. keys are trainings.
     After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
@@ -97,7 +96,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     make_room(output)
     chosen = plan(thorough=thorough, band=band, budget=budget)
     refs = commits(a_ref, b_ref, b, build)
-    if b and (names_record(a) or names_record(b)):
+    if b and any(map(names_record, (a, b))):
         return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
     asked = Asked(
         plan=chosen,

@@ -178,12 +178,11 @@ def profile(  # noqa: PLR0913 - one argument a flag
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
     asked = reporting(Target.typed(target, words), phases)
-    targets = targets_of(asked)
     looked = Looked(
         steps=steps,
         policy=policy,
         time=tuple(time or ()),
-        tape=new_file(record, targets),
+        tape=new_file(record, targets_of(asked)),
         probes=probes_lab.choose(probe or (), time or ()),
         commit=commit,
         trace=trace,

@@ -79,7 +79,7 @@ def loaded_class(asked: str, name: str) -> type | None:
     """The class of that name in whatever is imported, as a profile's rows name it; refuses one of several."""
     held = (getattr(module, "__dict__", {}).get(name) for module in list(sys.modules.values()))
     named = [each for each in held if isinstance(each, type) and each.__name__ == name]
-    found = {file_of(each): each for each in named}  # a file may be imported by two names
+    found = {file_of(each): each for each in reversed(named)}  # a file may be imported by two names
     found = {each.__module__: each for each in found.values()}
     if len(found) > 1:
         several = ", ".join(f"{module}.{asked}" for module in sorted(found))
