@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hotloop.envs.adapters.vectors import make_vec
     from hotloop.envs.open import make
     from hotloop.lab.api import profile
+    from hotloop.loops.run import run
 
 __version__ = "0.1.0"
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "monitor",
     "profile",
     "register_envs",
+    "run",
     "span",
     "spans",
     "spatial",
@@ -38,6 +40,7 @@ _HOMES = {
     "monitor": "hotloop.core.spans.monitor",
     "profile": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
+    "run": "hotloop.loops.run",
     "span": "hotloop.core.spans",
 }
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.records import BENCH
 
-from hotloop.cli import results
 from hotloop.cli.main import main
 from hotloop.cli.runner import kept
+from hotloop.core import files
 from hotloop.core.errors import SetupError
 
 SHORT = ("--rounds", "1", "--iterations", "100", "--warmup", "0")
@@ -18,7 +18,7 @@ SHORT = ("--rounds", "1", "--iterations", "100", "--warmup", "0")
 
 def test_simultaneous_saves_all_find_a_name(tmp_path):
     with ThreadPoolExecutor(16) as crew:
-        saved = list(crew.map(lambda n: results.save(tmp_path / "a.json", str(n)), range(120)))
+        saved = list(crew.map(lambda n: files.save(tmp_path / "a.json", str(n)), range(120)))
     assert sorted(int(path.read_text()) for path in saved) == list(range(120))
 
 
@@ -28,7 +28,7 @@ def test_a_full_disk_does_not_keep_a_record_from_stdout(tmp_path, monkeypatch, c
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(results, "write_new", full)
+    monkeypatch.setattr(files, "write_new", full)
     assert main(["bench", "grid/toy", *SHORT, "--json"]) == 70
     out, err = capsys.readouterr()
     assert json.loads(out)["kind"] == "bench"
@@ -70,7 +70,7 @@ def full(*_: object) -> None:
 )
 def test_every_record_is_told_whatever_the_disk_does(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(results, "write_new", full)
+    monkeypatch.setattr(files, "write_new", full)
     assert main([*words, "--json"]) == 70
     out, err = capsys.readouterr()
     assert json.loads(out)["kind"] in ("compare", "sim", "bench")

@@ -25,6 +25,10 @@ EVERYBODYS = {
     # who lives in a row, chance for players, and the kinds of spatial index, which any world may have
     *(
         "alive",
+        "list",
+        "memmap",
+        "memmap_folder",
+        "resources",
         "died",
         "serials",
         "luck",

@@ -257,6 +257,13 @@ class World:
     """What the numbers of a picture's cell are, in their order, and what each means."""
     board: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What is shown beside a picture: the word a line begins with, to its labels and the info of each."""
+    history: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What a run of it is about as it goes on: a heading, to its labels and the info of each.
+
+    A world that has one is played once where nobody says how often, and can be plotted.
+    """
+    rules_end: str = ""
+    """In words, why an episode ends by the rules; empty where it is not told."""
     narrator: Callable[[Any], Narrator] | None = None
     """From parameters to who tells what happens in a world without a drawer."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)

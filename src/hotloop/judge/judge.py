@@ -229,6 +229,8 @@ RULES = {
         codes=(instability,),
     ),
     "replay": Rules(notices=(open_notices,), codes=(repetition,)),
+    # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
+    "run": Rules(notices=(open_notices, phase_notices, machine_notices)),
     # How many episodes there were to be, only the game knows and says.
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.

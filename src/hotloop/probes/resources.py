@@ -15,6 +15,9 @@ from hotloop.core.record import Finding, Table
 EVERY_S = 0.05
 """Between two samples."""
 
+MOST_SAMPLES = 4_096
+"""From here on every other sample is dropped, and samples are taken half as often."""
+
 SHORTEST_NS = 1_000_000_000
 """Of a pass; a play that is over sooner is played again."""
 
@@ -47,9 +50,10 @@ class Sample:
 class Sampler:
     """Takes samples from a thread of its own for as long as it is entered."""
 
-    def __init__(self, read: Callable[[], Sample]) -> None:
+    def __init__(self, read: Callable[[], Sample], every_s: float = EVERY_S) -> None:
         self.samples: list[Sample] = []
         self._read = read
+        self._every_s = every_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hotloop-resources", daemon=True)
 
@@ -66,8 +70,11 @@ class Sampler:
         self.samples.append(self._read())
 
     def _run(self) -> None:
-        while not self._over.wait(EVERY_S):
+        while not self._over.wait(self._every_s):
             self.samples.append(self._read())
+            if len(self.samples) >= MOST_SAMPLES:
+                del self.samples[1::2]
+                self._every_s *= 2
 
 
 def reader(pid: int | None = None) -> Callable[[], Sample]:

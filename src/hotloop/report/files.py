@@ -10,7 +10,7 @@ from hotloop.core.record import Finding, Record, stacks
 from hotloop.core.spans.trace import Trace
 from hotloop.report import html, markdown
 from hotloop.report.pictures import flames
-from hotloop.report.sections import programs
+from hotloop.report.sections import programs, run
 from hotloop.report.sections.facts import code_line, machine_line
 from hotloop.report.sections.findings import MOST_ROWS, RESOURCES
 from hotloop.report.sections.profile import page
@@ -37,6 +37,11 @@ def markdown_page(record: Record) -> str:
 def page_of(record: Record) -> Callable[..., Page]:
     """What makes the page of a record: of a program's runs, or of a loop's."""
     return programs.page if record.work.runs else page
+
+
+def run_page(record: Record) -> str:
+    """A run of somebody's own loop as its Markdown page."""
+    return markdown.draw_page(run.run_page(record))
 
 
 def pictured(target: str, folder: Path, found: Finding) -> Finding:

@@ -18,11 +18,11 @@ from hotloop.cli.results import (
     names_file,
     part_words,
     record_path,
-    save,
     show_folder,
 )
 from hotloop.cli.runner import Experiment, check, kept_in, measure, tell
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:

@@ -25,11 +25,12 @@ from hotloop.cli.flags import (
     names_world,
     targets_of,
 )
-from hotloop.cli.results import check_repository, check_trust, make_room, save
+from hotloop.cli.results import check_repository, check_trust, make_room
 from hotloop.cli.results import commit as commit_files
 from hotloop.cli.runner import check, kept, measure, tell
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.registry import probe_names
 from hotloop.core.target import Target
 

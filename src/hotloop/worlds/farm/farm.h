@@ -273,6 +273,7 @@ struct World {
   HL_FN static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }
   HL_FN static int64_t lived(const Slot& slot) { return State(slot).head.lived; }
   HL_FN static size_t block_bytes(const Config& c) { return farm::block_bytes(c); }
+  HL_FN static size_t mapped_bytes(const Config& c) { return farm::mapped_bytes(c); }
   HL_FN static size_t scratch_bytes(const Config&) { return 0; }
   static size_t tile(const Config&) { return 1; }
   static Picture picture(const Slot& slot) { return farm::picture(slot); }
