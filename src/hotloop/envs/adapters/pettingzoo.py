@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from hotloop.core.errors import InputError
-from hotloop.core.registry import find
-from hotloop.core.settings import describe
 from hotloop.envs.adapters import facets
 from hotloop.envs.adapters.seeds import EpisodeSeeds
-from hotloop.envs.batch import OrderError
+from hotloop.envs.batch import Batch, OrderError
 
 MAX_BIRTHS = 1_000
 """Of an episode where agents come and go and nobody says more: PettingZoo wants all names beforehand."""
@@ -29,10 +27,8 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
     """One env of a world; its agents live as long as their episode, unless the world ends their lives."""
 
     def __init__(self, target: str, *, render_mode: str | None = None, **given: Any) -> None:
-        self._batch = facets.open_batch(target, named(target, given), num_envs=1, render_mode=render_mode)
+        self._batch = open_named(target, given, render_mode)
         spec = self._batch.spec
-        if spec.has_empty_rows and not spec.layout.names:
-            raise InputError("PettingZoo wants all names beforehand: give max_births=N, one or more")
         self.metadata = {
             "name": spec.target.replace("/", "_"),
             "render_modes": facets.render_modes(self._batch),
@@ -169,11 +165,15 @@ def row_of(rows: NDArray[Any], *, row: int, is_lost: bool) -> NDArray[Any]:
     return own
 
 
-def named(target: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a batch, with an end of births where agents come and go and nobody says one."""
-    keys = {info.name for info in describe(find(target).world.parameters)}
-    usual = {"max_births": MAX_BIRTHS} if "max_births" in keys else {}
-    return {**usual, **given}
+def open_named(target: str, given: Mapping[str, Any], render_mode: str | None) -> Batch:
+    """A batch of one env, with an end of births where agents come and go and nobody says one."""
+    batch = facets.open_batch(target, dict(given), num_envs=1, render_mode=render_mode)
+    if not batch.spec.has_empty_rows or batch.spec.layout.names:
+        return batch
+    if "max_births" in given:
+        raise InputError("PettingZoo wants all names beforehand: give max_births=N, one or more")
+    batch.close()
+    return open_named(target, {**given, "max_births": MAX_BIRTHS}, render_mode)
 
 
 def parallel_env(target: str, **given: Any) -> HotloopParallelEnv:
