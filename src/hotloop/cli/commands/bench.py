@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli import flags
-from hotloop.cli.console import bar, remark, stdout_kept_clean
+from hotloop.cli.console import bar, stdout_kept_clean
 from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
     FOLDER,
@@ -20,7 +20,7 @@ from hotloop.cli.results import (
     record_path,
     show_folder,
 )
-from hotloop.cli.runner import Experiment, check, measure, tell
+from hotloop.cli.runner import Experiment, check, kept_in, measure, tell
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
 from hotloop.core.target import Target
@@ -235,8 +235,7 @@ def climb_all(
     ladders: list[list[Record]] = []
     for each in runs:
         ladders.append(one_ladder(each, modes, asked))
-        for record in ladders[-1]:
-            remark(f"saved {save(record_path(output, record), record.to_json())}")
+        ladders[-1] = [kept_in(output, record) for record in ladders[-1]]
         if ladders[-1][0].partial:
             break
     records = [record for rungs in ladders for record in rungs]

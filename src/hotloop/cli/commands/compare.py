@@ -9,9 +9,9 @@ from hotloop.cli import flags
 from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
-from hotloop.cli.results import FOLDER, make_room, record_path
+from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.runner import kept_in
 from hotloop.core.errors import InputError
-from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def tell(record: "Record", output: Path, *, as_json: bool) -> int:
 
     sections = programs.compare if record.work.runs else compare.compare
 
-    remark(f"saved {save(record_path(output, record), record.to_json())}")
+    record = kept_in(output, record)
     if as_json:
         emit(record.to_json())
     else:

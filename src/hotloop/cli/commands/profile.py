@@ -29,7 +29,7 @@ from hotloop.cli.flags import (
 )
 from hotloop.cli.results import check_repository, check_trust, make_room
 from hotloop.cli.results import commit as commit_files
-from hotloop.cli.runner import check, measure, tell
+from hotloop.cli.runner import check, kept, measure, tell
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
@@ -301,7 +301,7 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
         folder.mkdir()
         remark(f"looking at process {pid} for {seconds} s")
         record = attaching.attach(pid, folder, seconds, partial(pictured, f"pid:{pid}", folder))
-        remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
+        record = kept(record, keeper(Path(made), {}, commit=commit))
     return tell([record], draw(sections(record)), as_json=as_json, as_list=False)
 
 
