@@ -8,6 +8,7 @@ from hotloop.core.record import Overhead, Phase, Record, Slow, Validation
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
 from hotloop.lab.measure.work import Tally
@@ -85,7 +86,7 @@ def record_of(
         method=in_rounds(spec, pairs.rounds, policy, order="ABBA", garbage=garbage),
         counters=pairs.work.gained,
         values={**pairs.speeds(), **dict(zip(WALLS, walls, strict=True))},
-        notices=[*shortened(asked, pairs.rounds), *account.notices],
+        notices=[*shortened(asked, pairs.rounds), *account.notices, *host_timer(spec)],
         partial=pairs.partial,
         phases=account.phases,
         unaccounted_ns=account.unaccounted_ns,
@@ -93,6 +94,13 @@ def record_of(
         slow=account.slow,
         validation=account.validation,
     )
+
+
+def host_timer(spec: SubjectSpec) -> list[Notice]:
+    """Say whose clock it was where a policy, or somebody's env, used a GPU that works behind its caller."""
+    if spec.described.device == "cuda" or not cuda_runs():
+        return []
+    return [notice(Code.HOST_TIMER, remedy="put hotloop.run around the loop: its spans are events there")]
 
 
 def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) -> list[Notice]:
