@@ -50,22 +50,28 @@ ReturnAfter = Annotated[
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
 
 
+More = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="C ...", help="More targets, each against A too.", show_default=False),
+]
+
+ARef = Annotated[
+    str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
+]
+
+
+Thorough = Annotated[bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")]
+
+
 def compare(  # noqa: PLR0913 - one argument a flag
     a: Annotated[str, typer.Argument(metavar="A", help=SIDE, show_default=False)],
     b: Annotated[str | None, typer.Argument(metavar="B", help=SIDE, show_default=False)] = None,
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="C ...", help="More targets, each against A too.", show_default=False),
-    ] = None,
+    more: More = None,
     *,
-    a_ref: Annotated[
-        str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
-    ] = None,
+    a_ref: ARef = None,
     b_ref: Annotated[str | None, typer.Option(metavar="REF", help="... and B's, of the one target.")] = None,
     build: Build = None,
-    thorough: Annotated[
-        bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")
-    ] = False,
+    thorough: Thorough = False,
     band: Band = None,
     budget: Annotated[
         float | None,
