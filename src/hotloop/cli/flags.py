@@ -39,7 +39,8 @@ Words = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Who plays: random, a player of the world's, tape:FILE or module:callable."
+        metavar="NAME",
+        help="Who plays: random, a player of the world's, run:NAME, tape:FILE or module:callable.",
     ),
 ]
 
