@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli import flags
-from hotloop.cli.console import bar, stdout_kept_clean
+from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
     FOLDER,
