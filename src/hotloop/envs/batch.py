@@ -96,7 +96,13 @@ class Spec:
             params=self._values("workload"),
             workload_hash=workload_hash(self.name, self.parameters, self.settings),
             variant=self._values("variant"),
+            keys=self._given(),
         )
+
+    def _given(self) -> dict[str, object]:
+        """The keys that a caller gave, whether or not they are what is usual."""
+        values = self._values("workload") | self._values("variant")
+        return {key: values[key] for key, by in self.decided_by.items() if by == "argument" and key in values}
 
     def _values(self, role: Role) -> dict[str, object]:
         return by_role(self.parameters, role) | by_role(self.settings, role)

@@ -7,7 +7,7 @@ from pathlib import Path
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Probe, Scene
 from hotloop.core.record import Finding, Table, stacks
-from hotloop.core.record.stacks import Frame, Stack, place
+from hotloop.core.record.stacks import Stack
 from hotloop.core.sampler import StackSampler
 
 SHORTEST_NS = 1_000_000_000
@@ -68,29 +68,9 @@ def without_ours(stack: Stack, marker: str) -> Stack:
 
 
 def rows_of(found: Mapping[Stack, int], whole: int) -> tuple[tuple[object, ...], ...]:
-    """One row a function, where most of its samples were: the share of its own, and with all it called."""
-    own: Counter[tuple[str, str]] = Counter()
-    total: Counter[tuple[str, str]] = Counter()
-    lines: dict[tuple[str, str], Counter[int]] = {}
-    for stack, ns in found.items():
-        own[stack[-1][:2]] += ns
-        for name, file, line in {frame[:2]: frame for frame in stack}.values():
-            total[name, file] += ns
-            lines.setdefault((name, file), Counter())[line] += ns
-    hot = [
-        each
-        for each in sorted(total, key=lambda each: (-own[each], -total[each]))
-        if total[each] >= SMALLEST_SHARE * whole
-    ]
-    return tuple(
-        (place(at_line(each, lines[each])), own[each] / whole, total[each] / whole)
-        for each in hot[:MOST_ROWS]
-    )
-
-
-def at_line(function: tuple[str, str], lines: Counter[int]) -> Frame:
-    """A function at its hottest line."""
-    return (*function, lines.most_common(1)[0][0])
+    """One row a function, by its own time; what is hardly there, callees and all, has none."""
+    hot = [each for each in stacks.functions(found) if each.total >= SMALLEST_SHARE * whole]
+    return tuple((each.place, each.own / whole, each.total / whole) for each in hot[:MOST_ROWS])
 
 
 probe = Probe(

@@ -27,7 +27,7 @@ def bench(records: Sequence[Record]) -> Sections:
         *number_columns("agent-steps/s", "95% interval"),
         *number_columns("spread", "env-steps/s", wide=True),
     )
-    rows = [(record.target.name, ran_as(record), *speeds(record)) for record in records]
+    rows = [(record.target.words, ran_as(record), *speeds(record)) for record in records]
     return (
         table(columns, rows),
         facts(*measured(records)),
