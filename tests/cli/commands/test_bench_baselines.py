@@ -183,10 +183,10 @@ def test_a_folder_is_one_table_oldest_first_whatever_else_is_in_it(hotloop: Comm
     said = hotloop("bench", "--report", "all")
     assert said.code == ExitCode.FINE
     rows = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert rows.index("first 8.00 M [8.00 M, 8.00 M] first 80.0% 0123abcd") < rows.index(
-        "second 4.00 M [4.00 M, 4.00 M] 0.500 [0.500, 0.500] slower 0123abcd"
+    assert rows.index("first grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] first 80.0% 0123abcd") < rows.index(
+        "second grid/toy 2.00 M env-steps/s [2.00 M, 2.00 M] 0.500 [0.500, 0.500] slower 0123abcd"
     )
-    assert "third 8.00 M [8.00 M, 8.00 M] not compared 0123abcd" in rows
+    assert "third grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] not compared 0123abcd" in rows
     assert any("was interrupted and cannot be compared" in row for row in rows)
     assert "left out all/cut.json: not a Hotloop record: not JSON, or cut off" in said.err
     assert "notes.txt" not in said.err

@@ -17,20 +17,20 @@ def named(label: str, values: list[float], **changes: object) -> Record:
 
 def test_each_record_stands_against_the_first_of_its_target_with_an_interval() -> None:
     drawn = lines(overview([named("one", STEADY), named("two", [6.0e6] * 8)]))
-    assert "grid/toy one 4.00 M env-steps/s [4.00 M, 4.00 M] first 0123abcd" in drawn
-    assert "grid/toy two 6.00 M env-steps/s [6.00 M, 6.00 M] 1.500 [1.500, 1.500] faster 0123abcd" in drawn
+    assert "one grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] first 0123abcd" in drawn
+    assert "two grid/toy 6.00 M env-steps/s [6.00 M, 6.00 M] 1.500 [1.500, 1.500] faster 0123abcd" in drawn
 
 
 def test_the_share_of_observations_is_of_the_step_and_only_where_phases_are_known() -> None:
     drawn = lines(overview([named("one", STEADY, phases=PROFILE.phases), named("two", STEADY)]))
-    assert "grid/toy one 4.00 M env-steps/s [4.00 M, 4.00 M] first 80.0% 0123abcd" in drawn
-    assert "grid/toy two 4.00 M env-steps/s [4.00 M, 4.00 M] 1.000 [1.000, 1.000] same 0123abcd" in drawn
+    assert "one grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] first 80.0% 0123abcd" in drawn
+    assert "two grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] 1.000 [1.000, 1.000] same 0123abcd" in drawn
 
 
 def test_another_target_has_a_first_of_its_own_and_says_its_keys() -> None:
     target = replace(BENCH.target, name="grid/arena", workload_hash="ba9876543210", keys={"num_envs": 64})
     drawn = lines(overview([named("one", STEADY), named("two", STEADY, target=target)]))
-    assert "grid/arena num_envs=64 two 4.00 M env-steps/s [4.00 M, 4.00 M] first 0123abcd" in drawn
+    assert "two grid/arena num_envs=64 4.00 M env-steps/s [4.00 M, 4.00 M] first 0123abcd" in drawn
 
 
 def test_what_cannot_be_compared_stays_in_the_table_with_its_reason_below() -> None:
@@ -38,23 +38,23 @@ def test_what_cannot_be_compared_stays_in_the_table_with_its_reason_below() -> N
     drawn = lines(
         overview([named("one", STEADY), named("two", STEADY, target=target), named("three", STEADY[:3])])
     )
-    assert "grid/toy two 4.00 M env-steps/s [4.00 M, 4.00 M] not compared 0123abcd" in drawn
-    assert any(line.startswith("grid/toy two: ") for line in drawn)
-    assert "grid/toy three 4.00 M env-steps/s no interval no interval cannot tell 0123abcd" in drawn
-    assert any(line.startswith("grid/toy three: 3 rounds are too few") for line in drawn)
+    assert "two grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] not compared 0123abcd" in drawn
+    assert any(line.startswith("two, grid/toy: ") for line in drawn)
+    assert "three grid/toy 4.00 M env-steps/s no interval no interval cannot tell 0123abcd" in drawn
+    assert any(line.startswith("three, grid/toy: 3 rounds are too few") for line in drawn)
 
 
 def test_a_record_without_rounds_or_a_clean_commit_says_so() -> None:
     cut = named("cut", [], partial=True, code=BENCH.code | {"dirty": True})
-    assert "grid/toy cut no rounds not compared 0123abcd (dirty)" in lines(
+    assert "cut grid/toy no rounds not compared 0123abcd (dirty)" in lines(
         overview([named("one", STEADY), cut])
     )
 
 
 def test_a_comparison_has_its_own_outcome_and_the_speed_of_its_later_side() -> None:
     compared = compare_records(named("a", STEADY), named("b", [6.0e6] * 8), band=0.02, unlike=False)
-    (found,) = (line for line in lines(overview([replace(compared, label="x")])) if " x " in line)
-    assert found.startswith("grid/toy x 6.00 M env-steps/s in B 1.500 [1.500, 1.500] ")
+    (found,) = (line for line in lines(overview([replace(compared, label="x")])) if line.startswith("x "))
+    assert found.startswith("x grid/toy 6.00 M env-steps/s in B 1.500 [1.500, 1.500] ")
     assert "no rounds" not in found
 
 
@@ -70,13 +70,13 @@ def test_a_mismatch_is_called_that_and_not_an_interruption() -> None:
         work=replace(compared.work, env_steps=0),
     )
     drawn = lines(overview([named("one", STEADY), broken]))
-    assert "grid/toy x not timed not equal 0123abcd" in drawn
-    assert "grid/toy x: step 3, env 0: rewards" in drawn
+    assert "x grid/toy not timed not equal 0123abcd" in drawn
+    assert "x, grid/toy: step 3, env 0: rewards" in drawn
     assert not any("interrupted" in line for line in drawn)
 
 
 def test_a_record_without_a_label_goes_by_its_kind_and_its_time() -> None:
-    assert any("grid/toy bench 01-02 03:04" in line for line in lines(overview([BENCH])))
+    assert any("bench 01-02 03:04 grid/toy" in line for line in lines(overview([BENCH])))
 
 
 def test_a_file_that_is_no_record_is_a_notice() -> None:

@@ -17,7 +17,7 @@ OBSERVATIONS = "observations"
 def overview(records: Sequence[Record]) -> Sections:
     """One row a record, in the order they were made, then what could not be told and why."""
     columns = (
-        *text_columns("target", "label"),
+        *text_columns("label", "target"),
         *number_columns("speed", "against the first"),
         *text_columns("outcome", whole=True),
         *number_columns(OBSERVATIONS, "commit", wide=True),
@@ -26,9 +26,9 @@ def overview(records: Sequence[Record]) -> Sections:
     reasons = dict[str, str]()
     for record in records:
         ratio, outcome, why = standing(first_of(records, record), record)
-        reasons.setdefault(why, f"{record.target.words} {title(record)}")
+        reasons.setdefault(why, f"{title(record)}, {record.target.words}")
         cells = ratio, outcome, observations(record), commit(record)
-        rows.append((record.target.words, title(record), pace(record), *cells))
+        rows.append((title(record), record.target.words, pace(record), *cells))
     told = [Span(f"{who}: {why}", "dim") for why, who in reasons.items() if why]
     return table(columns, rows), Lines(lines=tuple(told))
 
