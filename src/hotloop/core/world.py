@@ -68,8 +68,12 @@ class Layout:
     no reward, and nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its
     life. `died`, bool [agents], then says whose life the step ended; `alive` already says who comes next, in
     the same row perhaps. `serials`, int32 [agents], numbers them from 0, never twice in an episode, and
-    `lives`, int32, says how many the episode has had.
+    `lives`, int32, says how many the episode has had. `breeds`, uint8 [agents], says of which of the `types`
+    they are.
     """
+    types: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Whom an episode may have, as type_serial; none where there is no end of them."""
 
     def __post_init__(self) -> None:
         row = self.observation.shape[-1]

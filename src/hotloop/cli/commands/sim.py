@@ -16,10 +16,9 @@ from hotloop.cli.console import bar, remark
 from hotloop.cli.flags import Json, Output, Words
 from hotloop.cli.live.capture import Pictures, Plot, Tape
 from hotloop.cli.live.episode import Narration, open_screen
-from hotloop.cli.results import FOLDER, make_room, record_path
-from hotloop.cli.runner import tell
+from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.runner import kept_in, tell
 from hotloop.core.errors import InputError
-from hotloop.core.files import save
 from hotloop.core.settings import apply, describe
 from hotloop.core.target import Target
 
@@ -98,10 +97,11 @@ def sim(  # noqa: PLR0913 - one argument a flag
     make_room(output)
     with profiled(on=perf_profile) as account:
         played = play(game, keepsakes, fps=fps if show else None, as_json=json)
-    remark(f"saved {save(record_path(output, played), played.to_json(), *account)}")
+    played = kept_in(output, played, *account)
+    code = report(played, as_json=json)
     for keepsake in keepsakes:
         keepsake.save(game)
-    return report(played, as_json=json)
+    return code
 
 
 def split(target: Target) -> "tuple[Target, SimSettings]":
