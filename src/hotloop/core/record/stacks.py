@@ -25,14 +25,23 @@ class Function:
     own: float
     total: float
     """With all that it called."""
+    total_cpu: float | None = None
+    """The part of that in which it worked and did not wait, where that is known."""
 
     @property
     def place(self) -> str:
         return place(self.frame)
 
 
-def functions(found: Mapping[Stack, float]) -> list[Function]:
-    """Every function, that with most time of its own first; one that calls itself counts once."""
+def functions(found: Mapping[Stack, float], cpu: Mapping[Stack, float] | None = None) -> list[Function]:
+    """Every function, that with most time of its own first; one that calls itself counts once.
+
+    `cpu` is the part of each stack's time in which it worked.
+    """
+    worked: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for stack, weight in (cpu or {}).items():
+        for each in {frame[:2] for frame in stack}:
+            worked[each] += weight
     own: defaultdict[tuple[str, str], float] = defaultdict(float)
     lines: dict[tuple[str, str], defaultdict[int, float]] = {}
     for stack, weight in found.items():
@@ -40,7 +49,12 @@ def functions(found: Mapping[Stack, float]) -> list[Function]:
         for name, file, line in {frame[:2]: frame for frame in stack}.values():
             lines.setdefault((name, file), defaultdict(float))[line] += weight
     told = [
-        Function(frame=(*each, max(at, key=at.__getitem__)), own=own[each], total=sum(at.values()))
+        Function(
+            frame=(*each, max(at, key=at.__getitem__)),
+            own=own[each],
+            total=sum(at.values()),
+            total_cpu=worked[each] if cpu else None,
+        )
         for each, at in lines.items()
     ]
     return sorted(told, key=lambda each: (-each.own, -each.total))

@@ -16,21 +16,27 @@ OBSERVATIONS = "observations"
 
 def overview(records: Sequence[Record]) -> Sections:
     """One row a record, in the order they were made, then what could not be told and why."""
+    parts = [observations(record) for record in records]
+    commits = [commit(record) for record in records]
+    extra = {OBSERVATIONS: parts if any(parts) else (), "commit": commits if len({*commits}) > 1 else ()}
+    shown = {name: cells for name, cells in extra.items() if cells}
     columns = (
-        *text_columns("label", "target"),
-        *number_columns("speed", "against the first"),
+        *text_columns("record"),
+        *number_columns("speed"),
+        *number_columns("95% interval", wide=True),
+        *number_columns("against the first"),
         *text_columns("outcome", whole=True),
-        *number_columns(OBSERVATIONS, "commit", wide=True),
+        *number_columns(*shown, wide=True),
     )
     rows = list[tuple[Words, ...]]()
     reasons = dict[str, str]()
-    for record in records:
+    for record, *more in zip(records, *shown.values(), strict=True):
         ratio, outcome, why = standing(first_of(records, record), record)
         reasons.setdefault(why, f"{title(record)}, {record.target.words}")
-        cells = ratio, outcome, observations(record), commit(record)
-        rows.append((title(record), record.target.words, pace(record), *cells))
+        rows.append((f"{title(record)} {record.target.words}", *pace(record), ratio, outcome, *more))
     told = [Span(f"{who}: {why}", "dim") for why, who in reasons.items() if why]
-    return table(columns, rows), Lines(lines=tuple(told))
+    same = [Span(f"all at commit {commits[0]}", "dim")] if "commit" not in shown else []
+    return table(columns, rows), Lines(lines=(*told, *same))
 
 
 def first_of(records: Sequence[Record], record: Record) -> Record:
@@ -40,20 +46,21 @@ def first_of(records: Sequence[Record], record: Record) -> Record:
 
 
 def title(record: Record) -> str:
-    """Its label; without one its kind and when it was made."""
-    return record.label or f"{record.kind} {record.created[5:16].replace('T', ' ')}"
+    """Its label; without one when it was made."""
+    return record.label or record.created[5:16].replace("T", " ")
 
 
-def pace(record: Record) -> str:
-    """The speed that it found, of the later side where two were compared."""
+def pace(record: Record) -> tuple[str, str]:
+    """The speed that it found, of the later side where two were compared, and its interval."""
     if record.comparisons and record.kind == "compare":
         metric = record.metrics.get("b.ns_per_env_step")
-        return f"{speed(1e9 / metric.median)} env-steps/s in B" if metric else "not timed"
+        return (f"{speed(1e9 / metric.median)} env-steps/s", "of B") if metric else ("not timed", "")
     metric = record.metrics.get(record.method.headline)
     if metric is None:
-        return "no rounds" if record.partial or record.method.rounds else "not timed"
+        return "no rounds" if record.partial or record.method.rounds else "not timed", ""
     unit = record.method.headline.removesuffix("_per_s").replace("_", "-")
-    return f"{speed(metric.median)} {unit}/s {speed_interval(metric.ci95)}"
+    per = f"{unit}/s" if unit != record.method.headline else unit
+    return f"{speed(metric.median)} {per}", speed_interval(metric.ci95)
 
 
 def standing(first: Record, record: Record) -> tuple[str, Span, str]:
