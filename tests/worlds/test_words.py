@@ -25,6 +25,8 @@ EVERYBODYS = {
     # who lives in a row, chance for players, and the kinds of spatial index, which any world may have
     *(
         "alive",
+        "died",
+        "serials",
         "luck",
         "index",
         "grid",

@@ -69,10 +69,14 @@ class Layout:
     parts: tuple[Part, ...] = ()
     """Of the row that an agent observes; none where the row is one thing.
 
-    Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays. Where rows may be
-    empty, an array named `alive`, bool [agents], says which are somebody's: the others have no reward, and
-    nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its life. An array
-    named `luck`, int32 [agents] from 0, has a random number for players who are led by chance.
+    Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays. An array named
+    `luck`, int32 [agents] from 0, has a random number for players who are led by chance.
+
+    Where rows may be empty, an array named `alive`, bool [agents], says which are somebody's: the others have
+    no reward, and nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its
+    life. `died`, bool [agents], then says whose life the step ended; `alive` already says who comes next, in
+    the same row perhaps. `serials`, int32 [agents], numbers them from 0, never twice in an episode, and
+    `lives`, int32, says how many the episode has had.
     """
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ class Episode:
     length: int
     """In steps."""
     return_per_agent: float
-    """Sum of rewards, as the mean over its agents."""
+    """Sum of rewards, as the mean over its agents: where they come and go, over all there ever were."""
     cut: bool
     """Whether it was cut off before its end."""
     outcomes: Mapping[str, float] = field(default_factory=dict)
@@ -53,12 +53,16 @@ class Episodes:
             batch.reset_many(np.flatnonzero(cut))
         return episodes
 
+    def _agents(self, env: int) -> int:
+        spec, infos = self._batch.spec, self._batch.infos
+        return int(infos["lives"][env]) if spec.has_empty_rows else spec.agents
+
     def _episode(self, env: int, *, cut: bool) -> Episode:
         infos, outcomes = self._batch.infos, self._batch.spec.world.outcomes
         return Episode(
             env=env,
             length=int(self.ages[env]),
-            return_per_agent=float(self.returns[env].mean()),
+            return_per_agent=float(self.returns[env].sum()) / self._agents(env),
             cut=cut,
             outcomes={name: float(infos[each.info][env]) for name, each in outcomes.items()},
         )

@@ -17,7 +17,15 @@ from hotloop.train.settings import TrainSettings
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell state of an LSTM, each [rows, width]."""
 
-GAINS = {"encoder": 2**0.5, "trunk": 2**0.5, "options": 1.0, "view": 1.0, "lstm": 1.0, "policy": 0.01, "value": 1.0}
+GAINS = {
+    "encoder": 2**0.5,
+    "trunk": 2**0.5,
+    "options": 1.0,
+    "view": 1.0,
+    "lstm": 1.0,
+    "policy": 0.01,
+    "value": 1.0,
+}
 """How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
 
 TABLE_DEVIATION = 0.1
@@ -76,6 +84,9 @@ class ActorCritic(nn.Module):
             return None
         empty = torch.zeros(rows, self.lstm.hidden_size, device=device)
         return empty, empty.clone()
+
+
+Network = ActorCritic | OptionsNetwork
 
 
 class ObjectBag(nn.Module):
@@ -151,7 +162,7 @@ def encoder_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> 
     return reader, reader.width
 
 
-def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> nn.Module:
+def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
     """The network for a world's observations, its weights decided by the seed alone."""
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
         network = network_for(spec, shape, settings)
@@ -159,7 +170,7 @@ def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings)
     return network
 
 
-def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> nn.Module:
+def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
     """By options where they point at objects, else by a head over all actions."""
     parts = spec.layout.parts
     if any(part.points_at for part in parts):

@@ -6,7 +6,7 @@ learned from, and where it plays itself that is everything; values and advantage
 seat, for what one wins the other loses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch
 from hotloop.train.settings import TrainSettings
 
@@ -46,7 +47,7 @@ class Opponents:
         self.seats = np.zeros((steps + 1, envs), np.int32)
         """Who had to choose, and who has to after the last step."""
         self.results = np.zeros((len(self.names), 2))
-        """Of games since they were last told: points of the learner, 1 for a win and a half for a draw; games."""
+        """Points of the learner, 1 for a win and a half for a draw, and games; old ones count less."""
         self.past: list[dict[str, Tensor]] = []
         self.earlier = deepcopy(network).requires_grad_(False)
         self.rollouts = 0
@@ -83,7 +84,8 @@ class Opponents:
         logits = self.earlier(seen[torch.from_numpy(rows)], None, None)[0].numpy()
         noise = self.random.gumbel(size=logits.shape)
         legal = self.batch.masks.reshape(len(self.learner), -1)[rows]
-        return np.where(legal, logits + noise, -np.inf).argmax(-1)[:, None]
+        chosen: NDArray[Any] = np.where(legal, logits + noise, -np.inf).argmax(-1)[:, None]
+        return chosen
 
     def note(self, step: int) -> None:
         """After a step: who has to choose next; where a game ended, its result and the next one's seats."""
@@ -102,13 +104,13 @@ class Opponents:
         return torch.from_numpy(np.where(self.seats[1:] == self.seats[:-1], np.float32(1), np.float32(-1)))
 
     def told(self) -> dict[str, float]:
-        """The learner's share of the games that ended, by who it played; they are counted anew from here."""
+        """The learner's share of the games that ended, by who it played; those before count half."""
         shares = {
             f"won.{name}": float(points / games)
             for name, (points, games) in zip(self.names, self.results, strict=True)
             if games and name != SELF
         }
-        self.results[:] = 0
+        self.results /= 2
         return shares
 
     def state(self) -> dict[str, Any]:
@@ -116,7 +118,9 @@ class Opponents:
             "past": self.past,
             "learner": torch.from_numpy(self.learner.copy()),
             "opponent": torch.from_numpy(self.opponent.copy()),
-            "random": str(self.random.bit_generator.state["state"]),
+            "random": {
+                name: str(number) for name, number in self.random.bit_generator.state["state"].items()
+            },
             "rollouts": self.rollouts,
         }
 
@@ -124,18 +128,32 @@ class Opponents:
         self.past, self.rollouts = list(state["past"]), int(state["rollouts"])
         self.learner[:] = state["learner"].numpy()
         self.opponent[:] = state["opponent"].numpy()
-        self.random.bit_generator.state = {**self.random.bit_generator.state, "state": read_state(state["random"])}
+        numbers = {name: int(number) for name, number in state["random"].items()}
+        self.random.bit_generator.state = {**self.random.bit_generator.state, "state": numbers}
 
 
 def find_opponents(batch: Batch, network: nn.Module, settings: TrainSettings) -> Opponents | None:
     """Those that were asked for; None where nobody was, and the world plays the other seat."""
-    contest, names = batch.spec.world.contest, settings.opponents
-    if contest is None or any(
-        getattr(batch.spec.parameters, key) != value for key, value in contest.both_outside.items()
-    ):
-        if not names:
-            return None
-        raise InputError(f"opponents={','.join(names)}: {why_not(batch)}")
+    names, contest = settings.opponents, batch.spec.world.contest
     if not names:
         return None
+    typed = f"opponents={','.join(names)}"
+    if contest is None:
+        raise InputError(f"{typed}: {batch.spec.name} is played against nobody; leave opponents out")
+    if not plays_both(batch):
+        keys = " ".join(f"{key}={value}" for key, value in contest.both_outside.items())
+        raise InputError(f"{typed}: the other seat is played inside a step; add {keys}")
+    if settings.device != "cpu":
+        raise InputError(f"{typed}: opponents choose on the CPU; use device=cpu")
+    known = (SELF, PAST, *batch.players)
+    for name in names:
+        if name not in known:
+            raise unknown("opponent", name, known, f"the opponents are {', '.join(known)}")
     return Opponents(batch, network, settings)
+
+
+def plays_both(batch: Batch) -> bool:
+    """Whether whoever steps the batch plays both seats."""
+    contest = batch.spec.world.contest
+    values = by_role(batch.spec.parameters, "workload")
+    return contest is not None and all(values[key] == value for key, value in contest.both_outside.items())

@@ -1,12 +1,12 @@
 """The network for worlds whose actions are options about objects.
 
-An option is scored by what it is, by the objects that it points at, and by a view of all objects; its place in
-the list says nothing. Of a row with room for everything only what is there is worked on, and objects are
-added up: attention between them would cost a product of their number, and what an option is about reaches its
-score by its pointers.
+An option is scored by what it is, by the objects that it points at, and by a view of all objects; its place
+in the list says nothing. Of a row with room for everything only what is there is worked on, and objects are
+added up: attention between them would cost the square of their number, and what an option is about reaches
+its score by its pointers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -85,7 +85,7 @@ class OptionsNetwork(nn.Module):
         """Logits and values of observations [rows, row]."""
         parts = split(observations, self.parts.values())
         objects = Objects(len(observations), observations.device)
-        sums = [self.read(part, parts, objects) for part in map(self.parts.get, self.pointers.points_at)]
+        sums = [self.read(self.parts[name], parts, objects) for name in self.pointers.points_at]
         seen = [parts[part.name].flatten(1) for part in self.vectors]
         features = self.trunk(torch.cat([*seen, *(each for each in sums if each is not None)], dim=-1))
         options = there(parts[self.options_part.name])
@@ -98,9 +98,8 @@ class OptionsNetwork(nn.Module):
         logits = logits.index_put((options.rows, options.places), scores)
         return logits, self.value(features)[..., 0], None
 
-    def read(self, part: Part | None, parts: dict[str, Tensor], objects: "Objects") -> Tensor | None:
+    def read(self, part: Part, parts: dict[str, Tensor], objects: "Objects") -> Tensor | None:
         """Put a part's objects among all; the sum of them, where there may be several."""
-        assert part is not None
         reader = self.encoder[part.name]
         if not isinstance(reader, ObjectReader):
             objects.add_one(torch.relu(reader(parts[part.name].flatten(1))))
@@ -108,7 +107,7 @@ class OptionsNetwork(nn.Module):
         more = parts[reader.more.name] if reader.more else None
         found, embedded = reader(parts[part.name], more)
         objects.add(found, embedded, part.shape[0])
-        sums = embedded.new_zeros(len(parts[part.name]), embedded.shape[-1])
+        sums: Tensor = embedded.new_zeros(len(parts[part.name]), embedded.shape[-1])
         return sums.index_add(0, found.rows, embedded) / CROWD
 
     def first_memory(self, rows: int, device: torch.device) -> None:
@@ -148,11 +147,11 @@ class Objects:
         return torch.cat([none, *self.tables]).index_select(0, places)
 
 
-def split(rows: Tensor, parts: Sequence[Part] | object) -> dict[str, Tensor]:
+def split(rows: Tensor, parts: Iterable[Part]) -> dict[str, Tensor]:
     """Views of the parts of rows, each [rows, *shape]."""
     views, first = {}, 0
-    for part in parts:  # type: ignore[attr-defined]
-        views[part.name] = rows[:, first : first + part.size].unflatten(1, part.shape)
+    for part in parts:
+        views[part.name] = rows[:, first : first + part.size].view(-1, *part.shape)
         first += part.size
     return views
 

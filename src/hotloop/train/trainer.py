@@ -17,6 +17,7 @@ from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels, torch_threads
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
+from hotloop.train.opponents import find_opponents
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
 from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
@@ -36,6 +37,7 @@ class Update:
     steps: int
     """Env-steps of the run so far, these included."""
     agent_steps: int
+    """Of those who lived, over the whole life of a run."""
     phase: PhaseName
     losses: Mapping[str, float]
     """Of every term of the objective, approx_kl, clip_fraction and grad_norm: means over all minibatches."""
@@ -56,14 +58,12 @@ class Trainer:
         resume: Path | None = None,
         folder: Path = Path("train_dir"),
     ) -> None:
-        if batch.spec.has_empty_rows:
-            raise InputError(f"{batch.spec.target} has rows that are nobody's, and PPO would learn from them")
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
         use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
-        self.steps = self.updates = self.learned = 0
+        self.steps = self.agent_steps = self.updates = self.learned = 0
         self.make_parts(watchers)
         if resume is None:
             batch.reset()
@@ -85,6 +85,7 @@ class Trainer:
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
         self.acting = torch.Generator(device).manual_seed(settings.seed)
         self.shuffling = torch.Generator().manual_seed(settings.seed)
+        self.opponents = find_opponents(batch, self.network, settings)
         self.collector = Collector(
             batch,
             steps=settings.num_steps,
@@ -93,6 +94,7 @@ class Trainer:
             kernels=self.kernels,
             generator=self.acting,
             watchers=watchers,
+            opponents=self.opponents,
         )
         self.collector.memory = self.network.first_memory(rows, device)
         self.optimiser = torch.optim.Adam(
@@ -106,10 +108,6 @@ class Trainer:
             kernels=self.kernels,
             generator=self.shuffling,
         )
-
-    @property
-    def agent_steps(self) -> int:
-        return self.steps * self.batch.spec.agents
 
     @property
     def counters(self) -> dict[str, int]:
@@ -129,12 +127,15 @@ class Trainer:
         phase = phase_at(self.steps, self.settings)
         teacher = self.teacher if phase.imitating else None
         rate = self.set_learning_rate()
+        if self.opponents is not None:
+            self.opponents.begin(self.network)
         kept = self.collector.collect(self.student, teacher)
         with span("learn"):
             samples = self.prepare(kept)
             mark("advantages")
             losses = self.learn(samples, phase)
         self.steps += self.steps_per_update
+        self.agent_steps += kept.agent_steps
         self.updates += 1
         self.learned += 1
         return Update(
@@ -142,7 +143,7 @@ class Trainer:
             steps=self.steps,
             agent_steps=self.agent_steps,
             phase=phase.name,
-            losses=losses,
+            losses=losses if self.opponents is None else losses | self.opponents.told(),
             learning_rate=rate,
             agreement=kept.agreement,
         )
@@ -151,7 +152,7 @@ class Trainer:
     def prepare(self, kept: Rollout) -> Samples:
         """From rewards to advantages."""
         settings = self.settings
-        scaled = self.reward_scale.scale(kept.rewards, kept.ends)
+        scaled = self.reward_scale.scale(kept.rewards, kept.ends, kept.lives)
         advantage = advantages(
             bootstrap(self.student, kept, scaled, settings.gamma),
             kept.values,
@@ -159,6 +160,7 @@ class Trainer:
             kept.last_values,
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
+            turns=kept.turns,
         )
         return samples_of(kept, advantage)
 
@@ -195,6 +197,7 @@ class Trainer:
             "target": self.batch.spec.name,
             "settings": asdict(self.settings),
             "steps": self.steps,
+            "agent_steps": self.agent_steps,
             "updates": self.updates,
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -204,6 +207,7 @@ class Trainer:
             "shuffling": self.shuffling.get_state(),
             "memory": None if collector.memory is None else list(collector.memory),
             "begins": collector.begins,
+            "opponents": None if self.opponents is None else self.opponents.state(),
             "envs": checkpoint.save_envs(self.batch),
         }
 
@@ -229,8 +233,11 @@ class Trainer:
         memory = content["memory"]
         self.collector.memory = None if memory is None else (self.there(memory[0]), self.there(memory[1]))
         self.collector.begins.copy_(content["begins"])
+        if self.opponents is not None:
+            self.opponents.restore(content["opponents"])
         checkpoint.load_envs(self.batch, content["envs"])
         self.steps, self.updates = content["steps"], content["updates"]
+        self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
 
     def load_network(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         try:

@@ -175,7 +175,10 @@ def layout(parameters: Parameters) -> Layout:
     agents, side = sizes(parameters)["agents"], 2 * parameters.radius + 1
     row = CHANNELS * side * side if parameters.perception else BODY
     shown = Part(name="around", shape=(CHANNELS, side, side), kind="image")
-    whole = (*("population", "systems", "independents", "controls"), *("births", "starved", "killed"))
+    whole = (
+        *("population", "systems", "independents", "controls"),
+        *("births", "starved", "killed", "lives"),
+    )
     return Layout(
         agents=agents,
         num_actions=NUM_ACTIONS,
@@ -189,7 +192,9 @@ def layout(parameters: Parameters) -> Layout:
             Array(name="luck", dtype="int32", shape=(agents,)),
             Array(name="breeds", dtype="uint8", shape=(agents,)),
             Array(name="serials", dtype="int32", shape=(agents,)),
+            Array(name="died", dtype="bool", shape=(agents,)),
             *(Array(name=name, dtype="int32", shape=()) for name in whole),
+            Array(name="lifetime", dtype="float32", shape=()),
             Array(name="stock", dtype="float32", shape=()),
         ),
     )
@@ -253,6 +258,7 @@ world = World(
         "births": Outcome(info="births", help="Agents born in the episode."),
         "starved": Outcome(info="starved", help="Deaths by hunger."),
         "killed": Outcome(info="killed", help="Deaths by attack."),
+        "lifetime": Outcome(info="lifetime", help="Steps that those of the episode lived, on average."),
         "stock": Outcome(info="stock", help="Resources left in the nodes."),
     },
     mechanics={

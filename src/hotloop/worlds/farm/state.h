@@ -97,10 +97,11 @@ enum Count : int {
 struct Head {
   uint64_t episode_seed;
   uint32_t tick, serials, births, starved, killed;
-  uint32_t living;  // entries of the list of those whom the index knows
-  uint32_t free;    // no slot below it is free
-  bool moved;       // since the index was built
-  int64_t lived;    // agent-steps
+  uint32_t living;     // entries of the list of those whom the index knows
+  uint32_t free;       // no slot below it is free
+  bool moved;          // since the index was built
+  int64_t lived;       // agent-steps, of all episodes
+  uint32_t lived_now;  // and of this one
   int64_t counts[count_kinds];
 };
 

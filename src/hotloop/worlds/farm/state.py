@@ -73,6 +73,8 @@ class State:
     births: int = 0
     starved: int = 0
     killed: int = 0
+    lived: int = 0
+    """Agent-steps of this episode."""
     agents: list[Agent] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     fields: list[dict[int, float]] = field(default_factory=list)

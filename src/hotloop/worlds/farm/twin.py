@@ -18,7 +18,7 @@ from hotloop.core.exact.maths import f32
 from hotloop.core.exact.random import Draws, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.farm.actions import ACTIONS, NAMES, PASS, die
-from hotloop.worlds.farm.observe import Still, body, look, planes
+from hotloop.worlds.farm.observe import Still, body, look, planes, standing
 from hotloop.worlds.farm.picture import picture
 from hotloop.worlds.farm.reset import begin, settle
 from hotloop.worlds.farm.state import (
@@ -112,6 +112,7 @@ class Farm:
         self.before = [(agent.resources, agent.health) for agent in agents]
         self.acted = [False] * len(agents)
         self.lived += len(self.indexed)
+        self.state.lived += len(self.indexed)
         for slot in self.indexed:
             if agents[slot].state == ALIVE:
                 self.act(slot)
@@ -154,6 +155,7 @@ class Farm:
         """Regrowth, then the population as it is now, then fields and the end of the episode."""
         self.regrow()
         for slot, agent in enumerate(self.state.agents):
+            self.out["died"][slot] = agent.state == DYING
             if agent.state == DYING:
                 self.bury(slot)
             elif agent.state == ALIVE:
@@ -210,6 +212,8 @@ class Farm:
         out["systems"][...], out["independents"][...], out["controls"][...] = breeds
         out["births"][...], out["starved"][...] = state.births, state.starved
         out["killed"][...] = state.killed
+        out["lives"][...] = state.serials
+        out["lifetime"][...] = f32(f32(state.lived) / f32(state.serials))
         stock = 0.0
         for node in state.nodes:
             stock = f32(stock + node.amount)
@@ -224,12 +228,15 @@ class Farm:
 
     def perception(self) -> None:
         rows = self.out["observations"]
-        shown = planes(self, self.still) if self.plan["perception"] else {}
-        for slot, agent in self.living():
-            if self.plan["perception"]:
-                rows[slot] = np.array(look(self, slot, shown, self.still.circle), np.float32).ravel()
-            else:
+        if not self.plan["perception"]:
+            for slot, agent in self.living():
                 rows[slot] = body(self, agent)
+            return
+        side = 2 * self.plan["radius"] + 1
+        windows = rows.reshape(len(rows), -1, side, side)
+        shown, there = planes(self, self.still), standing(self)
+        for slot, _ in self.living():
+            look(self, slot, shown, there, windows[slot])
 
     # What the batch asks of every twin.
 
