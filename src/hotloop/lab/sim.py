@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from hotloop.core.clock import now_ns
+from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CONTEST, OUTCOME, REASON, SPLIT, Method, Record
+from hotloop.core.record import CONTEST, OUTCOME, REASON, SPLIT, Method, Record, Resources
 from hotloop.core.registry import find
-from hotloop.core.settings import parameter
+from hotloop.core.settings import by_role, parameter
+from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
@@ -20,8 +21,8 @@ from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
-from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.players import Player, find_players
 
 MOST_ENVS = 64
 """Envs played at once where nobody says how many."""
@@ -35,6 +36,9 @@ class SimSettings:
     """Who plays, and how much."""
 
     player: str = parameter(RANDOM, role="workload", help="Who chooses the actions.")
+    opponent: str = parameter(
+        "", role="workload", help="Who plays the other seat from outside, as run:NAME; the world where empty."
+    )
     episodes: int = parameter(64, low=1, high=1_000_000, role="workload", help="Episodes to play.")
     steps: int = parameter(
         0, low=0, high=2**31 - 1, role="workload", help="Cut an episode off after so many; 0 is never."
@@ -68,8 +72,8 @@ class SoFar:
     shares: list[int]
     wall_ns: int = 0
     """Of choosing and stepping; what watching costs is not in it."""
-    choose_ns: int = 0
-    """Of choosing alone."""
+    cpu_ns: int = 0
+    """Of the process, on all its cores, while choosing and stepping."""
     partial: bool = True
 
     @property
@@ -89,6 +93,7 @@ class Game:
     """A batch, its player and when to stop."""
 
     batch: Batch
+    player: Player
     asked: SimSettings
     limit: int
     """Steps after which an episode is cut off; 0 is never."""
@@ -105,11 +110,12 @@ class Game:
         episodes = Episodes(batch, self.limit)
         yield Moment(batch=batch, episodes=episodes, length=length)
         while not found.done:
-            start = now_ns()
-            actions = batch.choose(self.asked.player)
-            found.choose_ns += now_ns() - start
+            start, used = now_ns(), cpu_ns()
+            actions = self.player.choose()
             ended = episodes.step(actions)
+            self.player.note([episode.env for episode in ended])
             found.wall_ns += now_ns() - start
+            found.cpu_ns += cpu_ns() - used
             for episode in ended:
                 found.finished[episode.env].append(episode)
             yield Moment(batch=batch, episodes=episodes, length=length, actions=actions, ended=ended)
@@ -128,8 +134,8 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     timed = {"profile": True} if not target.is_foreign and find(target.name).world.contest else {}
     batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **timed, **target.keys})
     require_host(batch, "sim")
-    check_player(batch, asked.player)
-    return Game(batch=batch, asked=asked, limit=limit_of(batch, asked.steps))
+    player = find_players(batch, asked.player, asked.opponent)
+    return Game(batch=batch, player=player, asked=asked, limit=limit_of(batch, asked.steps))
 
 
 def envs_for(episodes: int) -> int:
@@ -186,6 +192,7 @@ def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
         },
         partial=found.partial,
         validation=describe_validation(batch.counters),
+        resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=found.cpu_ns / max(found.wall_ns, 1)),
     )
     return replace(made, notices=(*made.notices, *notices(game, found, made)))
 
@@ -219,7 +226,13 @@ def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
     phases = game.batch.phase_totals()
     encoded = phases.get(encoding, 0)
     stepped = sum(phases.values()) - phases.get("step", 0) - encoded
-    parts = {"env.step": stepped, "inference": found.choose_ns, "encoding": encoded}
+    player = game.player
+    parts = {
+        "env.step": stepped,
+        "inference/forward": player.forward_ns,
+        "inference/selection": player.select_ns,
+        "encoding": encoded,
+    }
     parts["rest"] = max(found.wall_ns - sum(parts.values()), 0)
     return {f"{SPLIT}{name}": [float(ns)] for name, ns in parts.items()}
 
@@ -228,7 +241,17 @@ def method(game: Game, found: SoFar) -> Method:
     """A round is an episode; its steps are the mean."""
     played = len(found.episodes)
     iterations = found.work.gained["env_steps"] // max(played, 1)
-    return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=game.asked.player)
+    return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=who_plays(game))
+
+
+def who_plays(game: Game) -> str:
+    """The player; in a contest also whom it plays."""
+    spec, asked = game.batch.spec, game.asked
+    if spec.world.contest is None:
+        return asked.player
+    known = by_role(spec.parameters, "workload")
+    [inside] = (known[key] for key in spec.world.contest.both_outside)
+    return f"{asked.player} against {asked.opponent or inside}"
 
 
 def notices(game: Game, found: SoFar, made: Record) -> list[Notice]:

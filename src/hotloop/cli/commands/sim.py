@@ -86,10 +86,35 @@ def split(target: Target) -> "tuple[Target, SimSettings]":
     """Sort keys into those of the target and those of the game."""
     from hotloop.lab.sim import SimSettings
 
-    target = Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
+    target = seated(
+        Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
+    )
     ours = {info.name for info in describe(SimSettings)}
-    asked = apply(SimSettings, {key: value for key, value in target.keys.items() if key in ours})
+    try:
+        asked = apply(SimSettings, {key: value for key, value in target.keys.items() if key in ours})
+    except InputError as error:
+        raise InputError(as_typed(target, str(error))) from None
     return Target(target.name, {key: value for key, value in target.keys.items() if key not in ours}), asked
+
+
+def seated(target: Target) -> Target:
+    """The target with both seats outside where the other one is given to a run."""
+    from hotloop.core.registry import find
+    from hotloop.lab.players import is_run
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    for key, outside in contest.both_outside.items() if contest else ():
+        if is_run(str(target.keys.get(key, ""))):
+            return target.with_keys({key: outside, "opponent": target.keys[key]})
+    return target
+
+
+def as_typed(target: Target, message: str) -> str:
+    """A message about keys by the names that they were typed with."""
+    from hotloop.core.registry import find
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    return message.replace("episodes=", f"{contest.episodes}=", 1) if contest else message
 
 
 def plain_key(target: Target, key: str) -> str:

@@ -1,0 +1,112 @@
+"""Who plays in sim: a batch's own players or trained runs, in one seat or in both of a contest."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.packages import need
+from hotloop.envs.batch import Batch
+from hotloop.lab.measure.target import check_player
+from hotloop.lab.training import folder
+
+RUN = "run:"
+"""Before the name of a trained run, where the name of a player is expected."""
+
+
+class Player(Protocol):
+    """Somebody who chooses the actions of a batch, many games at once."""
+
+    @property
+    def forward_ns(self) -> int:
+        """In a network, since the beginning."""
+
+    @property
+    def select_ns(self) -> int:
+        """In choosing by what it says, or without any."""
+
+    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
+        """Actions of every env, or at least of those that are named."""
+
+    def note(self, ended: Sequence[int]) -> None:
+        """After a step: the envs whose episode ended."""
+
+
+class OwnPlayer:
+    """One of the batch's own."""
+
+    def __init__(self, batch: Batch, name: str) -> None:
+        check_player(batch, name)
+        self._batch, self._name = batch, name
+        self.forward_ns = self.select_ns = 0
+
+    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
+        start = now_ns()
+        actions = self._batch.choose(self._name)
+        self.select_ns += now_ns() - start
+        return actions
+
+    def note(self, ended: Sequence[int]) -> None:
+        """A batch's players notice by themselves."""
+
+
+class BothSeats:
+    """Two players at a batch whose both seats are played from outside."""
+
+    def __init__(self, batch: Batch, first: Player, second: Player) -> None:
+        contest = batch.spec.world.contest
+        assert contest is not None
+        self._seat, self._players = batch.infos[contest.seat], (first, second)
+        self._actions = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
+
+    @property
+    def forward_ns(self) -> int:
+        return sum(player.forward_ns for player in self._players)
+
+    @property
+    def select_ns(self) -> int:
+        return sum(player.select_ns for player in self._players)
+
+    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
+        for seat, player in enumerate(self._players):
+            mine = np.flatnonzero(self._seat == seat)
+            if mine.size:
+                self._actions[mine] = player.choose(mine)[mine]
+        return self._actions
+
+    def note(self, ended: Sequence[int]) -> None:
+        for player in self._players:
+            player.note(ended)
+
+
+def is_run(name: str) -> bool:
+    return name.startswith(RUN)
+
+
+def find_player(batch: Batch, name: str, root: Path = folder.ROOT) -> Player:
+    """A player by its name, or `run:NAME` for the last checkpoint of a run."""
+    if not is_run(name):
+        return OwnPlayer(batch, name)
+    need("torch")
+    from hotloop.train.player import seat
+
+    run = folder.Run(folder=folder.folder_of(root, name.removeprefix(RUN)))
+    if not run.folder.is_dir():
+        trained = sorted(path.name for path in root.glob("*") if path.is_dir())
+        there = (
+            f"there are {', '.join(trained)}" if trained else f"train one with hotloop train run={run.name}"
+        )
+        raise InputError(f"there is no run {run.name} in {root}: {there}")
+    checkpoint, _ = folder.last_checkpoint(run)
+    return seat(checkpoint, batch, seed=batch.spec.seed, threads=batch.spec.threads)
+
+
+def find_players(batch: Batch, first: str, second: str) -> Player:
+    """Who chooses all actions; `second` is empty where the world plays the other seat, or there is none."""
+    if not second:
+        return find_player(batch, first)
+    return BothSeats(batch, find_player(batch, first), find_player(batch, second))
