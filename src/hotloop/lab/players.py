@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.packages import need
+from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
+from hotloop.lab.measure.policy import TAPE
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.training import folder
 
@@ -34,6 +36,23 @@ class Player(Protocol):
 
     def note(self, ended: Sequence[int]) -> None:
         """After a step: the envs whose episode ended."""
+
+
+class TapePlayer:
+    """What was recorded, step by step."""
+
+    forward_ns = select_ns = 0
+
+    def __init__(self, batch: Batch, path: Path) -> None:
+        self._actions = iter(tapes.read_for(path, batch))
+
+    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
+        """The next step's; StopIteration where the tape has ended."""
+        actions: NDArray[np.int32] = next(self._actions)
+        return actions
+
+    def note(self, ended: Sequence[int]) -> None:
+        """It is known already."""
 
 
 class OwnPlayer:
@@ -88,7 +107,9 @@ def is_run(name: str) -> bool:
 
 
 def find_player(batch: Batch, name: str, root: Path = folder.ROOT) -> Player:
-    """A player by its name, or `run:NAME` for the last checkpoint of a run."""
+    """A player by its name, `run:NAME` for a run's last checkpoint, `tape:FILE` for what was recorded."""
+    if name.startswith(TAPE):
+        return TapePlayer(batch, Path(name.removeprefix(TAPE)))
     if not is_run(name):
         return OwnPlayer(batch, name)
     need("torch")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
@@ -13,12 +14,13 @@ from hotloop.core.registry import find
 from hotloop.core.settings import by_role, parameter
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.core.target import Target
+from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.policy import RANDOM, TAPE
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.measure.work import Tally, describe_validation
@@ -104,6 +106,14 @@ class Game:
         ends = (self.limit, self.batch.spec.world.most_steps(self.batch.spec.parameters))
         return min((end for end in ends if end), default=0)
 
+    @property
+    def shares(self) -> list[int]:
+        """Episodes of each env that count; of a tape all that it has."""
+        envs, episodes = self.batch.spec.num_envs, self.asked.episodes
+        if self.asked.player.startswith(TAPE):
+            return [2**31] * envs
+        return [episodes // envs + (env < episodes % envs) for env in range(envs)]
+
     def play(self, found: SoFar) -> Iterator[Moment]:
         """Play until every env has played its share, stopping before each step for whoever looks."""
         batch, length = self.batch, self.length
@@ -111,7 +121,10 @@ class Game:
         yield Moment(batch=batch, episodes=episodes, length=length)
         while not found.done:
             start, used = now_ns(), cpu_ns()
-            actions = self.player.choose()
+            try:
+                actions = self.player.choose()
+            except StopIteration:
+                return
             ended = episodes.step(actions)
             self.player.note([episode.env for episode in ended])
             found.wall_ns += now_ns() - start
@@ -132,10 +145,25 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     if "autoreset" in target.keys:
         raise InputError("leave out autoreset=: sim begins every next episode by itself")
     timed = {"profile": True} if not target.is_foreign and find(target.name).world.contest else {}
-    batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **timed, **target.keys})
+    batch = make(
+        target.name,
+        **{"num_envs": envs_for(asked.episodes), **recorded(target, asked), **timed, **target.keys},
+    )
     require_host(batch, "sim")
     player = find_players(batch, asked.player, asked.opponent)
     return Game(batch=batch, player=player, asked=asked, limit=limit_of(batch, asked.steps))
+
+
+def recorded(target: Target, asked: SimSettings) -> dict[str, object]:
+    """The keys that a tape was recorded with, where one is to be played."""
+    if not asked.player.startswith(TAPE):
+        return {}
+    tape = tapes.read(Path(asked.player.removeprefix(TAPE)))
+    if tape.target != find(target.name).target:
+        raise InputError(
+            f"{asked.player} was recorded on {tape.target}: write {tape.target} for {target.name}"
+        )
+    return {**tape.parameters, "seed": tape.seed, "seed_step": tape.seed_step, "num_envs": tape.num_envs}
 
 
 def envs_for(episodes: int) -> int:
@@ -157,11 +185,10 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
     with closing(game.batch) as batch:
         recorder = Recorder("sim", batch.spec)
         batch.reset()
-        envs, episodes = batch.spec.num_envs, game.asked.episodes
         found = SoFar(
             work=Tally(lambda: batch.counters),
-            finished=[[] for _ in range(envs)],
-            shares=[episodes // envs + (env < episodes % envs) for env in range(envs)],
+            finished=[[] for _ in range(batch.spec.num_envs)],
+            shares=game.shares,
         )
         try:
             for moment in game.play(found):

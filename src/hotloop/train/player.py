@@ -35,7 +35,7 @@ class Trained:
 
 
 def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> Actor:
-    """An actor that plays as the run of a checkpoint does; refuses one that sees other observations."""
+    """An actor that takes what the run of a checkpoint finds best; refuses one that sees other observations."""
     content = checkpoint.read(path)
     now = checkpoint.identity(batch, row_shape(batch))
     for name in NOT_A_PLAYERS:
@@ -47,7 +47,7 @@ def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> Actor:
                 "give the parameters that it was trained with, or train another"
             )
     use_threads(threads)
-    return Actor(trained(path, content, batch), batch, seed=seed)
+    return Actor(trained(path, content, batch), batch, seed=seed, greedy=True)
 
 
 def short(value: object) -> str:

@@ -170,11 +170,6 @@ def profile(  # noqa: PLR0913 - one argument a flag
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
     asked = Target.typed(target, words)
-    if plays_games(asked):
-        check_games(
-            policy=policy != "random", steps=steps, probe=probe, time=time, record=record, trace=trace
-        )
-        return profile_games(asked, commit=commit, as_json=json)
     targets = targets_of(asked)
     looked = Looked(
         steps=steps,

@@ -70,7 +70,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
     keys = [word.removeprefix(PREFIX) for word in words or ()]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
-    game = open_game(drawn(chosen, show=show, pictures=bool(gif or png)), asked)
+    game = open_game(drawn(chosen, asked, show=show, pictures=bool(gif or png)), asked)
     keepsakes: list[Tape | Pictures] = [Tape(record)] if record else []
     if gif or png:
         keepsakes.append(Pictures(gif, png, fps=fps))
@@ -127,9 +127,10 @@ def plain_key(target: Target, key: str) -> str:
     return {contest.player: "player", contest.episodes: "episodes", "num_threads": "threads"}.get(key, key)
 
 
-def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
-    """The target as it is looked at: one env, unless somebody says how many."""
+def drawn(target: Target, asked: "SimSettings", *, show: bool, pictures: bool) -> Target:
+    """The target as it is looked at: one env, unless somebody or a tape says how many."""
     from hotloop.core.registry import find
+    from hotloop.lab.measure.policy import TAPE
 
     if not show and not pictures:
         return target
@@ -137,7 +138,8 @@ def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
         raise InputError("--show draws text, --gif and --png draw images: run it twice, the seed is the same")
     if "render_mode" in target.keys:
         raise InputError("leave out render_mode=: --show, --gif and --png decide it")
-    seen = target.with_keys({"num_envs": target.keys.get("num_envs", 1)})
+    taped = asked.player.startswith(TAPE)
+    seen = target if taped else target.with_keys({"num_envs": target.keys.get("num_envs", 1)})
     if show and find(target.name).world.narrator:
         return seen
     return seen.with_keys({"render_mode": "ansi" if show else "rgb_array"})
