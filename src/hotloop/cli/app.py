@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hotloop.cli.isolated import isolated, typed
 from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode
 from hotloop.core.registry import modules
@@ -50,7 +51,8 @@ def run(argv: Sequence[str]) -> int:
         application.command(f"{words[0]} {DASHES}", help=help_of(function), hidden=True)(function)
         words = [f"{words[0]} {DASHES}", *words[1:]]
     try:
-        code: int | None = application(words, prog_name="hotloop", standalone_mode=False, obj=program)
+        with typed(argv):
+            code: int | None = application(words, prog_name="hotloop", standalone_mode=False, obj=program)
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
@@ -72,7 +74,13 @@ def commands(package: str = "") -> dict[str, Callable[..., Any]]:
     """Every command by its name."""
     names = modules(package or COMMANDS, packages=False)
     found = {name: import_module(f"{package or COMMANDS}.{name}") for name in names}
-    return {name: getattr(module, name) for name, module in found.items() if hasattr(module, name)}
+    functions = {name: getattr(module, name) for name, module in found.items() if hasattr(module, name)}
+    return {name: isolated(each) if runs_theirs(each) else each for name, each in functions.items()}
+
+
+def runs_theirs(function: Callable[..., Any]) -> bool:
+    """Whether a command's module says that it runs targets of somebody else's, apart from ours."""
+    return getattr(sys.modules[function.__module__], "ISOLATED", False)
 
 
 def programs() -> dict[str, Callable[..., Any]]:

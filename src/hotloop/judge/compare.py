@@ -27,7 +27,7 @@ from hotloop.judge.alike import (
     unlike_work,
 )
 from hotloop.judge.judge import STEAL_SHARE, busy_load, headline, judge
-from hotloop.stats.ratio import FEWEST_APART, agrees, apart, more_pairs, outcome, visible
+from hotloop.stats.ratio import FEWEST_APART, agrees, apart, drowned, leans, more_pairs, outcome, visible
 from hotloop.stats.summary import with_metrics
 
 BAND = 0.02
@@ -179,7 +179,9 @@ class Evidence:
     ratio: Ratio | None
     second: Ratio | None = None
     others: tuple[Ratio, ...] = ()
-    """The second instance of A against B, in each run."""
+    """Each instance of A against B, in the first run."""
+    fresh: tuple[Ratio, ...] = ()
+    """Each instance of A against each of B, in the second."""
     noise: Ratio | None = None
     cpu: Ratio | None = None
     late: tuple[float, float] = (0.0, 0.0)
@@ -205,7 +207,7 @@ def conclude(evidence: Evidence, a: ComparedSide, b: ComparedSide, unlike: tuple
         ratio=ratio,
         noise=evidence.noise,
         second=evidence.second,
-        others=evidence.others,
+        others=(*evidence.others, *evidence.fresh),
         cpu=evidence.cpu,
         per_work=per_work(evidence),
         visible=visible(ratio, band) if ratio else None,
@@ -264,7 +266,7 @@ def doubts(evidence: Evidence) -> str | None:
     apart = other_work(evidence)
     if apart:
         return f"different work: {apart}"
-    if evidence.noise and outcome(evidence.noise, evidence.band) in MOVED:
+    if evidence.ratio and evidence.noise and drowned(evidence.ratio, evidence.noise, evidence.band):
         return f"A differs from itself by {abs(evidence.noise.estimate - 1):.1%}: the machine is not fit"
     for phase in evidence.phases:
         if phase.control and outcome(phase.ratio, evidence.band) in MOVED:
@@ -295,6 +297,11 @@ def second_opinion(evidence: Evidence, found: Outcome) -> tuple[Outcome, str]:
         return "cannot tell", f"the first run found B {found}, the second did not"
     if not all(agrees(found, each, evidence.band) for each in evidence.others):
         return "cannot tell", f"B is {found} than one instance of A, and not than another"
+    if not all(leans(found, each) for each in evidence.fresh):
+        return (
+            "cannot tell",
+            f"not every instance of B is {found} than every one of A: they differ by themselves",
+        )
     return found, f"the whole interval is beyond {evidence.band:.0%}, and a second run agrees"
 
 

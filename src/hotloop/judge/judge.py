@@ -61,6 +61,14 @@ def unsaved(record: Record) -> Record:
     return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.FAULT))))
 
 
+def broken_off(record: Record, code: ExitCode, why: str | None) -> Record:
+    """A record so far of a run that was ended, and by what; a mismatch stays one."""
+    said = (notice(Code.BROKEN_OFF, why=why),) if why else ()
+    judged = judge(replace(record, partial=True, notices=(*record.notices, *said)))
+    mismatch = judged.exit_code == ExitCode.MISMATCH
+    return judged if mismatch else replace(judged, verdict="cannot tell", exit_code=int(code))
+
+
 def exit_codes(record: Record, rules: "Rules") -> Iterator[ExitCode]:
     """Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own."""
     if record.validation and record.validation.mismatches:
@@ -221,6 +229,8 @@ RULES = {
         codes=(instability,),
     ),
     "replay": Rules(notices=(open_notices,), codes=(repetition,)),
+    # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
+    "run": Rules(notices=(open_notices, phase_notices, machine_notices)),
     # How many episodes there were to be, only the game knows and says.
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.

@@ -68,7 +68,7 @@ class Maker:
 
     def open(self, target: Target, *, profile: bool) -> Subject:
         """A new one, with its calls in spans where it is to be watched."""
-        order = Order(target=target, arguments={}, seed=self.seed)
+        order = Order(target=target, arguments={}, seed=self.seed, again=self.make)
         return subject_of(made(self.name, self.make), order, timed=profile)
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,11 @@ def test_what_cannot_be_run_is_64_with_what_to_do(
     assert not list(Path().rglob("*.json"))
 
 
-@pytest.mark.parametrize("name", ["bench", "compare"])
+@pytest.mark.parametrize("name", ["bench", "compare", "profile"])
 def test_help_is_that_of_programs_where_dashes_follow(hotloop: Callable[..., Any], name: str) -> None:
     said = hotloop(name, "--help", "--")
     assert said.code == ExitCode.FINE
-    assert "--metric" in said.out
+    assert ("--probe" if name == "profile" else "--metric") in said.out
     assert "--policy" not in said.out
     assert "hotloop bench -- " in hotloop("bench", "--help").out
     assert "bench --" not in hotloop("--help").out
@@ -102,5 +103,33 @@ def test_ctrl_c_ends_the_program_too_and_leaves_a_partial_record(tmp_path: Path,
         bench.send_signal(number)
         bench.communicate(timeout=60)
     assert bench.returncode == ExitCode.INTERRUPTED
+    gone = (psutil.NoSuchProcess, psutil.TimeoutExpired)
+    for each in family:
+        with suppress(*gone):
+            each.wait(0 if each.status() == psutil.STATUS_ZOMBIE else 30)
     assert not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
     assert '"partial": true' in next((tmp_path / "artifacts/throughput").glob("*.json")).read_text()
+
+
+def test_a_profile_of_a_program_shows_its_functions_and_keeps_a_page(hotloop: Callable[..., Any]) -> None:
+    Path("busy.py").write_text(
+        "def busy():\n    return sum(range(10**6))\n\n\nfor _ in range(5):\n    busy()\n"
+    )
+    said = hotloop("profile", "--probe", "line", "--", sys.executable, "busy.py")
+    assert said.code == ExitCode.FINE
+    shown = said.out.splitlines()
+    for part in ("Hot functions", "busy (here/busy.py:2)", "clean run", "watched", "Lines of"):
+        assert any(part in line for line in shown)
+    (page,) = Path(".design").glob("*.md")
+    text = page.read_text()
+    for part in (
+        "## Runs",
+        "## Resources",
+        "Mean memory",
+        "## samples",
+        "## line",
+        "return sum(range(10**6))",
+    ):
+        assert part in text
+    assert {each.suffix for each in Path(".design").iterdir()} == {".md", ".json", ".html", ".svg"}
+    assert hotloop("profile", "--probe", "torch", "--", "true").code == ExitCode.USAGE

@@ -134,7 +134,7 @@ FIELDS = {
     "validation": "comparisons mismatches timing_ratio mode against fields left_out parts difference bundle",
     "goal": "env_steps_per_s floor enforced met",
     "instructions": "per_env_step runs isa",
-    "resources": "rss_peak_bytes rss_slope cpu_share gpu",
+    "resources": "rss_peak_bytes rss_mean_bytes rss_slope rss_over_time cpu_share gpu",
 }
 
 

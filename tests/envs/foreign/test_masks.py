@@ -17,7 +17,7 @@ from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.policy import Actor, acting, load
 from hotloop.lab.measure.rounds import Rounds
-from hotloop.lab.measure.turns import Plan
+from hotloop.lab.measure.settle import Plan
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.validate.courses import ADVERSARIAL, actions_of
 

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,12 +92,16 @@ def test_who_closes_the_launcher_or_dies_ends_the_program_too(tmp_path: Path) ->
         launched.stdin.close()
 
 
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, though perhaps nobody has buried it yet."""
-    try:
-        return "(zombie)" in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+def is_gone(pid: int, looks: int = 600) -> bool:
+    """Whether a process has ended, though perhaps nobody has buried it yet; a signal takes a moment."""
+    for _ in range(looks):
+        try:
+            if "(zombie)" in Path(f"/proc/{pid}/status").read_text():
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        threading.Event().wait(0.05)
+    return False
 
 
 def test_a_launcher_that_is_gone_is_a_fault_of_the_setup() -> None:

@@ -10,7 +10,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.judge.compare import versus
 from hotloop.lab.bench import Extras
-from hotloop.lab.measure.turns import Plan
+from hotloop.lab.measure.settle import Plan
 from hotloop.lab.programs import bench as benching
 from hotloop.lab.programs import compare as comparing
 from hotloop.lab.programs.bench import Rounds, bench

@@ -18,11 +18,11 @@ from hotloop.cli.results import (
     names_file,
     part_words,
     record_path,
-    save,
     show_folder,
 )
 from hotloop.cli.runner import Experiment, check, measure, tell
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.training.settings import RunSettings
 
+
+ISOLATED = True
 
 EXAMPLES = (
     "hotloop bench grid/toy",
@@ -281,8 +283,8 @@ def plan(
 
 def band(*, thorough: bool) -> float:
     """How small a change is called the same."""
-    from hotloop.lab.measure.turns import THOROUGH as STRICT
-    from hotloop.lab.measure.turns import USUAL
+    from hotloop.lab.measure.settle import THOROUGH as STRICT
+    from hotloop.lab.measure.settle import USUAL
 
     return (STRICT if thorough else USUAL).band
 

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli import flags
+from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
-from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.cli.results import FOLDER, make_room, record_path
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.contenders import Contender, TargetContender
-    from hotloop.lab.measure.turns import Plan
+    from hotloop.lab.measure.settle import Plan
 
+
+ISOLATED = True
 
 EXAMPLES = (
     'hotloop compare "grid/toy encoder=original" grid/toy',
@@ -190,7 +194,7 @@ def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
     """The usual plan or the thorough one, with what was asked for."""
     from dataclasses import replace
 
-    from hotloop.lab.measure.turns import THOROUGH, USUAL
+    from hotloop.lab.measure.settle import THOROUGH, USUAL
 
     chosen = THOROUGH if thorough else USUAL
     if band is not None:
@@ -208,7 +212,8 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
     from hotloop.lab.compare import compare as lab
 
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
-        return lab.compare(a, b, asked, progress, remark)
+        found = lab.compare(a, b, asked, progress, remark)
+    return settled(found)
 
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:

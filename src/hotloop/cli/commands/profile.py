@@ -25,11 +25,12 @@ from hotloop.cli.flags import (
     names_world,
     targets_of,
 )
-from hotloop.cli.results import check_repository, check_trust, make_room, save
+from hotloop.cli.results import check_repository, check_trust, make_room
 from hotloop.cli.results import commit as commit_files
 from hotloop.cli.runner import check, measure, tell
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.registry import probe_names
 from hotloop.core.target import Target
 
@@ -50,6 +51,8 @@ FOLDER = Path(".design")
 SECONDS = 5
 """That a running process is looked at."""
 
+ISOLATED = True
+
 EXAMPLES = (
     "hotloop profile grid/toy",
     "hotloop profile grid/toy agents=100 encoder=original",
@@ -61,6 +64,7 @@ EXAMPLES = (
     "hotloop profile my_env.py:make --probe cprofile,memory",
     "hotloop profile my_env.py:make --probe line --time my_env.Env._get_obs",
     "hotloop profile --pid 12345 --seconds 10",
+    "hotloop profile -- python train.py --steps 1000",
     "hotloop profile grid/toy --trace",
     "hotloop profile cards hero=simple villain=random num_games=500",
     "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
@@ -155,6 +159,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     every function, samples from outside, lines, memory, threads, torch, instructions. The slowest step
     calls are kept: --slow shows them, --replay-slow runs one again. Writes
     .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and the probes' files; compares with the previous one.
+    After -- comes a program of any kind: profile --help -- says how.
     """
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile import probes as probes_lab

@@ -12,9 +12,10 @@ from hotloop.cli.console import bar, remark
 from hotloop.cli.flags import Json, Output, Words
 from hotloop.cli.live.capture import Pictures, Tape
 from hotloop.cli.live.episode import Narration, open_screen
-from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.cli.results import FOLDER, make_room, record_path
 from hotloop.cli.runner import tell
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.settings import apply, describe
 from hotloop.core.target import Target
 

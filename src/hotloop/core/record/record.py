@@ -21,7 +21,7 @@ from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
 
-METHOD = 1
+METHOD = 2
 """The version of how things are measured; results of different versions are unlike."""
 
 HASH = "content_hash"
@@ -96,8 +96,11 @@ class Resources:
     """What the run used."""
 
     rss_peak_bytes: Count | None = None
+    rss_mean_bytes: Count | None = None
     rss_slope: float | None = None
     """Bytes a second."""
+    rss_over_time: tuple[tuple[Count, Count], ...] = ()
+    """Nanoseconds since the pass began, and bytes then; as many points as a curve needs."""
     cpu_share: Amount | None = None
     """CPU time over wall time; 2.0 is two cores busy."""
     gpu: dict[str, Any] | None = None

@@ -3,17 +3,22 @@
 And what those have that are stepped one at a time: counts and answers.
 """
 
+import inspect
 import random as standard
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.notices import Notice
 from hotloop.envs.batch import Batch
+from hotloop.envs.callables import last_words
 from hotloop.envs.foreign.examine import examine
 from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
 from hotloop.envs.foreign.spec import (
@@ -53,14 +58,19 @@ class ForeignSubject(ABC):
             self._look_inside()
         self._step = in_span(ENV_STEP, env.step, timed=timed)
         self._pick = in_span(SELECT, self._settled, timed=timed)
-        self._reset = in_span(ENV_RESET, env.reset, timed=timed)
+        self._reset = in_span(ENV_RESET, getattr(env, "reset", None) or self._anew, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
+        self._pulse = lifeline.pulse
         self.resets = 0
         self.observation: Any = None
 
     def _look_inside(self) -> None:
         """Set what is inside the env apart, before its calls are put into spans."""
         time_inside(self.env)
+
+    def _anew(self) -> Any:
+        """What begins an episode of something without a reset."""
+        raise InputError(f"{self.spec.name} has no reset")
 
     @abstractmethod
     def reset(self) -> None: ...
@@ -192,9 +202,17 @@ class ForeignSubject(ABC):
         raise InputError(f"{self.spec.name} is not one of our batches: it takes no saved state")
 
     def close(self) -> None:
+        """Close the env; one that raises then has been measured all the same."""
         close = getattr(self.env, "close", None)
-        if callable(close):
-            close()
+        if not callable(close):
+            return
+        try:
+            with lifeline.doing(Doing.CLOSE):
+                close()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
+            lifeline.unclosed.append(last_words(error))
 
 
 class Answering(ForeignSubject):
@@ -218,7 +236,7 @@ class Answering(ForeignSubject):
 
     @property
     def agent_steps(self) -> int:
-        return self._steps
+        return self._steps * self.spec.agents
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
@@ -235,10 +253,28 @@ class Answering(ForeignSubject):
         return dict(zip(NAMES, self._given, strict=True))
 
 
-def plainly(given: tuple[Any, ...]) -> tuple[Any, ...]:
+def plainly(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
     """What one agent was given, its reward a float; a flag that is no truth value stays what it is."""
     seen, reward, ended, cut, info = given
-    return seen, float(reward), flag(ended), flag(cut), info
+    return seen, earned(reward, env), flag(ended), flag(cut), info
+
+
+def earned(reward: Any, env: object) -> float:
+    try:
+        return float(reward)
+    except (TypeError, ValueError):
+        what = type(reward).__name__ if reward is None or not np.ndim(reward) else f"{np.shape(reward)}"
+        raise InputError(
+            f"step returned a reward that is {what}: expected a number; an env of several agents has "
+            f"num_agents, one of several envs num_envs ({place_of(env)})"
+        ) from None
+
+
+def place_of(env: object) -> str:
+    """Where the step of an env is written."""
+    step = getattr(type(unwrapped(env)), "step", None)
+    code = getattr(inspect.unwrap(step) if step else None, "__code__", None)
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno} in step" if code else "its step"
 
 
 def flag(given: Any) -> Any:

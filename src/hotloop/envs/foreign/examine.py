@@ -68,7 +68,10 @@ def not_a_number(rows: Any) -> bool:
 
 def contains(space: Any, observation: Any) -> bool:
     try:
-        return bool(space.contains(observation))
+        if space.contains(observation):
+            return True
+        rows = isinstance(observation, np.ndarray) and observation.shape[1:] == space.shape
+        return rows and all(map(space.contains, observation))  # of a batch that has no space for all
     except (TypeError, ValueError, AttributeError, KeyError):
         return False
 

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
 from hotloop.envs.foreign.single import first_of, second_of, seeded
-from hotloop.envs.foreign.spec import ForeignSpec, in_span, raised
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, in_span, raised
 
 
 class ZooSubject(Answering):
@@ -39,8 +41,9 @@ class ParallelSubject(ZooSubject):
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
         self.resets += 1
@@ -51,6 +54,7 @@ class ParallelSubject(ZooSubject):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._steps
         try:
             living = self.env.agents
             if type(actions) is Pick:
@@ -65,7 +69,7 @@ class ParallelSubject(ZooSubject):
                 begun = self._reset()
                 self.observation, self._infos = first_of(begun), second_of(begun)
                 self.resets += 1
-        except Exception as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -122,14 +126,16 @@ class TurnSubject(ZooSubject):
 
     def reset(self) -> None:
         try:
-            self._begin(seed=self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self._begin(seed=self.spec.seed)
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
         """Take a turn: by the action of whoever's turn it is; the dead pass."""
         _, _, ended, cut, _ = self._given
+        self._pulse[STEPS] = self._steps
         try:
             if type(actions) is Pick:
                 actions = self._pick(actions)
@@ -139,7 +145,7 @@ class TurnSubject(ZooSubject):
                 self._look()
             else:
                 self._begin()
-        except Exception as error:
+        except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
@@ -179,4 +185,4 @@ class TurnSubject(ZooSubject):
 
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
-        return dict(zip(NAMES, plainly(self._given), strict=True))
+        return dict(zip(NAMES, plainly(self._given, self.env), strict=True))

@@ -15,7 +15,7 @@ from hotloop.core.spans import span
 from hotloop.core.target import names_callable
 from hotloop.envs import callables, tapes
 from hotloop.envs.callables import parameters_of
-from hotloop.envs.foreign.spec import ENV_STEP, raised
+from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.stepping import Actions, repeat
@@ -227,7 +227,7 @@ class Actor(Proxy):
     def step(self, actions: Any) -> None:
         try:
             chosen = self._choose(self._subject)
-        except Exception as error:
+        except BROKEN as error:
             raise raised("the policy", error) from error
         self._subject.step(chosen)
 

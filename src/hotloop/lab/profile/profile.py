@@ -40,7 +40,7 @@ from hotloop.lab.measure.policy import (
     name_of,
     play_of,
 )
-from hotloop.lab.measure.record import Recorder
+from hotloop.lab.measure.record import Recorder, kept_so_far
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
 from hotloop.lab.measure.stepping import Actions, Garbage, collect_rest, no_collection, play, play_in_laps
 from hotloop.lab.measure.target import Opener
@@ -189,19 +189,22 @@ def measure(asked: Asked, progress: Progress) -> Record:
         sides.clean.reset()
         sides.watched.reset()
         pairs = Pairs(rounds=rounds, work=Tally(sides.work))
-        account = None
+        account: Account | None = None
+        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
+        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
+
+        def so_far() -> Record:
+            return record_of(recorder, sides.clean.spec, pairs, account or sides.account(pairs), **how)
+
         try:
-            play_pairs(sides, pairs, progress)
+            play_pairs(sides, pairs, kept_so_far(lambda: so_far() if pairs.walls_ns else None, progress))
             sides.trace_torch()
             account = sides.account(pairs)
             account = replace(account, notices=(*sides.faults(), *account.notices))
         except KeyboardInterrupt:
             pairs.partial = True
         sides.keep_tape()
-        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
-        account = account or sides.account(pairs)
-        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
-        return record_of(recorder, sides.clean.spec, pairs, account, **how)
+        return so_far()
 
 
 def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:

@@ -10,7 +10,8 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import A, ComparedSide, Comparison, Ratio, Record
 from hotloop.judge.compare import MOVED, Evidence, conclude
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.turns import AGAIN, Plan, rounds_of
+from hotloop.lab.measure.settle import AGAIN, Plan
+from hotloop.lab.measure.turns import rounds_of
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.metrics import Metric
 from hotloop.lab.programs.record import ProgramRecorder, Taken, describe_path, describe_work, described

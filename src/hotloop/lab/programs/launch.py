@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ PATIENCE_S = 5
 """For the launcher to end, once it is asked to; its program has some of it."""
 
 LAST_CHARACTERS = 300
+
+ENDED = "what runs the programs has ended: run it again"
 
 NOT_STARTED = "it cannot be started"
 
@@ -80,11 +82,22 @@ class Launcher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def run(self, program: Program, environment: Mapping[str, str] | None = None) -> Run:
-        """Run a program to its end; InputError with its own last words where it fails."""
+    def run(
+        self,
+        program: Program,
+        environment: Mapping[str, str] | None = None,
+        begun: Callable[[int], None] = lambda _: None,
+    ) -> Run:
+        """Run a program to its end; InputError with its own last words where it fails.
+
+        `begun` is told its pid.
+        """
         out, err = (str(Path(self._room.name) / name) for name in ("out", "err"))
         order = {"words": program.words, "out": out, "err": err, "environment": environment}
         told = self._ask(order)
+        if "pid" in told:
+            begun(told["pid"])
+            told = self._hear()
         if "error" in told:
             raise InputError(f"{program.name}: {NOT_STARTED}: {told['error']}")
         printed = [Path(file).read_text("utf-8", errors="replace") for file in (out, err)]
@@ -95,15 +108,18 @@ class Launcher:
 
     def _ask(self, order: Mapping[str, object]) -> dict[str, Any]:
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
-            answer = self._process.stdout.readline()
         except BrokenPipeError:
-            answer = ""
+            raise SetupError(ENDED) from None
+        return self._hear()
+
+    def _hear(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline()
         if not answer:
-            raise SetupError("what runs the programs has ended: run it again")
+            raise SetupError(ENDED)
         found: dict[str, Any] = json.loads(answer)
         return found
 

@@ -159,7 +159,9 @@ def validation(batch: Batch, found: SoFar, shadowed: Shadowed | None) -> Validat
 def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
     """What only the run knows: how it was cut to size, and how it was timed."""
     times = found.times
-    return [*settings.notices, *([notice(Code.HOST_TIMER)] if times and times.how == "async" else [])]
+    host = times is not None and times.how == "async"
+    said = [notice(Code.HOST_TIMER, remedy="use train.timing=events")] if host else []
+    return [*settings.notices, *said]
 
 
 def method(settings: RunSettings, batch: Batch, found: SoFar) -> Method:

@@ -4,7 +4,7 @@
 
     {"words": ["python", "train.py"], "out": FILE, "err": FILE, "environment": {..} or null}
 
-and one line back: wall_ns, cpu_ns, rss_peak_bytes, status; or error, where the program cannot be started. The
+and two lines back: its pid; then wall_ns, cpu_ns, rss_peak_bytes, status. Or one: the error of its start. The
 kernel counts a program's peak from before it became itself, so whoever starts it has to be small: this needs
 the standard library alone, and of that a few modules. Where its stdin ends or it is asked to end, the program
 ends with it, and with all that it had started and not sent away.
@@ -36,8 +36,12 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     for line in iter(sys.stdin.readline, ""):
-        sys.stdout.write(json.dumps(run(json.loads(line), ended)) + "\n")
-        sys.stdout.flush()
+        say(run(json.loads(line), ended))
+
+
+def say(told: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
 
 
 def run(order: dict[str, Any], ended: int) -> dict[str, object]:
@@ -48,6 +52,7 @@ def run(order: dict[str, Any], ended: int) -> dict[str, object]:
     except (OSError, ValueError) as error:
         return {"error": getattr(error, "strerror", None) or str(error)}
     try:
+        say({"pid": pid})
         status, used = waited(pid, ended)
         wall_ns = time.perf_counter_ns() - begin
     finally:

@@ -3,11 +3,18 @@
 from hotloop.core.record import A, Comparison, Metric, Record
 from hotloop.report.sections.compare import comparisons, outcome_words, ratio_words
 from hotloop.report.sections.facts import Rows, by_spread, origin
+from hotloop.report.sections.findings import Pictures, chapters, findings
+from hotloop.report.sections.profile import SAMPLES, hot, notes, used
 from hotloop.report.sections.section import (
+    Branch,
+    Chapter,
+    Lines,
     Note,
+    Page,
     Sections,
     Span,
     Table,
+    Tree,
     Words,
     facts,
     number_columns,
@@ -147,3 +154,58 @@ def evidence(record: Record, comparison: Comparison, letter: str, *, several: bo
         yield "could see", f"a change of {percent(comparison.visible)} or more"
     if comparison.more_pairs:
         yield "to settle", f"about {count(comparison.more_pairs, 'more round')}, or a wider --band"
+
+
+def profile(record: Record) -> Sections:
+    """Where the time of a program goes, at a glance."""
+    shown = [found for found in record.findings if found.probe != SAMPLES]
+    tree = (spans(record),) if record.phases else ()
+    rows = (("program", Span(record.target.name, strong=True)), *origin(record))
+    return (facts(*rows), *tree, *hot(record), facts(*ran(record)), *findings(shown))
+
+
+def spans(record: Record) -> Tree:
+    """The program's own spans, and what is in none."""
+    lines = [
+        Branch(
+            name=phase.path.rpartition("/")[2],
+            depth=phase.path.count("/"),
+            values=(f"{phase.calls:,}", took(phase.total_ns), percent(phase.share)),
+            share=phase.share if "/" in phase.path else None,
+            strong="/" not in phase.path,
+        )
+        for phase in record.phases
+    ]
+    return Tree(title="where", columns=("calls", "time", "of wall"), branches=tuple(lines))
+
+
+def ran(record: Record) -> Rows:
+    """What a run took, clean and watched."""
+    for which, title in (("", "clean run"), ("watched.", "watched")):
+        wall, cpu, rss = (
+            record.values.get(f"{which}{name}") for name in ("wall_ns", "cpu_ns", "rss_peak_bytes")
+        )
+        if wall and cpu and rss:
+            share = percent(cpu[0] / wall[0])
+            memory = scaled(rss[0], SIZES)
+            yield title, f"{took(wall[0])}, CPU {took(cpu[0])} ({share} of one core), peak memory {memory}"
+
+
+def page(record: Record, pictures: Pictures | None = None, most: int | None = None) -> Page:
+    """All that is known of a program's profile, in its order."""
+    told = (
+        Chapter(title="Configuration", sections=(facts(*configuration(record)),), summary=True),
+        Chapter(title="Runs", sections=(facts(*ran(record)),), summary=True),
+        *([Chapter(title="Time Breakdown", sections=(spans(record),))] if record.phases else []),
+        *used(record),
+        *chapters(record, pictures or {}, most),
+        Chapter(title="Notes", sections=(Lines(lines=tuple(notes(record))),)),
+    )
+    when = f"{record.created[:16].replace('T', ' ')} UTC"
+    return Page(title=f"Profile of {record.target.name}", when=when, chapters=told)
+
+
+def configuration(record: Record) -> Rows:
+    yield "Program", Span(record.target.name, code=True)
+    yield from origin(record)
+    yield "Run", record.run_id
