@@ -35,7 +35,7 @@ class Trained:
 
 
 def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> Actor:
-    """An actor that takes what the run of a checkpoint finds best; refuses one that sees other observations."""
+    """An actor that does what a run finds best; refuses a run that was trained on other observations."""
     content = checkpoint.read(path)
     now = checkpoint.identity(batch, row_shape(batch))
     for name in NOT_A_PLAYERS:
