@@ -25,7 +25,13 @@ EVERYBODYS = {
     # who lives in a row, chance for players, and the kinds of spatial index, which any world may have
     *(
         "alive",
+        "list",
+        "memmap",
+        "memmap_folder",
+        "resources",
+        "breeds",
         "died",
+        "max_births",
         "serials",
         "luck",
         "index",
@@ -55,7 +61,20 @@ EVERYBODYS = {
         "began",
     ),
     *("share", "unknown", "pass", "held", "failed", "lives", "people"),
-    *("changed", "claim", "full", "leave", "mine", "refused", "still", "use", "uses"),
+    *(
+        "births",
+        "changed",
+        "claim",
+        "invalid",
+        "killed",
+        "full",
+        "leave",
+        "mine",
+        "refused",
+        "still",
+        "use",
+        "uses",
+    ),
 }
 """Words of a world that are not its own: they mean something else where others use them."""
 

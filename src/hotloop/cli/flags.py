@@ -1,5 +1,6 @@
 """Arguments and flags that commands take, each declared once."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,6 +119,16 @@ Phases = Annotated[
     bool, typer.Option("--profile", help="After the clean rounds, say where the time goes, too.")
 ]
 
+Reports = Annotated[
+    str | None,
+    typer.Option(
+        "--phases",
+        metavar="my.py:function",
+        help="Given somebody's env, returns what reports its phases: phase_totals, step_timing or counters.",
+        show_default=False,
+    ),
+]
+
 Label = Annotated[str | None, typer.Option(metavar="LABEL", help="What to call this run in its record.")]
 
 TargetSpeed = Annotated[
@@ -178,6 +189,15 @@ Trust = Annotated[
         show_default=False,
     ),
 ]
+
+
+def reporting(target: Target, phases: str | None) -> Target:
+    """The target with the function that finds its phases, which is for others' code."""
+    if phases is None:
+        return target
+    if not target.is_foreign:
+        raise InputError(f"--phases is for others' code: {target.name} has its own; leave it out")
+    return replace(target, phases=phases)
 
 
 def garbage_of(word: str) -> "Garbage":

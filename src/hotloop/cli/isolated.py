@@ -189,15 +189,13 @@ def rest_of(text: str, code: ExitCode, why: str | None) -> "Record":
 
 def kept(record: "Record", asked: Mapping[str, Any]) -> int:
     """Keep and show it as its command would."""
-    from hotloop.cli.results import make_room, record_path
-    from hotloop.cli.runner import kept as keep
-    from hotloop.cli.runner import tell
-    from hotloop.core.files import save
+    from hotloop.cli.results import make_room
+    from hotloop.cli.runner import kept_in, tell
     from hotloop.report.terminal import draw
 
     folder = asked.get("output") or Path(".design")
     make_room(folder)
-    saved = keep(record, lambda each: save(record_path(folder, each), each.to_json()))
+    saved = kept_in(folder, record)
     return tell([saved], draw(sections_of(saved)), as_json=bool(asked.get("json")), as_list=False)
 
 

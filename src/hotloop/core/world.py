@@ -76,8 +76,12 @@ class Layout:
     no reward, and nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its
     life. `died`, bool [agents], then says whose life the step ended; `alive` already says who comes next, in
     the same row perhaps. `serials`, int32 [agents], numbers them from 0, never twice in an episode, and
-    `lives`, int32, says how many the episode has had.
+    `lives`, int32, says how many the episode has had. `breeds`, uint8 [agents], says of which of the `types`
+    they are.
     """
+    types: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Whom an episode may have, as type_serial; none where there is no end of them."""
 
     def __post_init__(self) -> None:
         row = self.observation.shape[-1]
@@ -265,6 +269,13 @@ class World:
     """What the numbers of a picture's cell are, in their order, and what each means."""
     board: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What is shown beside a picture: the word a line begins with, to its labels and the info of each."""
+    history: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What a run of it is about as it goes on: a heading, to its labels and the info of each.
+
+    A world that has one is played once where nobody says how often, and can be plotted.
+    """
+    rules_end: str = ""
+    """In words, why an episode ends by the rules; empty where it is not told."""
     narrator: Callable[[Any], Narrator] | None = None
     """From parameters to who tells what happens in a world without a drawer."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CONTEST, OUTCOME, REASON, SPLIT, Method, Record, Resources
+from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Method, Record, Resources
 from hotloop.core.registry import find
 from hotloop.core.settings import by_role, parameter
 from hotloop.core.spans.monitor import peak_rss_bytes
@@ -76,6 +79,10 @@ class SoFar:
     """Of choosing and stepping; what watching costs is not in it."""
     cpu_ns: int = 0
     """Of the process, on all its cores, while choosing and stepping."""
+    sums: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Of the infos of the world's history, over all steps of each env."""
+    steps: int = 0
+    """Of each env."""
     partial: bool = True
 
     @property
@@ -117,7 +124,7 @@ class Game:
     def play(self, found: SoFar) -> Iterator[Moment]:
         """Play until every env has played its share, stopping before each step for whoever looks."""
         batch, length = self.batch, self.length
-        episodes = Episodes(batch, self.limit)
+        episodes = Episodes(batch, self.limit, watched=found.sums)
         yield Moment(batch=batch, episodes=episodes, length=length)
         while not found.done:
             start, used = now_ns(), cpu_ns()
@@ -129,6 +136,9 @@ class Game:
             self.player.note([episode.env for episode in ended])
             found.wall_ns += now_ns() - start
             found.cpu_ns += cpu_ns() - used
+            found.steps += 1
+            for info in found.sums:
+                found.sums[info] += episodes.told[info]
             for episode in ended:
                 found.finished[episode.env].append(episode)
             yield Moment(batch=batch, episodes=episodes, length=length, actions=actions, ended=ended)
@@ -189,6 +199,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
             work=Tally(lambda: batch.counters),
             finished=[[] for _ in range(batch.spec.num_envs)],
             shares=game.shares,
+            sums={info: np.zeros(batch.spec.num_envs) for info in history_of(batch).values()},
         )
         try:
             for moment in game.play(found):
@@ -213,6 +224,8 @@ def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
             "return_per_agent": [episode.return_per_agent for episode in episodes],
             "episode_length": [float(episode.length) for episode in episodes],
             **outcomes(game, episodes),
+            **means(game, found),
+            **reasons(game, episodes),
             **contest(game, found),
             **speeds,
             "wall_ns": [float(found.wall_ns)],
@@ -228,6 +241,25 @@ def outcomes(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
     """What episodes came to by the world's own measures."""
     names = game.batch.spec.world.outcomes
     return {f"{OUTCOME}{name}": [episode.outcomes[name] for episode in episodes] for name in names}
+
+
+def history_of(batch: Batch) -> dict[str, str]:
+    """Heading and label to info, of what a run is about as it goes on."""
+    each = batch.spec.world.history.items()
+    return {f"{heading}.{label}": info for heading, labels in each for label, info in labels.items()}
+
+
+def means(game: Game, found: SoFar) -> dict[str, list[float]]:
+    """Over all steps of each env, what the world's history is about."""
+    names = history_of(game.batch).items() if found.steps else ()
+    return {f"{MEAN}{name}": (found.sums[info] / found.steps).tolist() for name, info in names}
+
+
+def reasons(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
+    """Why episodes ended, where the world says why its own do."""
+    ended = game.batch.spec.world.rules_end
+    said = [ended if episode.terminal else "steps" for episode in episodes] if ended else []
+    return {f"{ENDED}{reason}": [float(said.count(reason))] for reason in dict.fromkeys(said)}
 
 
 def contest(game: Game, found: SoFar) -> dict[str, list[float]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli import flags
-from hotloop.cli.console import bar, remark, stdout_kept_clean
+from hotloop.cli.console import bar, stdout_kept_clean
 from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
     FOLDER,
@@ -20,7 +20,7 @@ from hotloop.cli.results import (
     record_path,
     show_folder,
 )
-from hotloop.cli.runner import Experiment, check, measure, tell
+from hotloop.cli.runner import Experiment, check, kept_in, measure, tell
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
 from hotloop.core.target import Target
@@ -68,6 +68,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     mode: flags.Mode = "env_only",
     profile: flags.Phases = False,
+    phases: flags.Reports = None,
     instructions: flags.Instructions = False,
     gc: flags.Gc = "between",
     phase: flags.Label = None,
@@ -81,19 +82,18 @@ def bench(  # noqa: PLR0913 - one argument a flag
 ) -> int:
     """How fast a target steps, with its spread.
 
-    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. Steps are
-    env-steps: one batch call makes num_envs of them. With --mode the ladder to training is measured in turns,
-    by train's keys. After -- any program is measured in whole runs: hotloop bench --help -- says how.
-    Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
+    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. One call
+    of a batch makes num_envs env-steps. --mode: the ladder to training, in turns. After -- any program, in
+    whole runs: bench --help -- says how. Exit: 1 rounds varied by over 20%, 3 slower, 4 cannot tell.
     """
-    if report is not None:
-        return show_folder(check_alone(report, target), as_json=json)
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
     from hotloop.lab.measure.target import Opener
 
+    if report is not None:
+        return show_folder(check_alone(report, target), as_json=json)
     modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
-    one = Target.typed(named(target), keys, seed=seed, threads=threads)
+    one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
     check_single(one, output, baselines, save_baseline)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     extras = lab.Extras(
@@ -110,10 +110,10 @@ def bench(  # noqa: PLR0913 - one argument a flag
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, modes, climb, extras, output, as_json=json)
     with closing(Opener()) as opener:
-        check(targets_of(one), policy, opener, phases=profile, instructions=instructions)
+        check(targets_of(one), policy, opener, instructions=instructions)
         make_room_for_all(output, save_baseline)
-        experiment = experiment_of(planned, policy, extras, opener)
-        return run(one, experiment, keeper(output, save_baseline), as_json=json)
+        doing = experiment_of(planned, policy, extras, opener)
+        return run(one, doing, keeper(output, save_baseline), as_json=json)
 
 
 def experiment_of(planned: "Rounds", policy: str, extras: "Extras", opener: "Opener") -> Experiment:
@@ -235,8 +235,7 @@ def climb_all(
     ladders: list[list[Record]] = []
     for each in runs:
         ladders.append(one_ladder(each, modes, asked))
-        for record in ladders[-1]:
-            remark(f"saved {save(record_path(output, record), record.to_json())}")
+        ladders[-1] = [kept_in(output, record) for record in ladders[-1]]
         if ladders[-1][0].partial:
             break
     records = [record for rungs in ladders for record in rungs]

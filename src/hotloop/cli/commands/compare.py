@@ -9,9 +9,9 @@ from hotloop.cli import flags
 from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
-from hotloop.cli.results import FOLDER, make_room, record_path
+from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.runner import kept_in
 from hotloop.core.errors import InputError
-from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     profile: Annotated[
         bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
     ] = False,
+    phases: flags.Reports = None,
     control: Annotated[
         str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
     ] = None,
@@ -86,9 +87,8 @@ def compare(  # noqa: PLR0913 - one argument a flag
     """Which of two is faster, and do both do the same: B against A, the baseline.
 
     First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
-    second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
-    exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
-    Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
+    second A take turns; the ratio is the median over the rounds with its exact 95% interval, beside that of A
+    against itself. Faster and slower are said if a second run agrees. Sides with train. keys are trainings.
     After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
@@ -96,7 +96,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     make_room(output)
     chosen = plan(thorough=thorough, band=band, budget=budget)
     refs = commits(a_ref, b_ref, b, build)
-    if b and (names_record(a) or names_record(b)):
+    if b and any(map(names_record, (a, b))):
         return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
     asked = Asked(
         plan=chosen,
@@ -109,7 +109,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     )
     if refs:
         return tell(of_commits(a, refs, build, asked), output, as_json=json)
-    return tell(of_targets(a, str(b), asked, return_after), output, as_json=json)
+    return tell(of_targets(a, str(b), asked, return_after, phases), output, as_json=json)
 
 
 def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
@@ -151,13 +151,15 @@ def of_records(a: str, b: str, band: float, *, unlike: bool) -> "Record":
     return compare_records(read(Path(a)), read(Path(b)), band=band, unlike=unlike)
 
 
-def of_targets(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+def of_targets(
+    a: str, b: str, asked: "Asked", return_after: int | None, phases: str | None = None
+) -> "Record":
     """Compare two targets as they run here, or the trainings on them."""
     if names_training(a) or names_training(b):
         return of_trainings(a, b, asked, return_after)
     if return_after is not None:
         raise InputError("--return-after is for trainings: give a side a train. key")
-    return live(contender(a), contender(b), asked)
+    return live(contender(a, phases), contender(b, phases), asked)
 
 
 def names_training(side: str) -> bool:
@@ -179,11 +181,11 @@ def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "R
         return compare_trainings(one, other, asked, return_after, progress)
 
 
-def contender(words: str) -> "TargetContender":
+def contender(words: str, phases: str | None = None) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.compare.contenders import TargetContender
 
-    return TargetContender(side_of(words))
+    return TargetContender(flags.reporting(side_of(words), phases))
 
 
 def side_of(words: str) -> Target:
@@ -224,7 +226,7 @@ def tell(record: "Record", output: Path, *, as_json: bool) -> int:
 
     sections = programs.compare if record.work.runs else compare.compare
 
-    remark(f"saved {save(record_path(output, record), record.to_json())}")
+    record = kept_in(output, record)
     if as_json:
         emit(record.to_json())
     else:

@@ -17,17 +17,19 @@ from hotloop.cli.flags import (
     Json,
     Policy,
     ProfileSteps,
+    Reports,
     TapeFile,
     TargetOrNone,
     Trust,
     Words,
     garbage_of,
     names_world,
+    reporting,
     targets_of,
 )
 from hotloop.cli.results import check_repository, check_trust, make_room
 from hotloop.cli.results import commit as commit_files
-from hotloop.cli.runner import check, measure, tell
+from hotloop.cli.runner import check, kept, measure, tell
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
@@ -138,6 +140,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     probe: Probes = None,
     time: Functions = None,
+    phases: Reports = None,
     record: TapeFile = None,
     pid: Pid = None,
     seconds: Seconds = None,
@@ -174,13 +177,12 @@ def profile(  # noqa: PLR0913 - one argument a flag
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
-    asked = Target.typed(target, words)
-    targets = targets_of(asked)
+    asked = reporting(Target.typed(target, words), phases)
     looked = Looked(
         steps=steps,
         policy=policy,
         time=tuple(time or ()),
-        tape=new_file(record, targets),
+        tape=new_file(record, targets_of(asked)),
         probes=probes_lab.choose(probe or (), time or ()),
         commit=commit,
         trace=trace,
@@ -335,7 +337,7 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
         folder.mkdir()
         remark(f"looking at process {pid} for {seconds} s")
         record = attaching.attach(pid, folder, seconds, partial(pictured, f"pid:{pid}", folder))
-        remark(f"saved {keeper(Path(made), {}, commit=commit)(record)}")
+        record = kept(record, keeper(Path(made), {}, commit=commit))
     return tell([record], draw(sections(record)), as_json=as_json, as_list=False)
 
 

@@ -44,6 +44,12 @@ CPU_SHARE = "cpu_share"
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
 
+MEAN = "mean."
+"""Before a heading and a label of a world's history: its mean over all steps of each env."""
+
+ENDED = "ended."
+"""Before a reason in words: how many episodes ended for it."""
+
 CONTEST = "contest."
 """What the names of values begin with that are about games against somebody."""
 

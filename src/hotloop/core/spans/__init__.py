@@ -66,10 +66,14 @@ keep = engine.keep
 lap = engine.lap
 """Log one turn of a loop: the time since the last lap, with a number of the caller's."""
 
+glance = engine.glance
+"""Log how often this thread was put off its core since the last glance or lap, where that is long ago."""
+
 take = engine.take
 """What was logged: ([(thread, parent, name)], int64 rows of (place, begin, end, own), how many were missed).
 
-A place of -1 is a lap. `own` is the time of a span, of a mark what it was charged, of a lap its number.
+A place of -1 is a lap, of -2 a stretch in which the thread was put off its core. `own` is the time of a span,
+of a mark what it was charged, of a lap its number, of a stretch off the core how often.
 Begin and end are in ticks.
 """
 

@@ -10,7 +10,8 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
 from hotloop.envs.foreign.answering import Answering
 from hotloop.envs.foreign.examine import STEPS, examine
-from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, in_span, is_number, raised
+from hotloop.envs.foreign.phases import logged
+from hotloop.envs.foreign.spec import BROKEN, is_number, raised
 
 NOTHING = np.zeros(0)
 
@@ -37,7 +38,7 @@ class ModelSubject(Answering):
         self.env = self.again()
         if self.in_spans:
             self._look_inside()
-        self._step = in_span(ENV_STEP, self.env.step, timed=self.in_spans)
+        self._step = logged(self.env.step, self._log, timed=self.in_spans)
 
     def reset(self) -> None:
         if not self._fresh:

@@ -60,6 +60,8 @@ class Order:
     num_envs: int | None = None
     vector: str | None = None
     seed: int = 42
+    looks: Callable[[Any], Any] | None = None
+    """From the env to what reports its phases."""
     again: Callable[[], Any] | None = None
     """Makes another, where that is how an episode begins."""
 
@@ -109,7 +111,8 @@ def ordered(target: Target, own: tuple[str, ...]) -> Order:
     if ours.get("vector", "sync") not in MODES:
         raise InputError(f"vector={ours['vector']} does not fit: expected one of {', '.join(MODES)}")
     arguments = {key: value for key, value in words.items() if key not in ours}
-    return Order(target=target, arguments=arguments, **ours)
+    looks = callables.find(target.phases) if target.phases else None
+    return Order(target=target, arguments=arguments, looks=looks, **ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +262,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         agents=agents,
         seed=order.seed,
         agent_names=tuple(map(str, env.possible_agents)) if named else (),
+        looks=order.looks,
     )
     subject = adapter(env, spec, timed=timed)
     if isinstance(subject, ModelSubject):

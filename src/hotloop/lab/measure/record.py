@@ -76,7 +76,7 @@ class Recorder:
                 work=describe_work(counters),
                 path=describe_path(spec.requested, counters, claimed=spec.impl),
                 values={name: tuple(raw) for name, raw in values.items()},
-                notices=(*spec.notices, *decided_elsewhere(spec), *notices),
+                notices=(*spec.notices, *decided_elsewhere(spec), *left_path(spec, counters), *notices),
                 **more,
             )
         )
@@ -127,6 +127,14 @@ def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, **more: Any) -> Metho
     return describe_method(
         spec, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, **more
     )
+
+
+def left_path(spec: SubjectSpec, counters: Mapping[str, int]) -> list[Notice]:
+    """Say so where somebody's env counts its native steps, and they are not all."""
+    steps, native = counters.get("env_steps", 0), counters.get("native_steps")
+    if spec.impl != "foreign" or native is None or native >= steps:
+        return []
+    return [notice(Code.PATH_MIXED, share=native / steps, requested="native")]
 
 
 def decided_elsewhere(spec: SubjectSpec) -> list[Notice]:

@@ -96,7 +96,6 @@ def check(
     targets: Sequence[Target],
     policy: str,
     *,
-    phases: bool = False,
     instructions: bool = False,
     opener: Opener | None = None,
 ) -> None:
@@ -108,8 +107,6 @@ def check(
     if instructions:
         require()
     for target in targets:
-        if phases:
-            refuse_without_phases(target)
         subject = open_subject(target, profile=False)
         try:
             check_player(subject, policy)

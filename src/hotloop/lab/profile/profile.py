@@ -20,7 +20,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.probe import Probe
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Phase, Record, Spread
-from hotloop.core.spans import span
+from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
@@ -42,7 +42,15 @@ from hotloop.lab.measure.policy import (
 )
 from hotloop.lab.measure.record import Recorder, kept_so_far
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
-from hotloop.lab.measure.stepping import Actions, Garbage, collect_rest, no_collection, play, play_in_laps
+from hotloop.lab.measure.stepping import (
+    Actions,
+    Garbage,
+    Glancing,
+    collect_rest,
+    no_collection,
+    play,
+    play_in_laps,
+)
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
 from hotloop.lab.profile import probes as probing
@@ -264,7 +272,9 @@ class StepView:
 
     def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
         with watch.look():
-            return play(self._batch, actions, len(actions))
+            ns = play(self._batch, Glancing(actions), len(actions))
+            glance()
+            return ns
 
     def note(self, wall_ns: int) -> None:
         self._wall_ns += wall_ns

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from hotloop.core.record import AFTER, RETURNS, Comparison, Outcome, PhaseRatio, Ratio, Record
+from hotloop.core.record import AFTER, RETURNS, A, B, Comparison, Outcome, PhaseRatio, Ratio, Record
 from hotloop.report.sections.facts import Rows, origin
 from hotloop.report.sections.section import (
     Note,
@@ -35,13 +35,21 @@ def compare(record: Record) -> Sections:
 
 def headline(comparison: Comparison) -> Note:
     """The verdict in one line; what is unlike, or was not found out, stands in it."""
-    words = ["" if comparison.outcome == "cannot tell" else "B is ", outcome_words(comparison.outcome)]
+    words: list[str | Span] = list(verdict_words(comparison))
     if comparison.ratio:
         words.append(f": {ratio_words(comparison.ratio)} times as fast as A")
     if comparison.unlike:
         differs = f"; the work differs ({'; '.join(comparison.unlike)})"
         words.append(Span(differs, "warn", strong=True))
     return Note(words=tuple(words))
+
+
+def verdict_words(comparison: Comparison) -> tuple[str | Span, ...]:
+    """What B is; a difference that was seen is no doubt."""
+    if comparison.difference:
+        return ("B is ", Span("not equal to A", "bad", strong=True))
+    start = {"cannot tell": "", "same": "B is the "}.get(comparison.outcome, "B is ")
+    return start, outcome_words(comparison.outcome)
 
 
 def outcome_words(outcome: Outcome, more: str = "") -> Span:
@@ -91,12 +99,26 @@ def evidence(record: Record, comparison: Comparison) -> Rows:
         yield "CPU time", f"for a CPU second {ratio_words(comparison.cpu)} times as fast: {said}"
     if comparison.second:
         yield "second run", ratio_words(comparison.second)
+    if apart := medians_apart(record, comparison):
+        yield "medians", apart
     if comparison.visible is not None:
         yield "could see", f"a change of {percent(comparison.visible)} or more"
     if comparison.more_pairs:
         yield "to settle", f"about {count(comparison.more_pairs, 'more round')}, or a wider --band"
     yield "method", method_line(record)
     yield from origin(record)
+
+
+def medians_apart(record: Record, comparison: Comparison) -> str:
+    """Why the speeds of the table do not have the ratio above them, where they do not; else nothing."""
+    a, b = (record.metrics.get(f"{side}.ns_per_env_step") for side in (A, B))
+    ratio = comparison.ratio
+    if a is None or b is None or ratio is None or ratio.low <= a.median / b.median <= ratio.high:
+        return ""
+    return (
+        f"the speeds above are {digits(a.median / b.median)} apart, over all rounds, in which the machine "
+        "also served others; the ratio is of pairs of rounds, by the sides' own time"
+    )
 
 
 def returns_line(record: Record) -> str:
@@ -181,14 +203,14 @@ def comparisons(compared: Sequence[Comparison]) -> Sections:
 
 def baseline_row(comparison: Comparison) -> tuple[Words, ...]:
     """Beside the outcome stands that the sides are unlike, where that was allowed, and below why, in what."""
-    outcome = outcome_words(comparison.outcome, ", unlike" if comparison.unlike else "")
+    outcome = outcome_words(comparison.outcome, ", of unlike things" if comparison.unlike else "")
     reason = "; ".join([comparison.why, *(f"unlike {what}" for what in comparison.unlike)])
     return comparison.a.name, ratio_words(comparison.ratio), outcome, reason
 
 
 def previous_line(comparison: Comparison) -> Words:
     """The same in a line."""
-    outcome = outcome_words(comparison.outcome, ", unlike" if comparison.unlike else "")
+    outcome = outcome_words(comparison.outcome, ", of unlike things" if comparison.unlike else "")
     ratio = "" if comparison.ratio is None else f"{ratio_words(comparison.ratio)} times as fast: "
     return ratio, outcome, f", {comparison.why} ({comparison.a.run_id})"
 
@@ -200,6 +222,6 @@ def previous(comparison: Comparison) -> Rows:
     yield "Times as fast", ratio_words(ratio)
     if ratio is not None:
         yield "Difference", "within noise" if ratio.low <= 1 <= ratio.high else "beyond noise"
-    outcome = comparison.outcome + (", unlike" if comparison.unlike else "")
+    outcome = comparison.outcome + (", of unlike things" if comparison.unlike else "")
     yield "Outcome", f"{outcome}: {comparison.why}"
     yield "Unlike", "; ".join(comparison.unlike)

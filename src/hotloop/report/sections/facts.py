@@ -12,6 +12,9 @@ from hotloop.stats.summary import label, summarise
 Rows = Iterator[tuple[str, Words]]
 """Names, and what is so of each."""
 
+FOREIGN = "foreign"
+"""The implementation of what is not ours."""
+
 SPREADS: dict[str, Tone] = {"excellent": "good", "good": "good", "fair": "warn", "unstable": "bad"}
 
 
@@ -29,6 +32,11 @@ def ran_as(record: Record) -> Span:
 
 def bad(text: str) -> Span:
     return Span(text, "bad", strong=True)
+
+
+def is_alone(record: Record) -> bool:
+    """Whether an env has one agent, so that its steps are the env's."""
+    return record.work.agent_steps == record.work.env_steps
 
 
 def by_spread(text: str, word: str) -> Span:
@@ -109,7 +117,9 @@ def commit_words(commit: str, *, dirty: bool) -> str:
 
 
 def path_line(record: Record) -> str:
-    """Say what ran, as the code that ran counted it, and what was asked for."""
+    """Say what ran, as the code that ran counted it, and what was asked for where there was a choice."""
+    if record.path.requested == FOREIGN:
+        return f"your own code, {record.work.env_steps:,} env-steps"
     ran = ", ".join(f"{impl} {percent(share)}" for impl, share in record.path.ran.items()) or "nothing"
     return f"{ran} of {record.work.env_steps:,} env-steps (asked for {record.path.requested})"
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import isqrt
+from tempfile import gettempdir
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
@@ -20,6 +21,7 @@ from hotloop.core.world import (
 
 NUM_ACTIONS = 8
 CHANNELS = 13
+TYPES = ("system", "independent", "control")
 BODY = 8
 """Numbers of an observation without perception: the agent's own state."""
 HELD_AREA = 100
@@ -29,7 +31,7 @@ MOST_AGENTS = 10_000
 COUNTERS = (
     *("defend", "attack", "gather", "share", "move", "reproduce", "pass", "communicate"),
     *("failed.no_target", "failed.no_food", "failed.too_poor", "failed.blocked", "failed.unlucky"),
-    *("failed.full", "failed.unheard", "failed.unknown"),
+    *("failed.full", "failed.unheard", "failed.unknown", "failed.barred"),
     *("birth", "rebirth", "death.starved", "death.killed", "regrowth", "extinction"),
     *("index.rebuilds", "index.queries", "index.stale"),
 )
@@ -99,6 +101,9 @@ class Parameters:
     birth_minimum: float = parameter(
         8.0, low=0.0, high=1e6, role="workload", help="Resources that whoever reproduces needs."
     )
+    max_births: int = parameter(
+        0, low=0, high=10_000_000, role="workload", help="Births of an episode at most; 0 is without end."
+    )
     reward_resources: float = parameter(
         0.1, low=-1e6, high=1e6, role="workload", help="For each unit of resources gained."
     )
@@ -115,6 +120,15 @@ class Parameters:
         choices=("grid", "hash", "quadtree", "kdtree"),
         role="variant",
         help="How neighbours are found; all find the same.",
+    )
+    resources: str = parameter(
+        "list",
+        choices=("list", "memmap"),
+        role="variant",
+        help="Keep nodes and food in memory, or in a memory-mapped file; results are the same.",
+    )
+    memmap_folder: str = parameter(
+        "", role="variant", help="Where that file is made; empty is the system's folder for such files."
     )
 
 
@@ -155,6 +169,7 @@ def plan(parameters: Parameters) -> Plan:
     return {
         **sizes(parameters),
         "settlers": parameters.agents,
+        "most_lives": parameters.agents + parameters.max_births if parameters.max_births else 0,
         "num_actions": NUM_ACTIONS,
         "held": int(parameters.held),
         "placement": parameters.placement,
@@ -166,8 +181,18 @@ def plan(parameters: Parameters) -> Plan:
         "regrowth_chance": chance(parameters.regrowth_chance),
         "birth_chance": chance(parameters.birth_chance),
         "index": parameters.index,
+        "memmap": int(parameters.resources == "memmap"),
+        "memmap_folder": parameters.memmap_folder or gettempdir(),
         **{name: float(getattr(parameters, name)) for name in REALS},
     }
+
+
+def names(parameters: Parameters) -> tuple[str, ...]:
+    """Whom an episode may have: the settlers, and a child with each next number, of whichever type."""
+    first, births = parameters.agents, parameters.max_births
+    settlers = (f"{TYPES[slot % len(TYPES)]}_{slot}" for slot in range(first if births else 0))
+    children = (f"{of}_{serial}" for serial in range(first, first + births) for of in TYPES)
+    return (*settlers, *children)
 
 
 def layout(parameters: Parameters) -> Layout:
@@ -183,6 +208,8 @@ def layout(parameters: Parameters) -> Layout:
         agents=agents,
         num_actions=NUM_ACTIONS,
         parts=(shown,) if parameters.perception else (),
+        types=TYPES,
+        names=names(parameters),
         arrays=(
             Array(name="observations", dtype="float32", shape=(agents, row)),
             Array(name="rewards", dtype="float32", shape=(agents,)),
@@ -250,6 +277,16 @@ world = World(
         },
         "lives": {"births": "births", "starved": "starved", "killed": "killed"},
     },
+    history={
+        "population": {
+            "all": "population",
+            "system": "systems",
+            "independent": "independents",
+            "control": "controls",
+        },
+        "resources": {"in the nodes": "stock"},
+    },
+    rules_end="nobody is left",
     outcomes={
         "population": Outcome(info="population", help="Agents alive at the end."),
         "systems": Outcome(info="systems", help="Of them, those of type system."),

@@ -66,11 +66,13 @@ Config Config::from(const Fields& fields) {
   c.max_steps = fields.count("max_steps");
   c.radius = fields.count("radius");
   c.hunger_limit = fields.count("hunger_limit");
+  c.most_lives = fields.count("most_lives");
   c.num_actions = fields.integer("num_actions");
   c.placement = placement_of(fields.text("placement"));
   c.held = fields.integer("held") != 0;
   c.perception = fields.integer("perception") != 0;
   c.bilinear = fields.integer("bilinear") != 0;
+  c.memmap = fields.integer("memmap") != 0;
   c.regrowth_chance = static_cast<uint64_t>(fields.integer("regrowth_chance"));
   c.birth_chance = static_cast<uint64_t>(fields.integer("birth_chance"));
   read_reals(fields, c);

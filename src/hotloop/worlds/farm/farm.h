@@ -87,12 +87,13 @@ HL_FN void regrow(const State& s) {
   }
 }
 
-// Frees the slot, or where the population is held begins a new life in it elsewhere.
+// Frees the slot, or where the population is held begins a new life in it elsewhere, if there may be one.
 HL_FN void bury(const Slot& slot, const State& s, uint32_t k) {
   uint8_t breed = s.agents[k].breed;
   s.agents[k] = {};
   std::memset(slot.out<float>(out_observations) + size_t{k} * s.c.row_size, 0, s.c.row_size * sizeof(float));
   if (!s.c.held) return;
+  if (s.is_barred()) return s.count(count_barred);
   settle(s, k, s.draws(), breed);
   s.count(count_rebirth);
 }
@@ -259,6 +260,7 @@ struct World {
                                              "failed.full",
                                              "failed.unheard",
                                              "failed.unknown",
+                                             "failed.barred",
                                              "birth",
                                              "rebirth",
                                              "death.starved",
@@ -273,6 +275,7 @@ struct World {
   HL_FN static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }
   HL_FN static int64_t lived(const Slot& slot) { return State(slot).head.lived; }
   HL_FN static size_t block_bytes(const Config& c) { return farm::block_bytes(c); }
+  HL_FN static size_t mapped_bytes(const Config& c) { return farm::mapped_bytes(c); }
   HL_FN static size_t scratch_bytes(const Config&) { return 0; }
   static size_t tile(const Config&) { return 1; }
   static Picture picture(const Slot& slot) { return farm::picture(slot); }

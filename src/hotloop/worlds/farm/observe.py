@@ -63,6 +63,15 @@ def dense(farm: "Farm", values: dict[int, float]) -> Plane:
     return cells.reshape(-1, farm.stride)
 
 
+def shown_food(farm: "Farm") -> Plane:
+    """What nodes hold by cell, as it is looked at: from the file, where it is kept in one."""
+    plane = dense(farm, food(farm))
+    if farm.mapped is None:
+        return plane
+    farm.mapped.food[:] = plane.ravel()
+    return farm.mapped.food.reshape(plane.shape)
+
+
 class Still:
     """What of the world never changes: where it ends, its landmarks, and how far agents see."""
 
@@ -85,7 +94,7 @@ def planes(farm: "Farm", still: Still) -> dict[int, Plane]:
     """Whole channels, of which agents see windows; signals are kept by type, beyond the channels."""
     fields = [dense(farm, values) for values in farm.state.fields]
     return {
-        FOOD: dense(farm, food(farm)),
+        FOOD: shown_food(farm),
         OBSTACLES: still.outside,
         TERRAIN: dense(farm, farm.terrain),
         VISIBILITY: still.inside,

@@ -2,6 +2,10 @@
 //
 //   [Head][agents][living][nodes][index of agents][index of nodes][planes]
 //
+// Where resources are memory-mapped, the nodes and the food lie in the env's part of a file instead:
+//
+//   [food][nodes]
+//
 // Planes are floats over the world's cells with a margin of the radius around, so that every window is rows
 // that can be copied: the six fields that decay, the terrain, and where there is perception the food.
 #pragma once
@@ -39,7 +43,8 @@ struct Config {
   uint32_t agents, settlers, width, height, nodes, max_steps, radius, hunger_limit;
   int64_t num_actions;
   uint32_t placement;
-  bool held, perception, bilinear;
+  bool held, perception, bilinear, memmap;
+  uint32_t most_lives;                     // agents of an episode; 0 is without end
   uint64_t regrowth_chance, birth_chance;  // bounds for 32 random bits
   float start_resources, node_cap, regrowth, consumption, max_gather, max_movement, strength;
   float birth_cost, birth_minimum;
@@ -50,7 +55,7 @@ struct Config {
   spatial::Plan agents_index, nodes_index;
 
   static Config from(const Fields& fields);
-  HL_FN uint32_t planes_kept() const { return perception ? planes : food; }
+  HL_FN uint32_t planes_kept() const { return perception && !memmap ? planes : food; }
 };
 
 using Slot = hl::Slot<Config>;
@@ -82,6 +87,7 @@ enum Count : int {
   count_full,
   count_unheard,
   count_unknown,
+  count_barred,
   count_birth,
   count_rebirth,
   count_starved,
@@ -109,7 +115,7 @@ HL_FN size_t agents_at() { return round_up(sizeof(Head), cache_line); }
 HL_FN size_t living_at(const Config& c) { return agents_at() + c.agents * sizeof(Agent); }
 HL_FN size_t nodes_at(const Config& c) { return round_up(living_at(c) + c.agents * 4, cache_line); }
 HL_FN size_t agents_index_at(const Config& c) {
-  return round_up(nodes_at(c) + c.nodes * sizeof(Node), cache_line);
+  return round_up(nodes_at(c) + (c.memmap ? 0 : c.nodes * sizeof(Node)), cache_line);
 }
 HL_FN size_t nodes_index_at(const Config& c) {
   return round_up(agents_index_at(c) + c.agents_index.bytes(), cache_line);
@@ -121,6 +127,12 @@ HL_FN size_t rows_at(const Config& c) {
   return planes_at(c) + size_t{c.planes_kept()} * c.cells * sizeof(float);
 }
 HL_FN size_t block_bytes(const Config& c) { return rows_at(c) + size_t{fields} * c.plane_rows; }
+
+// In the file.
+HL_FN size_t mapped_nodes_at(const Config& c) { return c.perception ? c.cells * sizeof(float) : 0; }
+HL_FN size_t mapped_bytes(const Config& c) {
+  return c.memmap ? mapped_nodes_at(c) + c.nodes * sizeof(Node) : 0;
+}
 
 HL_FN float uniform(uint64_t word) { return static_cast<float>(word >> 40) * (1.0f / 16777216); }
 
@@ -135,6 +147,7 @@ struct State {
   Node* nodes;
   spatial::Index near, growth;
   float* plane0;
+  float* food0;
   uint8_t* rows0;
 
   HL_FN explicit State(const Slot& slot)
@@ -142,19 +155,25 @@ struct State {
         head(*reinterpret_cast<Head*>(slot.block)),
         agents(reinterpret_cast<Agent*>(slot.block + agents_at())),
         living(reinterpret_cast<uint32_t*>(slot.block + living_at(c))),
-        nodes(reinterpret_cast<Node*>(slot.block + nodes_at(c))),
+        nodes(
+            reinterpret_cast<Node*>(c.memmap ? slot.mapped + mapped_nodes_at(c) : slot.block + nodes_at(c))),
         near(c.agents_index, slot.block + agents_index_at(c), head.living),
         growth(c.nodes_index, slot.block + nodes_index_at(c), c.nodes),
         plane0(reinterpret_cast<float*>(slot.block + planes_at(c))),
+        food0(c.memmap ? reinterpret_cast<float*>(slot.mapped) : plane0 + size_t{food} * c.cells),
         rows0(reinterpret_cast<uint8_t*>(slot.block + rows_at(c))) {}
 
-  HL_FN float* plane(uint32_t which) const { return plane0 + size_t{which} * c.cells; }
+  HL_FN float* plane(uint32_t which) const {
+    return which == food ? food0 : plane0 + size_t{which} * c.cells;
+  }
   HL_FN Draws draws() const { return Draws(head.episode_seed, head.tick); }
   HL_FN void count(int which) const { head.counts[which] += 1; }
   HL_FN void count_query() const {
     head.counts[count_queries] += 1;
     head.counts[count_stale] += head.moved;
   }
+
+  HL_FN bool is_barred() const { return c.most_lives != 0 && head.serials >= c.most_lives; }
 
   HL_FN int column(float x) const { return cell_of(x, c.width); }
   HL_FN int row(float y) const { return cell_of(y, c.height); }

@@ -7,7 +7,7 @@ written. Where this file and the native rules differ, this file is right.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from struct import pack
 from typing import Any
 
@@ -34,6 +34,7 @@ from hotloop.worlds.farm.state import (
     LANE_TERRAIN,
     LANES,
     Agent,
+    Mapped,
     Node,
     State,
     cell,
@@ -57,6 +58,8 @@ class Farm:
         self.strength = f32(plan["strength"])
         self.birth_cost, self.birth_minimum = f32(plan["birth_cost"]), f32(plan["birth_minimum"])
         self.still = Still(self)
+        cells = self.still.inside.size if plan["perception"] else 0
+        self.mapped = Mapped(plan["memmap_folder"], cells, plan["nodes"]) if plan["memmap"] else None
         self.state = State()
         self.indexed: list[int] = []
         """The slots whose positions the index knows."""
@@ -65,12 +68,18 @@ class Farm:
         self.before: list[tuple[float, float]] = []
 
     def restart(self, episode_seed: int) -> None:
-        self.state = begin(self.plan, episode_seed)
+        self.take(begin(self.plan, episode_seed))
         self.terrain = self.ground()
         self.out["observations"][...] = 0
         self.update_index()
         self.show_agents()
         self.perception()
+
+    def take(self, state: State) -> None:
+        """Go on from a state; what grows is kept in the file where there is one."""
+        self.state = state
+        if self.mapped:
+            state.nodes = self.mapped.keep(state.nodes)
 
     def ground(self) -> dict[int, float]:
         """What each cell costs those who walk there."""
@@ -176,13 +185,20 @@ class Farm:
                 self.count("regrowth")
 
     def bury(self, slot: int) -> None:
-        """Free the slot, or where the population is held begin a new life in it elsewhere."""
+        """Free the slot, or where the population is held begin a new life in it elsewhere, if one may be."""
         breed = self.state.agents[slot].breed
         self.state.agents[slot] = Agent()
         self.out["observations"][slot] = 0
-        if self.plan["held"]:
+        if self.plan["held"] and self.is_barred():
+            self.count("failed.barred")
+        elif self.plan["held"]:
             settle(self.plan, self.state, slot, self.draws, breed)
             self.count("rebirth")
+
+    def is_barred(self) -> bool:
+        """Whether the episode has had all the agents it may have."""
+        most: int = self.plan["most_lives"]
+        return 0 < most <= self.state.serials
 
     def update_index(self) -> None:
         self.indexed = [slot for slot, _ in self.living()]
@@ -260,14 +276,15 @@ class Farm:
         return h
 
     def save(self) -> bytes:
-        return json.dumps(asdict(self.state)).encode()
+        nodes = [Node(node.x, node.y, node.amount) for node in self.state.nodes]
+        return json.dumps(asdict(replace(self.state, nodes=nodes))).encode()
 
     def load(self, saved: bytes) -> None:
         row = json.loads(saved)
         row["agents"] = [Agent(**agent) for agent in row["agents"]]
         row["nodes"] = [Node(**node) for node in row["nodes"]]
         row["fields"] = [{int(at): value for at, value in values.items()} for values in row["fields"]]
-        self.state = State(**row)
+        self.take(State(**row))
         self.terrain = self.ground()
         self.indexed = [slot for slot, _ in self.living()]
 
