@@ -12,6 +12,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.sim import open_game, sim
+from hotloop.lab.training.folder import Run
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -31,7 +32,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     trainer = Trainer(hotloop.make("cards/mirror", num_envs=8, villain="none"), settings)
     trainer.update()
-    trainer.save(folder / "train_dir/tiny/checkpoints")
+    run = Run(folder=folder / "train_dir/tiny")
+    run.claim(Target("cards/mirror"))
+    trainer.save(run.checkpoints)
     return folder
 
 
@@ -74,8 +77,8 @@ def test_what_one_seat_chooses_does_not_depend_on_where_the_other_is_played(ther
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"hero": "run:nobody"}, "there is no run nobody in train_dir: there are tiny"),
-        ({"hero": "run:../tiny"}, "does not fit"),
+        ({"hero": "run:nobody"}, "there are tiny"),
+        ({"hero": "nothing.pt"}, "there is no checkpoint nothing.pt"),
         ({"hero": "run:tiny", "max_actions": 10}, "was trained with num_actions=20, and cards/mirror has 10"),
         ({"hero": "run:tiny", "max_permanents": 12}, "was trained with observation="),
         ({"hero": "smple"}, "did you mean simple"),

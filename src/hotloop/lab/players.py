@@ -8,16 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
 from hotloop.core.packages import need
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.policy import TAPE
 from hotloop.lab.measure.target import check_player
-from hotloop.lab.training import folder
-
-RUN = "run:"
-"""Before the name of a trained run, where the name of a player is expected."""
+from hotloop.lab.measure.trained import checkpoint_of, is_trained
 
 
 class Player(Protocol):
@@ -102,28 +98,16 @@ class BothSeats:
             player.note(ended)
 
 
-def is_run(name: str) -> bool:
-    return name.startswith(RUN)
-
-
-def find_player(batch: Batch, name: str, root: Path = folder.ROOT) -> Player:
+def find_player(batch: Batch, name: str) -> Player:
     """A player by its name, `run:NAME` for a run's last checkpoint, `tape:FILE` for what was recorded."""
     if name.startswith(TAPE):
         return TapePlayer(batch, Path(name.removeprefix(TAPE)))
-    if not is_run(name):
+    if not is_trained(name):
         return OwnPlayer(batch, name)
     need("torch")
     from hotloop.train.player import seat
 
-    run = folder.Run(folder=folder.folder_of(root, name.removeprefix(RUN)))
-    if not run.folder.is_dir():
-        trained = sorted(path.name for path in root.glob("*") if path.is_dir())
-        there = (
-            f"there are {', '.join(trained)}" if trained else f"train one with hotloop train run={run.name}"
-        )
-        raise InputError(f"there is no run {run.name} in {root}: {there}")
-    checkpoint, _ = folder.last_checkpoint(run)
-    return seat(checkpoint, batch, seed=batch.spec.seed, threads=batch.spec.threads)
+    return seat(checkpoint_of(name), batch, seed=batch.spec.seed, threads=batch.spec.threads)
 
 
 def find_players(batch: Batch, first: str, second: str) -> Player:

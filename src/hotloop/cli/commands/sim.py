@@ -124,11 +124,11 @@ def split(target: Target) -> "tuple[Target, SimSettings]":
 def seated(target: Target) -> Target:
     """The target with both seats outside where the other one is given to a run."""
     from hotloop.core.registry import find
-    from hotloop.lab.players import is_run
+    from hotloop.lab.measure.trained import is_trained
 
     contest = None if target.is_foreign else find(target.name).world.contest
     for key, outside in contest.both_outside.items() if contest else ():
-        if is_run(str(target.keys.get(key, ""))):
+        if is_trained(str(target.keys.get(key, ""))):
             return target.with_keys({key: outside, "opponent": target.keys[key]})
     return target
 
