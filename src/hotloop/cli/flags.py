@@ -140,7 +140,7 @@ Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 whe
 
 Baselines = Annotated[
     list[str] | None,
-    typer.Option(metavar="F...", help="Records, or names of saved baselines, to compare this run with."),
+    typer.Option(metavar="F...", help="Records, saved baselines or commits to compare this run with."),
 ]
 
 SaveBaseline = Annotated[
