@@ -43,13 +43,16 @@ EXAMPLES = (
     "hotloop sim prospector player=greedy episodes=1000",
     "hotloop sim prospector player=cautious episodes=1 --show",
     "hotloop sim farm steps=1000 agents=100 player=weighted --plot farm.png",
+    "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
     "hotloop sim cards hero=simple villain=random num_games=1000",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
 )
 
 
 def sim(  # noqa: PLR0913 - one argument a flag
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="A preset such as grid/guard.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="A preset such as grid/guard, or any target of bench.")
+    ],
     words: Words = None,
     *,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
@@ -88,6 +91,9 @@ def sim(  # noqa: PLR0913 - one argument a flag
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
     keys = [word.removeprefix(PREFIX) for word in words or ()]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
+    if chosen.is_foreign:
+        refuse_drawing(show=show, gif=gif, png=png)
+        return sim_theirs(chosen, asked, record, output, as_json=json)
     game = open_game(drawn(chosen, asked, show=show, pictures=bool(gif or png)), asked)
     keepsakes: list[Keepsake] = [Tape(record)] if record else []
     if gif or png:
@@ -102,6 +108,27 @@ def sim(  # noqa: PLR0913 - one argument a flag
     for keepsake in keepsakes:
         keepsake.save(game)
     return code
+
+
+def refuse_drawing(*, show: bool, gif: Path | None, png: Path | None) -> None:
+    if show or gif or png:
+        raise InputError("--show, --gif and --png draw our worlds: leave them out")
+
+
+def sim_theirs(
+    target: Target, asked: "SimSettings", tape: Path | None, output: Path, *, as_json: bool
+) -> int:
+    """Play somebody else's environment."""
+    from hotloop.cli.console import stdout_kept_clean
+    from hotloop.envs.tapes import write_played
+    from hotloop.lab import theirs
+
+    make_room(output)
+    with bar(target.name) as progress, stdout_kept_clean():
+        played, kept = theirs.play(target, asked, progress, keep=tape is not None)
+    if tape is not None and kept is not None:
+        write_played(tape, *kept)
+    return report(kept_in(output, played), as_json=as_json)
 
 
 def split(target: Target) -> "tuple[Target, SimSettings]":

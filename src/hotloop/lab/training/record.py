@@ -160,7 +160,7 @@ def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
     """What only the run knows: how it was cut to size, and how it was timed."""
     times = found.times
     host = times is not None and times.how == "async"
-    said = [notice(Code.HOST_TIMER, remedy="use train.timing=events")] if host else []
+    said = [notice(Code.HOST_TIMER, whose="the GPU's", remedy="use train.timing=events")] if host else []
     return [*settings.notices, *said]
 
 

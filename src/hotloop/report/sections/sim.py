@@ -6,6 +6,7 @@ from statistics import fmean
 from hotloop.core.record import (
     CONTEST,
     ENDED,
+    EPISODES_PER_S,
     FORWARD,
     MEAN,
     OUTCOME,
@@ -73,6 +74,7 @@ def about(record: Record) -> Facts:
         *history(record),
         ("work", work_line(record)),
         ("speed", f"{pace_line(record)}, the player's choosing included"),
+        *(("episodes/s", f"{value:,.1f}") for value in record.values.get(EPISODES_PER_S, ())),
         *origin(record),
         ("path", path_line(record)),
     )
@@ -155,6 +157,8 @@ def spread_line(values: Sequence[float]) -> str:
 def coverage(record: Record) -> tuple[Section, ...]:
     """Every mechanic that fired, the most frequent first, and those that never did."""
     counted = sorted(record.work.coverage.items(), key=lambda item: -item[1])
+    if not counted:
+        return ()
     columns = number_columns("times", "per episode", "per 1,000 agent-steps")
     rows = [(name, *often(record, times)) for name, times in counted if times]
     fired = table((*text_columns("what happened"), *columns), rows)
