@@ -40,7 +40,8 @@ Words = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Who plays: random, a player of the world's, tape:FILE or module:callable."
+        metavar="NAME",
+        help="Who plays: random, a player of the world's, run:NAME, tape:FILE or module:callable.",
     ),
 ]
 
@@ -139,7 +140,7 @@ Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 whe
 
 Baselines = Annotated[
     list[str] | None,
-    typer.Option(metavar="F...", help="Records, or names of saved baselines, to compare this run with."),
+    typer.Option(metavar="F...", help="Records, saved baselines or commits to compare this run with."),
 ]
 
 SaveBaseline = Annotated[

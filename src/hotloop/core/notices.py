@@ -181,7 +181,7 @@ class Code(StrEnum):
     )
     HOST_TIMER = (
         "host-timer",
-        "a host clock was read around the GPU's work, whose time is charged to whoever waits for it",
+        "a host clock was read around {whose} work, whose time is charged to whoever waits for it",
         "{remedy}",
     )
     LEFT_OPEN = (

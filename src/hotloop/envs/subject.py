@@ -299,6 +299,12 @@ class Proxy:
         self._subject = subject
 
     @property
+    def behind(self) -> Subject:
+        """The subject itself, behind all that stand in front of it."""
+        inner = self._subject
+        return inner.behind if isinstance(inner, Proxy) else inner
+
+    @property
     def spec(self) -> LiveSpec:
         return self._subject.spec
 

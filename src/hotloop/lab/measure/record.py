@@ -11,8 +11,8 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress
+from hotloop.core.record import EPISODES_PER_S, Method, Overhead, Record, own_commit, run_id
 from hotloop.core.record import Code as RanCode
-from hotloop.core.record import Method, Overhead, Record, own_commit, run_id
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
 from hotloop.lab.measure.rounds import Rounds
@@ -152,9 +152,11 @@ def throughput(
     """The speed of each round, from its wall time; `counted` says how many agents a step had on average."""
     agents = agents_a_step(spec, counted or {})
     env_steps_per_s = [env_steps * 1e9 / ns for ns in wall_ns]
+    steps, begun = (counted or {}).get("env_steps", 0), (counted or {}).get("resets", 0)
     return {
         "env_steps_per_s": env_steps_per_s,
         "agent_steps_per_s": [speed * agents for speed in env_steps_per_s],
+        **({EPISODES_PER_S: [speed * begun / steps for speed in env_steps_per_s]} if begun and steps else {}),
     }
 
 
