@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hotloop.envs.adapters.registration import register_envs
     from hotloop.envs.adapters.vectors import make_vec
     from hotloop.envs.open import make
+    from hotloop.include import include_dir
     from hotloop.lab.api import profile
     from hotloop.loops.run import run
 
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Marks",
     "__version__",
+    "include_dir",
     "make",
     "make_vec",
     "mark",
@@ -34,6 +36,7 @@ __all__ = [
 
 _HOMES = {
     "Marks": "hotloop.core.spans",
+    "include_dir": "hotloop.include",
     "make": "hotloop.envs.open",
     "make_vec": "hotloop.envs.adapters.vectors",
     "mark": "hotloop.core.spans",

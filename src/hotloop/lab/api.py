@@ -9,6 +9,7 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
+from hotloop.envs import callables
 from hotloop.envs.callables import parameters_of
 from hotloop.envs.foreign.opening import Order, made, subject_of
 from hotloop.envs.instances import KEY, NUMBERS, numbered
@@ -27,6 +28,7 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     policy: Any = RANDOM,
     steps: int | None = None,
     time: Sequence[str] = (),
+    phases: Any = None,
     probes: Sequence[str] = (),
     tape: Path | None = None,
     trace: Tracer | None = None,
@@ -38,18 +40,19 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
 
     `env` is a target as the command line names one, a function that makes an environment, or an
     environment, of which a copy is made. `policy` is what the command takes, or a function from observations
-    to actions. `time` names functions to look at, `probes` who else looks, each in a pass of its own.
+    to actions. `time` names functions to look at, `phases` finds what reports the phases of an env, and
+    `probes` says who else looks, each in a pass of its own.
     Other keys go to the target or to the function; of them `seed` is ours.
 
     Nothing is written unless it is asked for: `tape` is a file for the actions that were played, `files` a
     folder for what probes draw. `trace` is given sampled steps; `baselines` is a folder of profiles, whose
     latest of the target is compared with.
     """
-    extras = Extras(probes=choose(probes, time), baselines=baselines, files=files)
-    maker = None if isinstance(env, str) else maker_of(env, given)
+    extras = Extras(probes=choose(probes), baselines=baselines, files=files)
+    maker = None if isinstance(env, str) else maker_of(env, given, phases)
     with closing(Opener(maker.open if maker else None)) as opener:
         asked = Asked(
-            target=Target(maker.name) if maker else Target(env, given),
+            target=Target(maker.name) if maker else Target(env, given, phases),
             opener=opener,
             steps=steps,
             policy=policy,
@@ -63,28 +66,32 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
 class Maker:
     """Makes the environments of the two sides, and of the probes."""
 
-    def __init__(self, name: str, make: Callable[[], Any], seed: int) -> None:
+    def __init__(self, name: str, make: Callable[[], Any], seed: int, looks: Any = None) -> None:
+        """`looks` finds what reports the phases: a function of the env, or its name."""
         self.name, self.make, self.seed = name, make, seed
+        self.looks = callables.find(looks) if isinstance(looks, str) else looks
 
     def open(self, target: Target, *, profile: bool) -> Subject:
         """A new one, with its calls in spans where it is to be watched."""
-        order = Order(target=target, arguments={}, seed=self.seed, again=self.make)
+        order = Order(target=target, arguments={}, seed=self.seed, looks=self.looks, again=self.make)
         return subject_of(made(self.name, self.make), order, timed=profile)
 
 
-def maker_of(env: Any, given: dict[str, object]) -> Maker:
+def maker_of(env: Any, given: dict[str, object], looks: Any = None) -> Maker:
     seed = given.pop("seed", 42)
     if not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed={seed} does not fit: expected int of at least 0")
     if hasattr(env, "reset") and hasattr(env, "step") and not isinstance(env, type):
         kind = type(env)
-        return Maker(f"{kind.__module__}:{kind.__qualname__}", lambda: copied(env), seed)
+        return Maker(f"{kind.__module__}:{kind.__qualname__}", lambda: copied(env), seed, looks)
     if not callable(env):
         raise InputError(
             f"{env!r} cannot be profiled: give a target, a function that makes an env, or an env"
         )
     name = getattr(env, "__qualname__", type(env).__name__)
-    return Maker(f"{getattr(env, '__module__', None)}:{name}", lambda: env(**with_instance(env, given)), seed)
+    return Maker(
+        f"{getattr(env, '__module__', None)}:{name}", lambda: env(**with_instance(env, given)), seed, looks
+    )
 
 
 def with_instance(env: Any, given: dict[str, object]) -> dict[str, object]:
