@@ -6,6 +6,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +26,18 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
 
     `instance` is the number of what it makes, where that was taken already.
     """
+    make = bound(target, given, instance)
+    try:
+        with lifeline.doing(Doing.MAKE):
+            return make()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TheirError(f"{target} raised: {last_words(error)}") from error
+
+
+def bound(target: str, given: Mapping[str, object], instance: int | None = None) -> Callable[[], Any]:
+    """The callable with the given keys as its arguments; InputError where they do not fit."""
     function = find(target)
     number = NUMBERS.take() if instance is None else instance
     arguments = {key: literal(value) for key, value in numbered(given, number).items()}
@@ -36,13 +49,7 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
         raise InputError(f"{target}: {error}; give its arguments as key=value") from None
     except ValueError:  # no signature to look at, as with some built-in functions
         pass
-    try:
-        with lifeline.doing(Doing.MAKE):
-            return function(**arguments)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise TheirError(f"{target} raised: {last_words(error)}") from error
+    return partial(function, **arguments)
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     folder for what probes draw. `trace` is given sampled steps; `baselines` is a folder of profiles, whose
     latest of the target is compared with.
     """
-    extras = Extras(probes=choose(probes, time), baselines=baselines, files=files)
+    extras = Extras(probes=choose(probes), baselines=baselines, files=files)
     maker = None if isinstance(env, str) else maker_of(env, given, phases)
     with closing(Opener(maker.open if maker else None)) as opener:
         asked = Asked(
