@@ -4,7 +4,7 @@ Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothi
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,16 +116,20 @@ def samples_of(kept: Rollout, advantage: Tensor) -> Samples:
     return Samples(**flat)  # type: ignore[arg-type]
 
 
-def losses(student: Student, part: Samples, settings: TrainSettings, imitating: float) -> dict[str, Tensor]:
-    """Every term of the objective and their sum; `imitating` 1 is imitation alone, 0 is PPO alone."""
+def losses(student: Student, part: Samples, settings: TrainSettings, imitating: Number) -> dict[str, Tensor]:
+    """Every term of the objective and their sum; `imitating` 1 is imitation alone, 0 is PPO alone.
+
+    A tensor stands for what lies between.
+    """
+    known = None if isinstance(imitating, Tensor) else imitating
     logits, values, _ = student(part.observations, part.memory, part.begins)
     logits = allowed(logits, part.masks)
     terms = {"value": value_loss(values, part.returns)}
     total = settings.vf_coef * terms["value"]
-    if imitating < 1:
+    if known is None or known < 1:
         terms |= ppo_terms(logits, part, settings)
         total = total + (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
-    if imitating > 0 and part.labels is not None:
+    if (known is None or known > 0) and part.labels is not None:
         terms["imitation"] = imitation_loss(logits, part.labels)
         total = total + imitating * terms["imitation"]
     return {"total": total, **terms}
@@ -206,8 +210,20 @@ def check_finite(
     minibatch: int,
 ) -> None:
     """Stop at the first loss or gradient norm that is not finite, and name what it came from."""
-    if math.isfinite(terms["total"] + terms["grad_norm"]):
-        return
+    if not math.isfinite(terms["total"] + terms["grad_norm"]):
+        raise diverged(network, terms, samples, indices, epoch=epoch, minibatch=minibatch)
+
+
+def diverged(
+    network: nn.Module,
+    terms: Mapping[str, Number],
+    samples: Samples,
+    indices: Tensor,
+    *,
+    epoch: int,
+    minibatch: int,
+) -> DivergedError:
+    """What to raise where a minibatch gave a loss or a gradient that is no number."""
     arrays = dict(samples.take(indices).arrays())
     there = {**arrays, **{name: torch.as_tensor(term) for name, term in terms.items()}}
     first = next((name for name, array in there.items() if not torch.isfinite(array).all()), "?")
@@ -221,4 +237,4 @@ def check_finite(
         "losses": {name: float(term) for name, term in terms.items()},
         "network": network.state_dict(),
     }
-    raise DivergedError(where, evidence)
+    return DivergedError(where, evidence)

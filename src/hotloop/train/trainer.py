@@ -1,7 +1,7 @@
 """The training loop: collect, estimate advantages, learn, again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,14 @@ from torch import Tensor, nn
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
+from hotloop.train.device import DeviceCollector
+from hotloop.train.graphs import use_own_stream
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
 from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels, torch_threads
+from hotloop.train.learner import RecordedLearner
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
 from hotloop.train.policy import make_student
@@ -61,6 +65,9 @@ class Trainer:
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
+        check_together(batch, self.device)
+        if self.device.type == "cuda":
+            self.share_stream()
         use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
         self.steps = self.updates = self.learned = 0
@@ -75,8 +82,10 @@ class Trainer:
         batch, settings, device = self.batch, self.settings, self.device
         shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
         self.network: nn.Module = default_network(batch.spec, shape, settings).to(device)
-        self.student = make_student(self.network, settings)
         self.kernels = find_kernels(settings, batch.spec.num_actions)
+        # What is recorded is compiled as a whole, with what stands around the network.
+        whole = replace(settings, compile=False) if self.kernels.records else settings
+        self.student = make_student(self.network, whole)
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
         layout = batch.spec.layout
@@ -84,28 +93,49 @@ class Trainer:
         self.observation_scale = ObservationScale(shape, device, active=scales)
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
         self.acting = torch.Generator(device).manual_seed(settings.seed)
-        self.shuffling = torch.Generator().manual_seed(settings.seed)
-        self.collector = Collector(
-            batch,
-            steps=settings.num_steps,
-            device=device,
-            scale=self.observation_scale,
-            kernels=self.kernels,
-            generator=self.acting,
-            watchers=watchers,
-        )
+        self.shuffling = torch.Generator(device if self.kernels.records else "cpu").manual_seed(settings.seed)
+        self.collector = self.make_collector(watchers)
         self.collector.memory = self.network.first_memory(rows, device)
         self.optimiser = torch.optim.Adam(
-            self.network.parameters(), lr=settings.learning_rate, eps=ADAM_EPSILON, fused=True
+            self.network.parameters(),
+            lr=torch.tensor(settings.learning_rate, device=device)
+            if self.kernels.records
+            else settings.learning_rate,
+            eps=ADAM_EPSILON,
+            fused=True,
+            capturable=device.type == "cuda",
         )
-        self.learner = Learner(
-            network=self.network,
-            student=self.student,
-            optimiser=self.optimiser,
-            settings=settings,
-            kernels=self.kernels,
-            generator=self.shuffling,
-        )
+        self.learner = self.make_learner()
+
+    def make_collector(self, watchers: Sequence[Watcher]) -> Collector | DeviceCollector:
+        parts: dict[str, Any] = {
+            "device": self.device,
+            "scale": self.observation_scale,
+            "kernels": self.kernels,
+            "generator": self.acting,
+            "watchers": watchers,
+        }
+        if isinstance(self.batch, DeviceBatch):
+            return DeviceCollector(self.batch, settings=self.settings, **parts)
+        return Collector(self.batch, steps=self.settings.num_steps, **parts)
+
+    def make_learner(self) -> Learner | RecordedLearner:
+        parts: dict[str, Any] = {
+            "network": self.network,
+            "student": self.student,
+            "optimiser": self.optimiser,
+            "settings": self.settings,
+            "generator": self.shuffling,
+        }
+        if self.kernels.records:
+            return RecordedLearner(**parts, device=self.device)
+        return Learner(**parts, kernels=self.kernels)
+
+    def share_stream(self) -> None:
+        """Let torch and the envs work on one stream, one that can be recorded."""
+        stream = use_own_stream()
+        if isinstance(self.batch, DeviceBatch):
+            self.batch.use_stream(stream)
 
     @property
     def agent_steps(self) -> int:
@@ -180,7 +210,10 @@ class Trainer:
         left = 1 - self.steps / settings.total_timesteps if settings.anneal_lr else 1.0
         rate = settings.learning_rate * max(left, 0.0)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)  # the recorded steps read it where it is
+            else:
+                group["lr"] = rate
         return rate
 
     def save(self, folder: Path) -> Path:
@@ -221,7 +254,7 @@ class Trainer:
 
     def take(self, content: Mapping[str, Any]) -> None:
         """Put everything but the network into the state of a checkpoint."""
-        self.optimiser.load_state_dict(content["optimiser"])
+        self.load_optimiser(content["optimiser"])
         self.observation_scale.restore(content["observation_scale"])
         self.reward_scale.restore(content["reward_scale"])
         self.acting.set_state(content["acting"])
@@ -229,8 +262,16 @@ class Trainer:
         memory = content["memory"]
         self.collector.memory = None if memory is None else (self.there(memory[0]), self.there(memory[1]))
         self.collector.begins.copy_(content["begins"])
-        checkpoint.load_envs(self.batch, content["envs"])
+        if not checkpoint.load_envs(self.batch, content["envs"]):
+            self.collector.begins.fill_(True)
         self.steps, self.updates = content["steps"], content["updates"]
+
+    def load_optimiser(self, state: dict[str, Any]) -> None:
+        """Take over what it has gathered; how it runs is this run's own business."""
+        [mine] = self.optimiser.param_groups
+        kept = {name: mine[name] for name in ("lr", "capturable", "fused")}
+        self.optimiser.load_state_dict(state)
+        self.optimiser.param_groups[0].update(kept)
 
     def load_network(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         try:
@@ -243,6 +284,18 @@ class Trainer:
 
     def there(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device)
+
+
+def check_together(batch: Batch, device: torch.device) -> None:
+    """Refuse envs whose arrays are tensors where the network cannot read them."""
+    if not isinstance(batch, DeviceBatch):
+        return
+    there: Any = batch.observations
+    if there.device.type != device.type:
+        raise InputError(
+            f"the envs are on {there.device.type} and the network on {device.type}: "
+            "give train.device=cuda, or add host_views=true"
+        )
 
 
 def find_device(name: str) -> torch.device:
