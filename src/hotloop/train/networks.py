@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, linear
 
 from hotloop.core.world import Kind, Part
 from hotloop.envs.batch import Spec
+from hotloop.train.kernels.device import Recurrence, TokenSum, available
 from hotloop.train.settings import TrainSettings
 
 Memory = tuple[Tensor, Tensor]
@@ -60,14 +61,31 @@ class ActorCritic(nn.Module):
             features = self.trunk(self.encoder(observations))
             return self.policy(features), self.value(features)[..., 0], None
         features = self.trunk(self.encoder(observations.flatten(0, 1))).unflatten(0, observations.shape[:2])
-        hidden, cell = memory  # type: ignore[misc]
-        keeps = 1 - begins.to(features.dtype)[..., None]  # type: ignore[union-attr]
+        outputs, memory = self.remember(features, memory, begins)
+        return self.policy(outputs), self.value(outputs)[..., 0], memory
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def remember(self, features: Tensor, memory: Memory, begins: Tensor) -> tuple[Tensor, Memory]:
+        """The LSTM over features [steps, rows, ...]: its outputs, and the memory after the last step."""
+        assert self.lstm is not None
+        hidden, cell = memory
+        if available(features, self.lstm.hidden_size):
+            biases = self.lstm.bias_ih + self.lstm.bias_hh
+            gates = linear(features, self.lstm.weight_ih, biases)
+            found = Recurrence.apply(gates, self.lstm.weight_hh, hidden, cell, begins)  # type: ignore[no-untyped-call]
+            return found[0], (found[1], found[2])
+        keeps = 1 - begins.to(features.dtype)[..., None]
         outputs = []
         for feature, keep in zip(features, keeps, strict=True):
             hidden, cell = self.lstm(feature, (hidden * keep, cell * keep))
             outputs.append(hidden)
-        features = torch.stack(outputs)
-        return self.policy(features), self.value(features)[..., 0], (hidden, cell)
+        return torch.stack(outputs), (hidden, cell)
+
+    @property
+    def has_fixed_shapes(self) -> bool:
+        """Whether a pass can be recorded: nothing in it depends on what is seen, but for what is computed."""
+        tables = [each.table for each in self.modules() if isinstance(each, TokenBag)]
+        return all(available(table, table.shape[1]) for table in tables)
 
     def first_memory(self, rows: int, device: torch.device) -> Memory | None:
         """The memory of rows that have seen nothing yet."""
@@ -185,6 +203,8 @@ class TokenBag(nn.Module):
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens uint8 [rows, tokens, 3] to [rows, width]."""
+        if available(tokens, self.table.shape[1]):
+            return torch.relu(TokenSum.apply(self.table, tokens))  # type: ignore[no-untyped-call]
         used = tokens[..., 0] != UNUSED
         places = used.flatten().nonzero()[:, 0]
         location, feature, value = tokens.reshape(-1, 3).index_select(0, places).long().unbind(-1)

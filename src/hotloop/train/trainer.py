@@ -81,8 +81,9 @@ class Trainer:
     def make_parts(self, watchers: Sequence[Watcher]) -> None:
         batch, settings, device = self.batch, self.settings, self.device
         shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
-        self.network: nn.Module = default_network(batch.spec, shape, settings).to(device)
-        self.kernels = find_kernels(settings, batch.spec.num_actions)
+        network = default_network(batch.spec, shape, settings).to(device)
+        self.network: nn.Module = network
+        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=network.has_fixed_shapes)
         # What is recorded is compiled as a whole, with what stands around the network.
         whole = replace(settings, compile=False) if self.kernels.records else settings
         self.student = make_student(self.network, whole)

@@ -154,13 +154,15 @@ def load() -> Any:
         return error
 
 
-def find_kernels(settings: TrainSettings, num_actions: int) -> Kernels:
+def find_kernels(settings: TrainSettings, num_actions: int, *, fixed_shapes: bool = True) -> Kernels:
     """The native ones where they can run and are not refused, torch's elsewhere, on a GPU recorded."""
     on_gpu = settings.device == "cuda"
     if settings.kernels == "graphs" and not on_gpu:
         raise SetupError("kernels=graphs: a GPU records them; use device=cuda, or leave it out")
-    if on_gpu and settings.kernels in ("auto", "graphs"):
+    if on_gpu and fixed_shapes and settings.kernels in ("auto", "graphs"):
         return TorchKernels(records=True)
+    if settings.kernels == "graphs":
+        raise SetupError("kernels=graphs: tokens need an installation built with HOTLOOP_CUDA=ON, or torch")
     if settings.kernels == "torch":
         return TorchKernels()
     why_not = obstacle(settings, num_actions)
