@@ -62,7 +62,7 @@ def row(name: str, words: str, *, quick: bool) -> None:
     told = dict(key.split("=", 1) for key in keys) | ({"num_envs": "4096"} if quick else {})
     settings = read(Target(target, told))
     with closing(settings.open()) as batch:
-        windows = windows_of(batch)
+        windows = windows_of(batch, compiled=settings.train.compile)
         trainer = Trainer(batch, settings.train, watchers=(windows,))
         begin = perf_counter()
         for _ in range(3):

@@ -16,7 +16,7 @@ from hotloop.envs.open import make
 from hotloop.train import trainer as trainers
 from hotloop.train.device import DeviceCollector
 from hotloop.train.graphs import Recorded
-from hotloop.train.kernels.device import TokenSum, load
+from hotloop.train.kernels.device import TokenSum, load, take_rows
 from hotloop.train.kernels.torch import TorchKernels
 from hotloop.train.learner import RecordedLearner
 from hotloop.train.networks import ActorCritic, TokenBag
@@ -175,6 +175,14 @@ def test_on_a_gpu_work_is_done_as_often_as_asked() -> None:
 
 
 @on_gpu
+@pytest.mark.parametrize("width", [264, 260, 1])
+def test_rows_are_taken_as_torch_takes_them(width: int) -> None:
+    rows = torch.randn(1000, width, device="cuda").bfloat16()
+    numbers = torch.randperm(1000, device="cuda")[:777]
+    assert torch.equal(take_rows(rows, numbers), rows[numbers])
+
+
+@on_gpu
 def test_sums_of_tokens_are_torchs() -> None:
     assert load() is not None
     tokens = torch.randint(0, 256, (70, 200, 3), dtype=torch.uint8)
@@ -210,11 +218,7 @@ def test_the_recurrence_is_that_of_torchs_cells(half: bool) -> None:
         ((logits.float() ** 2).sum() + values.float().sum()).backward()
         gradients = [each.grad.clone().cpu() for each in there.parameters() if each.grad is not None]
         assert after is not None
-        found[device] = [
-            logits.detach().float().cpu(),
-            after[0].detach().cpu(),
-            after[1].detach().cpu(),
-        ] + gradients
+        found[device] = [*(each.detach().float().cpu() for each in (logits, *after)), *gradients]
     for mine, theirs in zip(found["cuda"], found["cpu"], strict=True):
         assert distance(mine, theirs) < (3e-2 if half else 1e-4)
 

@@ -76,6 +76,25 @@ __global__ void gradient_kernel(Tokens tokens, const float4* gradient, int colum
   }
 }
 
+// A thread a word of 16 bytes, four of them on their way at once.
+__global__ void take_kernel(const uint4* from, const int64_t* numbers, int64_t all, int words, uint4* to) {
+  constexpr int at_once = 4;
+  const int64_t stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < all; k += at_once * stride) {
+    uint4 word[at_once];
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      int64_t i = k + j * stride;
+      if (i < all) word[j] = from[numbers[i / words] * words + i % words];
+    }
+#pragma unroll
+    for (int j = 0; j < at_once; ++j) {
+      int64_t i = k + j * stride;
+      if (i < all) to[i] = word[j];
+    }
+  }
+}
+
 __device__ float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
 template <class T>
@@ -154,6 +173,17 @@ void sum_tokens(const Tokens& tokens, const float* table, int width, float* sums
   size_t shared = sizeof(int) * (tokens.count + 1);
   sum_kernel<<<tokens.rows, block_for(columns), shared, on(stream)>>>(
       tokens, reinterpret_cast<const float4*>(table), columns, reinterpret_cast<float4*>(sums));
+  check(cudaGetLastError());
+}
+
+void take_rows(const void* from, const int64_t* numbers, int64_t count, int bytes, void* to,
+               uintptr_t stream) {
+  if (count == 0) return;
+  int words = bytes / 16;
+  int64_t all = count * words;
+  auto blocks = static_cast<unsigned>(std::clamp<int64_t>(all / (4 * threads), 1, most_blocks));
+  take_kernel<<<blocks, threads, 0, on(stream)>>>(static_cast<const uint4*>(from), numbers, all, words,
+                                                  static_cast<uint4*>(to));
   check(cudaGetLastError());
 }
 

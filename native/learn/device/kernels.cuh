@@ -23,6 +23,10 @@ struct Cells {
 // sums [rows, width] = for each row the sum of the table's entries at its tokens; width is a multiple of 4.
 void sum_tokens(const Tokens& tokens, const float* table, int width, float* sums, uintptr_t stream);
 
+// to [count, width] = the rows of from at some numbers; rows are a multiple of 16 bytes.
+void take_rows(const void* from, const int64_t* numbers, int64_t count, int bytes, void* to,
+               uintptr_t stream);
+
 // Adds the gradient of the sums to that of the table [2^16, width].
 void add_token_gradient(const Tokens& tokens, const float* gradient, int width, float* by_table,
                         uintptr_t stream);

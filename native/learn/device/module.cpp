@@ -33,6 +33,9 @@ NB_MODULE(_device_kernels, m) {
         [](Address tokens, int rows, int count, Address table, int width, Address sums, Address stream) {
           sum_tokens(tokens_at(tokens, rows, count), at<const float>(table), width, at<float>(sums), stream);
         });
+  m.def("take_rows", [](Address from, Address numbers, int64_t count, int bytes, Address to, Address stream) {
+    take_rows(at(from), at<const int64_t>(numbers), count, bytes, at(to), stream);
+  });
   m.def("add_token_gradient", [](Address tokens, int rows, int count, Address gradient, int width,
                                  Address by_table, Address stream) {
     add_token_gradient(tokens_at(tokens, rows, count), at<const float>(gradient), width, at<float>(by_table),

@@ -9,6 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -162,7 +163,8 @@ def save_envs(batch: Batch) -> dict[str, Tensor]:
     for env, one in enumerate(saved):
         batch.load(env, one)
     lengths = torch.tensor([len(one) for one in saved])
-    return {"lengths": lengths, "bytes": torch.frombuffer(bytearray(b"".join(saved)), dtype=torch.uint8)}
+    content = np.frombuffer(bytearray(b"".join(saved)), np.uint8)
+    return {"lengths": lengths, "bytes": torch.from_numpy(content)}
 
 
 def load_envs(batch: Batch, saved: Mapping[str, Tensor]) -> bool:

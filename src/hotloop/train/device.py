@@ -16,7 +16,7 @@ from torch import Tensor
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.graphs import Recorded
 from hotloop.train.kernels.kernels import Kernels
-from hotloop.train.networks import Memory
+from hotloop.train.networks import WIDTH_UNIT, Memory
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import Student, allowed
 from hotloop.train.rollout import LOOK_EVERY, Cut, Rollout, row_shape
@@ -59,7 +59,6 @@ class DeviceCollector:
         self.acting = torch.zeros((envs, agents), dtype=torch.int32, device=device)
         self.chosen = self.acting.reshape(self.rows)
         self.uniforms = self.room(torch.float32)
-        self.ended = torch.zeros(envs, dtype=torch.bool, device=device)
         self.cut = self.room(torch.bool)
         """Where a limit cut an episode off."""
         self.begins = torch.ones(self.rows, dtype=torch.bool, device=device)
@@ -72,14 +71,17 @@ class DeviceCollector:
         self.parts: dict[bool, list[Step]] = {}
         """By whether a teacher labels."""
         self.ahead: Recorded | None = None
-        self.decide = torch.compile(decide, dynamic=False) if settings.compile else decide
+        self.decide, self.write_down = decide, write_down
+        if settings.compile:
+            self.decide = torch.compile(decide, dynamic=False)
+            self.write_down = torch.compile(write_down, dynamic=False)
 
     def room(self, dtype: torch.dtype, *shape: int) -> Tensor:
         return torch.zeros((self.steps, self.rows, *shape), dtype=dtype, device=self.device)
 
     def make_rollout(self) -> Rollout:
         return Rollout(
-            observations=self.room(self.seen_type, *self.raw.shape[1:]),
+            observations=self.room(self.seen_type, *self.seen_shape),
             actions=self.room(torch.int64),
             log_probs=self.room(torch.float32),
             values=self.room(torch.float32),
@@ -96,6 +98,13 @@ class DeviceCollector:
         if not self.scale.active:
             return self.raw.dtype
         return torch.bfloat16 if self.settings.mixed_precision else torch.float32
+
+    @property
+    def seen_shape(self) -> tuple[int, ...]:
+        """Rows of bfloat16 are filled up with columns of 0: see `WIDTH_UNIT`."""
+        shape = tuple(self.raw.shape[1:])
+        spare = -shape[-1] % WIDTH_UNIT if self.seen_type == torch.bfloat16 else 0
+        return (*shape[:-1], shape[-1] + spare)
 
     @torch.no_grad()
     def collect(self, student: Student, teacher: str | None = None) -> Rollout:
@@ -168,11 +177,10 @@ class DeviceCollector:
         if step % LOOK_EVERY == 0:
             self.scale.look(self.raw)
         masks = self.masks_of(step)
-        self.kernels.scale(self.scale, self.raw, kept.observations[step])
         logits = self.decide(
             student,
             self.kernels,
-            kept.observations[step],
+            (self.scale, self.raw, kept.observations[step]),
             (self.memory, self.begins),
             masks,
             self.uniforms[step],
@@ -188,23 +196,22 @@ class DeviceCollector:
 
     def keep(self, step: int) -> None:
         """Keep what the step brought; what was seen last, whether or not an episode ended."""
-        batch, kept = self.batch, self.rollout
-        arrays: Any = batch
-        kept.rewards[step].copy_(arrays.rewards.reshape(self.rows))
-        torch.logical_or(arrays.terminals, arrays.truncations, out=self.ended)
-        ended = self.per_row(self.ended)
-        kept.ends[step].copy_(ended)
-        self.cut[step].copy_(self.per_row(arrays.truncations & ~arrays.terminals))
-        self.kernels.scale(self.scale, self.final, self.last[step])
+        arrays: Any = self.batch
+        kept = self.rollout
+        self.write_down(
+            (arrays.rewards, arrays.terminals, arrays.truncations),
+            (kept.rewards[step], kept.ends[step], self.cut[step]),
+            (self.scale, self.final, self.last[step]),
+        )
         if self.memory is not None and self.after is not None:
             kept.begins[step].copy_(self.begins)
-            self.begins.copy_(ended)
+            self.begins.copy_(kept.ends[step])
             copy_memory(self.memory, (self.after[0][step], self.after[1][step]))
 
     def look_ahead(self, student: Student) -> None:
         """Keep the values of what is seen after the last step; a memory stays as it is."""
-        seen = torch.empty_like(self.rollout.observations[0])
-        self.kernels.scale(self.scale, self.raw, seen)
+        seen = torch.zeros_like(self.rollout.observations[0])
+        scale_into(self.scale, self.raw, seen)
         _, values, _ = ask(student, seen, self.memory, self.begins)
         self.rollout.last_values.copy_(values)
 
@@ -216,21 +223,22 @@ class DeviceCollector:
         memory = None if self.after is None else (self.after[0][steps, rows], self.after[1][steps, rows])
         return [Cut(steps=steps, rows=rows, observations=self.last[steps, rows], memory=memory)]
 
-    def per_row(self, per_env: Tensor) -> Tensor:
-        """Flags of envs, as flags of their agents."""
-        return per_env if self.agents == 1 else per_env.repeat_interleave(self.agents)
-
 
 def decide(
     student: Student,
     kernels: Kernels,
-    seen: Tensor,
+    sight: tuple[ObservationScale, Tensor, Tensor],
     remembered: tuple[Memory | None, Tensor],
     masks: Tensor | None,
     uniforms: Tensor,
     out: tuple[Tensor, Tensor, Tensor, Tensor],
 ) -> Tensor:
-    """One forward pass and actions by it, into their places; the logits. A memory moves on by one step."""
+    """Scale what is seen, pass it forward and choose by it, all into their places; returns the logits.
+
+    A memory moves on by one step.
+    """
+    scale_into(*sight)
+    seen = sight[2]
     memory, begins = remembered
     logits, values, after = ask(student, seen, memory, begins)
     acting, actions, log_probs, kept_values = out
@@ -239,6 +247,26 @@ def decide(
     if memory is not None and after is not None:
         copy_memory(after, memory)
     return logits
+
+
+def write_down(
+    brought: tuple[Tensor, Tensor, Tensor],
+    kept: tuple[Tensor, Tensor, Tensor],
+    last: tuple[ObservationScale, Tensor, Tensor],
+) -> None:
+    """Keep rewards, ends and cuts of a step [rows], and what was seen last; flags are those of envs."""
+    rewards, terminals, truncations = brought
+    kept_rewards, ends, cut = kept
+    kept_rewards.copy_(rewards.reshape(-1))
+    agents = len(kept_rewards) // len(terminals)
+    ends.view(-1, agents).copy_((terminals | truncations)[:, None].expand(-1, agents))
+    cut.view(-1, agents).copy_((truncations & ~terminals)[:, None].expand(-1, agents))
+    scale_into(*last)
+
+
+def scale_into(scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
+    """Write scaled observations into rows that may be wider."""
+    scale.write(raw, out[..., : raw.shape[-1]])
 
 
 def ask(

@@ -18,7 +18,7 @@ FIRST = 3
 class DeviceWindows:
     """See `Windows`; sums are in float64, but in no order that could be told beforehand."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, *, compiled: bool = False) -> None:
         arrays: Any = batch
         envs, agents = batch.spec.num_envs, batch.spec.agents
         device = arrays.rewards.device
@@ -35,14 +35,14 @@ class DeviceWindows:
         self._ends.fill_(float("inf"))
         self._calls = 0
         self._sampled = torch.linspace(0, envs - 1, min(envs, MOST_SAMPLED)).long().to(device)
-        self._add = Recorded(self.add, device)
+        add = torch.compile(self.add, dynamic=False) if compiled else self.add
+        self._add = Recorded(add, device)
 
     def step(self, batch: Batch) -> None:
         """Count a step; nothing is read from the device."""
         self._calls += 1
         self._add()
 
-    @torch.no_grad()
     def add(self) -> None:
         batch = self._batch
         over = batch.terminals | batch.truncations

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding_bag, linear
+from torch.nn.functional import embedding_bag, linear, pad
 
 from hotloop.core.world import Kind, Part
 from hotloop.envs.batch import Spec
@@ -29,6 +29,9 @@ UNUSED = 0xFF
 BITS = 16
 """Of a token's place in the table; what sorts them counts on no more."""
 
+WIDTH_UNIT = 8
+"""Of the matrices that a GPU multiplies fast, in columns of bfloat16: others took twice as long."""
+
 SPREAD = 0x9E3779B1
 """An odd number whose multiples spread over the upper bits."""
 
@@ -40,7 +43,7 @@ class ActorCritic(nn.Module):
         self, encoder: nn.Module, width: int, num_actions: int, *, hidden: tuple[int, ...], lstm: int
     ):
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.width = encoder, width
         widths = (width, *hidden)
         layers = [
             layer for between in pairwise(widths) for layer in (nn.Linear(*between), nn.ReLU(inplace=True))
@@ -58,11 +61,37 @@ class ActorCritic(nn.Module):
         `begins` [steps, rows] says where an episode begins, and with it an empty memory.
         """
         if self.lstm is None:
-            features = self.trunk(self.encoder(observations))
-            return self.policy(features), self.value(features)[..., 0], None
-        features = self.trunk(self.encoder(observations.flatten(0, 1))).unflatten(0, observations.shape[:2])
+            return *self.answer(self.look(observations)), None
+        features = self.look(observations.flatten(0, 1)).unflatten(0, observations.shape[:2])
         outputs, memory = self.remember(features, memory, begins)
-        return self.policy(outputs), self.value(outputs)[..., 0], memory
+        return *self.answer(outputs), memory
+
+    def look(self, observations: Tensor) -> Tensor:
+        """Encoder and trunk; rows may be wider than what is seen, by columns that are 0."""
+        seen = self.encoder(observations)
+        spare = seen.shape[-1] - self.width
+        if not spare:
+            features: Tensor = self.trunk(seen)
+            return features
+        first, *others = self.trunk
+        features = linear(seen, pad(first.weight, (0, spare)), first.bias)
+        for layer in others:
+            features = layer(features)
+        return features
+
+    def answer(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values; on a GPU by one product, as wide as its matrix units like it."""
+        if not features.is_cuda:
+            return self.policy(features), self.value(features)[..., 0]
+        weights, biases = self.policy.weight, self.policy.bias
+        count, width = weights.shape
+        spare = -(count + 1) % WIDTH_UNIT
+        found = linear(
+            features,
+            torch.cat((weights, self.value.weight, weights.new_zeros(spare, width))),
+            torch.cat((biases, self.value.bias, biases.new_zeros(spare))),
+        )
+        return found[..., :count], found[..., count]
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def remember(self, features: Tensor, memory: Memory, begins: Tensor) -> tuple[Tensor, Memory]:

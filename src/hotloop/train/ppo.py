@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from hotloop.core.errors import HotloopError
 from hotloop.train.imitation import imitation_loss
+from hotloop.train.kernels.device import take_rows
 from hotloop.train.kernels.kernels import Kernels, Number
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import scan
@@ -70,10 +71,10 @@ class Samples:
 
     def take(self, indices: Tensor) -> "Samples":
         """Some samples; of a network with a memory some rows, with all their steps."""
-        axis = 0 if self.memory is None else 1
-        some: dict[str, Any] = {name: array.index_select(axis, indices) for name, array in self.arrays()}
-        if self.memory is not None:
-            some["memory"] = tuple(part.index_select(0, indices) for part in self.memory)
+        if self.memory is None:
+            return replace(self, **{name: take_rows(array, indices) for name, array in self.arrays()})  # type: ignore[arg-type]
+        some: dict[str, Any] = {name: array.index_select(1, indices) for name, array in self.arrays()}
+        some["memory"] = tuple(part.index_select(0, indices) for part in self.memory)
         return replace(self, **some)
 
     def inputs(self, indices: Tensor) -> tuple[Tensor, Memory | None, Tensor | None]:

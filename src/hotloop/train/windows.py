@@ -154,13 +154,13 @@ class Windows:
             mine[:] = state[name]
 
 
-def windows_of(batch: Batch) -> "Windows | DeviceWindows":
-    """Who adds up the episodes of a batch: on the host, or where its arrays are."""
+def windows_of(batch: Batch, *, compiled: bool = False) -> "Windows | DeviceWindows":
+    """Who adds up the episodes of a batch: on the host, or where its arrays are, compiled if wanted."""
     if not isinstance(batch, DeviceBatch):
         return Windows(batch)
     from hotloop.train.device_windows import DeviceWindows
 
-    return DeviceWindows(batch)
+    return DeviceWindows(batch, compiled=compiled)
 
 
 def mean(rows: NDArray[Any]) -> float:

@@ -97,7 +97,7 @@ class Session:
 
         self.asked, self.settings, self.watch = asked, asked.settings, watch
         self.batch, self.shadowed = batch, shadowed
-        self.windows = windows_of(batch)
+        self.windows = windows_of(batch, compiled=self.settings.train.compile)
         self.trainer: Trainer = Trainer(
             batch,
             self.settings.train,

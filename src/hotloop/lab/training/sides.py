@@ -90,7 +90,7 @@ class TrainSide:
 
         self.name, self.settings, self.mode = name, settings, mode
         self.batch = settings.open()
-        self.windows = windows_of(self.batch)
+        self.windows = windows_of(self.batch, compiled=settings.train.compile)
         self.trainer = Trainer(self.batch, settings.train, watchers=(self.windows,))
         self.updates = 0
 

@@ -29,6 +29,18 @@ def stream() -> int:
     return int(torch.cuda.current_stream().cuda_stream)
 
 
+def take_rows(array: Tensor, numbers: Tensor) -> Tensor:
+    """The rows of an array at some numbers; torch's own gathering takes two to three times as long."""
+    row_bytes = array[0].numel() * array.element_size()
+    if not available(array, row_bytes // 4) or row_bytes % 16 or not array.is_contiguous():
+        return array.index_select(0, numbers)
+    taken = array.new_empty(len(numbers), *array.shape[1:])
+    load().take_rows(
+        array.data_ptr(), numbers.data_ptr(), len(numbers), row_bytes, taken.data_ptr(), stream()
+    )
+    return taken
+
+
 class TokenSum(torch.autograd.Function):
     """For each row of tokens [rows, count, 3] the sum of the table's entries at those that say something."""
 
