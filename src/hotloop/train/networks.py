@@ -62,7 +62,8 @@ class ActorCritic(nn.Module):
         """
         if self.lstm is None:
             return *self.answer(self.look(observations)), None
-        features = self.look(observations.flatten(0, 1)).unflatten(0, observations.shape[:2])
+        looked = self.look(observations.flatten(0, 1))
+        features = looked.reshape(*observations.shape[:2], -1)
         outputs, memory = self.remember(features, memory, begins)
         return *self.answer(outputs), memory
 
@@ -73,6 +74,7 @@ class ActorCritic(nn.Module):
         if not spare:
             features: Tensor = self.trunk(seen)
             return features
+        first: Any
         first, *others = self.trunk
         features = linear(seen, pad(first.weight, (0, spare)), first.bias)
         for layer in others:
