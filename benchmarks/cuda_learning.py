@@ -2,8 +2,8 @@
 
 python benchmarks/cuda_learning.py [--quick] [prospector | guard]
 
-Prospector: the mean return of all episodes of a run, and that of the policy it ends with, with 95% intervals of the
-mean over seeds. Guard: imitation first and then PPO, as docs/training.md trains it, with one seed.
+Prospector: the mean return of all episodes of a run, and that of the policy it ends with, with 95% intervals
+of the mean over seeds. Guard: imitation first and then PPO, as docs/training.md trains it, with one seed.
 """
 
 import argparse
@@ -45,6 +45,7 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="prospector, guard; both where none is named"
     )
+    parser.add_argument("--side", choices=SIDES, help="this side of prospector alone")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the steps, to try it out")
     asked = parser.parse_args()
     why_not = cuda.why_not("prospector")
@@ -52,8 +53,8 @@ def main() -> int:
         print(f"cuda    SKIPPED: {why_not}")
         return 0
     if not asked.names or "prospector" in asked.names:
-        for side, keys in SIDES.items():
-            show_side(side, keys, quick=asked.quick)
+        for side in [asked.side] if asked.side else SIDES:
+            show_side(side, SIDES[side], quick=asked.quick)
     if not asked.names or "guard" in asked.names:
         whole, last, wall, low, high = learn((GUARD, 1, asked.quick))
         print(f"guard: all episodes {whole:.2f}, the policy {last:.2f} [{low:.2f}, {high:.2f}], {wall:.0f} s")
@@ -69,13 +70,9 @@ def show_side(side: str, keys: str, *, quick: bool) -> None:
     else:
         found = [learn(job) for job in jobs]
     wholes, lasts, walls, *_ = zip(*found, strict=True)
-    print(
-        f"{side:<14} all episodes {interval(wholes)}  the policy {interval(lasts)}  {fmean(walls):.1f} s a run"
-    )
-    print(
-        "    " + "  ".join(f"{whole:.3f}/{last:.4f}" for whole, last in zip(wholes, lasts, strict=True)),
-        flush=True,
-    )
+    print(f"{side:<14} all episodes {interval(wholes)}, the policy {interval(lasts)}, {fmean(walls):.1f} s")
+    pairs = zip(wholes, lasts, strict=True)
+    print("    " + "  ".join(f"{whole:.3f}/{last:.4f}" for whole, last in pairs), flush=True)
 
 
 def learn(job: tuple[str, int, bool]) -> tuple[float, float, float, float, float]:
