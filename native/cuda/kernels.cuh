@@ -140,6 +140,12 @@ __global__ void sum_counts(const __grid_constant__ Place<World> place, unsigned 
 }
 
 template <class World>
+__global__ void sum_lived(const __grid_constant__ Place<World> place, unsigned long long* sums) {
+  for (size_t env = thread_number(); env < place.num_envs; env += threads())
+    atomicAdd(sums, static_cast<unsigned long long>(World::lived(place.slot(env, nullptr))));
+}
+
+template <class World>
 __global__ void sum_shadow(const __grid_constant__ Place<World> place, unsigned long long* sums) {
   if constexpr (requires { World::shadow; }) {
     for (size_t env = thread_number(); env < place.num_envs; env += threads()) {

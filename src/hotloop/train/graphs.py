@@ -40,10 +40,10 @@ class Recorded:
 
 def record(work: Callable[[], None]) -> Any:
     """The graph of a piece of work, which is not done by this."""
-    graph = torch.cuda.CUDAGraph()
+    graph, pool = torch.cuda.CUDAGraph(), first_graph().pool()
     torch.cuda.synchronize()
     with uncollected():
-        graph.capture_begin(pool=memory_pool())
+        graph.capture_begin(pool=pool)
         try:
             work()
         finally:
@@ -64,9 +64,14 @@ def uncollected() -> Iterator[None]:
 
 
 @cache
-def memory_pool() -> Any:
-    """Where graphs keep what they need in between; one after the other, they can share it."""
-    return torch.cuda.graph_pool_handle()
+def first_graph() -> Any:
+    """A graph that stays: the others share its memory, as only one of them runs at a time."""
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    graph.capture_begin()
+    torch.zeros(1, device="cuda")
+    graph.capture_end()
+    return graph
 
 
 @cache
