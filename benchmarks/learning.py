@@ -3,26 +3,28 @@
     ./.venv/bin/python benchmarks/learning.py prospector [--seeds 1 2 3] [--quick]
     ./.venv/bin/python benchmarks/learning.py arena [device=cpu ...]
     ./.venv/bin/python benchmarks/learning.py guard
+    ./.venv/bin/python benchmarks/learning.py farm
 
 The grid's networks are learned on a GPU. Settings of the trainer may follow the name; they are part of the
 command that is published.
 
 `guard` imitates the teacher first and goes on with PPO; its agreement is that of the student's most likely
-action with the teacher's, on what the student sees, over the last tenth of pure imitation. Returns are means
-over episodes that training has not seen, with a bootstrap interval; everybody plays the same ones.
+action with the teacher's, on what the student sees, over the last tenth of pure imitation. Returns and
+outcomes are means over episodes that training has not seen, with a bootstrap interval; everybody plays the
+same ones. `farm` is about its outcome `lifetime`: how long an agent lives.
 """
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import benchmark
 import hotloop
 from hotloop.core.settings import apply, parse_pairs
-from hotloop.envs.episodes import Episodes
+from hotloop.envs.episodes import Episode, Episodes
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.evaluation import EvalSettings, evaluate
 from hotloop.train.settings import TrainSettings
@@ -43,10 +45,12 @@ class Run:
     players: tuple[str, ...]
     """Who it is held against, beside random play."""
     episodes: int = 256
+    world: dict[str, object] = field(default_factory=dict)
+    """Keys of the world, for everybody."""
 
     @property
     def command(self) -> str:
-        keys = {**self.batch, **{f"train.{key}": value for key, value in self.train.items()}}
+        keys = {**self.world, **self.batch, **{f"train.{key}": value for key, value in self.train.items()}}
         return f"hotloop train {self.target} " + " ".join(f"{key}={value}" for key, value in keys.items())
 
 
@@ -98,6 +102,20 @@ RUNS = {
         players=("teacher",),
         episodes=64,
     ),
+    "farm": Run(
+        target="farm/dev",
+        world={"max_steps": 1_000},
+        batch={"num_envs": 32, "threads": 1},
+        train={
+            "total_timesteps": 61_440,
+            "num_steps": 32,
+            "minibatch_size": 2_048,
+            "update_epochs": 2,
+            "torch_threads": 2,
+        },
+        players=("weighted",),
+        episodes=64,
+    ),
 }
 
 
@@ -110,28 +128,28 @@ def shortened(run: Run) -> Run:
 
 def train(run: Run, seed: int) -> dict[str, Any]:
     settings = apply(TrainSettings, run.train, {"seed": seed})
-    with closing(hotloop.make(run.target, impl="native", seed=seed, **run.batch)) as batch:
+    with closing(hotloop.make(run.target, impl="native", seed=seed, **run.world, **run.batch)) as batch:
         windows = Windows(batch)
         trainer = Trainer(batch, settings, watchers=[windows])
         every = max(1, settings.total_timesteps // trainer.steps_per_update // CURVE_POINTS)
-        updates, curve, start = [], [], perf_counter()
+        updates, curve, start, start_cpu = [], [], perf_counter(), process_time()
         while not trainer.finished:
             updates.append(trainer.update())
             if trainer.updates % every == 0:
                 curve.append(point(updates[-every:], windows, perf_counter() - start))
                 print(curve[-1], flush=True)
-        wall_s = perf_counter() - start
+        wall_s, cpu_s = perf_counter() - start, process_time() - start_cpu
         found = evaluate(trainer, batch.spec, replace(EVALUATION, episodes=run.episodes))
     return {
         "seed": seed,
         "wall_s": wall_s,
+        "cpu_s": cpu_s,
         "steps": trainer.steps,
+        "agent_steps": trainer.agent_steps,
         "steps_per_s": trainer.steps / wall_s,
         "agreement": last_agreement(updates),
         "curve": curve,
-        **returns_of(found.returns),
-        "length": found.mean_length,
-        "outcomes": dict(found.outcomes),
+        **account(found.episodes),
     }
 
 
@@ -143,6 +161,7 @@ def point(updates: Sequence[Update], windows: Windows, wall_s: float) -> dict[st
         "wall_s": round(wall_s, 1),
         "phase": updates[-1].phase,
         "return": window.mean_return,
+        "infos": dict(window.infos or window.sampled),
         "length": window.mean_length,
         "agreement": fmean(agreed) if agreed else None,
     }
@@ -154,28 +173,33 @@ def last_agreement(updates: Sequence[Update]) -> float | None:
     return fmean(one or 0.0 for one in agreed[-max(1, len(agreed) // 10) :]) if agreed else None
 
 
-def returns_of(returns: Sequence[float]) -> dict[str, Any]:
-    return {"return": fmean(returns), "interval": mean_interval(returns), "episodes": len(returns)}
+def account(played: Sequence[Episode]) -> dict[str, Any]:
+    """What episodes came to on average, and how sure that is."""
+    returns = [episode.return_per_agent for episode in played]
+    outcomes = {name: [episode.outcomes[name] for episode in played] for name in played[0].outcomes}
+    return {
+        "return": fmean(returns),
+        "interval": mean_interval(returns),
+        "episodes": len(returns),
+        "length": fmean(episode.length for episode in played),
+        "outcomes": {name: fmean(each) for name, each in outcomes.items()},
+        "intervals": {name: mean_interval(each) for name, each in outcomes.items()},
+    }
 
 
 def play(run: Run, player: str) -> dict[str, Any]:
     """The episodes that the student is evaluated on, played by somebody else."""
     envs = min(run.episodes, 64)
     share = run.episodes // envs
-    with closing(hotloop.make(run.target, impl="native", num_envs=envs, seed=EVALUATION.seed)) as batch:
+    keys = {"num_envs": envs, "seed": EVALUATION.seed, **run.world}
+    with closing(hotloop.make(run.target, impl="native", **keys)) as batch:
         batch.reset()
         episodes = Episodes(batch)
         finished: list[list[Any]] = [[] for _ in range(envs)]
         while any(len(row) < share for row in finished):
             for episode in episodes.step(batch.choose(player)):
                 finished[episode.env].append(episode)
-    played = [episode for row in finished for episode in row[:share]]
-    names = played[0].outcomes
-    return {
-        **returns_of([episode.return_per_agent for episode in played]),
-        "length": fmean(episode.length for episode in played),
-        "outcomes": {name: fmean(episode.outcomes[name] for episode in played) for name in names},
-    }
+    return account([episode for row in finished for episode in row[:share]])
 
 
 def page(run: Run, students: list[dict[str, Any]], players: dict[str, dict[str, Any]]) -> str:
@@ -184,19 +208,24 @@ def page(run: Run, students: list[dict[str, Any]], players: dict[str, dict[str, 
         *([name, *cells(found), "", ""] for name, found in players.items()),
     ]
     outcomes = list(students[0]["outcomes"])
-    header = ["who", "mean return", "95% of the mean", "length", *outcomes, "trained", "wall"]
+    header = ["who", "mean return [95%]", "length", *outcomes, "trained", "wall"]
     return "\n\n".join([f"    {run.command} train.seed=SEED seed=SEED", benchmark.table(header, rows)])
 
 
 def cells(found: dict[str, Any]) -> list[str]:
-    low, high = found["interval"] or (float("nan"),) * 2
-    outcomes = [f"{value:,.2f}" for value in found["outcomes"].values()]
-    return [f"{found['return']:.3f}", f"{low:.3f} .. {high:.3f}", f"{found['length']:,.0f}", *outcomes]
+    outcomes = [f"{value:,.2f}{span(found['intervals'][name])}" for name, value in found["outcomes"].items()]
+    returned = f"{found['return']:.3f}{span(found['interval'])}"
+    return [returned, f"{found['length']:,.0f}", *outcomes]
+
+
+def span(interval: tuple[float, float] | None) -> str:
+    return f" [{interval[0]:,.3f}, {interval[1]:,.3f}]" if interval else ""
 
 
 def cost(found: dict[str, Any]) -> list[str]:
     agreed = "" if found["agreement"] is None else f", agreement {found['agreement']:.1%}"
-    return [f"{found['steps'] / 1e6:.1f} M steps{agreed}", f"{found['wall_s']:,.0f} s"]
+    took = f"{found['wall_s']:,.0f} s, {found['cpu_s']:,.0f} s of CPU time"
+    return [f"{found['steps'] / 1e6:.2f} M steps{agreed}", took]
 
 
 def main() -> None:

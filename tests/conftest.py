@@ -1,7 +1,13 @@
 """What all tests share."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 # How quickly examples are drawn is the machine's business: no test asserts on the time of day.
 settings.register_profile("any machine", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("any machine")
+
+# A target of somebody else's has a process of its own, whose start would cost every test a second: tests of
+# what a command does stay in this process, and those of the processes take this out of their environment.
+os.environ["HOTLOOP_IN_PROCESS"] = "1"

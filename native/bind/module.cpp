@@ -2,6 +2,7 @@
 #include "bind/convert.h"
 #include "bind/worlds.h"
 #include "engine/clock.h"
+#include "engine/mapping.h"
 #include "engine/phases.h"
 
 namespace hl::bind {
@@ -15,9 +16,14 @@ using Chosen = nb::ndarray<int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 std::unique_ptr<AnyBatch> make(const std::string& world, nb::dict plan, size_t num_envs, int threads,
                                uint64_t seed, bool autoreset, bool profile, size_t drag, uint64_t seed_step) {
-  for (const Entry& entry : worlds) {
-    if (world == entry.name)
-      return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, profile, drag, seed_step});
+  try {
+    for (const Entry& entry : worlds) {
+      if (world == entry.name)
+        return entry.make(fields_of(plan), {num_envs, threads, seed, autoreset, profile, drag, seed_step});
+    }
+  } catch (const MappingError& error) {
+    PyErr_SetString(PyExc_OSError, error.what());
+    throw nb::python_error();
   }
   throw std::invalid_argument("this build has no native world '" + world + "'");
 }
@@ -52,6 +58,11 @@ void choose(AnyBatch& batch, size_t player, Chosen actions) {
   Turn turn(batch);
   nb::gil_scoped_release released;
   batch.choose(player, actions.data());
+}
+
+void fork_env(AnyBatch& batch, size_t env, size_t into) {
+  Turn turn(batch);
+  batch.fork(env, into);
 }
 
 // What one mark of a phase takes.
@@ -121,6 +132,7 @@ NB_MODULE(_native, m) {
       .def("digest", &AnyBatch::digest)
       .def("save", save)
       .def("load", load)
+      .def("fork", fork_env)
       .def("picture", picture)
       .def("counters", &AnyBatch::counters)
       .def("shadow", shadow)

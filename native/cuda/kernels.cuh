@@ -172,7 +172,7 @@ __global__ void play(const __grid_constant__ Place<World> place, std::byte* memo
   constexpr auto choose = World::players[K].choose;
   for (size_t env = thread_number(); env < place.num_envs; env += threads()) {
     typename World::Slot slot = place.slot(env, nullptr);
-    slot.block = nullptr;
+    if (!World::players[K].looks_ahead) slot.block = nullptr;
     if (met[env] != place.begun[env]) {
       restart(slot, memory + env * stride);
       met[env] = place.begun[env];

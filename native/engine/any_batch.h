@@ -55,6 +55,9 @@ class AnyBatch {
   virtual std::string save(size_t env) const = 0;
   virtual void load(size_t env, const std::string& saved) = 0;
 
+  // Copies one env, state and outputs, into the place of another.
+  virtual void fork(size_t env, size_t into) = 0;
+
   // Throws where the world draws none.
   virtual Picture picture(size_t env) const = 0;
 

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "engine/any_batch.h"
+#include "engine/mapping.h"
 #include "engine/memory.h"
 #include "engine/phases.h"
 #include "engine/players.h"
@@ -21,6 +22,7 @@ class Batch final : public AnyBatch {
         options_(options),
         outputs_(World::outputs(config_)),
         block_stride_(round_up(World::block_bytes(config_), cache_line)),
+        mapped_stride_(round_up(mapped_bytes(config_), cache_line)),
         tile_(World::tile(config_)),
         episodes_(options.num_envs, 0),
         last_seeds_(options.num_envs, 0),
@@ -32,6 +34,9 @@ class Batch final : public AnyBatch {
       arrays_.emplace_back(output.bytes() * options.num_envs);
       rows_.base[arrays_.size() - 1] = arrays_.back().data();
       rows_.stride[arrays_.size() - 1] = output.bytes();
+    }
+    if (mapped_stride_ > 0) {
+      mapping_ = std::make_unique<Mapping>(fields.text("memmap_folder"), mapped_stride_ * options.num_envs);
     }
     final_observations_ = std::make_unique<Memory>(outputs_[out_observations].bytes() * options.num_envs);
     for (Worker& worker : crew_) worker.scratch = std::make_unique<Memory>(World::scratch_bytes(config_));
@@ -88,7 +93,7 @@ class Batch final : public AnyBatch {
     pool_.run(num_envs(), [&](int worker, Pieces pieces) {
       for (size_t env; pieces.take(env);) {
         Slot seen = slot(worker, env, nullptr);
-        seen.block = nullptr;
+        if (!Players<World>::looks_ahead(player)) seen.block = nullptr;
         players_.choose(player, seen, options_.seed, begun_[env], actions + env * agents());
       }
     });
@@ -118,6 +123,18 @@ class Batch final : public AnyBatch {
     if (finished(env) && !options_.autoreset) ++waiting_;
     ++begun_[env];
     ready_ = true;
+  }
+
+  void fork(size_t env, size_t into) override {
+    if (!ready_) throw std::logic_error("fork before reset: call reset() first");
+    if (env == into) return;
+    if (finished(into) && !options_.autoreset) --waiting_;
+    std::vector<void*> to;
+    each_part(into, [&](void* part, size_t) { to.push_back(part); });
+    size_t k = 0;
+    each_part(env, [&](void* part, size_t bytes) { std::memcpy(to[k++], part, bytes); });
+    if (finished(into) && !options_.autoreset) ++waiting_;
+    ++begun_[into];
   }
 
   Picture picture(size_t env) const override {
@@ -213,7 +230,13 @@ class Batch final : public AnyBatch {
             rows_,
             env,
             actions == nullptr ? nullptr : actions + env * config_.agents,
-            crew_[static_cast<size_t>(worker)].scratch->data()};
+            crew_[static_cast<size_t>(worker)].scratch->data(),
+            mapping_ ? mapping_->data() + env * mapped_stride_ : nullptr};
+  }
+
+  static size_t mapped_bytes([[maybe_unused]] const typename World::Config& config) {
+    if constexpr (requires { World::mapped_bytes; }) return World::mapped_bytes(config);
+    return 0;
   }
 
   // Of those who lived, where rows may be empty.
@@ -342,7 +365,7 @@ class Batch final : public AnyBatch {
   }
 
   size_t saved_bytes() const {
-    size_t total = 2 * sizeof(uint64_t) + block_stride_;
+    size_t total = 2 * sizeof(uint64_t) + block_stride_ + mapped_stride_;
     for (const Output& output : outputs_) total += output.bytes();
     return total;
   }
@@ -353,6 +376,7 @@ class Batch final : public AnyBatch {
     visit(const_cast<uint64_t*>(&episodes_[env]), sizeof(uint64_t));
     visit(const_cast<uint64_t*>(&last_seeds_[env]), sizeof(uint64_t));
     visit(blocks_.data() + env * block_stride_, block_stride_);
+    if (mapping_) visit(mapping_->data() + env * mapped_stride_, mapped_stride_);
     for (size_t k = 0; k < outputs_.size(); ++k)
       visit(rows_.base[k] + env * rows_.stride[k], rows_.stride[k]);
   }
@@ -360,7 +384,7 @@ class Batch final : public AnyBatch {
   typename World::Config config_;
   BatchOptions options_;
   std::vector<Output> outputs_;
-  size_t block_stride_;
+  size_t block_stride_, mapped_stride_;
   size_t tile_;
   std::vector<uint64_t> episodes_;    // how many each env has begun with a seed of its own
   std::vector<uint64_t> last_seeds_;  // of the episode each env is in
@@ -368,6 +392,7 @@ class Batch final : public AnyBatch {
   Memory blocks_;
   std::vector<Memory> arrays_;
   std::unique_ptr<Memory> final_observations_;
+  std::unique_ptr<Mapping> mapping_;
   Rows rows_{};
   std::vector<Worker> crew_;
   Players<World> players_;

@@ -95,6 +95,8 @@ class Players {
     seat.met.assign(num_envs, 0);
   }
 
+  static bool looks_ahead(size_t player) { return player > 0 && declared[player - 1].looks_ahead; }
+
   // `begun` numbers the env's episode, from 1.
   void choose(size_t player, const Slot& slot, uint64_t seed, uint64_t begun, int32_t* actions) {
     Seat& seat = seats_[player];

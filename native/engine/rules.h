@@ -20,6 +20,8 @@
 //                                                                     where a device's is made; HL_FN
 //     static constexpr Player<Slot> players[];                        if it has any
 //     static constexpr int masks;                                     which output is masks, if it has them
+//     static size_t mapped_bytes(const Config&);                      of its state, what lies in a file of
+//                                                                     the plan's `memmap_folder`, if any
 //     static int64_t lived(const Slot&);                              agent-steps so far, if rows may end
 //     static Picture picture(const Slot&);                            if it can be seen
 //     static Shadow shadow(const Slot&);                              if it can do one thing in two ways
@@ -103,8 +105,9 @@ struct Slot {
   std::byte* block;
   const Rows& rows;
   size_t env;
-  const int32_t* actions;  // [agents]; null outside a step
-  std::byte* scratch;      // the worker's own, free to use within one call
+  const int32_t* actions;       // [agents]; null outside a step
+  std::byte* scratch;           // the worker's own, free to use within one call
+  std::byte* mapped = nullptr;  // the part of the state that lies in a file; null where none does
 
   template <class T>
   HL_FN T* out(int output) const {
@@ -120,7 +123,8 @@ struct Phase {
 };
 
 // An entry of a world's `players`, which a world without players leaves out. A player has memory of its own
-// for each env, begun anew with every episode. It sees what an agent sees: its slot has no block.
+// for each env, begun anew with every episode. It sees what an agent sees: its slot has no block, unless it
+// looks ahead: then it plays on copies of the block, in which it first replaces what its agent does not see.
 template <class Slot>
 struct Player {
   using Config = std::remove_cvref_t<decltype(Slot::config)>;
@@ -129,6 +133,7 @@ struct Player {
   size_t (*bytes)(const Config&);  // one env's memory
   void (*restart)(const Slot&, std::byte* memory);
   void (*choose)(const Slot&, std::byte* memory, int32_t* actions);  // actions is [agents]
+  bool looks_ahead = false;
 };
 
 // --- what a world may offer besides -----------------------------------------------------------------

@@ -2,7 +2,8 @@
 //
 // Plain CPython, because a mark has to cost little more than its clock read. Every function runs under the
 // GIL and so is one step to the other threads; none calls Python while it points into a tree, because
-// Python may switch threads there.
+// Python may switch threads there. A watcher is told of a boundary before the clock is read, so that what it
+// does on a device is inside the region.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -19,6 +20,26 @@ using namespace hl::spans;
 Forest forest;
 PyObject* regions = nullptr;  // dict: name -> Region; keeps every name there ever was, so nodes may borrow
 
+PyObject* watcher = nullptr;  // who is told of every boundary; null is nobody
+
+// Whether the watcher took it, or there is none; `name` may be null.
+bool tell(const char* what, PyObject* name) {
+  if (watcher == nullptr) return true;
+  PyObject* told = Py_NewRef(watcher);  // it may be replaced while it is called
+  PyObject* done =
+      name == nullptr ? PyObject_CallMethod(told, what, nullptr) : PyObject_CallMethod(told, what, "O", name);
+  Py_DECREF(told);
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
+PyObject* watch(PyObject*, PyObject* given) {
+  PyObject* before = watcher;
+  watcher = given == Py_None ? nullptr : Py_NewRef(given);
+  Py_XDECREF(before);
+  Py_RETURN_NONE;
+}
+
 // What span(name) gives: enters and leaves a region of one name, in any thread, any number of times.
 struct Region {
   PyObject_HEAD PyObject* name;
@@ -30,12 +51,17 @@ PyObject* region_name(PyObject* self, void* = nullptr) {
 }
 
 PyObject* region_enter(PyObject* self, PyObject*) {
-  if (forest.running()) forest.tree()->open(reinterpret_cast<Region*>(self)->name);
+  PyObject* name = reinterpret_cast<Region*>(self)->name;
+  if (!tell("open", name)) return nullptr;
+  if (forest.running()) forest.tree()->open(name);
   return Py_NewRef(self);
 }
 
 PyObject* region_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
-  forest.close(reinterpret_cast<Region*>(self)->name);
+  PyObject* name = reinterpret_cast<Region*>(self)->name;
+  const bool told = tell("close", name);
+  forest.close(name);
+  if (!told) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -87,6 +113,7 @@ PyObject* span(PyObject*, PyObject* name) {
 
 // A literal is the same object each time, mostly the one in `regions`: found without a look into the dict.
 PyObject* mark(PyObject*, PyObject* name) {
+  if (!tell("mark", name)) return nullptr;
   if (!forest.running()) Py_RETURN_NONE;
   Node* child = forest.tree()->stack.back().node->find(name);
   if (child == nullptr) {
@@ -105,6 +132,7 @@ struct Marks {
 };
 
 PyObject* marks_start(PyObject* self, PyObject*) {
+  if (!tell("start", nullptr)) return nullptr;
   if (forest.running()) reinterpret_cast<Marks*>(self)->slots.start(forest);
   Py_RETURN_NONE;
 }
@@ -115,6 +143,7 @@ PyObject* marks_mark(PyObject* self, PyObject* given) {
   if (slot == -1 && PyErr_Occurred()) return nullptr;
   if (slot < 0 || slot >= static_cast<Py_ssize_t>(slots.count()))
     return PyErr_Format(PyExc_IndexError, "slot %zd of %zu marks", slot, slots.count());
+  if (!tell("mark", PyTuple_GET_ITEM(reinterpret_cast<Marks*>(self)->names, slot))) return nullptr;
   if (forest.running()) slots.mark(forest, static_cast<size_t>(slot));
   Py_RETURN_NONE;
 }
@@ -204,6 +233,20 @@ PyObject* tuple_of(const std::vector<Row>& rows) {
 }
 
 PyObject* read(PyObject*, PyObject*) { return tuple_of(forest.rows()); }
+
+PyObject* read_here(PyObject*, PyObject*) { return tuple_of(forest.tree()->rows(forest.time())); }
+
+// The names of the spans that this thread is in, from the outermost inwards.
+PyObject* opened(PyObject*, PyObject*) {
+  const std::vector<Frame>& stack = forest.tree()->stack;
+  std::vector<Name> names;
+  for (size_t depth = 1; depth < stack.size(); ++depth) names.push_back(stack[depth].node->name);
+  PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(names.size()));
+  for (size_t i = 0; tuple != nullptr && i < names.size(); ++i)
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i),
+                     Py_NewRef(static_cast<PyObject*>(const_cast<void*>(names[i]))));
+  return tuple;
+}
 
 PyObject* keep(PyObject*, PyObject* given) {
   const Py_ssize_t events = PyLong_AsSsize_t(given);
@@ -310,6 +353,9 @@ PyMethodDef functions[] = {
     {"take", take, METH_NOARGS, "What was logged: places, rows, how many there was no room for."},
     {"moment", moment, METH_NOARGS, "Ticks and nanoseconds of now."},
     {"read", read, METH_NOARGS, "The outermost rows of every thread, those still open up to now."},
+    {"read_here", read_here, METH_NOARGS, "The outermost rows of this thread, those still open up to now."},
+    {"opened", opened, METH_NOARGS, "The names of the spans this thread is in, from the outermost inwards."},
+    {"watch", watch, METH_O, "Tell somebody of every boundary before the clock is read; None tells nobody."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module_definition = {PyModuleDef_HEAD_INIT,

@@ -11,18 +11,22 @@ if TYPE_CHECKING:
     from hotloop.core.spans.monitor import monitor
     from hotloop.envs import spatial
     from hotloop.envs.adapters.registration import register_envs
+    from hotloop.envs.adapters.vectors import make_vec
     from hotloop.envs.open import make
     from hotloop.lab.api import profile
+    from hotloop.loops.run import run
 
 __version__ = "0.1.0"
 __all__ = [
     "Marks",
     "__version__",
     "make",
+    "make_vec",
     "mark",
     "monitor",
     "profile",
     "register_envs",
+    "run",
     "span",
     "spans",
     "spatial",
@@ -31,10 +35,12 @@ __all__ = [
 _HOMES = {
     "Marks": "hotloop.core.spans",
     "make": "hotloop.envs.open",
+    "make_vec": "hotloop.envs.adapters.vectors",
     "mark": "hotloop.core.spans",
     "monitor": "hotloop.core.spans.monitor",
     "profile": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
+    "run": "hotloop.loops.run",
     "span": "hotloop.core.spans",
 }
 

@@ -3,6 +3,7 @@ import os
 import re
 import signal
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from hotloop.cli import app
+from hotloop.cli.main import hearing_sigterm
 from hotloop.core.errors import ExitCode, InputError, SetupError
 
 
@@ -135,3 +137,15 @@ def test_no_command_shows_the_help_and_is_wrong_usage(hotloop: Callable[..., Any
     said = hotloop()
     assert (said.code, said.out) == (ExitCode.USAGE, "")
     assert "Usage: hotloop" in said.err
+
+
+def test_a_forked_worker_ends_by_a_sigterm_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    with hearing_sigterm():
+        worker = os.fork()
+        if not worker:
+            time.sleep(30)
+            os._exit(0)
+        os.kill(worker, signal.SIGTERM)
+        _, status = os.waitpid(worker, 0)
+    assert os.WTERMSIG(status) == signal.SIGTERM
+    assert capfd.readouterr().err == ""

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 from support.records import BENCH
 
-from hotloop.cli.results import make_room, record_path, save
+from hotloop.cli.results import make_room, record_path
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.files import save
 
 
 def test_a_name_that_ends_in_json_is_a_file_and_any_other_a_folder() -> None:
@@ -43,6 +44,6 @@ def test_a_disk_that_fails_is_a_fault_of_the_setup(tmp_path: Path, monkeypatch: 
     def fail(path: Path, text: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hotloop.cli.results.write_new", fail)
+    monkeypatch.setattr("hotloop.core.files.write_new", fail)
     with pytest.raises(SetupError, match="No space left"):
         save(tmp_path / "x.json", "")

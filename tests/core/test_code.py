@@ -3,6 +3,7 @@ import subprocess
 import pytest
 
 from hotloop.core.code import code
+from hotloop.core.record import own_commit
 
 
 @pytest.fixture
@@ -48,3 +49,37 @@ def test_the_build_tells_its_compiler_and_flags():
     seen = code({"compiler": "gcc 13", "flags": "-O3", "isa": "avx2"})
     assert (seen["compiler"], seen["flags"]) == ("gcc 13", "-O3")
     assert list(seen) == ["version", "commit", "dirty", "compiler", "flags"]
+
+
+def test_a_target_of_somebody_elses_has_the_commit_of_its_own_project(repository, monkeypatch):
+    own = code(None, target=f"{repository}/a.py:make")["project"]
+    assert own == {"commit": code(None, repository)["commit"], "dirty": False, "root": repository.name}
+    monkeypatch.chdir(repository)
+    (repository / "a.py").write_text("2\n")
+    assert code(None, target="gym:CartPole-v1")["project"] == own | {"dirty": True}
+    assert "project" not in code(None, target="grid/toy")
+
+
+def test_what_a_repository_ignores_counts_where_it_is_used(repository, tmp_path_factory, monkeypatch):
+    (repository / ".gitignore").write_text("installed\n")
+    (repository / "installed").mkdir()
+    (repository / "installed/b.py").write_text("1\n")
+    used = tmp_path_factory.mktemp("used")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(used.parent))
+    monkeypatch.chdir(used)
+    assert code(None, target=f"{repository}/installed/b.py:make")["project"]["root"] == used.name
+    assert code(None, target=f"{repository}/a.py:make")["project"]["root"] == repository.name
+
+
+def test_outside_every_repository_a_project_is_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    own = code(None, target="gym:CartPole-v1")["project"]
+    assert own == {"commit": "unknown", "dirty": False, "root": tmp_path.name}
+
+
+def test_a_number_is_of_the_targets_commit_before_ours():
+    ours = code(None)
+    theirs = {"commit": "0123", "dirty": True, "root": "game"}
+    assert own_commit(ours) == (ours["commit"], ours["dirty"])
+    assert own_commit({**ours, "project": theirs}) == ("0123", True)

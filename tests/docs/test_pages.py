@@ -10,7 +10,7 @@ import pytest
 from support.pages import ALL_PAGES, PAGES, ROOT, anchors, blocks, links, name_of, prose, spans
 
 from figures import rewritten
-from hotloop.cli.app import commands
+from hotloop.cli.app import DASHES, commands, programs
 from hotloop.cli.flags import QUICK, THOROUGH
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code
@@ -33,8 +33,8 @@ SETTINGS = {"20 µs": "native/engine/pool.cpp", "50 MB": "src/hotloop/report/tra
 """Figures that are chosen, not measured, and where."""
 
 
-def flags_of(command: str) -> set[str]:
-    parameters = inspect.signature(commands()[command]).parameters.values()
+def flags_of(command: str, *, program: bool = False) -> set[str]:
+    parameters = inspect.signature((programs if program else commands)()[command]).parameters.values()
     return {f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY} | {"--help"}
 
 
@@ -73,13 +73,17 @@ def test_every_command_and_flag_exists(page: Path) -> None:
         if len(words) < 2 or words[0] not in ("hotloop", "./hotloop") or words[1] == "--help":
             continue
         assert words[1] in commands(), line
+        program = DASHES in words
+        words = words[: words.index(DASHES)] if program else words
         given = {word.partition("=")[0] for word in words if word.startswith("--")}
-        assert given <= flags_of(words[1]), line
+        assert given <= flags_of(words[1], program=program), line
 
 
 @every_page
 def test_every_flag_by_itself_belongs_to_something(page: Path) -> None:
-    known = set.union(script_flags(), *map(flags_of, commands()))
+    known = set.union(
+        script_flags(), *map(flags_of, commands()), *(flags_of(each, program=True) for each in programs())
+    )
     alone = {span for span in spans(page) if re.fullmatch(r"--[a-z][\w-]*", span)}
     assert alone <= known
 

@@ -47,3 +47,13 @@ def test_an_episode_that_ends_at_the_limit_was_not_cut_off() -> None:
     ended = [episode for _ in range(4) for episode in episodes.step(batch.choose("random"))]
     assert [episode.cut for episode in ended] == [False]
     assert batch.counters["resets"] == 2
+
+
+def test_what_is_watched_is_kept_when_an_episode_is_cut_off() -> None:
+    batch = hotloop.make("farm/dev", num_envs=2, perception=False)
+    batch.reset()
+    episodes = Episodes(batch, limit=3, watched=["population"])
+    for _ in range(3):
+        episodes.step(batch.choose("weighted"))
+        assert (episodes.told["population"] >= 15).all()
+    assert (batch.infos["population"] == 0).all()

@@ -108,5 +108,5 @@ def test_an_env_whose_turns_have_masks_says_which_actions_are_legal() -> None:
     subject.reset()
     assert subject.masks is not None
     assert subject.masks.shape == (1, 1, 9)
-    subject.step((0.5, {}))
+    subject.step(subject.choose("random"))
     assert subject.masks.sum() == 8

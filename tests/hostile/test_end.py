@@ -7,9 +7,9 @@ from pathlib import Path
 
 from support.records import BENCH
 
-from hotloop.cli import results
 from hotloop.cli.main import main
 from hotloop.cli.runner import kept
+from hotloop.core import files
 from hotloop.core.errors import SetupError
 
 SHORT = ("--rounds", "1", "--iterations", "100", "--warmup", "0")
@@ -17,7 +17,7 @@ SHORT = ("--rounds", "1", "--iterations", "100", "--warmup", "0")
 
 def test_simultaneous_saves_all_find_a_name(tmp_path):
     with ThreadPoolExecutor(16) as crew:
-        saved = list(crew.map(lambda n: results.save(tmp_path / "a.json", str(n)), range(120)))
+        saved = list(crew.map(lambda n: files.save(tmp_path / "a.json", str(n)), range(120)))
     assert sorted(int(path.read_text()) for path in saved) == list(range(120))
 
 
@@ -27,7 +27,7 @@ def test_a_full_disk_does_not_keep_a_record_from_stdout(tmp_path, monkeypatch, c
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(results, "write_new", full)
+    monkeypatch.setattr(files, "write_new", full)
     assert main(["bench", "grid/toy", *SHORT, "--json"]) == 70
     out, err = capsys.readouterr()
     assert json.loads(out)["kind"] == "bench"

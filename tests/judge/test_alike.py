@@ -4,7 +4,7 @@ import pytest
 from support.records import BENCH, MACHINE
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Record, Work
+from hotloop.core.record import METHOD, Record, Work
 from hotloop.core.target import Target
 from hotloop.judge.alike import check_alike, differences, different_work, setting_of
 from hotloop.lab.bench import bench
@@ -28,13 +28,13 @@ def test_variant_and_code_may_differ() -> None:
 def test_what_differs_is_named_with_both_values() -> None:
     target = replace(BENCH.target, params={"agents": 3}, workload_hash="ba9876543210")
     machine = MACHINE | {"fingerprint": "ba9876543210", "cores": 8}
-    method = replace(BENCH.method, policy="teacher", version=2)
+    method = replace(BENCH.method, policy="teacher", version=1)
     other = replace(BENCH, kind="profile", target=target, machine=machine, method=method)
     assert differences(MINE, setting_of(other)) == (
         "machine (cores 4 against 8)",
         "workload (agents 2 against 3)",
         "kind (bench against profile)",
-        "method (version 1 against version 2)",
+        f"method (version {METHOD} against version 1)",
         "policy (random against teacher)",
     )
 

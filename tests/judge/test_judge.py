@@ -280,7 +280,7 @@ def test_the_verdict_of_a_replay_is_whether_the_step_was_slow_again(
 
 
 def test_every_kind_of_record_that_is_made_has_its_rules() -> None:
-    made = re.compile(r"Recorder\(\"(\w+)\"")
+    made = re.compile(r"(?:Recorder\(|^KIND = )\"(\w+)\"", re.MULTILINE)
     kinds = {kind for path in SOURCE.rglob("*.py") for kind in made.findall(path.read_text())}
     assert kinds == set(RULES)
 

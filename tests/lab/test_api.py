@@ -26,6 +26,7 @@ def _short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("hotloop.lab.profile.probes.WARM_NS", 1_000_000)
     monkeypatch.setattr("hotloop.lab.profile.probes.PASS_NS", 5_000_000)
     monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
+    monkeypatch.setattr("hotloop.probes.samples.SHORTEST_NS", 1_000_000)
 
 
 def filled(record: Record) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from support.scenes import quick, scene
 
 from hotloop.probes import resources
-from hotloop.probes.resources import Sample, Sampler, describe, look, reader, slope
+from hotloop.probes.resources import Sample, Sampler, describe, look, over_time, reader, slope
 
 START = Sample(
     at_ns=0,
@@ -31,6 +31,8 @@ def test_samples_come_to_peaks_shares_and_what_was_moved() -> None:
     found = describe([START, MIDDLE, END], env_steps=30)
     assert found.facts == {
         "rss_peak_bytes": 5_000,
+        "rss_mean_bytes": 3_000,
+        "rss_over_time": ((0, 1_000), (10**9, 5_000), (2 * 10**9, 3_000)),
         "rss_slope": 1_000.0,
         "cpu_share": 0.5,
         "gpu": None,
@@ -58,6 +60,14 @@ def test_gpus_are_told_one_by_one() -> None:
 def test_a_slope_is_that_of_the_line_through_the_points() -> None:
     assert slope([(0.0, 5.0), (1.0, 7.0), (2.0, 9.0)]) == pytest.approx(2.0)
     assert slope([(1.0, 5.0)]) is None
+
+
+def test_memory_over_time_keeps_as_many_points_as_a_curve_needs() -> None:
+    many = [replace(START, at_ns=number, rss_bytes=number) for number in range(1_000)]
+    kept = over_time(many)
+    assert len(kept) <= resources.MOST_POINTS
+    assert kept[0] == (0, 0)
+    assert kept[-1][0] > 900
 
 
 def test_the_side_thread_takes_samples_and_ends() -> None:

@@ -16,6 +16,7 @@ from hotloop.stats.ratio import (
     FEWEST_APART,
     agrees,
     apart,
+    drowned,
     half_width,
     more_pairs,
     outcome,
@@ -249,3 +250,19 @@ def test_several_at_once_hold_together() -> None:
         found = [ratio(list(a), list(b), together=10) for a, b in phases]
         wrong += any(not each.low <= 1 <= each.high for each in found)
     assert wrong / 300 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "noise", "expected"),
+    [
+        (1.5, 1.6, 1.10, False),  # half as much again is more than three times a tenth
+        (1.2, 1.3, 1.10, True),
+        (0.3, 0.5, 0.90, False),
+        (0.9, 1.1, 1.10, True),
+        (1.03, 1.04, 1.00, False),
+    ],
+)
+def test_what_a_side_differs_from_itself_by_drowns_only_what_it_may_explain(low, high, noise, expected):
+    change = Ratio(estimate=(low * high) ** 0.5, low=low, high=high, pairs=40)
+    itself = Ratio(estimate=noise, low=noise * 0.995, high=noise * 1.005, pairs=40)
+    assert drowned(change, itself, 0.02) is expected

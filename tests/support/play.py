@@ -21,18 +21,28 @@ HEAVY = 256 * 1024
 """Bytes of one env's observations, from which on a batch of many is slow to compare."""
 
 
-def many(target: str, envs: int = 64) -> int:
-    """So many envs, or an eighth of them where their observations are heavy."""
+def is_heavy(target: str) -> bool:
+    """Whether to look at everything an env shows takes long."""
     world = registry.find(target).world
     layout = world.layout(apply(world.parameters, world.presets[registry.find(target).preset]))
-    weight = np.dtype(layout.observation.dtype).itemsize * prod(layout.observation.shape)
-    return envs if weight < HEAVY else max(envs // 8, 1)
+    return np.dtype(layout.observation.dtype).itemsize * prod(layout.observation.shape) >= HEAVY
+
+
+def many(target: str, envs: int = 64) -> int:
+    """So many envs, or an eighth of them where their observations are heavy."""
+    return max(envs // 8, 1) if is_heavy(target) else envs
 
 
 def short_episodes(target: str, steps: int = 7) -> dict[str, object]:
     """Parameters that end episodes soon, where the world has a length to set in steps or in ticks."""
     names = [info.name for info in describe(registry.find(target).world.parameters)]
     return {name: steps for name in ("max_steps", "time_max") if name in names}
+
+
+def small(target: str) -> dict[str, object]:
+    """Parameters that make players think less, where the world has one that decides how much."""
+    names = [info.name for info in describe(registry.find(target).world.parameters)]
+    return {"search_rollouts": 2, "max_decisions": 16} if "search_rollouts" in names else {}
 
 
 def tape(spec: Spec, steps: int, seed: int = 1, *, wild: bool = False) -> NDArray[np.int32]:
@@ -93,9 +103,12 @@ def first_difference(one: Batch, other: Batch, actions: NDArray[np.int32], envs:
 
 
 def golden_hash(target: str, impl: str) -> str:
-    """A hash over everything shown in 100 steps of 4 envs; its tape needs no library's generator."""
-    batch = hotloop.make(target, num_envs=4, impl=impl)
-    shape = (4, batch.spec.agents)
+    """A hash over everything shown in 100 steps of 4 envs, or of one where observations are heavy.
+
+    Its tape needs no library's generator.
+    """
+    batch = hotloop.make(target, num_envs=many(target, 4), impl=impl)
+    shape = (batch.spec.num_envs, batch.spec.agents)
     bound = batch.spec.num_actions
     steps = range(100)
     draws = [Draws(7, step) for step in steps]

@@ -91,10 +91,10 @@ class FakeContender:
         self.made.append(FakeSide(self.name, self._last, self._work, self._spoil))
         return self.made[-1]
 
-    def agreement(self, other: object, box_ns: int = 0) -> Agreement:
+    def agreement(self, other: object, box_ns: int = 0, policy: str = "random") -> Agreement:
         return self._itself if other is self else self._agrees
 
-    def faults(self) -> tuple[Notice, ...]:
+    def faults(self, policy: str = "random") -> tuple[Notice, ...]:
         return ()
 
     def close(self) -> None:

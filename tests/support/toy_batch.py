@@ -43,6 +43,7 @@ class ToyBatch:
             arrays=(Array(name="observations", dtype="float32", shape=(self.agents, 3)),),
         )
         self.spec = SimpleNamespace(
+            has_empty_rows=False,
             num_envs=self.num_envs,
             agents=self.agents,
             num_actions=self.num_actions,

@@ -151,6 +151,12 @@ def test_envs_and_network_must_be_on_one_device() -> None:
         trainers.check_together(batch, torch.device("meta"))
 
 
+def test_rows_that_come_and_go_are_refused_on_a_device() -> None:
+    batch: Any = tensor_batch("farm/dev", num_envs=2, perception=False)
+    with pytest.raises(InputError, match=r"nobody's.*host_views=true"):
+        Trainer(batch, TrainSettings(**SMALL))
+
+
 def test_graphs_are_refused_without_a_gpu() -> None:
     with pytest.raises(SetupError, match="a GPU records them"):
         Trainer(make("prospector/short", num_envs=8), TrainSettings(**{**SMALL, "kernels": "graphs"}))

@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from time import sleep
-from typing import Any
 
 import numpy as np
 import pytest
+from support.device import Device
 
 import hotloop
 from hotloop.core import spans
 from hotloop.core.record.times import ENVIRONMENT, Region, Times, add
+from hotloop.core.spans.stream import Blocking, Stream
 from hotloop.envs.batch import Batch
 from hotloop.train import timing
-from hotloop.train.timing import Blocking, Clock, Stream, choose_how, mark, span
+from hotloop.train.timing import Clock, choose_how, mark, span
 
 
 def times(wall_ns: int, **totals: int) -> Times:
@@ -182,41 +183,6 @@ def test_phases_that_threads_share_are_means_over_them() -> None:
     found, totals = clock.end(), batch.phase_totals()
     for region in found.below(ENVIRONMENT):
         assert region.total_ns == totals[region.name] // 2
-
-
-class Device:
-    """A stream: work is queued in no time of the host's, and done one after another."""
-
-    def __init__(self) -> None:
-        self.host_ms = 0.0
-        self.busy_until_ms = 0.0
-        self.waits = 0
-
-    def launch(self, ms: float) -> None:
-        self.busy_until_ms = max(self.busy_until_ms, self.host_ms) + ms
-
-    def think(self, ms: float) -> None:
-        """Work of the host."""
-        self.host_ms += ms
-
-    def wait(self) -> None:
-        self.waits += 1
-        self.host_ms = max(self.host_ms, self.busy_until_ms)
-
-    def event(self) -> Any:
-        device = self
-
-        class Event:
-            at_ms = -1.0
-
-            def record(self) -> None:
-                self.at_ms = max(device.busy_until_ms, device.host_ms)
-
-            def elapsed_time(self, end: Any) -> float:
-                assert device.waits, "an event is read only after the stream has passed it"
-                return float(end.at_ms - self.at_ms)
-
-        return Event()
 
 
 @pytest.fixture

@@ -52,11 +52,6 @@ def same(one: Trainer, other: Trainer) -> bool:
     return all(torch.equal(a, b) for a, b in zip(weights_of(one), weights_of(other), strict=True))
 
 
-def test_a_world_with_rows_that_are_nobodys_is_refused() -> None:
-    with pytest.raises(InputError, match="nobody's"):
-        Trainer(batch_of("farm/dev", perception=False), TrainSettings(**SMALL))
-
-
 def test_an_update_counts_the_steps_it_trained_on() -> None:
     with closing(batch_of("grid/guard", num_envs=2)) as batch:
         trainer = trainer_of(batch, total_timesteps=32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.play import TARGETS, many, short_episodes
+from support.play import TARGETS, is_heavy, many, short_episodes, small
 
 import hotloop
 from hotloop.core import registry
@@ -34,11 +34,11 @@ def play(batch: Batch, player: str, steps: int) -> NDArray[np.int32]:
 
 @every_player
 def test_native_and_python_players_choose_the_same_over_several_episodes(target: str, player: str) -> None:
-    short = short_episodes(target, 20)
+    short = short_episodes(target, 20) | small(target)
     twin = hotloop.make(target, num_envs=2, impl="reference", **short)
     fast = hotloop.make(target, num_envs=2, impl="native", **short)
     assert play(twin, player, 50).tolist() == play(fast, player, 50).tolist()
-    assert not short or twin.counters["resets"] > 2
+    assert not short_episodes(target) or twin.counters["resets"] > 2
 
 
 @every_player
@@ -46,24 +46,25 @@ def test_native_and_python_players_choose_the_same_over_several_episodes(target:
 def test_choices_do_not_depend_on_threads_or_batch_size(
     target: str, player: str, threads: int, num_envs: int
 ) -> None:
-    short = short_episodes(target, 60)
+    short = short_episodes(target, 60) | small(target)
     wide = hotloop.make(target, num_envs=many(target), impl="native", **short)
     num_envs = min(num_envs, many(target))
     other = hotloop.make(target, num_envs=num_envs, impl="native", threads=threads, **short)
-    ours = play(wide, player, 150)[:, :num_envs]
-    assert ours.tobytes() == play(other, player, 150).tobytes()
+    steps = 70 if is_heavy(target) else 150
+    ours = play(wide, player, steps)[:, :num_envs]
+    assert ours.tobytes() == play(other, player, steps).tobytes()
 
 
 @every_player
 def test_the_same_seed_gives_the_same_choices(target: str, player: str) -> None:
-    one, again = (hotloop.make(target, num_envs=2, seed=5) for _ in range(2))
+    one, again = (hotloop.make(target, num_envs=2, seed=5, **small(target)) for _ in range(2))
     assert play(one, player, 40).tobytes() == play(again, player, 40).tobytes()
 
 
 @every_player
 @impls
 def test_choices_are_actions_in_an_array_of_the_players_own(target: str, player: str, impl: str) -> None:
-    batch = hotloop.make(target, num_envs=2, impl=impl)
+    batch = hotloop.make(target, num_envs=2, impl=impl, **small(target))
     batch.reset()
     actions = batch.choose(player)
     assert (actions.shape, actions.dtype) == ((2, batch.spec.agents), np.int32)
@@ -77,7 +78,7 @@ def test_choices_are_actions_in_an_array_of_the_players_own(target: str, player:
 def test_a_player_forgets_when_its_env_begins_anew(target: str, player: str, impl: str) -> None:
     if player == "random":
         pytest.skip("it has nothing to forget")
-    batch = hotloop.make(target, num_envs=2, impl=impl)
+    batch = hotloop.make(target, num_envs=2, impl=impl, **small(target))
     batch.reset(seeds=[1, 2])
     saved = [batch.save(env) for env in range(2)]
     first = batch.choose(player).copy()
@@ -97,7 +98,7 @@ def test_a_player_forgets_when_its_env_begins_anew(target: str, player: str, imp
 def test_decisions_are_counted_when_a_player_is_asked_and_stand_still_when_not(
     target: str, player: str, impl: str
 ) -> None:
-    batch = hotloop.make(target, num_envs=2, impl=impl)
+    batch = hotloop.make(target, num_envs=2, impl=impl, **small(target))
     batch.reset()
     actions = batch.choose(player).copy()
     batch.choose(player)

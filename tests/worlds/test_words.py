@@ -25,6 +25,12 @@ EVERYBODYS = {
     # who lives in a row, chance for players, and the kinds of spatial index, which any world may have
     *(
         "alive",
+        "list",
+        "memmap",
+        "memmap_folder",
+        "resources",
+        "died",
+        "serials",
         "luck",
         "index",
         "grid",
@@ -39,7 +45,19 @@ EVERYBODYS = {
     # sizes and machines
     *("width", "height", "radius", "nodes", "environment", "systems", "gather", "starved", "communicate"),
     # plain English
-    *("encode", "first", "none", "masks", "passive", "seat", "seat_rewards", "simple", "won", "began"),
+    *(
+        "encode",
+        "first",
+        "none",
+        "masks",
+        "passive",
+        "search",
+        "seat",
+        "seat_rewards",
+        "simple",
+        "won",
+        "began",
+    ),
     *("share", "unknown", "pass", "held", "failed", "lives", "people"),
     *("changed", "claim", "full", "leave", "mine", "refused", "still", "use", "uses"),
 }

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hotloop.cli.isolated import isolated, typed
 from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode
 from hotloop.core.registry import modules
@@ -24,6 +25,11 @@ Exit codes: {CODES}.
 COMMANDS = "hotloop.cli.commands"
 """Every module of it has a function of its own name, which is the command."""
 
+PROGRAMS = "hotloop.cli.programs"
+"""The same for commands that a program can be given to, after the dashes."""
+
+DASHES = "--"
+
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 """The base of typer's usage errors, which comes from click or from typer's own copy of it."""
 
@@ -39,8 +45,14 @@ def run(argv: Sequence[str]) -> int:
     application.callback(invoke_without_command=True, help=HELP)(teach)
     for name, function in commands().items():
         application.command(name, help=help_of(function))(function)
+    words, program = parted(argv)
+    if program is not None:
+        function = programs()[words[0]]
+        application.command(f"{words[0]} {DASHES}", help=help_of(function), hidden=True)(function)
+        words = [f"{words[0]} {DASHES}", *words[1:]]
     try:
-        code: int | None = application(list(argv), prog_name="hotloop", standalone_mode=False)
+        with typed(argv):
+            code: int | None = application(words, prog_name="hotloop", standalone_mode=False, obj=program)
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
@@ -49,10 +61,31 @@ def run(argv: Sequence[str]) -> int:
     return code or ExitCode.FINE
 
 
-def commands() -> dict[str, Callable[..., Any]]:
+def parted(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """The words of a command, and those of the program after the dashes, where a command takes one."""
+    words = list(argv)
+    if DASHES not in words or words[0] not in modules(PROGRAMS, packages=False):
+        return words, None
+    at = words.index(DASHES)
+    return words[:at], tuple(words[at + 1 :])
+
+
+def commands(package: str = "") -> dict[str, Callable[..., Any]]:
     """Every command by its name."""
-    names = modules(COMMANDS, packages=False)
-    return {name: getattr(import_module(f"{COMMANDS}.{name}"), name) for name in names}
+    names = modules(package or COMMANDS, packages=False)
+    found = {name: import_module(f"{package or COMMANDS}.{name}") for name in names}
+    functions = {name: getattr(module, name) for name, module in found.items() if hasattr(module, name)}
+    return {name: isolated(each) if runs_theirs(each) else each for name, each in functions.items()}
+
+
+def runs_theirs(function: Callable[..., Any]) -> bool:
+    """Whether a command's module says that it runs targets of somebody else's, apart from ours."""
+    return getattr(sys.modules[function.__module__], "ISOLATED", False)
+
+
+def programs() -> dict[str, Callable[..., Any]]:
+    """Every command as it is for a program, by its name."""
+    return commands(PROGRAMS)
 
 
 def help_of(function: Callable[..., Any]) -> str:
@@ -80,4 +113,5 @@ def usage_line(error: Any) -> str:
     """Put what was wrong and the way to the help in one line."""
     command = error.ctx.command_path if getattr(error, "ctx", None) else "hotloop"
     message = " ".join(error.format_message().split()).rstrip(".")
-    return f"{command}: {message}; {command} --help says how"
+    help_words = f"{command} --help" if not command.endswith(DASHES) else f"{command[:-2]}--help {DASHES}"
+    return f"{command}: {message}; {help_words} says how"

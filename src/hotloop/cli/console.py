@@ -3,9 +3,12 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
+from hotloop.cli.child import streams_of_theirs
 from hotloop.core.clock import now_ns
+from hotloop.core.isolate import lifeline
 from hotloop.core.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ def drawn(view: "RenderableType", stream: TextIO) -> str:
 @contextmanager
 def stdout_kept_clean() -> Iterator[None]:
     """What somebody's environment prints goes to stderr: stdout is for results."""
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr) if lifeline.line is None else streams_of_theirs():
         yield
 
 
@@ -61,6 +64,9 @@ def bar(label: str) -> Iterator[Progress]:
 
     It is drawn only when it is moved, which is between rounds: no thread redraws it inside one.
     """
+    if lifeline.line is not None:
+        yield partial(lifeline.line.move, label)
+        return
     if not sys.stderr.isatty():
         yield silent
         return

@@ -152,6 +152,24 @@ Instructions = Annotated[
 ]
 
 
+InProcess = Annotated[
+    bool,
+    typer.Option(
+        "--in-process",
+        help="Open somebody else's target in this process, for a debugger; a crash of it is then ours.",
+    ),
+]
+
+StepTimeout = Annotated[
+    float,
+    typer.Option(
+        "--step-timeout",
+        metavar="S",
+        help="Seconds without a step after which a target of somebody else's hangs; ten times as many to "
+        "make it, to reset it and for its first step.",
+    ),
+]
+
 Trust = Annotated[
     Path | None,
     typer.Option(

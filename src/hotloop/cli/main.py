@@ -13,12 +13,20 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from hotloop.cli.streams import dropping_streams
-from hotloop.core.errors import ExitCode, HotloopError
+from hotloop.core.errors import ExitCode, HotloopError, TheirError
+from hotloop.core.interrupt import not_in_children
+from hotloop.core.isolate import lifeline
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+HOME, STANDARD = Path(__file__).parents[1], Path(os.__file__).parent
+
+LIBRARIES = {"click", "numpy", "rich", "typer"}
+"""What we call ourselves, whoever's fault it is that it raises."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +49,7 @@ def hearing_sigterm() -> Iterator[None]:
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, press_ctrl_c)
+    signal.signal(signal.SIGTERM, not_in_children(press_ctrl_c))
     try:
         yield
     finally:
@@ -59,15 +67,41 @@ def explain(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         code, what = ExitCode.INTERRUPTED, "interrupted"
     elif isinstance(error, HotloopError):
-        code, what = error.exit_code, str(error)
+        code, what = error.exit_code, f"{error}{at_which_step() if isinstance(error, TheirError) else ''}"
     elif isinstance(error, OSError) and error.errno in NO_ROOM:
         where = f" for {error.filename}" if error.filename else ""
         code, what = ExitCode.FAULT, f"{error.strerror}{where}: make room and run again"
+    elif is_theirs(error):
+        from hotloop.envs.callables import last_words
+
+        code, what = ExitCode.USAGE, f"the target raised: {last_words(error)}{at_which_step()}"
     else:
         code, what = ExitCode.FAULT, f"a fault: {type(error).__name__}: {error}; {keep_traceback(error)}"
     line = "".join(each if each.isprintable() else "?" for each in " ".join(what.split()))
     print(f"hotloop: {line}", file=sys.stderr)
+    if lifeline.line is not None:
+        lifeline.line.say(failed=line)
     return code
+
+
+def at_which_step() -> str:
+    """Where somebody else's code was when it raised."""
+    return f", {lifeline.whereabouts()}" if lifeline.whereabouts() else ""
+
+
+def is_theirs(error: BaseException) -> bool:
+    """Whether somebody else's code is on the way to where it was raised, in the process that it has."""
+    if lifeline.line is None:
+        return False
+    files = (Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__))
+    return any(file.is_absolute() and not is_ours(file) for file in files)
+
+
+def is_ours(file: Path) -> bool:
+    """Whether a file is of Hotloop, of Python, or of a library that Hotloop calls."""
+    installed = {"site-packages", "dist-packages"} & set(file.parts)
+    standard = STANDARD in file.parents and not installed
+    return HOME in file.parents or standard or bool(LIBRARIES & set(file.parts))
 
 
 def keep_traceback(error: BaseException) -> str:

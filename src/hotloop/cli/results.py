@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hotloop.cli.console import remark
 from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.files import free_path, write_new
+from hotloop.core.files import write_new
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
@@ -61,29 +61,6 @@ def keep_new(path: Path, content: bytes) -> None:
         write_new(path, content)
     except OSError as error:
         raise SetupError(f"cannot write {path}: {error.strerror}") from error
-
-
-def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
-    """Write a file under the first free name; `beside` are (suffix, content) of files that share its stem."""
-    free = free_path(path, beside=tuple(suffix for suffix, _ in beside))
-    try:
-        free = claim(free, text, tuple(suffix for suffix, _ in beside))
-        for suffix, more in beside:
-            write_new(free.with_suffix(suffix), more)
-    except OSError as error:
-        raise SetupError(f"cannot write {free}: {error.strerror}") from error
-    return free
-
-
-def claim(path: Path, text: str, beside: tuple[str, ...]) -> Path:
-    """Write a file under the first name that is still free when it is written, and say which."""
-    while True:
-        try:
-            write_new(path, text)
-        except InputError:  # another process took the name since
-            path = free_path(path, beside=beside)
-        else:
-            return path
 
 
 def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None) -> None:

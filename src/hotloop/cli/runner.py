@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.core.errors import ExitCode, SetupError, worst
 from hotloop.core.target import Target
@@ -35,7 +36,7 @@ def measure(
     for target in targets:
         with bar(target.name) as progress, stdout_kept_clean():
             records.append(experiment(target, progress))
-        records[-1] = kept(records[-1], keep)
+        records[-1] = kept(settled(records[-1]), keep)
         if records[-1].partial:
             break
     return records

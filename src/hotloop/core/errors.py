@@ -53,6 +53,10 @@ class InputError(HotloopError, ValueError):
     exit_code = ExitCode.USAGE
 
 
+class TheirError(InputError):
+    """Somebody else's code raised where it was asked for something: the line has its own last words."""
+
+
 class SetupError(HotloopError):
     """The installation or the machine lacks something that is needed."""
 

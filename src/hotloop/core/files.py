@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, SetupError
 
 
 def write_new(path: Path, content: str | bytes) -> None:
@@ -47,3 +47,26 @@ def free_path(path: Path, *, beside: tuple[str, ...] = ()) -> Path:
     candidates = (path if number == 1 else path.with_stem(f"{path.stem}-{number}") for number in count(1))
     suffixes = (path.suffix, *beside)
     return next(c for c in candidates if not any(c.with_suffix(suffix).exists() for suffix in suffixes))
+
+
+def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
+    """Write a file under the first free name; `beside` are (suffix, content) of files that share its stem."""
+    free = free_path(path, beside=tuple(suffix for suffix, _ in beside))
+    try:
+        free = claim(free, text, tuple(suffix for suffix, _ in beside))
+        for suffix, more in beside:
+            write_new(free.with_suffix(suffix), more)
+    except OSError as error:
+        raise SetupError(f"cannot write {free}: {error.strerror}") from error
+    return free
+
+
+def claim(path: Path, text: str, beside: tuple[str, ...]) -> Path:
+    """Write a file under the first name that is still free when it is written, and say which."""
+    while True:
+        try:
+            write_new(path, text)
+        except InputError:  # another process took the name since
+            path = free_path(path, beside=beside)
+        else:
+            return path

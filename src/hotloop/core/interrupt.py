@@ -3,6 +3,7 @@
 A scheduler that wants its machine back sends SIGTERM, and is heard just as well.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,27 @@ from types import FrameType
 from typing import Any, Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Handler = Callable[[int, FrameType | None], None]
+
+OURS: list[Handler] = []
+"""Handlers of SIGTERM that are set."""
+
+
+def not_in_children(handler: Handler) -> Handler:
+    """The handler, which forked processes are rid of: whoever ends his workers expects them to end."""
+    if handler not in OURS:
+        OURS.append(handler)
+    return handler
+
+
+def forget() -> None:
+    """What a forked process does first."""
+    if signal.getsignal(signal.SIGTERM) in OURS:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+os.register_at_fork(after_in_child=forget)
 
 
 class Stop:
@@ -24,12 +46,14 @@ class Stop:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-            self._before = {each: signal.signal(each, self._hear) for each in heard}
+            self._before = {each: signal.signal(each, not_in_children(self._hear)) for each in heard}
         return self
 
     def __exit__(self, *_: object) -> None:
         for each, before in self._before.items():
             signal.signal(each, before)
+        if self._hear in OURS:
+            OURS.remove(self._hear)
         self._before = {}
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
@@ -50,5 +74,19 @@ def put_off_interrupt() -> Iterator[list[int]]:
     before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
     try:
         yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def hear_interrupt(heard: Callable[[], None]) -> Iterator[None]:
+    """Call something at every Ctrl-C instead of raising it, where it would have been raised."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: heard())
+    try:
+        yield
     finally:
         signal.signal(signal.SIGINT, before)

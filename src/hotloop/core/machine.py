@@ -110,10 +110,21 @@ def usable_cores() -> int | None:
 
 def steal_share(root: Path) -> float | None:
     """The share of time since boot that the hypervisor gave to others."""
-    first = (read_text(root / "proc/stat") or "").partition("\n")[0].split()
-    ticks = [int(word) for word in first[1:9]]  # user nice system idle iowait irq softirq steal
+    ticks = cpu_ticks(root)
     total = sum(ticks)
     return ticks[7] / total if len(ticks) == 8 and total else None
+
+
+def stolen_ticks(root: Path = ROOT) -> int | None:
+    """Hundredths of a second that the hypervisor gave to others since boot; None where nobody counts them."""
+    ticks = cpu_ticks(root)
+    return ticks[7] if len(ticks) == 8 else None
+
+
+def cpu_ticks(root: Path) -> list[int]:
+    """Of all cores together: user, nice, system, idle, iowait, irq, softirq, steal."""
+    first = (read_text(root / "proc/stat") or "").partition("\n")[0].split()
+    return [int(word) for word in first[1:9]]
 
 
 def container_limits(root: Path) -> Limits:

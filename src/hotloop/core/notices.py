@@ -167,7 +167,17 @@ class Code(StrEnum):
     HOST_TIMER = (
         "host-timer",
         "a host clock was read around the GPU's work, whose time is charged to whoever waits for it",
-        "use train.timing=events",
+        "{remedy}",
+    )
+    LEFT_OPEN = (
+        "left-open",
+        "spans were still open when the run ended, and count up to there: {names}",
+        "leave a span in the function that entered it; `with span(...)` does",
+    )
+    RAISED = (
+        "raised",
+        "the loop was ended by {error}",
+        "mend it and run again; what is told here is the part before",
     )
     NOT_COMPARED = (
         "not-compared",
@@ -178,6 +188,16 @@ class Code(StrEnum):
         "no-bundle",
         "no bundle was kept: {why}",
         "validate again with the same seed to see the difference again",
+    )
+    UNTIDY = (
+        "untidy",
+        "{target} {what}; that was undone",
+        "have it put back in close() what it changes, and end what it starts",
+    )
+    BROKEN_OFF = (
+        "broken-off",
+        "the run was broken off: {why}",
+        "run it to the end before comparing",
     )
     PARTIAL = (
         "partial",

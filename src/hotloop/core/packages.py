@@ -9,8 +9,11 @@ INSTALL = {
     "gymnasium": "pip install 'hotloop[envs]'",
     "pettingzoo": "pip install 'hotloop[envs]'",
     "pufferlib": "pip install pufferlib",
+    "mlflow": "pip install mlflow, or leave out the sink",
+    "stable_baselines3": "pip install stable-baselines3",
     "tensorboard": "pip install 'hotloop[train]', or leave it out with train.tensorboard=false",
     "torch": "pip install 'hotloop[train]'",
+    "wandb": "pip install wandb, or leave out the sink",
 }
 """Package to the line that installs it."""
 

@@ -61,10 +61,14 @@ class Layout:
     parts: tuple[Part, ...] = ()
     """Of the row that an agent observes; none where the row is one thing.
 
-    Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays. Where rows may be
-    empty, an array named `alive`, bool [agents], says which are somebody's: the others have no reward, and
-    nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its life. An array
-    named `luck`, int32 [agents] from 0, has a random number for players who are led by chance.
+    Legal actions are an array named `masks`, bool [agents, num_actions], among the arrays. An array named
+    `luck`, int32 [agents] from 0, has a random number for players who are led by chance.
+
+    Where rows may be empty, an array named `alive`, bool [agents], says which are somebody's: the others have
+    no reward, and nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its
+    life. `died`, bool [agents], then says whose life the step ended; `alive` already says who comes next, in
+    the same row perhaps. `serials`, int32 [agents], numbers them from 0, never twice in an episode, and
+    `lives`, int32, says how many the episode has had.
     """
 
     def __post_init__(self) -> None:
@@ -241,6 +245,8 @@ class World:
     """Preset to the counters it exists for: under random play each must fire."""
     players: Mapping[str, Callable[[], type[PlayerTwin]]] = field(default_factory=dict)
     """Who can choose actions beside the random player; each imports its twin when it is asked for."""
+    looks_ahead: tuple[str, ...] = ()
+    """Players that are given the env itself, `seen["twin"]`, to play on copies of it."""
     episode: EpisodeLength | None = None
     """What cuts an episode off; None where only the rules end one."""
     rivals: Mapping[str, Rival] = field(default_factory=dict)
@@ -251,6 +257,13 @@ class World:
     """What the numbers of a picture's cell are, in their order, and what each means."""
     board: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What is shown beside a picture: the word a line begins with, to its labels and the info of each."""
+    history: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What a run of it is about as it goes on: a heading, to its labels and the info of each.
+
+    A world that has one is played once where nobody says how often, and can be plotted.
+    """
+    rules_end: str = ""
+    """In words, why an episode ends by the rules; empty where it is not told."""
     narrator: Callable[[Any], Narrator] | None = None
     """From parameters to who tells what happens in a world without a drawer."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """A batch: many envs of one world, stepped together through arrays made once."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,9 @@ from hotloop.core.target import Target
 from hotloop.core.world import Drawer, Layout, Part, World
 from hotloop.envs.engine import Engine
 from hotloop.envs.native import Build, mark_cost_ns
+from hotloop.envs.saved import sealed, unsealed
 from hotloop.envs.settings import MAX_SEED, BatchSettings
-from hotloop.envs.subject import StepLog, WholeNumbers
+from hotloop.envs.subject import AsDrawn, StepLog, WholeNumbers
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
@@ -135,7 +135,7 @@ def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any
     return views
 
 
-class Batch:
+class Batch(AsDrawn):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
     restarts = in_spans = False
@@ -238,6 +238,11 @@ class Batch:
         """Who can choose actions here: `random`, then the world's own."""
         return tuple(self.engine.players())
 
+    @property
+    def draws_legal(self) -> bool:
+        """Whether nobody says what is legal; `random` looks at the masks, where there is such a player."""
+        return self.masks is None or "random" not in self.players
+
     def choose(self, player: str) -> NDArray[np.int32]:
         """Let a player choose every agent's action from what agents see now, and hand it to `step`.
 
@@ -281,7 +286,7 @@ class Batch:
         """None beside the state, whose digest has them."""
         return ()
 
-    def faults(self) -> tuple[()]:
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[()]:
         """None: the contract tests hold a world to its interface."""
         return ()
 
@@ -335,6 +340,13 @@ class Batch:
             self.engine.load(self._index(env), unsealed(saved))
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"the saved env is damaged: {error}") from None
+        except RuntimeError as error:
+            raise OrderError(str(error)) from None
+
+    def fork(self, env: int, into: int) -> None:
+        """Copy one env, state and outputs, into the place of another, which goes on from there on its own."""
+        try:
+            self.engine.fork(self._index(env), self._index(into))
         except RuntimeError as error:
             raise OrderError(str(error)) from None
 
@@ -465,25 +477,6 @@ class Batch:
     def _stamp(self) -> bytes:
         spec = self.spec
         return f"hotloop 2 {spec.impl} {workload_hash(spec.world.name, spec.parameters)} ".encode()
-
-
-def sealed(stamp: bytes, content: bytes) -> bytes:
-    """A saved env in one piece: whose it is, a checksum, and what it is."""
-    return stamp + checksum(content) + b"\n" + content
-
-
-def unsealed(saved: bytes) -> bytes:
-    """What was sealed; InputError where an older version wrote it, or a byte of it is not as it was."""
-    if saved.startswith(b"hotloop 1 "):
-        raise InputError("the saved env is of an older version, without a checksum: begin anew with this one")
-    head, _, content = saved.partition(b"\n")
-    if head.rpartition(b" ")[2] != checksum(content):
-        raise InputError("the saved env is damaged: its checksum does not fit")
-    return content
-
-
-def checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=8).hexdigest().encode()
 
 
 def closed() -> OrderError:

@@ -10,16 +10,25 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hotloop.core.errors import InputError, unknown
+from hotloop.core.errors import InputError, TheirError, unknown
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
+from hotloop.envs.instances import KEY, NUMBERS, numbered
 
 LAST_LINES = 3
 """Of somebody else's traceback that are worth showing."""
 
 
-def call(target: str, given: Mapping[str, object]) -> Any:
-    """What the callable returns for the given keys; InputError with its own last words where it raises."""
+def call(target: str, given: Mapping[str, object], instance: int | None = None) -> Any:
+    """What the callable returns for the given keys; InputError with its own last words where it raises.
+
+    `instance` is the number of what it makes, where that was taken already.
+    """
     function = find(target)
-    arguments = {key: literal(value) for key, value in given.items()}
+    number = NUMBERS.take() if instance is None else instance
+    arguments = {key: literal(value) for key, value in numbered(given, number).items()}
+    if KEY in parameters_of(function):
+        arguments.setdefault(KEY, number)
     try:
         inspect.signature(function).bind(**arguments)
     except TypeError as error:
@@ -27,9 +36,19 @@ def call(target: str, given: Mapping[str, object]) -> Any:
     except ValueError:  # no signature to look at, as with some built-in functions
         pass
     try:
-        return function(**arguments)
-    except Exception as error:
-        raise InputError(f"{target} raised: {last_words(error)}") from error
+        with lifeline.doing(Doing.MAKE):
+            return function(**arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TheirError(f"{target} raised: {last_words(error)}") from error
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except ValueError:  # no signature to look at, as with some built-in functions
+        return ()
 
 
 def find(target: str) -> Callable[..., Any]:
@@ -63,8 +82,11 @@ def load_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with lifeline.doing(Doing.MAKE):
+            spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         del sys.modules[path.stem]
         raise InputError(f"{path} cannot be imported: {last_words(error)}") from error
     return module
@@ -75,11 +97,14 @@ def load_module(name: str) -> ModuleType:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        return importlib.import_module(name)
+        with lifeline.doing(Doing.MAKE):
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or name
         raise InputError(f"there is no module {missing!r}: install it, or give a path.py:callable") from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise InputError(f"{name} cannot be imported: {last_words(error)}") from error
 
 
@@ -101,4 +126,12 @@ def last_words(error: BaseException) -> str:
     """The end of a traceback in one line: where it happened and what was said."""
     frames = traceback.extract_tb(error.__traceback__)[-LAST_LINES:]
     places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
-    return f"{type(error).__name__}: {error} ({' > '.join(places)})"
+    return f"{type(error).__name__}: {message_of(error)} ({' > '.join(places)})"
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says of itself; somebody's may raise even then."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever it raises, it is no message
+        return "it cannot say what"

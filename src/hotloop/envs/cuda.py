@@ -105,6 +105,8 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> DeviceEngin
     """A batch on the GPU; `why_not` must have said None. DeviceError where its memory is too small."""
     module = _load()
     assert not isinstance(module, ImportError)
+    if plan.get("memmap"):
+        raise InputError("device=cuda: a memory-mapped file is the host's; keep everything in memory")
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
     engine: DeviceEngine = module.make(
         world.name,
@@ -144,6 +146,9 @@ class HostViews(InFront):
     def load(self, env: int, saved: bytes) -> None:
         self._engine.load(env, saved)
         self._copy()
+
+    def fork(self, env: int, into: int) -> None:
+        self.load(into, self.save(env))
 
     def choose(self, player: int, actions: NDArray[np.int32]) -> None:
         chosen = upload(actions)

@@ -44,6 +44,9 @@ class Engine(Protocol):
 
     def load(self, env: int, saved: bytes, /) -> None: ...
 
+    def fork(self, env: int, into: int, /) -> None:
+        """Copy one env into the place of another."""
+
     def counters(self) -> list[tuple[str, int]]: ...
 
     def phase_names(self) -> list[str]: ...
@@ -106,6 +109,9 @@ class InFront:
 
     def load(self, env: int, saved: bytes) -> None:
         self._behind.load(env, saved)
+
+    def fork(self, env: int, into: int) -> None:
+        self._behind.fork(env, into)
 
     def counters(self) -> list[tuple[str, int]]:
         return self._behind.counters()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
-from hotloop.core.errors import SetupError
+from hotloop.core.errors import InputError, SetupError
 from hotloop.core.world import Plan, World
 from hotloop.envs.engine import ShadowedEngine
 from hotloop.envs.settings import BatchSettings
@@ -54,7 +54,10 @@ def build() -> Build | None:
 
 
 def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEngine:
-    """A native batch; `why_not` must have said None. SetupError where the machine lacks what is asked for."""
+    """A native batch; `why_not` must have said None. SetupError where the machine lacks what is asked for.
+
+    InputError where a file cannot be mapped.
+    """
     module = _load()
     assert not isinstance(module, ImportError)
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
@@ -70,6 +73,8 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEng
             options.drag,
             options.seed_step,
         )
+    except OSError as error:
+        raise InputError(f"{error}; give memmap_folder=DIR") from None
     except RuntimeError as error:
         raise SetupError(str(error)) from None
     return engine

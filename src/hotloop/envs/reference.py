@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.exact.random import MASK, Draws, mix
-from hotloop.core.world import Array, Plan, PlayerTwin, World
+from hotloop.core.world import Array, Plan, PlayerTwin, Twin, World
 from hotloop.envs.settings import BatchSettings
 
 RANDOM_PLAYER = "random"
@@ -39,7 +39,9 @@ class ReferenceEngine:
             )
             for env in range(self.num_envs)
         ]
-        self.seats = Players(world, plan, self.rows, seed=self.seed, drawn_actions=layout.drawn_actions)
+        self.seats = Players(
+            world, plan, self.rows, self.twins, seed=self.seed, drawn_actions=layout.drawn_actions
+        )
         self.episodes = [0] * self.num_envs
         self.last_seeds: list[int | None] = [None] * self.num_envs
         self.begun = [0] * self.num_envs
@@ -176,6 +178,12 @@ class ReferenceEngine:
         self.begun[env] += 1
         self.ready = True
 
+    def fork(self, env: int, into: int) -> None:
+        if not self.ready:
+            raise RuntimeError("fork before reset: call reset() first")
+        if env != into:
+            self.load(into, self.save(env))
+
     def counters(self) -> list[tuple[str, int]]:
         steps = self.batch_calls * self.num_envs
         names = dict.fromkeys(name for twin in self.twins for name in twin.counters)
@@ -240,9 +248,16 @@ class Players:
     """Who can choose the actions of a batch; a player's memory is made when it is first asked."""
 
     def __init__(
-        self, world: World, plan: Plan, rows: Mapping[str, NDArray[Any]], *, seed: int, drawn_actions: int
+        self,
+        world: World,
+        plan: Plan,
+        rows: Mapping[str, NDArray[Any]],
+        envs: Sequence[Twin],
+        *,
+        seed: int,
+        drawn_actions: int,
     ) -> None:
-        self.world, self.plan, self.rows, self.seed = world, plan, rows, seed
+        self.world, self.plan, self.rows, self.envs, self.seed = world, plan, rows, envs, seed
         self.drawn_actions = drawn_actions
         self.names = (RANDOM_PLAYER, *world.players)
         self.asked = dict.fromkeys(self.names, 0)
@@ -261,9 +276,14 @@ class Players:
         twin = self.world.players[name]()
         seen = {array: rows for array, rows in self.rows.items() if array in SEEN}
         self.twins[name] = [
-            twin(self.plan, {array: rows[env] for array, rows in seen.items()}) for env in range(num_envs)
+            twin(self.plan, {array: rows[env] for array, rows in seen.items()} | self.beyond(name, env))
+            for env in range(num_envs)
         ]
         self.met[name] = [0] * num_envs
+
+    def beyond(self, name: str, env: int) -> dict[str, Any]:
+        """What a player is given beside what its agent sees."""
+        return {"twin": self.envs[env]} if name in self.world.looks_ahead else {}
 
     def choose_one(self, name: str, env: int, episode: int, agents: int) -> Sequence[int]:
         if name == RANDOM_PLAYER:

@@ -54,7 +54,7 @@ class BatchSettings:
     drag: int = parameter(
         0,
         low=0,
-        high=1_000_000,
+        high=100_000_000,
         role="variant",
         help="For testing gates: turns of an empty loop for each env-step, a slow-down that changes nothing.",
     )

@@ -1,6 +1,6 @@
 """Subjects: what an experiment runs, whoever wrote it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -154,6 +154,16 @@ class Played(Protocol):
         """Random actions for a number of calls, made while no clock runs."""
 
     @property
+    def draws_legal(self) -> bool:
+        """Whether what is drawn is legal when its turn comes, whatever came before."""
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        """The same actions, but that one of them which is not legal in its turn gives way to one that is."""
+
+    def settle(self, actions: Any) -> Any:
+        """What the drawn actions of a call come to now, and so can be kept, or given to another like it."""
+
+    @property
     def players(self) -> tuple[str, ...]:
         """Who can choose actions here; `random` always can."""
 
@@ -182,6 +192,10 @@ class Seen(Protocol):
     def masks(self) -> NDArray[np.bool_] | None:
         """Actions that are legal now, [num_envs, agents, actions]; None where nobody says."""
 
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What a policy may ask for beside the observation, by the name of its argument."""
+
     def answers(self) -> Answered:
         """What the last call gave back, always under the names that the reset gave."""
 
@@ -198,11 +212,12 @@ class Seen(Protocol):
     def spaces(self) -> tuple[object, object]:
         """What it says its observations and actions are; None where it does not."""
 
-    def faults(self) -> tuple[Notice, ...]:
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         """What it does that its own interface forbids, seen in a reset and a few random steps.
 
-        It is the measured object that is looked at, so ask when its measurement is over: there are envs
-        whose reset does not undo every step.
+        With `actions`, no random one is played and nothing is reset: it goes on with those. It is the
+        measured object that is looked at, so ask when its measurement is over: there are envs whose reset
+        does not undo every step.
         """
 
 
@@ -254,6 +269,22 @@ class Subject(Stepped, Played, Seen, Counted, Saved, Protocol):
     def spec(self) -> LiveSpec: ...
 
 
+class AsDrawn:
+    """What takes its actions as they are drawn: an engine has an answer to each."""
+
+    masks: NDArray[np.bool_] | None
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return actions
+
+    def settle(self, actions: Any) -> Any:
+        return actions
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        return {} if self.masks is None else {"action_mask": self.masks}
+
+
 class Proxy:
     """A subject in front of another, the same in all that is not said below."""
 
@@ -291,6 +322,16 @@ class Proxy:
         return self._subject.draw(random, calls)
 
     @property
+    def draws_legal(self) -> bool:
+        return self._subject.draws_legal
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return self._subject.legal(random, actions)
+
+    def settle(self, actions: Any) -> Any:
+        return self._subject.settle(actions)
+
+    @property
     def players(self) -> tuple[str, ...]:
         return self._subject.players
 
@@ -315,6 +356,10 @@ class Proxy:
     def masks(self) -> NDArray[np.bool_] | None:
         return self._subject.masks
 
+    @property
+    def told(self) -> Mapping[str, Any]:
+        return self._subject.told
+
     def answers(self) -> Answered:
         return self._subject.answers()
 
@@ -331,8 +376,8 @@ class Proxy:
     def spaces(self) -> tuple[object, object]:
         return self._subject.spaces
 
-    def faults(self) -> tuple[Notice, ...]:
-        return self._subject.faults()
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        return self._subject.faults(actions)
 
     @property
     def counters(self) -> dict[str, int]:

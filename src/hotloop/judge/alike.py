@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import METHOD, ComparedSide, Described, Record, Work
+from hotloop.core.record import ENV_STEPS_PER_S, METHOD, ComparedSide, Described, Record, Work
 
 SIGMAS = 4.0
 """Standard deviations that a count may be off by chance: for one counter, six cases in a hundred thousand."""
@@ -22,6 +22,7 @@ class Setting:
     policy: str
     garbage: str = "between"
     version: int = METHOD
+    headline: str = ENV_STEPS_PER_S
 
 
 def setting_of(record: Record) -> Setting:
@@ -32,6 +33,7 @@ def setting_of(record: Record) -> Setting:
         policy=record.method.policy,
         garbage=record.method.garbage,
         version=record.method.version,
+        headline=record.method.headline,
     )
 
 
@@ -46,6 +48,7 @@ def differences(a: Setting, b: Setting) -> tuple[str, ...]:
         ("kind", a.kind, b.kind),
         ("method", f"version {a.version}", f"version {b.version}"),
         ("policy", a.policy, b.policy),
+        ("metric", a.headline, b.headline),
         ("garbage collection", a.garbage, b.garbage),
     ):
         if mine != other:
@@ -81,7 +84,7 @@ def unequal(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
 
 def check_whole(record: Record) -> None:
     """Refuse a run that was broken off, whose rounds are not those that were planned."""
-    if record.partial or not record.work.env_steps:
+    if record.partial or not (record.work.env_steps or record.work.runs):
         raise InputError(f"{record.run_id} was interrupted and cannot be compared: run it to the end")
 
 
@@ -154,7 +157,9 @@ def keeps(side: Worked, name: str) -> bool:
 
 
 def counts(a: Worked, b: Worked) -> Iterator[Unlike]:
-    """Every counter of two sides."""
+    """Every counter of two sides; a program counts nothing but its runs."""
+    if not (a.work.env_steps or b.work.env_steps):
+        return
     events_a, events_b = events_of(a.work), events_of(b.work)
     for name in {**events_a, **events_b}:
         mine, other = count_of(a, events_a.get(name, 0)), count_of(b, events_b.get(name, 0))

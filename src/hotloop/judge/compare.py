@@ -5,7 +5,18 @@ from math import inf
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
-from hotloop.core.record import A, B, ComparedSide, Comparison, Outcome, PhaseRatio, Ratio, Record, run_id
+from hotloop.core.record import (
+    A,
+    B,
+    ComparedSide,
+    Comparison,
+    Outcome,
+    PhaseRatio,
+    Ratio,
+    Record,
+    own_commit,
+    run_id,
+)
 from hotloop.judge.alike import (
     Unlike,
     check_whole,
@@ -15,8 +26,8 @@ from hotloop.judge.alike import (
     unlike_error,
     unlike_work,
 )
-from hotloop.judge.judge import HEADLINE, STEAL_SHARE, busy_load, judge
-from hotloop.stats.ratio import FEWEST_APART, agrees, apart, more_pairs, outcome, visible
+from hotloop.judge.judge import STEAL_SHARE, busy_load, headline, judge
+from hotloop.stats.ratio import FEWEST_APART, agrees, apart, drowned, leans, more_pairs, outcome, visible
 from hotloop.stats.summary import with_metrics
 
 BAND = 0.02
@@ -107,8 +118,8 @@ def load_beside(a: Record, b: Record) -> float:
 
 
 def round_times(record: Record) -> list[float]:
-    """Nanoseconds of an env-step, one value a round."""
-    speeds = record.values.get(HEADLINE, ())
+    """Nanoseconds of an env-step, or of whatever else its speed counts, one value a round."""
+    speeds = headline(record)
     if not all(0 < speed < inf for speed in speeds):
         raise InputError(f"{record.run_id} has a round without a speed: it cannot be compared")
     return [1e9 / speed for speed in speeds]
@@ -131,7 +142,7 @@ def forbidding(a: Record, b: Record, band: float) -> str | None:
     for record in (a, b):
         if record.validation and record.validation.mismatches:
             return f"not equal: {record.validation.mismatches} mismatches in {record.run_id}"
-    rounds = min(len(record.values.get(HEADLINE, ())) for record in (a, b))
+    rounds = min(len(headline(record)) for record in (a, b))
     if rounds < FEWEST_APART:
         return f"{rounds} rounds are too few for an interval: run at least {FEWEST_APART}"
     work = different_work(a, b, tolerance=band / 2)
@@ -168,7 +179,9 @@ class Evidence:
     ratio: Ratio | None
     second: Ratio | None = None
     others: tuple[Ratio, ...] = ()
-    """The second instance of A against B, in each run."""
+    """Each instance of A against B, in the first run."""
+    fresh: tuple[Ratio, ...] = ()
+    """Each instance of A against each of B, in the second."""
     noise: Ratio | None = None
     cpu: Ratio | None = None
     late: tuple[float, float] = (0.0, 0.0)
@@ -194,7 +207,7 @@ def conclude(evidence: Evidence, a: ComparedSide, b: ComparedSide, unlike: tuple
         ratio=ratio,
         noise=evidence.noise,
         second=evidence.second,
-        others=evidence.others,
+        others=(*evidence.others, *evidence.fresh),
         cpu=evidence.cpu,
         per_work=per_work(evidence),
         visible=visible(ratio, band) if ratio else None,
@@ -253,7 +266,7 @@ def doubts(evidence: Evidence) -> str | None:
     apart = other_work(evidence)
     if apart:
         return f"different work: {apart}"
-    if evidence.noise and outcome(evidence.noise, evidence.band) in MOVED:
+    if evidence.ratio and evidence.noise and drowned(evidence.ratio, evidence.noise, evidence.band):
         return f"A differs from itself by {abs(evidence.noise.estimate - 1):.1%}: the machine is not fit"
     for phase in evidence.phases:
         if phase.control and outcome(phase.ratio, evidence.band) in MOVED:
@@ -284,6 +297,11 @@ def second_opinion(evidence: Evidence, found: Outcome) -> tuple[Outcome, str]:
         return "cannot tell", f"the first run found B {found}, the second did not"
     if not all(agrees(found, each, evidence.band) for each in evidence.others):
         return "cannot tell", f"B is {found} than one instance of A, and not than another"
+    if not all(leans(found, each) for each in evidence.fresh):
+        return (
+            "cannot tell",
+            f"not every instance of B is {found} than every one of A: they differ by themselves",
+        )
     return found, f"the whole interval is beyond {evidence.band:.0%}, and a second run agrees"
 
 
@@ -293,7 +311,7 @@ def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Recor
     compared = replace(
         b,
         kind="compare",
-        run_id=run_id(now, b.code["commit"], b.code["dirty"], b.target.name),
+        run_id=run_id(now, *own_commit(b.code), b.target.name),
         created=now.isoformat(timespec="seconds"),
         values={f"{name}.ns_per_env_step": tuple(round_times(each)) for name, each in ((A, a), (B, b))},
         comparisons=(versus(a, b, band=band, unlike=unlike),),

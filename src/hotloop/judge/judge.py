@@ -6,14 +6,11 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import STEP, WALL, Goal, Outcome, Record
+from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, own_commit
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
 from hotloop.stats.trend import drift, warmup_suspect
-
-HEADLINE = "env_steps_per_s"
-"""The metric whose spread is judged; agent-steps are the same times a constant."""
 
 BUSY_LOAD = 0.5
 """Load for each core before the run from which the machine is called busy."""
@@ -64,6 +61,14 @@ def unsaved(record: Record) -> Record:
     return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.FAULT))))
 
 
+def broken_off(record: Record, code: ExitCode, why: str | None) -> Record:
+    """A record so far of a run that was ended, and by what; a mismatch stays one."""
+    said = (notice(Code.BROKEN_OFF, why=why),) if why else ()
+    judged = judge(replace(record, partial=True, notices=(*record.notices, *said)))
+    mismatch = judged.exit_code == ExitCode.MISMATCH
+    return judged if mismatch else replace(judged, verdict="cannot tell", exit_code=int(code))
+
+
 def exit_codes(record: Record, rules: "Rules") -> Iterator[ExitCode]:
     """Everything that holds of a record, in no order; an unfinished one is judged by no speed of its own."""
     if record.validation and record.validation.mismatches:
@@ -73,6 +78,11 @@ def exit_codes(record: Record, rules: "Rules") -> Iterator[ExitCode]:
         return
     for rule in rules.codes:
         yield from rule(record)
+
+
+def headline(record: Record) -> tuple[float, ...]:
+    """The values that a record is judged by, one a round; empty where there are none."""
+    return record.values.get(record.method.headline, ())
 
 
 def missed_goal(record: Record) -> Iterator[ExitCode]:
@@ -86,7 +96,8 @@ def outcomes(record: Record) -> Iterator[ExitCode]:
 
 
 def instability(record: Record) -> Iterator[ExitCode]:
-    if HEADLINE in record.metrics and label(record.metrics[HEADLINE].cv) == "unstable":
+    metric = record.metrics.get(record.method.headline)
+    if metric and label(metric.cv) == "unstable":
         yield ExitCode.UNSTABLE
 
 
@@ -106,7 +117,7 @@ def equality_notices(record: Record) -> Iterator[Notice]:
 
 def planned_notices(record: Record) -> Iterator[Notice]:
     """How far a run came that had planned its rounds."""
-    done, planned = len(record.values.get(HEADLINE, ())), record.method.rounds
+    done, planned = len(headline(record)), record.method.rounds
     if record.partial:
         yield notice(Code.PARTIAL, done="all" if done and done == planned else f"{done} of {planned}")
 
@@ -119,26 +130,26 @@ def open_notices(record: Record) -> Iterator[Notice]:
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
     """Whether the rounds are enough, steady and alike."""
-    values = record.values.get(HEADLINE, ())
+    values, name = headline(record), record.method.headline
     if record.method.rounds and len(values) < FEWEST and not (record.partial or record.comparisons):
         yield notice(Code.TOO_FEW_ROUNDS, rounds=len(values))
     if not values:
         return
-    cv = record.metrics[HEADLINE].cv
+    cv = record.metrics[name].cv
     if cv is not None and label(cv) == "unstable":
-        yield notice(Code.UNSTABLE, metric=HEADLINE, cv=cv)
+        yield notice(Code.UNSTABLE, metric=name, cv=cv)
     trend = drift(values)
     if trend.suspect:
-        yield notice(Code.DRIFT, metric=HEADLINE, change=trend.change)
+        yield notice(Code.DRIFT, metric=name, change=trend.change)
     if warmup_suspect(values):
-        yield notice(Code.WARMUP, metric=HEADLINE)
+        yield notice(Code.WARMUP, metric=name)
 
 
 def goal_notices(record: Record) -> Iterator[Notice]:
     """Whether what was asked for was reached."""
     goal = record.goal
     if goal and not goal.met:
-        short = 1 - record.metrics[HEADLINE].median / goal.env_steps_per_s
+        short = 1 - record.metrics[record.method.headline].median / goal.env_steps_per_s
         yield notice(Code.BELOW_TARGET, short=short, target=goal.env_steps_per_s)
 
 
@@ -187,7 +198,7 @@ def machine_notices(record: Record) -> Iterator[Notice]:
     cpus = machine["limits"]["cpus"]
     if cpus is not None and record.method.threads > cpus:
         yield notice(Code.CPU_LIMIT, cpus=cpus, threads=record.method.threads)
-    if record.code["dirty"]:
+    if record.code["dirty"] or own_commit(record.code)[1]:
         yield notice(Code.DIRTY)
 
 
@@ -218,6 +229,8 @@ RULES = {
         codes=(instability,),
     ),
     "replay": Rules(notices=(open_notices,), codes=(repetition,)),
+    # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
+    "run": Rules(notices=(open_notices, phase_notices, machine_notices)),
     # How many episodes there were to be, only the game knows and says.
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.
@@ -247,7 +260,7 @@ def goal_of(record: Record, wanted: Wanted | None) -> Goal | None:
     The floor is the lower bound of the median with 95% on its side: a target for this machine that the
     same code does not miss by chance.
     """
-    values = record.values[HEADLINE]
+    values = headline(record)
     if wanted is None or record.partial:
         return None
     around = sign_interval(values, FLOOR_MISS_IN)
@@ -255,5 +268,5 @@ def goal_of(record: Record, wanted: Wanted | None) -> Goal | None:
         env_steps_per_s=wanted.env_steps_per_s,
         floor=around[0] if around else None,
         enforced=wanted.enforced,
-        met=record.metrics[HEADLINE].median >= wanted.env_steps_per_s,
+        met=record.metrics[record.method.headline].median >= wanted.env_steps_per_s,
     )

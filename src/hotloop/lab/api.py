@@ -9,7 +9,9 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
+from hotloop.envs.callables import parameters_of
 from hotloop.envs.foreign.opening import Order, made, subject_of
+from hotloop.envs.instances import KEY, NUMBERS, numbered
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.target import Opener
@@ -66,7 +68,7 @@ class Maker:
 
     def open(self, target: Target, *, profile: bool) -> Subject:
         """A new one, with its calls in spans where it is to be watched."""
-        order = Order(target=target, arguments={}, seed=self.seed)
+        order = Order(target=target, arguments={}, seed=self.seed, again=self.make)
         return subject_of(made(self.name, self.make), order, timed=profile)
 
 
@@ -82,7 +84,14 @@ def maker_of(env: Any, given: dict[str, object]) -> Maker:
             f"{env!r} cannot be profiled: give a target, a function that makes an env, or an env"
         )
     name = getattr(env, "__qualname__", type(env).__name__)
-    return Maker(f"{getattr(env, '__module__', None)}:{name}", lambda: env(**given), seed)
+    return Maker(f"{getattr(env, '__module__', None)}:{name}", lambda: env(**with_instance(env, given)), seed)
+
+
+def with_instance(env: Any, given: dict[str, object]) -> dict[str, object]:
+    """The keys of a call, with the number of what it makes where it asks for that."""
+    number = NUMBERS.take()
+    asked = {KEY: number} if KEY in parameters_of(env) else {}
+    return {**asked, **numbered(given, number)}
 
 
 def copied(env: Any) -> Any:

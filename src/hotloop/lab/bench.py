@@ -14,8 +14,8 @@ from hotloop.judge.alike import check_alike
 from hotloop.judge.compare import BAND, LATE_SHARE, MOVED, SPARE_CORES, confirm, versus
 from hotloop.judge.judge import Wanted, goal_of, judge
 from hotloop.lab.measure.instructions import counted
-from hotloop.lab.measure.policy import RANDOM, Play, play_of
-from hotloop.lab.measure.record import Recorder, in_rounds, throughput
+from hotloop.lab.measure.policy import EXAMINED, RANDOM, Play, play_of
+from hotloop.lab.measure.record import Recorder, in_rounds, kept_so_far, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
 from hotloop.lab.measure.stepping import Garbage, Stretch, accounted, collect_rest, no_collection, play
 from hotloop.lab.measure.target import Opener
@@ -101,11 +101,15 @@ def measure_once(
             check_alike(baseline, recorder.setting(script.policy, extras.garbage))
         subject.reset()
         found = SoFar(rounds=rounds, work=Tally(lambda: subject.counters))
+
+        def so_far() -> Record:
+            return record(subject, recorder, rounds, found, in_rounds_of(subject, found, script, extras))
+
         try:
-            measure(subject, script, found, progress)
+            measure(subject, script, found, kept_so_far(lambda: so_far() if found.taken else None, progress))
         except KeyboardInterrupt:
             found.partial = True
-        return record(subject, recorder, rounds, found, in_rounds_of(subject, found, script, extras))
+        return so_far()
 
 
 def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) -> Record:
@@ -163,7 +167,7 @@ def measure(subject: Subject, script: Play, found: SoFar, progress: Progress) ->
         found.work.note()
         progress(rounds.warmup + len(found.taken) * rounds.iterations, rounds.env_steps)
     found.partial = False
-    found.faults = subject.faults()
+    found.faults = subject.faults(None if script.policy == RANDOM else script.draw(EXAMINED))
 
 
 def in_rounds_of(subject: Subject, found: SoFar, script: Play, extras: Extras) -> Method:

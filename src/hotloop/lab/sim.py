@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CONTEST, OUTCOME, REASON, SPLIT, Method, Record
+from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Method, Record
 from hotloop.core.registry import find
 from hotloop.core.settings import parameter
 from hotloop.core.target import Target
@@ -70,6 +73,10 @@ class SoFar:
     """Of choosing and stepping; what watching costs is not in it."""
     choose_ns: int = 0
     """Of choosing alone."""
+    sums: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Of the infos of the world's history, over all steps of each env."""
+    steps: int = 0
+    """Of each env."""
     partial: bool = True
 
     @property
@@ -102,7 +109,7 @@ class Game:
     def play(self, found: SoFar) -> Iterator[Moment]:
         """Play until every env has played its share, stopping before each step for whoever looks."""
         batch, length = self.batch, self.length
-        episodes = Episodes(batch, self.limit)
+        episodes = Episodes(batch, self.limit, watched=found.sums)
         yield Moment(batch=batch, episodes=episodes, length=length)
         while not found.done:
             start = now_ns()
@@ -110,6 +117,9 @@ class Game:
             found.choose_ns += now_ns() - start
             ended = episodes.step(actions)
             found.wall_ns += now_ns() - start
+            found.steps += 1
+            for info in found.sums:
+                found.sums[info] += episodes.told[info]
             for episode in ended:
                 found.finished[episode.env].append(episode)
             yield Moment(batch=batch, episodes=episodes, length=length, actions=actions, ended=ended)
@@ -156,6 +166,7 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
             work=Tally(lambda: batch.counters),
             finished=[[] for _ in range(envs)],
             shares=[episodes // envs + (env < episodes % envs) for env in range(envs)],
+            sums={info: np.zeros(envs) for info in history_of(batch).values()},
         )
         try:
             for moment in game.play(found):
@@ -180,6 +191,8 @@ def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
             "return_per_agent": [episode.return_per_agent for episode in episodes],
             "episode_length": [float(episode.length) for episode in episodes],
             **outcomes(game, episodes),
+            **means(game, found),
+            **reasons(game, episodes),
             **contest(game, found),
             **speeds,
             "wall_ns": [float(found.wall_ns)],
@@ -194,6 +207,25 @@ def outcomes(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
     """What episodes came to by the world's own measures."""
     names = game.batch.spec.world.outcomes
     return {f"{OUTCOME}{name}": [episode.outcomes[name] for episode in episodes] for name in names}
+
+
+def history_of(batch: Batch) -> dict[str, str]:
+    """Heading and label to info, of what a run is about as it goes on."""
+    each = batch.spec.world.history.items()
+    return {f"{heading}.{label}": info for heading, labels in each for label, info in labels.items()}
+
+
+def means(game: Game, found: SoFar) -> dict[str, list[float]]:
+    """Over all steps of each env, what the world's history is about."""
+    names = history_of(game.batch).items() if found.steps else ()
+    return {f"{MEAN}{name}": (found.sums[info] / found.steps).tolist() for name, info in names}
+
+
+def reasons(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
+    """Why episodes ended, where the world says why its own do."""
+    ended = game.batch.spec.world.rules_end
+    said = [ended if episode.terminal else "steps" for episode in episodes] if ended else []
+    return {f"{ENDED}{reason}": [float(said.count(reason))] for reason in dict.fromkeys(said)}
 
 
 def contest(game: Game, found: SoFar) -> dict[str, list[float]]:

@@ -2,7 +2,8 @@
 
 import cProfile
 import pstats
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import now_ns
@@ -40,23 +41,33 @@ def look(scene: Scene) -> Finding:
     finally:
         profiler.disable()
     wall_ns = now_ns() - begin
-    profiler.dump_stats(scene.folder / "cprofile.pstats")
-    stats = measured(profiler)
-    stacks.write(scene.folder / "cprofile.speedscope.json", "cprofile", dict(tree(stats)))
+    facts = {
+        "env_steps": scene.calls * scene.env_steps,
+        "wall_ns": wall_ns,
+        "slowdown": wall_ns / scene.clean_ns,
+    }
+    return describe(pstats.Stats(profiler), scene.folder, facts)
+
+
+def of_files(files: Sequence[Path], folder: Path) -> Finding:
+    """What several processes wrote, together."""
+    return describe(pstats.Stats(*map(str, files)), folder, {"processes": len(files)})
+
+
+def describe(found: pstats.Stats, folder: Path, facts: dict[str, Any]) -> Finding:
+    """The functions by their own time, with the files that others open."""
+    found.dump_stats(folder / "cprofile.pstats")
+    stats = measured(found)
+    stacks.write(folder / "cprofile.speedscope.json", "cprofile", dict(tree(stats)))
     return Finding(
         probe="cprofile",
-        facts={
-            "env_steps": scene.calls * scene.env_steps,
-            "wall_ns": wall_ns,
-            "slowdown": wall_ns / scene.clean_ns,
-        },
+        facts=facts,
         tables=(Table(title="Functions by their own time", columns=COLUMNS, rows=rows(stats)),),
         files=("cprofile.pstats", "cprofile.speedscope.json"),
     )
 
 
-def measured(profiler: cProfile.Profile) -> Stats:
-    found: Any = pstats.Stats(profiler)
+def measured(found: Any) -> Stats:
     stats: Stats = found.stats
     return {function: told for function, told in stats.items() if function[2] != OFF}
 

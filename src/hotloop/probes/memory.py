@@ -136,6 +136,25 @@ def at_peak(path: Path) -> tuple[int, Sites]:
     return peak_bytes, by_site(records)
 
 
+def of_program(path: Path, most: int) -> Finding:
+    """What a whole program held at its peak, and what it still held at its end, which is what grew."""
+    import memray
+
+    with memray.FileReader(path) as reader:
+        left = by_site(reader.get_leaked_allocation_records(merge_threads=True))
+    peak_bytes, peak = at_peak(path)
+    growth = largest(left, sum(map(int, left.values())))[:most]
+    return Finding(
+        probe="memory",
+        facts={"run_peak_bytes": peak_bytes, "left_bytes": sum(map(int, left.values()))},
+        tables=(
+            Table(title="Still held at the end, by site", columns=PEAK, rows=growth),
+            Table(title="Held at the peak, by site", columns=PEAK, rows=largest(peak, peak_bytes)),
+        ),
+        files=(FILE,),
+    )
+
+
 def by_site(records: Iterable[Any]) -> Sites:
     held: Counter[str] = Counter()
     for record in records:

@@ -60,6 +60,16 @@ def look(scene: Scene) -> Finding:
     return describe(seconds)
 
 
+def program(words: Sequence[str], folder: Path) -> Finding:
+    """Let py-spy start any Python program, and keep all of its samples, those of its children too."""
+    path = folder / FILE
+    record(path, ["--native", "--subprocesses", "--", *words])
+    found = stacks.read(path)
+    if not found:
+        raise ProbeError("the program was over before py-spy saw it", "profile one that runs longer")
+    return describe(found)
+
+
 def attach(pid: int, folder: Path, seconds: int) -> Finding:
     """Look at a process that is running already."""
     path = folder / FILE

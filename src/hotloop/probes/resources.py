@@ -15,8 +15,14 @@ from hotloop.core.record import Finding, Table
 EVERY_S = 0.05
 """Between two samples."""
 
+MOST_SAMPLES = 4_096
+"""From here on every other sample is dropped, and samples are taken half as often."""
+
 SHORTEST_NS = 1_000_000_000
 """Of a pass; a play that is over sooner is played again."""
+
+MOST_POINTS = 120
+"""Of memory over time that a record keeps."""
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -44,9 +50,10 @@ class Sample:
 class Sampler:
     """Takes samples from a thread of its own for as long as it is entered."""
 
-    def __init__(self, read: Callable[[], Sample]) -> None:
+    def __init__(self, read: Callable[[], Sample], every_s: float = EVERY_S) -> None:
         self.samples: list[Sample] = []
         self._read = read
+        self._every_s = every_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hotloop-resources", daemon=True)
 
@@ -63,15 +70,18 @@ class Sampler:
         self.samples.append(self._read())
 
     def _run(self) -> None:
-        while not self._over.wait(EVERY_S):
+        while not self._over.wait(self._every_s):
             self.samples.append(self._read())
+            if len(self.samples) >= MOST_SAMPLES:
+                del self.samples[1::2]
+                self._every_s *= 2
 
 
-def reader() -> Callable[[], Sample]:
-    """A function that takes one sample of this process, its children and the machine."""
+def reader(pid: int | None = None) -> Callable[[], Sample]:
+    """A function that takes one sample of a process, by default this one, its children and the machine."""
     import psutil
 
-    here = psutil.Process()
+    here = psutil.Process(pid)
     psutil.cpu_percent(percpu=True)  # the first answer is about nothing
     gpus = gpu_reader()
 
@@ -124,6 +134,8 @@ def describe(samples: Sequence[Sample], env_steps: int) -> Finding:
     wall_ns = last.at_ns - first.at_ns
     facts: dict[str, Any] = {
         "rss_peak_bytes": max(sample.rss_bytes for sample in samples),
+        "rss_mean_bytes": round(fmean(sample.rss_bytes for sample in samples)),
+        "rss_over_time": over_time(samples),
         "rss_slope": slope([(sample.at_ns / 1e9, sample.rss_bytes) for sample in samples]),
         "cpu_share": (last.cpu_ns - first.cpu_ns) / wall_ns,
         "gpu": gpu_facts(samples),
@@ -140,6 +152,12 @@ def describe(samples: Sequence[Sample], env_steps: int) -> Finding:
     title = "Cores, with whatever else ran on them"
     table = Table(title=title, columns=("core", "mean_share", "most_share"), rows=rows)
     return Finding(probe="resources", facts=facts, tables=(table,))
+
+
+def over_time(samples: Sequence[Sample]) -> tuple[tuple[int, int], ...]:
+    """Memory at moments that are about as far apart, few enough to keep."""
+    every = -(-len(samples) // MOST_POINTS)
+    return tuple((sample.at_ns - samples[0].at_ns, sample.rss_bytes) for sample in samples[::every])
 
 
 def gpu_facts(samples: Sequence[Sample]) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """What lies beside a record: its page, the files and pictures of its probes, and its trace."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,11 @@ from hotloop.core.record import Finding, Record, stacks
 from hotloop.core.spans.trace import Trace
 from hotloop.report import html, markdown
 from hotloop.report.pictures import flames
+from hotloop.report.sections import programs, run
 from hotloop.report.sections.facts import code_line, machine_line
 from hotloop.report.sections.findings import MOST_ROWS, RESOURCES
 from hotloop.report.sections.profile import page
+from hotloop.report.sections.section import Page
 from hotloop.report.traces import draw_speedscope, draw_trace
 
 TRACE, SPEEDSCOPE = ".trace.json", ".speedscope.json"
@@ -29,7 +31,17 @@ def folder_of(room: Path, target: str) -> Path:
 
 def markdown_page(record: Record) -> str:
     """A profile as the Markdown page that the other files lie beside."""
-    return markdown.draw_page(page(record, most=MOST_ROWS))
+    return markdown.draw_page(page_of(record)(record, most=MOST_ROWS))
+
+
+def page_of(record: Record) -> Callable[..., Page]:
+    """What makes the page of a record: of a program's runs, or of a loop's."""
+    return programs.page if record.work.runs else page
+
+
+def run_page(record: Record) -> str:
+    """A run of somebody's own loop as its Markdown page."""
+    return markdown.draw_page(run.run_page(record))
 
 
 def pictured(target: str, folder: Path, found: Finding) -> Finding:
@@ -60,7 +72,7 @@ def web_page(record: Record, folder: Path) -> str:
         )
         for probe, name in files_of_stacks(record)
     }
-    return html.draw_page(page(record, pictures))
+    return html.draw_page(page_of(record)(record, pictures))
 
 
 def files_of_stacks(record: Record) -> Iterator[tuple[str, str]]:

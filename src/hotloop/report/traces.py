@@ -32,10 +32,15 @@ def draw_trace(trace: Trace) -> str:
     return f'{{"displayTimeUnit":"ns",\n"otherData":{about},\n"traceEvents":[\n{events}\n]}}\n'
 
 
+def title(trace: Trace) -> str:
+    """What was traced, by the command that did it."""
+    return f"hotloop {trace.about.get('command', 'profile')} {trace.about.get('target', '')}".rstrip()
+
+
 def names(trace: Trace) -> Iterator[Event]:
     """The names of the process and its threads, in the order they are shown."""
     process = {"ph": "M", "pid": PROCESS, "tid": MAIN, "name": "process_name"}
-    yield {**process, "args": {"name": f"hotloop profile {trace.about.get('target', '')}".rstrip()}}
+    yield {**process, "args": {"name": title(trace)}}
     for order, (track, name) in enumerate(trace.tracks.items()):
         thread = {"ph": "M", "pid": PROCESS, "tid": track}
         yield {**thread, "name": "thread_name", "args": {"name": name}}
@@ -85,10 +90,9 @@ def draw_speedscope(trace: Trace) -> str:
         thread_profile(name, [each for each in trace.slices if each.track == track], frames)
         for track, name in trace.tracks.items()
     ]
-    target = trace.about.get("target", "")
     file = {
         "$schema": SCHEMA,
-        "name": f"hotloop profile {target}".rstrip(),
+        "name": title(trace),
         "exporter": "hotloop",
         "activeProfileIndex": 0,
         "shared": {"frames": [{"name": name} for name in frames]},

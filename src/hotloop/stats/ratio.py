@@ -19,21 +19,26 @@ FEWEST_APART = 7
 SPREADS = 2.0
 """How many coefficients of variation the level of a machine may have moved from one run to the next."""
 
+TIMES_NOISE = 3
+"""How many times the difference of a side from itself a change has to be to be seen all the same."""
+
 MOST_TIMES = 100
 """How many times narrower an interval can be hoped to become: ten thousand times the rounds."""
 
 
-def ratio(a_ns: Sequence[float], b_ns: Sequence[float], *, together: int = 1) -> Ratio:
+def ratio(
+    a_ns: Sequence[float], b_ns: Sequence[float], *, together: int = 1, one_miss_in: int = ONE_MISS_IN
+) -> Ratio:
     """The median of ln(tA/tB) over the pairs with its exact sign-test interval, as ratios.
 
-    Where several are looked at `together`, the intervals hold all at once in 95% of cases (Bonferroni).
+    Where several are looked at `together`, the intervals hold all at once as often as one (Bonferroni).
     """
     if len(a_ns) != len(b_ns):
         raise InputError(f"{len(a_ns)} times of A and {len(b_ns)} of B: each round measures both")
     if not all(time > 0 for time in (*a_ns, *b_ns)):
         raise InputError("a time of zero or less cannot be compared: make the rounds longer")
     logs = [log(a / b) for a, b in zip(a_ns, b_ns, strict=True)]
-    interval = sign_interval(logs, ONE_MISS_IN * together)
+    interval = sign_interval(logs, one_miss_in * together)
     if interval is None:
         raise InputError(f"{len(a_ns)} pairs are too few for an interval: measure at least {FEWEST}")
     return Ratio(estimate=exp(median(logs)), low=exp(interval[0]), high=exp(interval[1]), pairs=len(logs))
@@ -75,6 +80,19 @@ def agrees(found: Outcome, ratio: Ratio, band: float) -> bool:
     if found == "faster":
         return ratio.estimate > 1 + band and ratio.low > 1
     return found == "slower" and ratio.estimate < 1 / (1 + band) and ratio.high < 1
+
+
+def leans(found: Outcome, ratio: Ratio) -> bool:
+    """Whether B was so here at its best guess, by however little."""
+    return ratio.estimate > 1 if found == "faster" else ratio.estimate < 1
+
+
+def drowned(ratio: Ratio, noise: Ratio, band: float) -> bool:
+    """Whether a side differs from itself, and by so much that the whole change may be no more than that."""
+    if outcome(noise, band) in ("same", "cannot tell"):
+        return False
+    nearest = min(abs(math.log(ratio.low)), abs(math.log(ratio.high)))
+    return ratio.low <= 1 <= ratio.high or nearest <= TIMES_NOISE * abs(math.log(noise.estimate))
 
 
 def half_width(ratio: Ratio) -> float:

@@ -67,6 +67,14 @@ def warmup_suspect(values: Sequence[float]) -> bool:
     return far_off or (apart and abs(median(first) - centre) > SMALLEST * abs(centre))
 
 
+def without_warmup(values: Sequence[float]) -> tuple[float, ...]:
+    """The values without the first ones, for as long as those look unlike the rest."""
+    kept = tuple(values)
+    while warmup_suspect(kept):
+        kept = kept[FIRST:]
+    return kept
+
+
 def kendall_p(count: int, score: int) -> float:
     """The chance that a random order of `count` values has at least this |concordant - discordant|.
 

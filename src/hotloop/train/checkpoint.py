@@ -15,8 +15,9 @@ from torch import Tensor
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
-from hotloop.envs.batch import Batch, unsealed
+from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
+from hotloop.envs.saved import unsealed
 from hotloop.envs.tapes import DAMAGES
 
 FORMAT = 1

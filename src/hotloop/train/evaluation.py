@@ -17,6 +17,7 @@ from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.policy import log_probabilities, sample
+from hotloop.train.rollout import Presence, think_of
 from hotloop.train.settings import EvalSettings
 
 MOST_ENVS = 64
@@ -48,12 +49,15 @@ class Actor:
         self._memory = policy.network.first_memory(rows, device)
         self._begins = torch.ones(rows, dtype=torch.bool, device=device)
         self._random = torch.Generator(device).manual_seed(seed % 2**63)
+        self._lives = Presence(batch, 1) if batch.spec.has_empty_rows else None
         self._actions = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
 
     @torch.inference_mode()
     def choose(self) -> NDArray[np.int32]:
         """Actions for what the batch shows now; the array is the actor's own, rewritten the next time."""
         policy = self._policy
+        if self._lives is not None:
+            self._lives.begin(0)
         policy.observation_scale.write(self._raw.to(policy.device), self._seen)
         masks = None if self._masks is None else self._masks.to(policy.device)
         log_probs = log_probabilities(self._think(), masks)
@@ -66,12 +70,17 @@ class Actor:
         return self._actions
 
     def note(self, ended: Sequence[int]) -> None:
-        """After a step: a memory begins anew in the envs whose episode ended."""
+        """After a step: a memory begins anew in the envs whose episode ended, and with every life."""
         over = torch.zeros(self._batch.spec.num_envs, dtype=torch.bool)
         over[list(ended)] = True
         self._begins.copy_(over.repeat_interleave(self._batch.spec.agents))
+        if self._lives is not None:
+            self._lives.end(0)
+            self._begins |= self._lives.ends(0).to(self._begins.device)
 
     def _think(self) -> torch.Tensor:
+        if self._memory is None and self._lives is not None:
+            return think_of(self._policy.student, self._seen, self._lives.now().to(self._seen.device))[0]
         if self._memory is None:
             logits: torch.Tensor = self._policy.student(self._seen, None, None)[0]
             return logits

@@ -99,12 +99,15 @@ class RewardScale:
         self.running = torch.zeros(rows, device=device)
         """Each row's discounted return up to now."""
 
-    def scale(self, rewards: Tensor, ends: Tensor) -> Tensor:
-        """Scaled rewards [steps, rows]; `ends` is 1 where a step ends an episode."""
+    def scale(self, rewards: Tensor, ends: Tensor, lives: Tensor | None = None) -> Tensor:
+        """Scaled rewards [steps, rows]; `ends` is 1 where a step ends an episode, or somebody's life.
+
+        `lives` says which rows are somebody's; None is all.
+        """
         if not self.active:
             return rewards
         returns = self.returns(rewards, ends)
-        self.moments.add(returns.flatten())
+        self.moments.add(returns.flatten() if lives is None else returns[lives])
         self.running.copy_(returns[-1] * (1 - ends[-1]))
         deviation = torch.sqrt(self.moments.variance + EPSILON).float()
         return (rewards / deviation).clamp(-CLIP, CLIP)

@@ -67,6 +67,8 @@ class Samples:
     masks: Tensor | None = None
     labels: Tensor | None = None
     begins: Tensor | None = None
+    lives: Tensor | None = None
+    """Which samples are somebody's; nothing is learned from the others."""
     memory: Memory | None = None
 
     def take(self, indices: Tensor) -> "Samples":
@@ -92,6 +94,16 @@ class Samples:
         steps, rows = self.actions.shape
         return (torch.arange(0, steps * rows, rows)[:, None] + indices).flatten()
 
+    def lived(self) -> "Samples":
+        """The samples of a network with a memory that are somebody's, one after the other.
+
+        What was seen stays as it is, since nobody looks at it again.
+        """
+        if self.lives is None:
+            return self
+        some = {name: array[self.lives] for name, array in self.arrays() if name != "observations"}
+        return replace(self, memory=None, **some)
+
     def arrays(self) -> Iterator[tuple[str, Tensor]]:
         """Name every array there is, but for the memory."""
         for name in self.__slots__:
@@ -110,6 +122,7 @@ def samples_of(kept: Rollout, advantage: Tensor) -> Samples:
         "returns": advantage + kept.values,
         "masks": kept.masks,
         "labels": kept.labels,
+        "lives": kept.lives,
     }
     if kept.memory is not None:
         return Samples(**arrays, begins=kept.begins, memory=kept.memory)  # type: ignore[arg-type]
@@ -124,6 +137,8 @@ def losses(student: Student, part: Samples, settings: TrainSettings, imitating: 
     """
     known = None if isinstance(imitating, Tensor) else imitating
     logits, values, _ = student(part.observations, part.memory, part.begins)
+    if part.memory is not None and part.lives is not None:
+        logits, values, part = logits[part.lives], values[part.lives], part.lived()
     logits = allowed(logits, part.masks)
     terms = {"value": value_loss(values, part.returns)}
     total = settings.vf_coef * terms["value"]
@@ -153,12 +168,21 @@ def ppo_terms(logits: Tensor, part: Samples, settings: TrainSettings) -> dict[st
 
 
 def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Generator) -> Iterator[Tensor]:
-    """Shuffled indices for one pass over all samples."""
+    """Shuffled indices for one pass over all samples that are somebody's."""
     recurrent = samples.memory is not None
     count = samples.actions.shape[1] if recurrent else samples.actions.shape[0]
     size = settings.minibatch_size // settings.num_steps if recurrent else settings.minibatch_size
+    if samples.lives is not None:
+        return of_the_living(samples.lives, size, generator)
     order = torch.randperm(count, generator=generator).to(samples.actions.device)
     return iter(torch.split(order, size))
+
+
+def of_the_living(lives: Tensor, size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Minibatches of about a size and all alike, however many there are to share out; none of nobody."""
+    living = (lives if lives.ndim == 1 else lives.any(0)).nonzero()[:, 0]
+    order = living[torch.randperm(len(living), generator=generator).to(living.device)]
+    return iter(torch.tensor_split(order, -(-len(living) // size)) if len(living) else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

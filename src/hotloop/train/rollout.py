@@ -53,13 +53,45 @@ class Rollout:
     memory: Memory | None = None
     """As it was before the first step."""
     cuts: list[Cut] = field(default_factory=list)
+    lives: Tensor | None = None
+    """Whether a row was somebody's when the step began; None where each always is."""
+
+    @property
+    def agent_steps(self) -> int:
+        """Steps of those who lived."""
+        return self.actions.numel() if self.lives is None else int(self.lives.sum())
 
     @property
     def agreement(self) -> float | None:
         """The share of labels that were the student's most likely action; None while the teacher is off."""
         if self.labels is None or self.favourites is None:
             return None
-        return float((self.labels == self.favourites).float().mean())
+        agreed = self.labels == self.favourites
+        return float((agreed if self.lives is None else agreed[self.lives]).float().mean())
+
+
+class Presence:
+    """Who is in which row, where agents come and go: what a rollout keeps of it, [steps, envs, agents]."""
+
+    def __init__(self, batch: Batch, steps: int) -> None:
+        self._alive, self._died = batch.infos["alive"], batch.infos["died"]
+        self.lived = np.zeros((steps, *self._alive.shape), np.bool_)
+        """When the step began."""
+        self.died = np.zeros_like(self.lived)
+
+    def begin(self, step: int) -> None:
+        self.lived[step] = self._alive
+
+    def end(self, step: int) -> None:
+        self.died[step] = self._died
+
+    def now(self) -> Tensor:
+        """The rows that are somebody's."""
+        return torch.from_numpy(np.flatnonzero(self._alive))
+
+    def ends(self, step: int) -> Tensor:
+        """Rows that are nobody's after the step, or another's than before it."""
+        return torch.from_numpy(self.died[step] | ~self.lived[step]).flatten()
 
 
 class Collector:
@@ -90,6 +122,7 @@ class Collector:
         self.rewards = np.zeros((steps, envs, agents), np.float32)
         self.ended = np.zeros((steps, envs), np.bool_)
         self.labels = np.zeros((steps, envs, agents), np.int32)
+        self.lives = Presence(batch, steps) if batch.spec.has_empty_rows else None
         self.acting = np.zeros((envs, agents), np.int32)
         self.chosen = torch.from_numpy(self.acting).reshape(self.rows)
         """The same memory as `acting`, which is what the batch is stepped with."""
@@ -136,8 +169,10 @@ class Collector:
         seen = self.rollout.observations[step]
         raw = self.on_device(self.raw)
         if step % LOOK_EVERY == 0:
-            self.scale.look(raw)
+            self.scale.look(raw if self.lives is None else raw[self.on_device(self.lives.now())])
         self.kernels.scale(self.scale, raw, seen)
+        if self.lives is not None:
+            self.lives.begin(step)
         mark("store")
         self.act(step, student, seen, uniforms)
         mark("student")
@@ -176,8 +211,10 @@ class Collector:
         return self.rollout.masks[step].copy_(self.allowed)
 
     def think(self, student: Student, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """One forward pass; a memory moves on by one step."""
+        """One forward pass; a memory moves on by one step. Without one, nobody's rows are not thought of."""
         if self.memory is None:
+            if self.lives is not None:
+                return think_of(student, seen, self.on_device(self.lives.now()))
             logits, values, _ = student(seen, None, None)
             return logits, values
         logits, values, self.memory = student(seen[None], self.memory, self.begins[None])
@@ -194,17 +231,21 @@ class Collector:
         """Keep what the step brought."""
         batch = self.batch
         self.rewards[step] = batch.rewards.reshape(self.envs, self.agents)
-        ended = np.logical_or(batch.terminals, batch.truncations, out=self.ended[step])
+        np.logical_or(batch.terminals, batch.truncations, out=self.ended[step])
+        if self.lives is not None:
+            self.lives.end(step)
         if self.memory is not None:
             self.rollout.begins[step].copy_(self.begins)
-            self.begins.copy_(self.per_row(ended))
+            self.begins.copy_(self.row_ends(step))
         if batch.truncations.any():
             self.keep_cut(step)
 
     def keep_cut(self, step: int) -> None:
         """Keep the last observations of the episodes that the step truncated and did not terminate."""
-        cut = self.batch.truncations & ~self.batch.terminals
-        rows = self.per_row(cut).nonzero()[:, 0]
+        cut = self.per_row(self.batch.truncations & ~self.batch.terminals)
+        if self.lives is not None:
+            cut = cut & ~self.lives.ends(step)
+        rows = cut.nonzero()[:, 0]
         observations = torch.empty_like(self.rollout.observations[0, : len(rows)])
         self.kernels.scale(self.scale, self.on_device(self.final[rows]), observations)
         rows = self.on_device(rows)
@@ -218,6 +259,9 @@ class Collector:
         kept, shape = self.rollout, (self.steps, self.rows)
         kept.rewards.copy_(torch.from_numpy(self.rewards).reshape(shape))
         kept.ends.copy_(self.per_row(self.ended))
+        if self.lives is not None:
+            kept.lives = torch.from_numpy(self.lives.lived).reshape(shape).to(self.device)
+            kept.ends[torch.from_numpy(self.lives.died).reshape(shape).to(self.device)] = 1
         if labelled:
             kept.labels = torch.from_numpy(self.labels).reshape(shape).to(self.device, torch.int64)
         self.scale.adopt()
@@ -234,6 +278,11 @@ class Collector:
     def on_device(self, host: Tensor) -> Tensor:
         return host if self.device.type == "cpu" else host.to(self.device)
 
+    def row_ends(self, step: int) -> Tensor:
+        """Rows in which the next thing that is seen is the first of somebody's episode."""
+        ended = self.per_row(self.ended[step])
+        return ended if self.lives is None else ended | self.lives.ends(step)
+
     def per_row(self, per_env: NDArray[np.bool_]) -> Tensor:
         """Flags of envs [..., envs], as flags of their agents [..., rows]."""
         flags = torch.from_numpy(per_env)
@@ -244,6 +293,13 @@ def row_shape(batch: Batch) -> tuple[int, ...]:
     """What one agent sees; observations are [num_envs, agents, ...], or [num_envs, ...] of one agent."""
     shape = batch.observations.shape
     return shape[2:] if len(shape) > 2 else shape[1:]
+
+
+def think_of(student: Student, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits and values of some rows; those of the others are 0."""
+    logits, values, _ = student(seen.index_select(0, rows), None, None)
+    every = logits.new_zeros((len(seen), logits.shape[-1])).index_copy_(0, rows, logits)
+    return every, values.new_zeros(len(seen)).index_copy_(0, rows, values)
 
 
 def stagger(batch: Batch, steps: int) -> None:

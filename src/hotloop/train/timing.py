@@ -10,161 +10,27 @@ events belongs to the region whose work it was. The events are read after the wi
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.record.times import ENVIRONMENT, How, Region, Times
-from hotloop.core.spans import Span, merge
-from hotloop.core.spans.python import Raw
+from hotloop.core.spans import Span
+from hotloop.core.spans.stream import Blocking, Stream
 from hotloop.envs.batch import Batch
 
 STEP = "step"
 """The whole of a native step, as a batch reports it beside its phases."""
 
 
-class Event(Protocol):
-    """A point on a stream, as `torch.cuda.Event(enable_timing=True)` is."""
+span = spans.span
+"""A region by name; whoever is watching is told of it, too."""
 
-    def record(self) -> None:
-        """Put it behind all work queued so far."""
+mark = spans.mark
+"""Charge the time since the last mark in the innermost open region, or since it began, to a name."""
 
-    def elapsed_time(self, end: Any) -> float:
-        """Milliseconds from this to another, once the stream has passed both."""
-
-
-class Boundary(Protocol):
-    """What is told of every beginning and end of a region, before the host's own clock is read."""
-
-    def open(self, name: str) -> None: ...
-
-    def close(self) -> None: ...
-
-    def mark(self, name: str) -> None: ...
-
-
-class Blocking:
-    """Waits for the device at every boundary: exact, and slower than the run it looks at."""
-
-    def __init__(self, wait: Callable[[], None]) -> None:
-        self._wait = wait
-
-    def open(self, name: str) -> None:
-        self._wait()
-
-    def close(self) -> None:
-        self._wait()
-
-    def mark(self, name: str) -> None:
-        self._wait()
-
-
-class Stream:
-    """The time of one stream, cut into pieces by events, each piece given to a region."""
-
-    def __init__(self, event: Callable[[], Event], wait: Callable[[], None]) -> None:
-        self._event = event
-        self._wait = wait
-        self.begin()
-
-    def begin(self) -> None:
-        """Start a window: what is measured from here on."""
-        self._cuts = [self._event()]
-        self._cuts[0].record()
-        self._owners: list[tuple[str, ...]] = []
-        """Of the piece that ends at each cut but the first: names from the outermost inwards."""
-        self._calls: dict[tuple[str, ...], int] = {}
-        self._path: tuple[str, ...] = ()
-        self._unmarked: list[list[int]] = [[]]
-        """Of each open region, its own pieces since its last mark."""
-
-    def open(self, name: str) -> None:
-        self._cut()
-        self._path = (*self._path, name)
-        self._unmarked.append([])
-        self._count(self._path)
-
-    def close(self) -> None:
-        self._cut()
-        self._path = self._path[:-1]
-        self._unmarked.pop()
-
-    def mark(self, name: str) -> None:
-        self._cut()
-        marked = (*self._path, name)
-        for piece in self._unmarked[-1]:
-            self._owners[piece] = marked
-        self._unmarked[-1] = []
-        self._count(marked)
-
-    def read(self) -> tuple[Span, ...]:
-        """The tree of the window, after waiting for the device to pass its last event."""
-        self._cut()
-        self._wait()
-        ns: dict[tuple[str, ...], int] = {}
-        for before, after, owner in zip(self._cuts, self._cuts[1:], self._owners, strict=False):
-            ns[owner] = ns.get(owner, 0) + round(before.elapsed_time(after) * 1e6)
-        return merge(self._rows((), ns))
-
-    def _cut(self) -> None:
-        event = self._event()
-        event.record()
-        self._unmarked[-1].append(len(self._owners))
-        self._owners.append(self._path)
-        self._cuts.append(event)
-
-    def _count(self, path: tuple[str, ...]) -> None:
-        self._calls[path] = self._calls.get(path, 0) + 1
-
-    def _rows(self, above: tuple[str, ...], ns: dict[tuple[str, ...], int]) -> tuple[Raw, ...]:
-        below = [path for path in self._calls if path[:-1] == above]
-        return tuple(self._row(path, ns) for path in below)
-
-    def _row(self, path: tuple[str, ...], ns: dict[tuple[str, ...], int]) -> Raw:
-        children = self._rows(path, ns)
-        total_ns = ns.get(path, 0) + sum(child[2] for child in children)
-        return path[-1], self._calls[path], total_ns, children
-
-
-class Watched:
-    """A region that tells a boundary of its beginning and end."""
-
-    __slots__ = ("_boundary", "_name", "_region")
-
-    def __init__(self, name: str, boundary: Boundary) -> None:
-        self._name = name
-        self._boundary = boundary
-        self._region = spans.span(name)
-
-    def __enter__(self) -> None:
-        self._boundary.open(self._name)
-        self._region.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._boundary.close()
-        self._region.__exit__(None, None, None)
-
-
-_watched: Boundary | None = None
-
-
-def watch(boundary: Boundary | None) -> None:
-    """Tell a boundary of every region from now on; None tells nobody."""
-    global _watched  # noqa: PLW0603 - like the spans themselves, one for the process
-    _watched = boundary
-
-
-def span(name: str, /) -> AbstractContextManager[object]:
-    """A region by name, to be entered at once."""
-    return spans.span(name) if _watched is None else Watched(name, _watched)
-
-
-def mark(name: str, /) -> None:
-    """Charge the time since the last mark in the innermost open region, or since it began, to a name."""
-    if _watched is not None:
-        _watched.mark(name)
-    spans.mark(name)
+watch = spans.watch
+"""Tell a boundary of every region from now on; None tells nobody."""
 
 
 class Clock:
@@ -245,13 +111,25 @@ def cuda_stream() -> Stream:
     import torch
 
     event: Any = torch.cuda.Event  # untyped in torch
-    return Stream(lambda: event(enable_timing=True), torch.cuda.synchronize)
+    return Stream(lambda: event(enable_timing=True), cuda_waiter())
 
 
 def cuda_wait() -> Blocking:
+    return Blocking(cuda_waiter())
+
+
+def cuda_waiter() -> Callable[[], None]:
+    """A function that returns when all work on the present GPU is done."""
     import torch
 
-    return Blocking(torch.cuda.synchronize)
+    return torch.cuda.synchronize
+
+
+def cuda_initialised() -> bool:
+    """Whether torch has begun to use a GPU; asking begins nothing."""
+    import torch
+
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def gpu_bytes(device: str) -> int | None:

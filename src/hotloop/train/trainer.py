@@ -40,6 +40,7 @@ class Update:
     steps: int
     """Env-steps of the run so far, these included."""
     agent_steps: int
+    """Of those who lived, over the whole life of a run."""
     phase: PhaseName
     losses: Mapping[str, float]
     """Of every term of the objective, approx_kl, clip_fraction and grad_norm: means over all minibatches."""
@@ -60,8 +61,6 @@ class Trainer:
         resume: Path | None = None,
         folder: Path = Path("train_dir"),
     ) -> None:
-        if batch.spec.has_empty_rows:
-            raise InputError(f"{batch.spec.target} has rows that are nobody's, and PPO would learn from them")
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
@@ -70,7 +69,7 @@ class Trainer:
             self.share_stream()
         use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
-        self.steps = self.updates = self.learned = 0
+        self.steps = self.agent_steps = self.updates = self.learned = 0
         self.make_parts(watchers)
         if resume is None:
             batch.reset()
@@ -83,7 +82,8 @@ class Trainer:
         shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
         network = default_network(batch.spec, shape, settings).to(device)
         self.network: nn.Module = network
-        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=network.has_fixed_shapes)
+        fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows
+        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed)
         # What is recorded is compiled as a whole, with what stands around the network.
         whole = replace(settings, compile=False) if self.kernels.records else settings
         self.student = make_student(self.network, whole)
@@ -139,10 +139,6 @@ class Trainer:
             self.batch.use_stream(stream)
 
     @property
-    def agent_steps(self) -> int:
-        return self.steps * self.batch.spec.agents
-
-    @property
     def counters(self) -> dict[str, int]:
         """How often this process learned, by the kernels it learned with."""
         return {f"updates.{self.kernels.name}": self.learned}
@@ -166,6 +162,7 @@ class Trainer:
             mark("advantages")
             losses = self.learn(samples, phase)
         self.steps += self.steps_per_update
+        self.agent_steps += kept.agent_steps
         self.updates += 1
         self.learned += 1
         return Update(
@@ -182,7 +179,7 @@ class Trainer:
     def prepare(self, kept: Rollout) -> Samples:
         """From rewards to advantages."""
         settings = self.settings
-        scaled = self.reward_scale.scale(kept.rewards, kept.ends)
+        scaled = self.reward_scale.scale(kept.rewards, kept.ends, kept.lives)
         advantage = advantages(
             bootstrap(self.student, kept, scaled, settings.gamma),
             kept.values,
@@ -229,6 +226,7 @@ class Trainer:
             "target": self.batch.spec.name,
             "settings": asdict(self.settings),
             "steps": self.steps,
+            "agent_steps": self.agent_steps,
             "updates": self.updates,
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -266,6 +264,7 @@ class Trainer:
         if not checkpoint.load_envs(self.batch, content["envs"]):
             self.collector.begins.fill_(True)
         self.steps, self.updates = content["steps"], content["updates"]
+        self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
 
     def load_optimiser(self, state: dict[str, Any]) -> None:
         """Take over what it has gathered; how it runs is this run's own business."""
@@ -291,6 +290,10 @@ def check_together(batch: Batch, device: torch.device) -> None:
     """Refuse envs whose arrays are tensors where the network cannot read them."""
     if not isinstance(batch, DeviceBatch):
         return
+    if batch.spec.has_empty_rows:
+        raise InputError(
+            f"{batch.spec.target} has rows that are nobody's, and how many changes: add host_views=true"
+        )
     there: Any = batch.observations
     if there.device.type != device.type:
         raise InputError(

@@ -44,7 +44,7 @@ class WindowEpisodes:
     episodes: int
     """That ended in the window, each counted where its last step is."""
     return_sum: float
-    """Of their returns, each the mean over its agents."""
+    """Of their returns, each the mean over its agents: where they come and go, over all there ever were."""
     return_min: float | None
     return_max: float | None
     length_sum: int
@@ -103,10 +103,21 @@ class Windows:
         self._lengths = np.zeros(envs, np.int64)
         self._whole = np.ones(envs, np.bool_)
         """Whether the episode that each env is in was seen from its beginning."""
-        self._infos = {name: info for name, info in batch.infos.items() if info.size}
+        self._comes_and_goes = batch.spec.has_empty_rows
+        self._infos = {name: info for name, info in batch.infos.items() if self._is_told(info)}
         self._ended = Ended({RETURNS: self._returns, LENGTHS: self._lengths, **self._infos})
         self._calls = 0
         self._sampled = np.unique(np.linspace(0, envs - 1, min(envs, MOST_SAMPLED)).astype(np.int64))
+
+    def _is_told(self, info: NDArray[Any]) -> bool:
+        """Not where some of its rows are nobody's: a mean over them says nothing."""
+        return info.size > 0 and (info.ndim == 1 or not self._comes_and_goes)
+
+    def _mean_returns(self) -> NDArray[np.float64]:
+        """Of each episode that ended, over its agents."""
+        returns = self._ended[RETURNS]
+        means: NDArray[np.float64] = returns.mean(axis=1)
+        return returns.sum(axis=1) / self._ended["lives"] if self._comes_and_goes else means
 
     def step(self, batch: Batch) -> None:
         self._calls += 1
@@ -122,7 +133,7 @@ class Windows:
     def close(self) -> WindowEpisodes:
         """What happened since the window before."""
         ended, count = self._ended, self._ended.count
-        returns = ended[RETURNS].mean(axis=1)
+        returns = self._mean_returns()
         window = WindowEpisodes(
             env_steps=self._calls * len(self._lengths),
             episodes=count,

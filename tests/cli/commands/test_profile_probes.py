@@ -34,6 +34,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes_lab, "WARM_NS", 1_000_000)
     monkeypatch.setattr(probes_lab, "PASS_NS", 5_000_000)
     monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
+    monkeypatch.setattr("hotloop.probes.samples.SHORTEST_NS", 1_000_000)
     monkeypatch.setattr(module, "utc_now", lambda: datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC))
 
 

@@ -30,7 +30,7 @@ def names() -> list[str]:
 
 
 def test_a_profile_shows_single_calls_and_the_slowest(hotloop: Command) -> None:
-    said = hotloop("profile", "grid/toy", *SHORT)
+    said = hotloop("profile", "grid/toy", *SHORT, "--slow")
     assert said.code == ExitCode.FINE
     assert "µs of single calls, 40 calls of 4 envs" in said.out
     assert "Slowest steps" in said.out

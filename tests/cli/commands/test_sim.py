@@ -1,3 +1,4 @@
+import pstats
 import subprocess
 import sys
 from collections.abc import Callable
@@ -201,3 +202,45 @@ def test_pictures_of_a_world_without_any_are_refused(hotloop: Command) -> None:
     said = hotloop("sim", "prospector", "episodes=1", "--gif", "a.gif")
     assert said.code == ExitCode.USAGE
     assert "draws no picture" in said.err
+
+
+FARM = ("sim", "farm/dev", "perception=false", "player=weighted", "steps=30")
+
+
+def test_a_world_with_a_history_is_played_once_and_tells_its_means(hotloop: Command) -> None:
+    said = hotloop(*FARM, "--plot", "run.png", "--plot", "run.svg", "--perf-profile")
+    assert said.code == ExitCode.FINE
+    record = read(next(path for path in saved() if path.suffix == ".json"))
+    assert record.method.rounds == 1
+    by_type = [record.values[f"mean.population.{name}"][0] for name in ("system", "independent", "control")]
+    assert record.values["mean.population.all"][0] == pytest.approx(sum(by_type))
+    assert record.work.agent_steps / 30 == pytest.approx(record.values["mean.population.all"][0], abs=1.0)
+    for word in ("mean population", "mean resources", "births", "starved", "killed", "ended by", "steps: 1"):
+        assert word in said.out
+    with Image.open("run.png") as image:
+        assert image.size[0] == 1800
+    assert Path("run.svg").read_text().count("<polyline") > 5
+    (profile,) = [path for path in saved() if path.suffix == ".pstats"]
+    stats: Any = pstats.Stats(str(profile))
+    assert stats.total_calls > 100
+    assert "function calls" in said.err
+
+
+def test_who_dies_out_is_the_reason_of_the_end(hotloop: Command) -> None:
+    said = hotloop(*FARM, "nodes=0", "consumption=5", "--json")
+    record = Record.from_json(said.out)
+    assert record.values["ended.nobody is left"] == (1.0,)
+    assert record.values["episode_length"][0] < 30
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((*FARM, "--plot", "run.txt"), ".png or .svg"),
+        (("sim", "grid/toy", "max_steps=3", "--plot", "run.svg"), "nothing to plot"),
+    ],
+)
+def test_what_cannot_be_plotted_is_refused(hotloop: Command, words: tuple[str, ...], why: str) -> None:
+    said = hotloop(*words)
+    assert said.code == ExitCode.USAGE
+    assert why in said.err

@@ -127,14 +127,14 @@ FIELDS = {
     "unaccounted_ns overhead validation resources goal instructions comparisons slow again findings notices "
     "verdict exit_code content_hash",
     "target": "name world impl device params workload_hash variant",
-    "method": "rounds iterations warmup threads order clock policy garbage version",
-    "work": "env_steps agent_steps resets decisions updates tokens rows coverage",
+    "method": "rounds iterations warmup threads order clock policy garbage version headline",
+    "work": "env_steps agent_steps resets decisions updates tokens rows runs coverage",
     "path": "requested ran counters",
     "overhead": "ratio ci95 mark_ns",
     "validation": "comparisons mismatches timing_ratio mode against fields left_out parts difference bundle",
     "goal": "env_steps_per_s floor enforced met",
     "instructions": "per_env_step runs isa",
-    "resources": "rss_peak_bytes rss_slope cpu_share gpu",
+    "resources": "rss_peak_bytes rss_mean_bytes rss_slope rss_over_time cpu_share gpu",
 }
 
 

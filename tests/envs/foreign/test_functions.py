@@ -1,5 +1,5 @@
 import pytest
-from support import theirs
+from support import stalling, theirs
 
 from hotloop.core import spans
 from hotloop.core.errors import InputError
@@ -23,6 +23,20 @@ def test_a_method_is_in_a_span_for_as_long_as_it_is_watched() -> None:
 def test_a_name_is_looked_for_in_the_targets_own_module_too() -> None:
     assert find("Env._encode", "support.theirs").owner is theirs.Env
     assert find("make", "support.theirs").owner is theirs
+
+
+def test_a_class_is_found_by_its_name_alone_where_it_is_imported_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert find("Faulty.step").owner is theirs.Faulty
+    assert find("Faulty.step", "gym").rows == ("Faulty.step", "Faulty.step")
+    assert find("support.theirs.Faulty.step").rows == ("support.theirs.Faulty.step", "Faulty.step")
+    other = type("Faulty", (), {"step": lambda self: None, "__module__": "elsewhere"})
+    monkeypatch.setattr(stalling, "Faulty", other, raising=False)
+    with pytest.raises(
+        InputError, match=r"several Faulty; write one of elsewhere.Faulty.step, support.theirs"
+    ):
+        find("Faulty.step")
 
 
 def test_an_inherited_method_is_watched_where_it_is_written() -> None:

@@ -203,3 +203,27 @@ def test_discrete_actions_are_numpys_as_gymnasiums_own_are() -> None:
     subject = open_target(Target("gym:CartPole-v1"))
     drawn = subject.draw(np.random.default_rng(0), 3)
     assert {type(action) for action in drawn} == {type(gymnasium.make("CartPole-v1").action_space.sample())}
+
+
+def test_an_id_is_found_where_a_package_of_the_current_folder_registers_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "import gymnasium\n"
+        "from gymnasium.envs.classic_control.cartpole import CartPoleEnv\n"
+        "gymnasium.register('{name}', entry_point=CartPoleEnv)\n"
+    )
+    (tmp_path / "mypkg_here.py").write_text(source.format(name="Mine-v0"))
+    (tmp_path / "other_here.py").write_text(source.format(name="Other_Here/Mine-v0"))
+    monkeypatch.chdir(tmp_path)
+    try:
+        for name in ("gym:mypkg_here:Mine-v0", "gym:Other_Here/Mine-v0"):
+            open_target(Target(name)).close()
+    finally:
+        for name in ("Mine-v0", "Other_Here/Mine-v0"):
+            gymnasium.registry.pop(name, None)
+
+
+def test_an_id_that_nobody_registers_says_how_to_name_who_does() -> None:
+    with pytest.raises(InputError, match="gym:package:ID"):
+        open_target(Target("gym:Nobody-v0"))

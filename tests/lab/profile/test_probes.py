@@ -31,6 +31,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes_lab, "WARM_NS", 1_000_000)
     monkeypatch.setattr(probes_lab, "PASS_NS", 5_000_000)
     monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
+    monkeypatch.setattr("hotloop.probes.samples.SHORTEST_NS", 1_000_000)
 
 
 def a_probe(name: str, look: Callable[[Scene], Finding], obstacle: Obstacle | None = None) -> Probe:

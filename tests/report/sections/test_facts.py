@@ -29,6 +29,8 @@ def test_the_commit_is_named_with_its_compiler_and_whether_it_is_dirty() -> None
     assert code_line(PROFILE.code) == "0123abcd, GNU 12, -O3"
     pure = PROFILE.code | {"dirty": True, "compiler": None, "flags": None}
     assert code_line(pure) == "0123abcd (dirty)"
+    theirs = {**PROFILE.code, "project": {"commit": "4567cdef", "dirty": True, "root": "game"}}
+    assert code_line(theirs) == "4567cdef (dirty) of game, Hotloop 0123abcd, GNU 12, -O3"
 
 
 def test_the_path_says_what_ran_and_what_was_asked_for() -> None:

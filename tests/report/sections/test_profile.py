@@ -8,7 +8,7 @@ from hotloop.core.record import Finding, Record, Resources, Table
 from hotloop.judge.baselines import with_previous
 from hotloop.report.markdown import draw_page
 from hotloop.report.sections.findings import MOST_ROWS
-from hotloop.report.sections.profile import glance, profile, profiles
+from hotloop.report.sections.profile import MOST_HOT, glance, profile, profiles
 from hotloop.report.sections.profile import page as page_of
 from hotloop.report.sections.section import Sections
 from hotloop.report.terminal import bar
@@ -76,13 +76,28 @@ def test_a_profile_without_a_finished_pair_says_so() -> None:
     assert "no pair of passes was finished" in text(glance(replace(PROFILE, phases=(), overhead=None)))
 
 
-def test_what_probes_found_and_the_previous_profile_stand_below_the_phases() -> None:
+def test_the_tree_and_the_speed_come_after_what_they_rest_on_and_probes_after_them() -> None:
     shown = lines(profile(FULL))
     order = [
         next(at for at, line in enumerate(shown) if line.startswith(word))
-        for word in ("phase", "speed", "machine", "cprofile", PROFILE.run_id)
+        for word in ("machine", "previous", "phase", "speed", "cprofile")
     ]
     assert order == sorted(order)
+
+
+def test_hot_functions_stand_between_the_tree_and_the_speed_and_are_shown_once() -> None:
+    rows = tuple((f"f{number} (a/b.py:{number})", 0.1, 0.2) for number in range(12))
+    hot = Table(
+        title="Hot functions, by samples", columns=("function", "own_share", "total_share"), rows=rows
+    )
+    shown = lines(profile(replace(PROFILE, findings=(Finding(probe="samples", tables=(hot,)),))))
+    order = [
+        next(at for at, line in enumerate(shown) if line.startswith(word))
+        for word in ("phase", "Hot functions", "f0 (a/b.py:0) 10.0% 20.0%", "speed")
+    ]
+    assert order == sorted(order)
+    assert sum("Hot functions" in line for line in shown) == 1
+    assert not any(line.startswith(f"f{MOST_HOT} ") for line in shown)
 
 
 def test_a_look_at_a_running_process_shows_only_what_was_found() -> None:

@@ -8,6 +8,7 @@ from support.records import PROFILE
 from hotloop.core.record import Again, Pauses, Record, Slow, SlowStep, Spread
 from hotloop.report import html, markdown
 from hotloop.report.sections.profile import page as profile_page
+from hotloop.report.sections.profile import profile
 from hotloop.report.sections.slow import SHOWN, again, blamed, chapters, slow
 
 STEP = SlowStep(
@@ -154,3 +155,11 @@ def test_the_innermost_phase_that_has_most_of_it_is_blamed(phases: dict[str, int
 def test_a_record_with_slow_steps_survives_being_written_and_read() -> None:
     whole = replace(RECORD, again=AGAIN, slow=replace(SLOW, draws=((256, 256, 3), (10, 4, 1))))
     assert Record.from_json(whole.to_json()) == whole
+
+
+def test_the_slowest_step_is_one_line_unless_they_are_asked_for() -> None:
+    shown = text(profile(RECORD))
+    assert "200.0 ms, 200,000 times the usual 1.00 µs; --slow shows more" in shown
+    assert "Slowest steps" not in shown
+    assert "Slowest steps" in text(profile(RECORD, slow_steps=True))
+    assert "--slow" not in text(profile(PROFILE))

@@ -164,10 +164,10 @@ def test_hardly_anything_is_truncated(deck: str) -> None:
     assert counted["coverage.ended_by_timeout"] == 0
 
 
-@pytest.mark.parametrize("player", ["simple", "passive", "first"])
+@pytest.mark.parametrize("player", ["simple", "passive", "first", "search"])
 def test_a_villain_inside_plays_as_the_player_does_outside(player: str) -> None:
-    inside = hotloop.make("cards/keywords", num_envs=4, villain=player)
-    outside = hotloop.make("cards/keywords", num_envs=4, villain="none")
+    inside = hotloop.make("cards/keywords", num_envs=4, villain=player, search_rollouts=8)
+    outside = hotloop.make("cards/keywords", num_envs=4, villain="none", search_rollouts=8)
     inside.reset(seeds=[1, 2, 3, 4])
     outside.reset(seeds=[1, 2, 3, 4])
     for _ in range(60):

@@ -18,11 +18,11 @@ from hotloop.cli.results import (
     names_file,
     part_words,
     record_path,
-    save,
     show_folder,
 )
 from hotloop.cli.runner import Experiment, check, measure, tell
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from hotloop.lab.training.settings import RunSettings
 
 
+ISOLATED = True
+
 EXAMPLES = (
     "hotloop bench grid/toy",
     "hotloop bench grid/toy agents=100 num_envs=16 --rounds 30",
@@ -45,6 +47,7 @@ EXAMPLES = (
     "hotloop bench --report results",
     "hotloop bench grid/toy --target-steps-per-sec 100000 --enforce-target",
     "hotloop bench grid --json > grid.json",
+    "hotloop bench -- python train.py --steps 1000",
     "hotloop bench prospector --mode env_only,rollout,trainer,trainer_eval train.update_epochs=1",
 )
 
@@ -78,9 +81,9 @@ def bench(  # noqa: PLR0913 - one argument a flag
 ) -> int:
     """How fast a target steps, with its spread.
 
-    Random play, every probe off, garbage collected between rounds, actions drawn before the clock; another
-    policy plays ahead of it. Steps are env-steps: one batch call makes num_envs of them. A record is saved
-    and never overwrites another. With --mode the ladder to training is measured in turns, by train's keys.
+    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. Steps are
+    env-steps: one batch call makes num_envs of them. With --mode the ladder to training is measured in turns,
+    by train's keys. After -- any program is measured in whole runs: hotloop bench --help -- says how.
     Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
     """
     if report is not None:
@@ -280,8 +283,8 @@ def plan(
 
 def band(*, thorough: bool) -> float:
     """How small a change is called the same."""
-    from hotloop.lab.measure.turns import THOROUGH as STRICT
-    from hotloop.lab.measure.turns import USUAL
+    from hotloop.lab.measure.settle import THOROUGH as STRICT
+    from hotloop.lab.measure.settle import USUAL
 
     return (STRICT if thorough else USUAL).band
 

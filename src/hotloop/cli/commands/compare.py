@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli import flags
+from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
-from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.cli.results import FOLDER, make_room, record_path
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.contenders import Contender, TargetContender
-    from hotloop.lab.measure.turns import Plan
+    from hotloop.lab.measure.settle import Plan
 
+
+ISOLATED = True
 
 EXAMPLES = (
     'hotloop compare "grid/toy encoder=original" grid/toy',
@@ -26,6 +30,7 @@ EXAMPLES = (
     "hotloop compare before.json after.json",
     "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
     'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
+    'hotloop compare -- "python train.py" "python train.py --fast"',
 )
 
 Build = Annotated[
@@ -84,7 +89,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
     exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
     Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
-    Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
+    After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
 
@@ -189,7 +194,7 @@ def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
     """The usual plan or the thorough one, with what was asked for."""
     from dataclasses import replace
 
-    from hotloop.lab.measure.turns import THOROUGH, USUAL
+    from hotloop.lab.measure.settle import THOROUGH, USUAL
 
     chosen = THOROUGH if thorough else USUAL
     if band is not None:
@@ -207,14 +212,17 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
     from hotloop.lab.compare import compare as lab
 
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
-        return lab.compare(a, b, asked, progress, remark)
+        found = lab.compare(a, b, asked, progress, remark)
+    return settled(found)
 
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:
     """Keep the record, print or draw it; returns its exit code."""
-    from hotloop.report.sections.compare import compare as sections
+    from hotloop.report.sections import compare, programs
     from hotloop.report.sections.notices import notices
     from hotloop.report.terminal import draw
+
+    sections = programs.compare if record.work.runs else compare.compare
 
     remark(f"saved {save(record_path(output, record), record.to_json())}")
     if as_json:

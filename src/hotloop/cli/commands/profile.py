@@ -25,11 +25,12 @@ from hotloop.cli.flags import (
     names_world,
     targets_of,
 )
-from hotloop.cli.results import check_repository, check_trust, make_room, save
+from hotloop.cli.results import check_repository, check_trust, make_room
 from hotloop.cli.results import commit as commit_files
 from hotloop.cli.runner import check, measure, tell
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.registry import probe_names
 from hotloop.core.target import Target
 
@@ -50,6 +51,8 @@ FOLDER = Path(".design")
 SECONDS = 5
 """That a running process is looked at."""
 
+ISOLATED = True
+
 EXAMPLES = (
     "hotloop profile grid/toy",
     "hotloop profile grid/toy agents=100 encoder=original",
@@ -61,6 +64,7 @@ EXAMPLES = (
     "hotloop profile my_env.py:make --probe cprofile,memory",
     "hotloop profile my_env.py:make --probe line --time my_env.Env._get_obs",
     "hotloop profile --pid 12345 --seconds 10",
+    "hotloop profile -- python train.py --steps 1000",
     "hotloop profile grid/toy --trace",
     "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
 )
@@ -72,7 +76,7 @@ Probes = Annotated[
         "--probe",
         metavar="NAME",
         help=f"Look in a further pass: {', '.join(probe_names())}, or all; may be repeated, or a list with "
-        "commas.  [default: phases,resources]",
+        "commas.  [default: phases,resources; samples in others' code]",
     ),
 ]
 
@@ -104,6 +108,11 @@ TraceFiles = Annotated[
 ]
 
 
+SlowSteps = Annotated[
+    bool, typer.Option("--slow", help="Show the percentiles and the slowest steps, too; the page has them.")
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
     """How the targets are looked at, whichever they are."""
@@ -116,6 +125,7 @@ class Looked:
     commit: bool
     trace: bool
     gc: "Garbage"
+    slow: bool
     opener: "Opener"
 
 
@@ -135,6 +145,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
     replay_slow: ReplaySlow = None,
     trust: Trust = None,
     gc: Gc = "between",
+    slow: SlowSteps = False,
     json: Json = False,
 ) -> int:
     """Where the time of a step goes.
@@ -142,10 +153,12 @@ def profile(  # noqa: PLR0913 - one argument a flag
     Two of the target play the same actions, random ones or those of a policy, in alternation: one timed,
     one clean. Throughput comes from the clean one only, and what the instrument cost is said with its
     interval. One of our worlds is taken apart by phase; somebody else's environment, or a loop with a
-    policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own.
-    Each --probe then looks at a pass of its own: every function, samples from outside, lines, memory,
-    threads, torch, instructions. The slowest step calls are kept: --replay-slow runs one again. Writes
+    policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own, and
+    a short pass of samples shows the hot functions below them. Each --probe looks at a pass of its own:
+    every function, samples from outside, lines, memory, threads, torch, instructions. The slowest step
+    calls are kept: --slow shows them, --replay-slow runs one again. Writes
     .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and the probes' files; compares with the previous one.
+    After -- comes a program of any kind: profile --help -- says how.
     """
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile import probes as probes_lab
@@ -172,13 +185,10 @@ def profile(  # noqa: PLR0913 - one argument a flag
         commit=commit,
         trace=trace,
         gc=garbage_of(gc),
+        slow=slow,
         opener=Opener(),
     )
-    with closing(looked.opener):
-        check(targets, policy, looked.opener)
-        probes_lab.check(looked.probes, targets, looked.time)
-        make_room(FOLDER)
-        return run(asked, looked, as_json=json)
+    return run(asked, looked, as_json=json)
 
 
 def check_asked(trust: Path | None, *, commit: bool) -> None:
@@ -206,6 +216,18 @@ def new_file(path: Path | None, targets: list[Target]) -> Path | None:
 
 
 def run(target: Target, looked: Looked, *, as_json: bool) -> int:
+    """Profile the targets, once they are known to be fit for it."""
+    from hotloop.lab.profile import probes as probes_lab
+
+    targets = targets_of(target)
+    with closing(looked.opener):
+        check(targets, looked.policy, looked.opener)
+        probes_lab.check(looked.probes, targets, looked.time)
+        make_room(FOLDER)
+        return profile_all(target, looked, as_json=as_json)
+
+
+def profile_all(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, keep what was found and show it."""
     from hotloop.lab.profile import profile as lab
     from hotloop.lab.profile.trace import Tracer
@@ -241,7 +263,8 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
             )
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
-    return tell(records, draw(profiles(records)), as_json=as_json, as_list=names_world(target.name))
+    view = draw(profiles(records, slow_steps=looked.slow))
+    return tell(records, view, as_json=as_json, as_list=names_world(target.name))
 
 
 def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:

@@ -1,20 +1,25 @@
 """hotloop sim: episodes played to the end, by whom you like."""
 
+import cProfile
+import io
+import marshal
+import pstats
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hotloop.cli.console import bar, remark
 from hotloop.cli.flags import Json, Output, Words
-from hotloop.cli.live.capture import Pictures, Tape
+from hotloop.cli.live.capture import Pictures, Plot, Tape
 from hotloop.cli.live.episode import Narration, open_screen
-from hotloop.cli.results import FOLDER, make_room, record_path, save
+from hotloop.cli.results import FOLDER, make_room, record_path
 from hotloop.cli.runner import tell
 from hotloop.core.errors import InputError
+from hotloop.core.files import save
 from hotloop.core.settings import apply, describe
 from hotloop.core.target import Target
 
@@ -25,6 +30,11 @@ if TYPE_CHECKING:
 
 PREFIX = "sim."
 
+Keepsake = Tape | Pictures | Plot
+
+PROFILE_ROWS = 12
+"""Functions of cProfile's account that are printed."""
+
 EXAMPLES = (
     "hotloop sim grid/guard player=teacher",
     "hotloop sim grid/toy episodes=8 steps=500 --json",
@@ -33,6 +43,7 @@ EXAMPLES = (
     "hotloop sim grid/arena episodes=4 --record arena.npz",
     "hotloop sim prospector player=greedy episodes=1000",
     "hotloop sim prospector player=cautious episodes=1 --show",
+    "hotloop sim farm steps=1000 agents=100 player=weighted --plot farm.png",
     "hotloop sim cards hero=simple villain=random num_games=1000",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
 )
@@ -52,6 +63,13 @@ def sim(  # noqa: PLR0913 - one argument a flag
         Path | None, typer.Option(metavar="F", help="Film the first episode, up to 300 steps.")
     ] = None,
     png: Annotated[Path | None, typer.Option(metavar="F", help="Keep three moments of that film.")] = None,
+    plot: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="F", help="Draw what changed over steps, as .png or .svg; may be given twice."),
+    ] = None,
+    perf_profile: Annotated[
+        bool, typer.Option("--perf-profile", help="Keep cProfile's account of the run beside the record.")
+    ] = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -59,7 +77,8 @@ def sim(  # noqa: PLR0913 - one argument a flag
 
     Keys of its own: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode
     off; a world that never ends is cut off after 1000). Every env plays its share, so that short
-    episodes do not count more often than long ones. A record is saved and never overwrites another.
+    episodes do not count more often than long ones; a world with a history to plot is played once
+    where nobody says how often. A record is saved and never overwrites another.
     """
     from hotloop.core.registry import contests
     from hotloop.lab.sim import open_game
@@ -71,12 +90,15 @@ def sim(  # noqa: PLR0913 - one argument a flag
     keys = [word.removeprefix(PREFIX) for word in words or ()]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
     game = open_game(drawn(chosen, show=show, pictures=bool(gif or png)), asked)
-    keepsakes: list[Tape | Pictures] = [Tape(record)] if record else []
+    keepsakes: list[Keepsake] = [Tape(record)] if record else []
     if gif or png:
         keepsakes.append(Pictures(gif, png, fps=fps))
+    if plot:
+        keepsakes.append(Plot(plot, game))
     make_room(output)
-    played = play(game, keepsakes, fps=fps if show else None, as_json=json)
-    remark(f"saved {save(record_path(output, played), played.to_json())}")
+    with profiled(on=perf_profile) as account:
+        played = play(game, keepsakes, fps=fps if show else None, as_json=json)
+    remark(f"saved {save(record_path(output, played), played.to_json(), *account)}")
     for keepsake in keepsakes:
         keepsake.save(game)
     return report(played, as_json=json)
@@ -84,11 +106,13 @@ def sim(  # noqa: PLR0913 - one argument a flag
 
 def split(target: Target) -> "tuple[Target, SimSettings]":
     """Sort keys into those of the target and those of the game."""
+    from hotloop.core.registry import find
     from hotloop.lab.sim import SimSettings
 
     target = Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
     ours = {info.name for info in describe(SimSettings)}
-    asked = apply(SimSettings, {key: value for key, value in target.keys.items() if key in ours})
+    usual = {} if target.is_foreign or not find(target.name).world.history else {"episodes": 1}
+    asked = apply(SimSettings, usual, {key: value for key, value in target.keys.items() if key in ours})
     return Target(target.name, {key: value for key, value in target.keys.items() if key not in ours}), asked
 
 
@@ -118,9 +142,7 @@ def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
     return seen.with_keys({"render_mode": "ansi" if show else "rgb_array"})
 
 
-def play(
-    game: "Game", keepsakes: "Sequence[Tape | Pictures]", *, fps: float | None, as_json: bool
-) -> "Record":
+def play(game: "Game", keepsakes: "Sequence[Keepsake]", *, fps: float | None, as_json: bool) -> "Record":
     """Play a game under a bar, or before a person's eyes where `fps` says how fast."""
     from hotloop.core.progress import silent
     from hotloop.lab import sim as lab
@@ -135,6 +157,24 @@ def play(
             return lab.sim(game, silent, [*watches, told.watch])
         screen = stack.enter_context(open_screen(stream, player=game.asked.player, fps=fps))
         return lab.sim(game, silent, [*watches, screen.watch])
+
+
+@contextmanager
+def profiled(*, on: bool) -> Iterator[list[tuple[str, bytes]]]:
+    """Watch what runs meanwhile by cProfile; afterwards the list has the file to keep, where it is on."""
+    kept: list[tuple[str, bytes]] = []
+    if not on:
+        yield kept
+        return
+    profiler = cProfile.Profile()
+    with profiler:
+        yield kept
+    told = io.StringIO()
+    stats: Any = pstats.Stats(profiler, stream=told)
+    stats.sort_stats("tottime").print_stats(PROFILE_ROWS)
+    for line in filter(None, told.getvalue().splitlines()):
+        remark(line)
+    kept.append((".pstats", marshal.dumps(stats.stats)))
 
 
 def report(played: "Record", *, as_json: bool) -> int:

@@ -7,8 +7,9 @@ import typer
 
 from hotloop.cli.console import emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output
-from hotloop.cli.results import FOLDER, make_folder, make_room, record_path, save
+from hotloop.cli.results import FOLDER, make_folder, make_room, record_path
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import typer
 from hotloop.cli import flags
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, names_world, targets_of
-from hotloop.cli.results import FOLDER, check_trust, make_room, names_file, record_path, save
+from hotloop.cli.results import FOLDER, check_trust, make_room, names_file, record_path
 from hotloop.cli.runner import measure, tell
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.files import save
 from hotloop.core.settings import parse_pairs
 from hotloop.core.target import Target
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from hotloop.lab.validate.lockstep import Way
     from hotloop.lab.validate.match import Match
 
+
+ISOLATED = True
 
 EXAMPLES = (
     "hotloop validate grid/toy",

@@ -1,10 +1,12 @@
 """What is kept of a run beside its record: a tape, a film, a strip of pictures."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli.console import remark
 from hotloop.cli.results import keep_new, make_room_for
+from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.lab.measure.stepping import Actions
@@ -60,3 +62,40 @@ class Pictures:
         if self._png:
             keep_new(self._png, self._film.strip())
             remark(f"saved {self._png}")
+
+
+class Plot:
+    """What a run is about as it goes on, step by step: means over all envs."""
+
+    def __init__(self, paths: Sequence[Path], game: "Game") -> None:
+        self._paths, self._world = tuple(paths), game.batch.spec.world
+        if not self._world.history:
+            raise InputError(f"--plot: {self._world.name} has nothing to plot over time; leave it out")
+        for path in self._paths:
+            if path.suffix not in (".png", ".svg"):
+                raise InputError(f"--plot {path}: expected a name that ends in .png or .svg")
+            make_room_for(path)
+        infos = {info for labels in self._world.history.values() for info in labels.values()}
+        self._seen: dict[str, list[float]] = {info: [] for info in infos}
+
+    def watch(self, moment: "Moment") -> None:
+        if moment.actions is not None:
+            for info, seen in self._seen.items():
+                seen.append(float(moment.episodes.told[info].mean()))
+
+    def save(self, game: "Game") -> None:
+        from hotloop.report.pictures.chart import Panel, png, svg
+
+        panels = [
+            Panel(title=heading, curves={label: self._seen[info] for label, info in labels.items()})
+            for heading, labels in self._world.history.items()
+        ]
+        spec = game.batch.spec
+        if not any(self._seen.values()):
+            remark("nothing was played, so there is nothing to plot")
+            return
+        title = f"{spec.name}, {game.asked.player} play, {spec.num_envs} env{'s'[: spec.num_envs > 1]}"
+        for path in self._paths:
+            draw = png if path.suffix == ".png" else svg
+            keep_new(path, draw(title, panels))
+            remark(f"saved {path}")

@@ -12,7 +12,16 @@ from hotloop.core.record.comparison import (
     PhaseRatio,
     Ratio,
 )
-from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
+from hotloop.core.record.described import (
+    Code,
+    Described,
+    Instructions,
+    Machine,
+    PathRan,
+    Project,
+    Work,
+    own_commit,
+)
 from hotloop.core.record.findings import Finding, Table
 from hotloop.core.record.profile import (
     PYTHON,
@@ -31,9 +40,13 @@ from hotloop.core.record.profile import (
 from hotloop.core.record.record import (
     CONTEST,
     CPU_SHARE,
+    ENDED,
+    ENV_STEPS_PER_S,
+    MEAN,
     METHOD,
     OUTCOME,
     REASON,
+    RUNS_PER_S,
     SCHEMA,
     SPLIT,
     Goal,
@@ -54,11 +67,15 @@ __all__ = [
     "BYTES",
     "CONTEST",
     "CPU_SHARE",
+    "ENDED",
+    "ENV_STEPS_PER_S",
+    "MEAN",
     "METHOD",
     "OUTCOME",
     "PYTHON",
     "REASON",
     "RETURNS",
+    "RUNS_PER_S",
     "SCHEMA",
     "SPLIT",
     "STEP",
@@ -89,6 +106,7 @@ __all__ = [
     "Pauses",
     "Phase",
     "PhaseRatio",
+    "Project",
     "Ratio",
     "Record",
     "Repeated",
@@ -100,6 +118,7 @@ __all__ = [
     "Validation",
     "Work",
     "file_name",
+    "own_commit",
     "read",
     "run_id",
     "write",

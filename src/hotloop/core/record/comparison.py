@@ -73,7 +73,7 @@ class Comparison:
     second: Ratio | None = None
     """The run that had to agree before anything was called faster or slower."""
     others: tuple[Ratio, ...] = ()
-    """The second instance of A against B, in the first run and in the second: they had to agree too."""
+    """Each instance of A against each of B, in the first run and in the second: they had to agree too."""
     cpu: Ratio | None = None
     """By CPU time instead of wall time."""
     per_work: Ratio | None = None

@@ -43,14 +43,30 @@ class Machine(TypedDict):
     clocksource: NotRequired[str | None]
 
 
+class Project(TypedDict):
+    """The repository that somebody's target is in."""
+
+    commit: str
+    dirty: bool
+    root: str
+    """The name of its folder."""
+
+
 class Code(TypedDict):
-    """The code that ran."""
+    """The code that ran: Hotloop's, and the target's project where that is another."""
 
     version: str
     commit: str
     dirty: bool
     compiler: str | None
     flags: str | None
+    project: NotRequired[Project]
+
+
+def own_commit(code: Code) -> tuple[str, bool]:
+    """The commit that a number is of, the target's own before Hotloop's, and whether it was changed since."""
+    of = code.get("project", code)
+    return of["commit"], of["dirty"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +95,8 @@ class Work:
     updates: Count = 0
     tokens: Count = 0
     rows: Count = 0
+    runs: Count = 0
+    """Of a whole program, each to its end."""
     coverage: dict[str, Count] = field(default_factory=dict)
     """Mechanic to how often it fired."""
 

@@ -21,7 +21,7 @@ from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
 
-METHOD = 1
+METHOD = 2
 """The version of how things are measured; results of different versions are unlike."""
 
 HASH = "content_hash"
@@ -32,11 +32,23 @@ LONGEST_NAME = 180
 SLOWEST, FASTEST = 1e-12, 1e18
 """Events a second, beyond anything that was ever measured; 0 is where nothing happened."""
 
+ENV_STEPS_PER_S = "env_steps_per_s"
+"""The metric that is judged unless a method says otherwise; agent-steps are the same times a constant."""
+
+RUNS_PER_S = "runs_per_s"
+"""Of whole programs."""
+
 CPU_SHARE = "cpu_share"
 """The values that say what CPU time each round took over its wall time; 2.0 is two cores busy."""
 
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
+
+MEAN = "mean."
+"""Before a heading and a label of a world's history: its mean over all steps of each env."""
+
+ENDED = "ended."
+"""Before a reason in words: how many episodes ended for it."""
 
 CONTEST = "contest."
 """What the names of values begin with that are about games against somebody."""
@@ -65,6 +77,8 @@ class Method:
     garbage: str = "between"
     """When it was collected: `between` rounds, outside the clock, or as in `life`, whenever Python would."""
     version: int = METHOD
+    headline: str = ENV_STEPS_PER_S
+    """The metric that is judged, more of it being better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +100,11 @@ class Resources:
     """What the run used."""
 
     rss_peak_bytes: Count | None = None
+    rss_mean_bytes: Count | None = None
     rss_slope: float | None = None
     """Bytes a second."""
+    rss_over_time: tuple[tuple[Count, Count], ...] = ()
+    """Nanoseconds since the pass began, and bytes then; as many points as a curve needs."""
     cpu_share: Amount | None = None
     """CPU time over wall time; 2.0 is two cores busy."""
     gpu: dict[str, Any] | None = None

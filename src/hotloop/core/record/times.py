@@ -166,10 +166,10 @@ def caption(times: Times) -> str:
     return f"{share:.1%} unaccounted in all; timed by {times.how}: {HOW[times.how]}"
 
 
-def tree_text(times: Times) -> str:
-    """The tree in plain lines, for a log."""
+def tree_text(times: Times, turns: int = 1) -> str:
+    """The tree in plain lines, for a log; of several turns of a loop, the time of one."""
     rows = [
-        f"{'  ' * line.depth + line.name:<32} {line.ms:>12,.2f} ms {line.share:>7.1%}"
+        f"{'  ' * line.depth + line.name:<32} {line.ms / max(turns, 1):>12,.2f} ms {line.share:>7.1%}"
         + (f"  {LARGEST}" if line.largest else "")
         for line in tree_lines(times)
     ]

@@ -45,6 +45,12 @@ mark = engine.mark
 Marks = engine.Marks
 """Chained marks: `Marks(names)`, `start()`, `mark(slot)`."""
 
+watch = engine.watch
+"""Tell a `Boundary` of every beginning, end and mark before the clock is read; None tells nobody."""
+
+opened = engine.opened
+"""The names of the spans this thread is in, from the outermost inwards."""
+
 enable = engine.enable
 """Begin with an empty tree; spans that are open now are left out."""
 
@@ -98,6 +104,11 @@ class Span:
 def tree() -> tuple[Span, ...]:
     """The outermost spans of all threads together; those still open count up to now."""
     return merge(engine.read())
+
+
+def tree_here() -> tuple[Span, ...]:
+    """The outermost spans of this thread; those still open count up to now."""
+    return merge(engine.read_here())
 
 
 def text(rows: Iterable[Span] | None = None) -> str:
@@ -156,6 +167,7 @@ def mark_cost_ns() -> float:
 
 def start_anew() -> None:
     """Empty the tree and leave it on or off: what a child process inherits happened in its parent."""
+    watch(None)
     was_on = enabled()
     enable()
     if not was_on:
@@ -164,3 +176,25 @@ def start_anew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=start_anew)
+
+
+FILE = "HOTLOOP_SPANS"
+"""Names a folder, as an environment variable: a program that uses spans writes its tree there."""
+
+
+def write_at_exit(folder: str) -> None:
+    """Enable spans now, and have this process write its tree as it ends; a child writes its own."""
+    import atexit
+    import json
+    from pathlib import Path
+
+    def write() -> None:
+        rows = [(row.path, row.calls, row.total_ns) for top in tree() for row in top.walk()]
+        Path(folder, f"{os.getpid()}.spans.json").write_text(json.dumps(rows), encoding="utf-8")
+
+    atexit.register(write)
+    enable()
+
+
+if os.environ.get(FILE):
+    write_at_exit(os.environ[FILE])

@@ -3,7 +3,7 @@
 import threading
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, final
+from typing import Any, ParamSpec, Protocol, TypeVar, final
 
 from hotloop.core.clock import now_ns
 from hotloop.core.spans.timed import timed
@@ -17,6 +17,19 @@ Raw = tuple[str, int, int, tuple[Any, ...]]
 
 Place = tuple[int, int, str]
 """Thread, number of the parent (-1 for the outermost) and name, of one path of a tree."""
+
+
+class Boundary(Protocol):
+    """Who is told of every beginning and end of a region, before the host's clock is read."""
+
+    def open(self, name: str) -> None: ...
+
+    def close(self, name: str) -> None: ...
+
+    def mark(self, name: str) -> None: ...
+
+    def start(self) -> None:
+        """A chain of marks begins here."""
 
 
 class Log:
@@ -134,6 +147,7 @@ class Forest:
     def __init__(self) -> None:
         self.running = False
         self.stopped_ns = 0
+        self.watcher: Boundary | None = None
         self.plant()
 
     def plant(self) -> None:
@@ -174,6 +188,8 @@ class Region:
         self.name = name
 
     def __enter__(self) -> "Region":
+        if FOREST.watcher is not None:
+            FOREST.watcher.open(self.name)
         if FOREST.running:
             with FOREST.lock:
                 if FOREST.running:
@@ -181,9 +197,13 @@ class Region:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if FOREST.trees:
-            with FOREST.lock:
-                FOREST.tree().close(self.name, FOREST.time_ns())
+        try:
+            if FOREST.watcher is not None:
+                FOREST.watcher.close(self.name)
+        finally:
+            if FOREST.trees:
+                with FOREST.lock:
+                    FOREST.tree().close(self.name, FOREST.time_ns())
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         return timed(self, function)
@@ -205,6 +225,8 @@ def span(name: str, /) -> Region:
 
 def mark(name: str, /) -> None:
     """Charge the time since the last mark in the innermost open span, or since it began, to a name."""
+    if FOREST.watcher is not None:
+        FOREST.watcher.mark(name)
     if FOREST.running:
         region = span(name)
         with FOREST.lock:
@@ -251,6 +273,8 @@ class Marks:
 
     def start(self) -> None:
         """Begin a chain in the innermost open span."""
+        if FOREST.watcher is not None:
+            FOREST.watcher.start()
         if FOREST.running:
             with FOREST.lock:
                 self._begin()
@@ -259,6 +283,8 @@ class Marks:
         """Charge the time since the last mark; the first mark in a span only begins a chain there."""
         if not 0 <= slot < len(self.names):
             raise IndexError(f"slot {slot} of {len(self.names)} marks")
+        if FOREST.watcher is not None:
+            FOREST.watcher.mark(self.names[slot])
         if FOREST.running:
             with FOREST.lock:
                 self._charge(slot)
@@ -298,6 +324,23 @@ def read() -> list[Raw]:
     with FOREST.lock:
         time_ns = FOREST.time_ns()
         return [row for tree in FOREST.trees for row in tree.read(time_ns)]
+
+
+def read_here() -> tuple[Raw, ...]:
+    """The outermost rows of this thread, those still open up to now."""
+    with FOREST.lock:
+        return FOREST.tree().read(FOREST.time_ns())
+
+
+def opened() -> tuple[str, ...]:
+    """The names of the spans this thread is in, from the outermost inwards."""
+    with FOREST.lock:
+        return tuple(frame.node.name for frame in FOREST.tree().stack[1:])
+
+
+def watch(boundary: Boundary | None, /) -> None:
+    """Tell somebody of every boundary before the clock is read; None tells nobody."""
+    FOREST.watcher = boundary
 
 
 def keep(events: int, /) -> None:

@@ -52,7 +52,9 @@ class HotloopEnv(gymnasium.Env[Any, Any]):
         """Which actions are legal now, a copy; all of them where the world has no masks."""
         masks = self._batch.masks
         return (
-            np.ones(self._batch.spec.num_actions, np.bool_) if masks is None else masks[0].reshape(-1).copy()
+            np.ones(self._batch.spec.agents * self._batch.spec.num_actions, np.bool_)
+            if masks is None
+            else masks[0].reshape(-1).copy()
         )
 
     def phase_totals(self) -> dict[str, int]:

@@ -94,6 +94,13 @@ class HotloopVectorEnv(VectorEnv[Any, Rows, Rows]):
                 return self._kept(self._seen), rewards, ended, cut, {**self._infos(), **final}
         return self._kept(self._seen), rewards, ended, cut, self._infos()
 
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Which actions are legal now, a row an env; all of them where the world has no masks."""
+        batch = self._batch
+        if batch.masks is None:
+            return np.ones((self.num_envs, batch.spec.agents * batch.spec.num_actions), np.bool_)
+        return batch.masks.reshape(self.num_envs, -1).copy()
+
     def phase_totals(self) -> dict[str, int]:
         """Nanoseconds in each native phase so far; empty unless it was made with profile=True."""
         return self._batch.phase_totals()

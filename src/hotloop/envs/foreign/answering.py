@@ -3,18 +3,24 @@
 And what those have that are stepped one at a time: counts and answers.
 """
 
+import inspect
 import random as standard
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError, unknown
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.notices import Notice
 from hotloop.envs.batch import Batch
+from hotloop.envs.callables import last_words
 from hotloop.envs.foreign.examine import examine
+from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
 from hotloop.envs.foreign.spec import (
     ENV_RESET,
     ENV_STEP,
@@ -28,6 +34,9 @@ from hotloop.envs.foreign.spec import (
     unwrapped,
 )
 from hotloop.envs.subject import RANDOM_ONLY, StepLog, WholeNumbers, Workers
+
+SELECT = "action selection"
+"""The row of a tree: which of the legal actions a random one is."""
 
 NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 
@@ -48,14 +57,20 @@ class ForeignSubject(ABC):
         if timed:
             self._look_inside()
         self._step = in_span(ENV_STEP, env.step, timed=timed)
-        self._reset = in_span(ENV_RESET, env.reset, timed=timed)
+        self._pick = in_span(SELECT, self._settled, timed=timed)
+        self._reset = in_span(ENV_RESET, getattr(env, "reset", None) or self._anew, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
+        self._pulse = lifeline.pulse
         self.resets = 0
         self.observation: Any = None
 
     def _look_inside(self) -> None:
         """Set what is inside the env apart, before its calls are put into spans."""
         time_inside(self.env)
+
+    def _anew(self) -> Any:
+        """What begins an episode of something without a reset."""
+        raise InputError(f"{self.spec.name} has no reset")
 
     @abstractmethod
     def reset(self) -> None: ...
@@ -71,8 +86,32 @@ class ForeignSubject(ABC):
     def wait(self) -> None:  # noqa: B027
         """Nothing is left to wait for: a step is over when it returns."""
 
+    draws_legal = True
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Actions of its space; where it says which are legal, each is settled when its turn comes."""
+        return self.legal(random, self._drawn(random, calls))
+
     @abstractmethod
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]: ...
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Actions of its space."""
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return actions if self._mask() is None else picks(random, actions, self._rows)
+
+    _rows: int | None = None
+    """Chances that a call takes; None where it takes one."""
+
+    def settle(self, actions: Any) -> Any:
+        return self._settled(actions) if type(actions) is Pick else actions
+
+    def _settled(self, pick: Pick) -> Any:
+        """What a pick comes to by what is legal now."""
+        return pick.drawn
+
+    def _mask(self) -> Any:
+        """Which actions are legal now, as the env says it; None where it does not."""
+        return None
 
     @property
     @abstractmethod
@@ -91,7 +130,7 @@ class ForeignSubject(ABC):
         if player not in self.players:
             then = f"{self.spec.name} is played by random, tape:FILE or module:callable"
             raise unknown("player", player, self.players, then)
-        return self.draw(self._chance, 1)[0]
+        return self.settle(self.draw(self._chance, 1)[0])
 
     @property
     def spaces(self) -> tuple[object, object]:
@@ -105,8 +144,18 @@ class ForeignSubject(ABC):
         return None
 
     @property
+    def _is_masked(self) -> bool:
+        return self._mask() is not None
+
+    @property
     def masks(self) -> NDArray[np.bool_] | None:
-        return None
+        mask = self._mask()
+        return None if mask is None else flat(mask).reshape(self.spec.num_envs, 1, -1)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        mask = self._mask()
+        return {} if mask is None else {MASK: mask}
 
     def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
         if not actions:
@@ -135,8 +184,8 @@ class ForeignSubject(ABC):
         held = (vars(each) if hasattr(each, "__dict__") else {} for each in envs)
         return [{name: each for name, each in own.items() if isinstance(each, GENERATORS)} for own in held]
 
-    def faults(self) -> tuple[Notice, ...]:
-        return examine(self)
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        return examine(self, actions)
 
     def phase_totals(self) -> dict[str, int]:
         return native_phases(self.env)
@@ -153,9 +202,17 @@ class ForeignSubject(ABC):
         raise InputError(f"{self.spec.name} is not one of our batches: it takes no saved state")
 
     def close(self) -> None:
+        """Close the env; one that raises then has been measured all the same."""
         close = getattr(self.env, "close", None)
-        if callable(close):
-            close()
+        if not callable(close):
+            return
+        try:
+            with lifeline.doing(Doing.CLOSE):
+                close()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
+            lifeline.unclosed.append(last_words(error))
 
 
 class Answering(ForeignSubject):
@@ -179,7 +236,7 @@ class Answering(ForeignSubject):
 
     @property
     def agent_steps(self) -> int:
-        return self._steps
+        return self._steps * self.spec.agents
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
@@ -196,10 +253,28 @@ class Answering(ForeignSubject):
         return dict(zip(NAMES, self._given, strict=True))
 
 
-def plainly(given: tuple[Any, ...]) -> tuple[Any, ...]:
+def plainly(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
     """What one agent was given, its reward a float; a flag that is no truth value stays what it is."""
     seen, reward, ended, cut, info = given
-    return seen, float(reward), flag(ended), flag(cut), info
+    return seen, earned(reward, env), flag(ended), flag(cut), info
+
+
+def earned(reward: Any, env: object) -> float:
+    try:
+        return float(reward)
+    except (TypeError, ValueError):
+        what = type(reward).__name__ if reward is None or not np.ndim(reward) else f"{np.shape(reward)}"
+        raise InputError(
+            f"step returned a reward that is {what}: expected a number; an env of several agents has "
+            f"num_agents, one of several envs num_envs ({place_of(env)})"
+        ) from None
+
+
+def place_of(env: object) -> str:
+    """Where the step of an env is written."""
+    step = getattr(type(unwrapped(env)), "step", None)
+    code = getattr(inspect.unwrap(step) if step else None, "__code__", None)
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno} in step" if code else "its step"
 
 
 def flag(given: Any) -> Any:
@@ -212,5 +287,5 @@ def without_names(actions: Any) -> Any:
 
 
 def plain_action(value: NDArray[Any]) -> Any:
-    """A whole number by itself is an int, as an env may insist."""
-    return int(value) if value.ndim == 0 and value.dtype.kind in "iu" else value
+    """A whole number by itself is what Gymnasium's own sampling gives: NumPy's int64."""
+    return np.int64(value) if value.ndim == 0 and value.dtype.kind in "iu" else value

@@ -1,7 +1,7 @@
 """What an env does that its own interface forbids: said in the record, and never a crash of ours."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,11 @@ BOX_NS = 200_000_000
 """A slow env is looked at for as long as this."""
 
 
-def examine(subject: Subject) -> tuple[Notice, ...]:
-    """Reset and step a subject a few times; each kind of fault is noted once, where it was first seen."""
+def examine(subject: Subject, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+    """Reset and step a subject a few times at random, or go on with what somebody plays.
+
+    Each kind of fault is noted once, where it was first seen.
+    """
     seen: dict[str, str] = {}
     space = subject.spaces[0]
 
@@ -27,11 +30,12 @@ def examine(subject: Subject) -> tuple[Notice, ...]:
             seen.setdefault(fault.partition(":")[0], f"{fault}, {where}")
 
     try:
-        subject.reset()
-        look("at the reset")
+        if actions is None:
+            subject.reset()
+            look("at the reset")
         begin = now_ns()
-        for step, actions in enumerate(drawn(subject), 1):
-            subject.step(actions)
+        for step, chosen in enumerate(drawn(subject) if actions is None else actions, 1):
+            subject.step(chosen)
             look(f"at step {step}")
             if now_ns() - begin > BOX_NS:
                 break
@@ -64,7 +68,10 @@ def not_a_number(rows: Any) -> bool:
 
 def contains(space: Any, observation: Any) -> bool:
     try:
-        return bool(space.contains(observation))
+        if space.contains(observation):
+            return True
+        rows = isinstance(observation, np.ndarray) and observation.shape[1:] == space.shape
+        return rows and all(map(space.contains, observation))  # of a batch that has no space for all
     except (TypeError, ValueError, AttributeError, KeyError):
         return False
 

@@ -26,6 +26,11 @@ class Function:
     kept: Any
     """What the owner itself holds under that name."""
 
+    @property
+    def rows(self) -> tuple[str, str]:
+        """The rows it may be in: its own, or the one that a loop has for an env's own methods."""
+        return self.name, ".".join(self.name.split(".")[-2:])
+
     def watch(self) -> None:
         """Put every call into a span."""
         region = span(self.name.replace("/", "."))
@@ -52,6 +57,8 @@ def find(name: str, home: str | None = None) -> Function:
         owner = walk(path) or (walk([home, *path]) if home else None)
     elif home:
         owner = walk([home])
+    if owner is None and len(path) == 1:
+        owner = loaded_class(name, path[0])
     if owner is None:
         raise InputError(f"--time {name}: there is no {'.'.join(path) or name}: write module.Class.method")
     if attribute not in vars(owner):
@@ -65,6 +72,23 @@ def find(name: str, home: str | None = None) -> Function:
         )
     refuse_unwatchable(name, owner, function)
     return Function(name=name, owner=owner, attribute=attribute, kept=kept)
+
+
+def loaded_class(asked: str, name: str) -> type | None:
+    """The class of that name in whatever is imported, as a profile's rows name it; refuses one of several."""
+    held = (getattr(module, "__dict__", {}).get(name) for module in list(sys.modules.values()))
+    named = [each for each in held if isinstance(each, type) and each.__name__ == name]
+    found = {file_of(each): each for each in named}  # a file may be imported by two names
+    found = {each.__module__: each for each in found.values()}
+    if len(found) > 1:
+        several = ", ".join(f"{module}.{asked}" for module in sorted(found))
+        raise InputError(f"--time {asked}: there are several {name}; write one of {several}")
+    return next(iter(found.values()), None)
+
+
+def file_of(kind: type) -> str:
+    """Where a class is written."""
+    return str(getattr(sys.modules.get(kind.__module__), "__file__", kind.__module__))
 
 
 def refuse_unwatchable(name: str, owner: Any, function: Callable[..., Any]) -> None:

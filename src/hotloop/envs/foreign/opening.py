@@ -1,26 +1,37 @@
 """From a foreign target to a subject: what its name means, what came back, which keys are ours."""
 
 import importlib
-import inspect
+import importlib.util
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
-from hotloop.core.errors import InputError, SetupError
+import numpy as np
+
+from hotloop.core.errors import InputError, SetupError, TheirError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.answering import ForeignSubject
+from hotloop.envs.foreign.model import ModelSubject
 from hotloop.envs.foreign.rows import RowsSubject
+from hotloop.envs.foreign.seeded import SeededSubject
+from hotloop.envs.foreign.several import SeveralSubject
 from hotloop.envs.foreign.single import SingleSubject
-from hotloop.envs.foreign.spec import ForeignSpec
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, is_a, unwrapped
+from hotloop.envs.foreign.tensors import TensorSubject
 from hotloop.envs.foreign.vector import VectorSubject
 from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
+from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.subject import Subject
 
 MODES = ("sync", "async", "own")
@@ -31,9 +42,11 @@ PROFILING = "HOTLOOP_PROFILING"
 PARALLEL = "pettingzoo parallel"
 """The interface whose agents have names."""
 
+REGISTER = "; if a package registers it, name that too: gym:package:ID"
+
 KINDS = (
-    "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib, "
-    "a batch of hotloop.make, or an object with reset and step"
+    "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib or torchrl, "
+    "a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step and perhaps reset"
 )
 
 
@@ -47,6 +60,8 @@ class Order:
     num_envs: int | None = None
     vector: str | None = None
     seed: int = 42
+    again: Callable[[], Any] | None = None
+    """Makes another, where that is how an episode begins."""
 
 
 def open_foreign(target: Target, *, timed: bool) -> Subject:
@@ -58,9 +73,11 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
         order = ordered(target, own=())
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
-        return subject_of(makers[prefix](name, order), order, timed=timed)
-    order = ordered(target, own=parameters_of(callables.find(target.name)))
+        made_with = replace(order, arguments=numbered(order.arguments, NUMBERS.take()))
+        return subject_of(makers[prefix](name, made_with), order, timed=timed)
+    order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
     with profiling(on=timed):
+        order = replace(order, again=partial(callables.call, target.name, order.arguments))
         return subject_of(called(order), order, timed=timed)
 
 
@@ -95,30 +112,41 @@ def ordered(target: Target, own: tuple[str, ...]) -> Order:
     return Order(target=target, arguments=arguments, **ours)
 
 
-def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    try:
-        return tuple(inspect.signature(function).parameters)
-    except ValueError:  # no signature to look at, as with some built-in functions
-        return ()
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Envs that no vector env takes, stepped one after another."""
+
+    envs: list[Any]
 
 
 def called(order: Order) -> Any:
-    """What a callable returns, or as many of it as were asked for in a vector env."""
+    """What a callable returns, or as many of it as were asked for."""
+    name, arguments = order.target.name, order.arguments
     if order.num_envs is None and order.vector is None:
-        return callables.call(order.target.name, order.arguments)
+        return callables.call(name, arguments)
     if order.vector == "own":
-        raise InputError(f"vector=own is for gym: ids; let {order.target.name} return its vector env itself")
-    vector = need("gymnasium").vector
-    make = {"sync": vector.SyncVectorEnv, "async": vector.AsyncVectorEnv}[order.vector or "sync"]
-    envs = [lambda: callables.call(order.target.name, order.arguments)] * (order.num_envs or 1)
-    return made(order.target.name, lambda: make(envs))
+        raise InputError(f"vector=own is for gym: ids; let {name} return its vector env itself")
+    count = order.num_envs or 1
+    number = NUMBERS.take(count)  # here, since workers would all begin with the same
+    makers = [partial(callables.call, name, arguments, number + env) for env in range(count)]
+    if order.vector == "async":
+        return made(name, lambda: need("gymnasium").vector.AsyncVectorEnv(makers))
+    return several(name, makers)
+
+
+def several(name: str, makers: Sequence[Callable[[], Any]]) -> Any:
+    """Envs of Gymnasium in its vector env; others, whatever they are, one after another."""
+    first = makers[0]()
+    if is_a(first, "gymnasium", "Env") and not is_a(first, "gymnasium.vector", "VectorEnv"):
+        vector = need("gymnasium").vector
+        return made(name, lambda: vector.SyncVectorEnv([lambda: first, *makers[1:]]))
+    return Several([first, *(make() for make in makers[1:])])
 
 
 def gym(name: str, order: Order) -> Any:
     """An env, or several in a vector env, of an id that is registered with Gymnasium."""
     gymnasium = need("gymnasium")
-    if name.startswith("hotloop/"):
-        importlib.import_module("hotloop.envs.adapters.registration").register_envs()
+    registered(name, gymnasium)
     if order.num_envs is None and order.vector is None:
         return made(order.target.name, lambda: gymnasium.make(name, **order.arguments))
     mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")
@@ -128,6 +156,30 @@ def gym(name: str, order: Order) -> Any:
             name, num_envs=order.num_envs or 1, vectorization_mode=mode, **order.arguments
         ),
     )
+
+
+REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
+"""The first word of an id to the package that registers it, where the two are not called alike."""
+
+
+def registered(name: str, gymnasium: Any) -> None:
+    """Import what registers an id: the package before a colon, or one that is called as the id begins."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a package of the current folder
+    module, _, name = name.rpartition(":")
+    if name in gymnasium.registry or module:
+        return
+    first = re.split(r"[/\-]", name)[0].lower()
+    if first == "hotloop":
+        importlib.import_module("hotloop.envs.adapters.registration").register_envs()
+        return
+    package = REGISTERED_BY.get(first, first)
+    try:
+        found = importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        found = False
+    if found and package not in sys.stdlib_module_names:
+        made(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
 
 
 def pettingzoo(name: str, order: Order) -> Any:
@@ -144,7 +196,11 @@ def pettingzoo(name: str, order: Order) -> Any:
     maker = getattr(module, wanted, None)
     if maker is None:
         raise InputError(f"pettingzoo.{name} has no {wanted}: leave out api={api}")
-    return made(order.target.name, lambda: maker(**arguments))
+    if order.vector in ("async", "own"):
+        raise InputError(f"vector={order.vector} is for Gymnasium: envs of PettingZoo take vector=sync")
+    if order.num_envs is None and order.vector is None:
+        return made(order.target.name, lambda: maker(**arguments))
+    return Several([made(order.target.name, lambda: maker(**arguments)) for _ in range(order.num_envs or 1)])
 
 
 def zoo_module(name: str, target: str) -> ModuleType:
@@ -156,6 +212,8 @@ def zoo_module(name: str, target: str) -> ModuleType:
         raise InputError(f"PettingZoo has no {name}: write for example pettingzoo:sisl.pursuit_v5") from None
     except ImportError as error:  # a version that is no longer there says so
         raise InputError(f"{target}: {' '.join(str(error).split())}") from None
+    except BROKEN as error:
+        raise InputError(f"{target} cannot be imported: {callables.last_words(error)}") from error
 
 
 def puffer(name: str, order: Order) -> Any:
@@ -169,16 +227,19 @@ def puffer(name: str, order: Order) -> Any:
 def made(target: str, make: Callable[[], Any]) -> Any:
     """What somebody's code makes; its own last words where it raises."""
     try:
-        return make()
-    except Exception as error:
+        with lifeline.doing(Doing.MAKE):
+            return make()
+    except KeyboardInterrupt:
+        raise
+    except BROKEN as error:
         what = " ".join(str(error).split())
         if type(error).__name__ == "DependencyNotInstalled":
             raise SetupError(f"{target}: {what}") from None
         if type(error).__module__.startswith("gymnasium.error"):
-            raise InputError(f"{target}: {what}") from None
+            raise InputError(f"{target}: {what}{REGISTER if 'exist' in what else ''}") from None
         if isinstance(error, (InputError, SetupError)):
             raise
-        raise InputError(f"{target} raised: {callables.last_words(error)}") from error
+        raise TheirError(f"{target} raised: {callables.last_words(error)}") from error
 
 
 def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
@@ -186,6 +247,8 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
     if isinstance(env, Batch):
         env.spec = replace(env.spec, origin=order.target.name)
         return env
+    if isinstance(env, Several):
+        return SeveralSubject([subject_of(each, order, timed=timed) for each in env.envs])
     kind, adapter, num_envs, agents = interface(env, order.target.name)
     named = kind == PARALLEL
     spec = ForeignSpec(
@@ -197,7 +260,10 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         seed=order.seed,
         agent_names=tuple(map(str, env.possible_agents)) if named else (),
     )
-    return adapter(env, spec, timed=timed)
+    subject = adapter(env, spec, timed=timed)
+    if isinstance(subject, ModelSubject):
+        subject.again = order.again
+    return subject
 
 
 Interface = tuple[str, type[ForeignSubject], int, int]
@@ -208,23 +274,45 @@ def interface(env: Any, target: str) -> Interface:
     """Which of the known interfaces an object has."""
     if is_a(env, "gymnasium.vector", "VectorEnv"):
         return "gymnasium vector", VectorSubject, env.num_envs, 1
-    if is_a(env, "gymnasium", "Env"):
-        return "gymnasium", SingleSubject, 1, 1
+    if is_a(env, "stable_baselines3.common.vec_env", "VecEnv"):
+        return "stable-baselines3", SeededSubject, env.num_envs, 1
+    if is_a(env, "torchrl.envs", "EnvBase"):
+        return "torchrl", TensorSubject, max(1, env.batch_size.numel()), 1
+    return with_agents(env) or of_object(env, target)
+
+
+def with_agents(env: Any) -> Interface | None:
+    """The interfaces of PettingZoo and PufferLib."""
     if is_a(env, "pettingzoo", "ParallelEnv"):
         return PARALLEL, ParallelSubject, 1, len(env.possible_agents)
     if is_a(env, "pettingzoo", "AECEnv"):
         return "pettingzoo aec", TurnSubject, 1, 1
-    if all(hasattr(env, name) for name in ("num_agents", "single_action_space", "reset", "step")):
+    names = ("num_agents", "single_action_space", "reset", "step")
+    if all(hasattr(env, name) for name in names) and not is_a(env, "gymnasium", "Env"):
         envs = int(getattr(env, "num_envs", 1))
         return "pufferlib", RowsSubject, envs, env.num_agents // envs
-    if callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None)):
-        if isinstance(env, type):
-            raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
-        return "reset and step", SingleSubject, 1, 1
-    raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
+    return None
 
 
-def is_a(env: object, module: str, name: str) -> bool:
-    """Whether an object is of a class of a package, without importing the package."""
-    home = sys.modules.get(module)
-    return home is not None and isinstance(env, getattr(home, name))
+def of_object(env: Any, target: str) -> Interface:
+    """The interface of what belongs to no library that is known, or to Gymnasium: by what it has."""
+    if not callable(getattr(env, "step", None)):
+        raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
+    if isinstance(env, type):
+        raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
+    envs, agents = counted(env, "num_envs"), counted(env, "num_agents")
+    if not callable(getattr(env, "reset", None)):
+        return "step alone", ModelSubject, 1, agents or 1
+    if envs is not None:
+        return "batched", SeededSubject, envs, max(1, (agents or 1) // envs)
+    gymnasium = is_a(env, "gymnasium", "Env")
+    return ("gymnasium" if gymnasium else "reset and step"), SingleSubject, 1, agents or 1
+
+
+def counted(env: Any, name: str) -> int | None:
+    """A number that an object says of itself, itself or inside its wrappers; None where it does not."""
+    for owner in (env, unwrapped(env)):
+        value = getattr(owner, name, None)
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value > 0:
+            return int(value)
+    return None

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.answering import ForeignSubject
-from hotloop.envs.foreign.spec import ForeignSpec, everything, raised, unseen
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised, unseen
 
 
 class RowsSubject(ForeignSubject):
@@ -21,24 +23,26 @@ class RowsSubject(ForeignSubject):
 
     def reset(self) -> None:
         try:
-            self.observation, self._infos = self._reset(self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self.observation, self._infos = self._reset(self.spec.seed)
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.resets += self.spec.num_envs
         nothing = np.zeros(self.env.num_agents, np.float32)
         self._given = (self.observation, nothing, nothing != 0, nothing != 0)
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._calls
         try:
             self._given = given = self._step(actions)
-        except Exception as error:
-            raise raised(self.spec.name, error) from error
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
         self.observation, self._infos = given[0], given[4:]
         self._calls += 1
         ended = np.count_nonzero(np.logical_or(given[2], given[3]))
         self.resets += int(ended) // self.spec.agents
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         choices = self._choices()
         shape = (calls, self.env.num_agents, *choices.shape)
         return list(random.integers(choices, size=shape, dtype=np.int32))

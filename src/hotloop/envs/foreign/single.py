@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
-from hotloop.envs.foreign.answering import NAMES, Answering, plainly
-from hotloop.envs.foreign.spec import ForeignSpec, raised
+from hotloop.envs.foreign.answering import NAMES, Answering, earned, place_of, plainly
+from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, raised
 from hotloop.envs.subject import WholeNumbers
 
 Given = tuple[Any, Any, Any, Any, Any]
@@ -25,36 +28,63 @@ class SingleSubject(Answering):
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
         self._sample: Sample | None = None
-        self._begun: Any = {}
-        """The infos of the reset that the last call ended with, if it did."""
+        self._begun: Any = None
+        """The infos of the reset that the last call ended with; None where it did not."""
+        self._masks = mask_method(env)
+        self._many = spec.agents > 1
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
-        self.observation, self._begun = first_of(given), {}
+        self.observation, self._begun = first_of(given), None
         self.resets += 1
         self._given = (self.observation, 0.0, False, False, second_of(given))
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._steps
         try:
+            if type(actions) is Pick:
+                actions = self._pick(actions)
             self._given = given = five(self._step(actions))
             self._steps += 1
-            if given[2] or given[3]:
+            if all_over(given) if self._many else given[2] or given[3]:
                 begun = self._reset()
                 self.observation, self._begun = first_of(begun), second_of(begun)
                 self.resets += 1
             else:
-                self.observation, self._begun = given[0], {}
-        except Exception as error:
-            raise raised(self.spec.name, error) from error
+                self.observation, self._begun = given[0], None
+        except BROKEN as error:
+            check_given(self._given, self.env)
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         if self._sample is None:
             self._sample = sampler(self.env, self.spec.name)
         return self._sample(random, calls)
+
+    def _settled(self, pick: Pick) -> Any:
+        mask = self._mask()
+        return pick.drawn if mask is None else settled(*pick, mask, getattr(self.env, "action_space", None))
+
+    def _mask(self) -> Any:
+        info = self._given[4] if self._begun is None else self._begun
+        mask = mask_in(info, self.observation)
+        return mask if mask is not None or self._masks is None or not self.resets else self._masks()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """And a look at the last reward, which is nothing to count where it is no number."""
+        if not self._many:
+            earned(self._given[1], self.env)
+        return super().counters
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        return {**super().told, "info": self._given[4] if self._begun is None else self._begun}
 
     @property
     def whole_numbers(self) -> WholeNumbers | None:
@@ -64,8 +94,9 @@ class SingleSubject(Answering):
         return WholeNumbers(start=actions[0], count=actions[1], shape=(1,), any_is_taken=False)
 
     def _parts(self) -> dict[str, Any]:
-        parts = dict(zip(NAMES, plainly(self._given), strict=True))
-        return {**parts, "next_observations": self.observation, "next_infos": self._begun}
+        given = self._given if self._many else plainly(self._given, self.env)
+        parts = dict(zip(NAMES, given, strict=True))
+        return {**parts, "next_observations": self.observation, "next_infos": self._begun or {}}
 
 
 def five(given: Any) -> Given:
@@ -77,6 +108,21 @@ def five(given: Any) -> Given:
         return seen, reward, done, False, info[0] if info else {}
     what = f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
     raise InputError(f"step returned {what}: expected {RETURNS}")
+
+
+def all_over(given: Given) -> bool:
+    """Whether no agent of several is left."""
+    return bool(np.logical_or(np.asarray(given[2]), np.asarray(given[3])).all())
+
+
+def check_given(given: Given, env: Any) -> None:
+    """Refuse flags that are no truth values: one env has one end."""
+    for name, flag in (("terminated", given[2]), ("truncated", given[3])):
+        if not isinstance(flag, (bool, np.bool_, int, float)) and np.ndim(flag):
+            raise InputError(
+                f"step returned {name} as an array of {np.shape(flag)}: expected True or False; an env of "
+                f"several agents has num_agents, one of several envs num_envs ({place_of(env)})"
+            )
 
 
 def first_of(given: Any) -> Any:

@@ -1,6 +1,7 @@
 """What a foreign subject says about itself, and the arrays and spans all of them share."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from numbers import Number
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import HotloopError, TheirError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
 from hotloop.core.target import Target
-from hotloop.envs.callables import last_words
+from hotloop.envs.callables import last_words, message_of
 from hotloop.envs.native import Build
 
 ENV_STEP = "env.step"
@@ -75,6 +76,12 @@ class ForeignSpec:
             workload_hash=hash_of(self.name, params),
             variant={"num_envs": self.num_envs, "interface": self.kind},
         )
+
+
+def is_a(env: object, module: str, name: str) -> bool:
+    """Whether an object is of a class of a package, without importing the package."""
+    home = sys.modules.get(module)
+    return home is not None and isinstance(env, getattr(home, name, ()))
 
 
 def plain(value: object) -> object:
@@ -137,7 +144,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any] | None]]:
     elif isinstance(value, (tuple, list)) and not all(is_number(part) for part in value):
         for index, part in enumerate(value):
             yield from leaves(f"{name}.{index}", part)
-    elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)):
+    elif is_number(value) or isinstance(value, (np.ndarray, tuple, list)) or hasattr(value, "__array__"):
         yield name, np.asarray(value)
     else:
         yield name, spelled(value)
@@ -186,8 +193,25 @@ def unseen(parts: Mapping[str, Any]) -> list[str]:
 NOTHING = np.zeros((1, 0))
 
 
-def raised(name: str, error: Exception) -> HotloopError:
-    """What is said of an env that raises: its own last words."""
-    if isinstance(error, HotloopError):
+BROKEN = BaseException
+"""What somebody's code may raise; `raised` lets a person's Ctrl-C be what it is."""
+
+REFUSAL = re.compile(r"illegal|invalid|legal|not allowed|not valid|mask|\bmove\b|\baction", re.IGNORECASE)
+"""Words of an env that refuses an action."""
+
+REMEDY = (
+    'if it refuses actions that are not legal now, have it say which are: info["action_mask"], '
+    'obs["action_mask"] or action_masks(); or say who plays with --policy module:callable'
+)
+
+
+def raised(name: str, error: BaseException, *, masked: bool = True) -> BaseException:
+    """What is said of an env that raises: its own last words, and what helps where it refused an action.
+
+    SystemExit is an error like any other; Ctrl-C stays what it is.
+    """
+    if isinstance(error, (HotloopError, KeyboardInterrupt)):
         return error
-    return InputError(f"{name} raised: {last_words(error)}")
+    said = f"{name} raised: {last_words(error)}"
+    refused = not masked and REFUSAL.search(f"{type(error).__name__} {message_of(error)}")
+    return TheirError(f"{said}; {REMEDY}" if refused else said)

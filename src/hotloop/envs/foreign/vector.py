@@ -1,6 +1,8 @@
 """Gymnasium's vector envs: many envs behind one call, in one process or in workers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -8,10 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.core.spans import mark, span
-from hotloop.envs.foreign.actions import sampled
+from hotloop.envs.foreign.actions import sampled, sampler
 from hotloop.envs.foreign.answering import NAMES, ForeignSubject
-from hotloop.envs.foreign.spec import ForeignSpec, arrays, raised, time_inside, time_method, unseen, unwrapped
+from hotloop.envs.foreign.masks import METHOD, Pick, mask_in, mask_method, settled
+from hotloop.envs.foreign.single import first_of, five, second_of, seeded
+from hotloop.envs.foreign.spec import (
+    BROKEN,
+    ForeignSpec,
+    arrays,
+    is_a,
+    raised,
+    time_inside,
+    time_method,
+    unseen,
+    unwrapped,
+)
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
 
@@ -27,31 +43,38 @@ class VectorSubject(ForeignSubject):
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
-        said = env.metadata.get("autoreset_mode")
-        self.autoreset = "NextStep" if said is None else str(said.value)
-        self._steps = self._reset_steps = 0
+        self.autoreset = autoreset_of(env)
+        self._single = single_space(env)
+        self._steps = self._reset_steps = self._calls = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
+        self._masks = masks_of_envs(env)
         self._names: tuple[str, ...] = ()
         """Of what the env said at its reset; a comparison asks for all of them every time."""
 
     def reset(self) -> None:
         try:
-            self.observation, infos = self._reset(seed=self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
+        self.observation = first_of(given)
         self.resets += self.spec.num_envs
         self._finished = 0
         nothing = np.zeros(self.spec.num_envs)
-        self._given = (self.observation, nothing, nothing != 0, nothing != 0, infos)
+        self._given = (self.observation, nothing, nothing != 0, nothing != 0, second_of(given))
         self._names = tuple(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._calls
+        self._calls += 1
         try:
-            self._given = given = self._step(actions)
-        except Exception as error:
-            raise raised(self.spec.name, error) from error
+            if type(actions) is Pick:
+                actions = self._pick(actions)
+            self._given = given = five(self._step(actions))
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
         self.observation = given[0]
         if self.autoreset == "NextStep":
             self._reset_steps += self._finished
@@ -62,8 +85,30 @@ class VectorSubject(ForeignSubject):
         if finished and self.autoreset == "Disabled":
             self.observation, _ = self._reset(options={"reset_mask": over})
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        return sampled(self.env.action_space, random, calls)
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        if self._single is None:
+            return sampled(self.env.action_space, random, calls)
+        envs = self.spec.num_envs
+        each = sampler(Drawn(self._single), self.spec.name)(random, calls * envs)
+        return [np.array(each[call * envs : (call + 1) * envs]) for call in range(calls)]
+
+    @property
+    def _rows(self) -> int:  # type: ignore[override]
+        return self.spec.num_envs
+
+    def _settled(self, pick: Pick) -> Any:
+        """Env by env, in a copy of what was drawn."""
+        mask, space = self._mask(), getattr(self.env, "single_action_space", self._single)
+        if mask is None:
+            return pick.drawn
+        rows = zip(pick.drawn, pick.chance, mask, strict=True)
+        return np.array([settled(*row, space) for row in rows], np.asarray(pick.drawn).dtype)
+
+    def _mask(self) -> Any:
+        if not self._given:
+            return None
+        mask = mask_in(self._given[4], self.observation)
+        return mask if mask is not None or self._masks is None else self._masks()
 
     @property
     def counters(self) -> dict[str, int]:
@@ -103,14 +148,67 @@ class VectorSubject(ForeignSubject):
     def _look_inside(self) -> None:
         """Set the envs apart from what runs them, or waiting for workers from the rest."""
         inner = unwrapped(self.env)
-        pipes = getattr(inner, "parent_pipes", None)
+        pipes = getattr(inner, "parent_pipes", None) or getattr(inner, "remotes", None)
         if pipes:
             workers = Pipes(inner, pipes)
             inner.step, self.workers = workers.step, workers
-        for env in getattr(inner, "envs", ()):
+        envs = getattr(inner, "envs", ())
+        for env in envs if isinstance(envs, (list, tuple)) else ():
             time_inside(env)
             for method in ("step", "reset"):
                 time_method(env, method, f"envs.{method}")
+
+
+NEXT_STEP, SAME_STEP = "NextStep", "SameStep"
+
+
+def autoreset_of(env: Any) -> str:
+    """When the next episode begins: as Gymnasium's vector envs say it, as others are known to do it."""
+    said = getattr(env, "metadata", None) or {}
+    mode = said.get("autoreset_mode") if isinstance(said, Mapping) else None
+    if mode is not None:
+        return str(getattr(mode, "value", mode))
+    is_vector = is_a(env, "gymnasium.vector", "VectorEnv")
+    return NEXT_STEP if is_vector else SAME_STEP
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Something with the actions of one env."""
+
+    action_space: Any
+
+
+def single_space(env: Any) -> Any:
+    """The space of one env's actions, of a batch that has no space for all of them; else None."""
+    space = getattr(env, "action_space", None)
+    if space is None:
+        count = getattr(env, "num_actions", None)
+        return None if count is None else Count(int(count))
+    single = getattr(env, "single_action_space", None)
+    if single is not None:
+        return None if single != space else space
+    shape = getattr(space, "shape", None) or ()
+    return None if shape[:1] == (env.num_envs,) else space
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Actions that are numbers from 0 on."""
+
+    n: int
+
+
+def masks_of_envs(env: Any) -> Callable[[], Sequence[Any]] | None:
+    """The method of every env that gives its mask, where the envs are in this process and have one."""
+    envs = getattr(unwrapped(env), "envs", None)
+    if envs is None and is_a(env, "stable_baselines3.common.vec_env", "VecEnv"):
+        return partial(env.env_method, METHOD) if env.has_attr(METHOD) else None
+    envs = envs or ()
+    methods = [mask_method(each) for each in envs]
+    if not methods or None in methods:
+        return None
+    return lambda: [method() for method in methods if method]
 
 
 class Pipes:

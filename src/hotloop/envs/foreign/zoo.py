@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
+from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
 from hotloop.envs.foreign.single import first_of, second_of, seeded
-from hotloop.envs.foreign.spec import ForeignSpec, in_span, raised
-
-MASK = "action_mask"
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, in_span, raised
 
 
 class ZooSubject(Answering):
@@ -35,37 +36,71 @@ class ParallelSubject(ZooSubject):
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
         self._agent_steps = 0
+        self.observation = {}
+        self._infos: Mapping[str, Any] = {}
 
     def reset(self) -> None:
         try:
-            given = seeded(self._reset, self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self.observation = first_of(given)
         self.resets += 1
         nothing = dict.fromkeys(self.env.agents, 0.0)
         not_yet = dict.fromkeys(self.env.agents, False)
-        self._given = (self.observation, nothing, not_yet, not_yet, second_of(given))
+        self._infos = second_of(given)
+        self._given = (self.observation, nothing, not_yet, not_yet, self._infos)
         self._answers.begin(self._parts())
 
-    def step(self, actions: Mapping[str, Any]) -> None:
+    def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._steps
         try:
             living = self.env.agents
+            if type(actions) is Pick:
+                actions = self._pick(actions)
             self._agent_steps += len(living)
             if len(living) != len(actions):
                 actions = {agent: actions[agent] for agent in living}
             self._given = given = self._step(actions)
             self._steps += 1
-            self.observation = given[0]
+            self.observation, self._infos = given[0], given[4]
             if not self.env.agents:
-                self.observation = first_of(self._reset())
+                begun = self._reset()
+                self.observation, self._infos = first_of(begun), second_of(begun)
                 self.resets += 1
-        except Exception as error:
-            raise raised(self.spec.name, error) from error
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         """A step takes the actions of the living."""
         return self.draw_by_agent(random, calls)
+
+    @property
+    def _rows(self) -> int:  # type: ignore[override]
+        return len(self.env.possible_agents)
+
+    def _settled(self, pick: Pick) -> Any:
+        """Agent by agent, as far as they are told what is legal."""
+        masks, spaces = self._mask(), self.env.action_space
+        chosen = dict(pick.drawn)
+        for (agent, drawn), chance in zip(pick.drawn.items(), pick.chance, strict=True):
+            mask = (masks or {}).get(agent)
+            if mask is not None:
+                chosen[agent] = settled(drawn, chance, mask, spaces(agent))
+        return chosen
+
+    def _mask(self) -> dict[str, Any] | None:
+        """The masks of the living by agent."""
+        infos, seen = self._infos, self.observation
+        told = {agent: mask_in(infos.get(agent), seen.get(agent)) for agent in self.env.agents}
+        masks = {agent: mask for agent, mask in told.items() if mask is not None}
+        return masks or None
+
+    @property
+    def masks(self) -> None:
+        """None: agents may have different actions; a policy is told theirs by name."""
+        return None
 
     def unfold(self, row: NDArray[Any]) -> dict[str, Any]:
         return dict(zip(self.env.possible_agents, map(plain_action, row[0]), strict=True))
@@ -81,60 +116,60 @@ class ParallelSubject(ZooSubject):
 class TurnSubject(ZooSubject):
     """An AEC env: one call is the turn of one agent, and counts as one env-step and one agent-step.
 
-    Which actions are legal is known only when a turn comes, so what is drawn beforehand is a number from
-    0 to 1 that picks one of them; an env without a mask gets an action drawn from its space.
+    Whose turn it is and which actions are legal is known only when a turn comes, so what is drawn beforehand
+    is an action of every agent, and a number from 0 to 1 that picks another where that one is not legal.
     """
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
         self._last = in_span("env.last", env.last, timed=timed)
-        self._pick = in_span("action selection", self._choose, timed=timed)
 
     def reset(self) -> None:
         try:
-            self._begin(seed=self.spec.seed)
-        except Exception as error:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self._begin(seed=self.spec.seed)
+        except BROKEN as error:
             raise raised(self.spec.name, error) from error
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        """Take a turn: `actions` is a number that picks a legal action, or a policy's action by agent."""
-        _, _, ended, cut, info = self._given
+        """Take a turn: by the action of whoever's turn it is; the dead pass."""
+        _, _, ended, cut, _ = self._given
+        self._pulse[STEPS] = self._steps
         try:
-            self._step(None if ended or cut else self._pick(actions, info))
+            if type(actions) is Pick:
+                actions = self._pick(actions)
+            self._step(None if ended or cut else actions)
             self._steps += 1
             if self.env.agents:
                 self._look()
             else:
                 self._begin()
-        except Exception as error:
-            raise raised(self.spec.name, error) from error
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
 
-    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
-        drawn = self.draw_by_agent(random, calls)
-        return list(zip(random.random(calls).tolist(), drawn, strict=True))
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return self.draw_by_agent(random, calls)
 
-    def _choose(self, drawn: Any, info: Mapping[str, Any]) -> Any:
-        if not isinstance(drawn, tuple):
-            return drawn
-        chance, by_agent = drawn
-        mask = self._mask(info)
-        if mask is None:
-            return by_agent[self.env.agent_selection]
-        legal = np.flatnonzero(mask)
-        return int(legal[int(chance * len(legal))])
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return picks(random, actions)
 
-    def _mask(self, info: Mapping[str, Any]) -> Any:
-        """Which actions are legal in this turn, as the infos or the observation say it."""
-        mask = info.get(MASK)
-        if mask is None and isinstance(self.observation, Mapping):
-            mask = self.observation.get(MASK)
-        return mask
+    def _settled(self, pick: Pick) -> Any:
+        _, _, ended, cut, _ = self._given
+        agent, mask = self.env.agent_selection, self._mask()
+        drawn = pick.drawn[agent] if isinstance(pick.drawn, Mapping) else pick.drawn
+        return (
+            drawn
+            if mask is None or ended or cut
+            else settled(drawn, pick.chance, mask, self.env.action_space(agent))
+        )
+
+    def _mask(self) -> Any:
+        return mask_in(self._given[4], self.observation)
 
     @property
-    def masks(self) -> NDArray[np.bool_] | None:
-        mask = self._mask(self._given[4])
-        return None if mask is None else np.asarray(mask, np.bool_).reshape(1, 1, -1)
+    def told(self) -> Mapping[str, Any]:
+        return {**super().told, "agent": self.env.agent_selection, "info": self._given[4]}
 
     def _begin(self, seed: int | None = None) -> None:
         if seed is None:
@@ -150,4 +185,4 @@ class TurnSubject(ZooSubject):
 
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
-        return dict(zip(NAMES, plainly(self._given), strict=True))
+        return dict(zip(NAMES, plainly(self._given, self.env), strict=True))

@@ -271,7 +271,7 @@ class CommitContender:
         check_asked(policy, beyond_speed=profile)
         return self.checkout.open()
 
-    def agreement(self, other: Contender, box_ns: int = BOX_NS) -> Agreement:
+    def agreement(self, other: Contender, box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
         """Both replay the same steps, each in its own process, and tell hashes of every answer."""
         assert isinstance(other, CommitContender)
         with closing(self.checkout.open()) as a, closing(other.checkout.open()) as b:
@@ -283,7 +283,7 @@ class CommitContender:
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         raise InputError(WHOLE)
 
-    def faults(self) -> tuple[Notice, ...]:
+    def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
         return ()
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Compare: which of two sides is faster, and whether both do the same.
 
 First both step through one tape and must answer alike. Then A, B and a second instance of A take turns, and
-are compared again between them; before anything is called faster or slower, a second run on fresh
-instances has to agree.
+are compared again between them; before anything is called faster or slower, a second run on several fresh
+instances a side has to agree.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,15 +29,29 @@ from hotloop.judge.judge import judge
 from hotloop.lab.compare.contenders import Contender, unlikeness
 from hotloop.lab.compare.phases import check_control, compare_phases
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.record import Recorder, describe_method
+from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
+from hotloop.lab.measure.settle import WARMUP_SHARE, Found, Plan, instance, take_turns
 from hotloop.lab.measure.stepping import Garbage, no_collection
-from hotloop.lab.measure.turns import AGAIN, WARMUP_NS, WARMUP_SHARE, Found, Plan, take_turns, warm_up
+from hotloop.lab.measure.turns import WARMUP_NS, warm_up
 from hotloop.lab.measure.work import both_validations, describe_path, describe_validation, describe_work
 from hotloop.lab.validate.equal import BOX_NS, Agreement
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
 
 ORDER = "A, B and A again in every order, shuffled in blocks"
+
+ONCE = {A: 2, B: 1}
+"""Instances of each side in the first run: the second of A is the noise of the machine."""
+
+MOST_INSTANCES, FEWEST_INSTANCES = 4, 2
+"""Of each side in the second run.
+
+Instances of one thing differ, by where their memory came to lie: that four of A are all slower than four of B
+by that alone happens once in 70 times, after it happened in the first run.
+"""
+
+MAKING_SHARE = 8
+"""Of the time of a run, one part in so many may go into making more instances than the fewest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +80,7 @@ class Asked:
     @property
     def box_ns(self) -> int:
         """What the replay may take."""
-        return min(BOX_NS, self.plan.budget_ns // 2)
+        return min(BOX_NS, self.plan.budget_ns // 4)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,6 +132,11 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
     if asked.unlike and not found.unlike:
         found.unlike = (f"{a.name} against {b.name}",)
     say(beforehand(asked.plan))
+
+    def so_far() -> Record | None:
+        return record(a, b, asked, found, recorder) if found.runs and found.runs[0].count else None
+
+    progress = kept_so_far(so_far, progress)
     try:
         with no_collection(asked.garbage):
             measure(a, b, asked, found, progress)
@@ -131,18 +150,19 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
     """Equality first, then the clock; a second run before anything is called faster or slower."""
     progress(0, 1)
     if asked.equal:
-        found.agreement = a.agreement(b, asked.box_ns)
+        found.agreement = a.agreement(b, asked.box_ns, asked.policy)
         if found.agreement.difference:
-            found.itself = a.agreement(a, asked.box_ns)
-    found.faults = b.faults()
+            found.itself = a.agreement(a, asked.box_ns, asked.policy)
+    found.faults = b.faults(asked.policy)
     if found.agreement and found.agreement.difference:
         return
-    run({A: a, B: b, AGAIN: a}, asked, found, progress)
+    making_ns = run(a, b, ONCE, asked, found, progress)
     first = found.runs[0]
     if first.apart:
         return
     if first.count >= FEWEST and outcome(first.ratio(), asked.plan.band) in MOVED:
-        run({B: b, AGAIN: a, A: a}, asked, found, progress)
+        count = instances(asked.plan, making_ns / sum(ONCE.values()))
+        run(a, b, {A: count, B: count}, asked, found, progress)
     if asked.profile:
         found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan)
     if asked.instructions:
@@ -150,12 +170,31 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
         found.instructions = of_a, b.instructions(asked.policy, of_a.runs[-1][0])
 
 
-def run(contenders: Mapping[str, Contender], asked: Asked, found: SoFar, progress: Progress) -> None:
-    """Open the sides, in this order, warm them up and let them take turns."""
+def instances(plan: Plan, making_ns: float) -> int:
+    """How many of each side to make for the second run: several, more where that is quick."""
+    fit = plan.budget_ns / MAKING_SHARE / (2 * making_ns)
+    return max(FEWEST_INSTANCES, min(MOST_INSTANCES, int(fit)))
+
+
+def run(
+    a: Contender, b: Contender, counts: Mapping[str, int], asked: Asked, found: SoFar, progress: Progress
+) -> int:
+    """Open so many instances of each side, warm them up and let them take turns; says how long opening took.
+
+    The sides are opened in turn, and in another order the second time: who came first shall not matter.
+    """
+    order = (A, B) if not found.runs else (B, A)
+    names = {
+        instance(letter, number): {A: a, B: b}[letter]
+        for number in range(1, max(counts.values()) + 1)
+        for letter in order
+        if number <= counts[letter]
+    }
     with ExitStack() as stack:
+        opening = now_ns()
         sides = {
             name: stack.enter_context(closing(contender.side(asked.policy)))
-            for name, contender in contenders.items()
+            for name, contender in names.items()
         }
         begin = now_ns()
         warming_ns = min(WARMUP_NS, asked.plan.budget_ns // (WARMUP_SHARE * len(sides)))
@@ -163,6 +202,7 @@ def run(contenders: Mapping[str, Contender], asked: Asked, found: SoFar, progres
         found.runs.append(Found(sides, length))
         equal = asked.equal and len({side.grain for side in sides.values()}) == 1
         take_turns(sides, asked.plan, found.runs[-1], progress, begin_ns=begin, equal=equal)
+        return begin - opening
 
 
 def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Recorder) -> Record:
@@ -204,8 +244,9 @@ def weigh(
         band=asked.plan.band,
         ratio=whole[0].ratio() if whole else None,
         second=whole[1].ratio() if len(whole) > 1 else None,
-        others=tuple(each.ratio(AGAIN, B) for each in whole),
-        noise=whole[0].ratio(A, AGAIN) if whole else None,
+        others=whole[0].each() if whole else (),
+        fresh=whole[1].each() if len(whole) > 1 else (),
+        noise=whole[0].noise() if whole else None,
         cpu=whole[0].cpu_ratio() if whole else None,
         late=late(found),
         phases=found.phases,
@@ -222,8 +263,8 @@ def difference(found: SoFar) -> str | None:
     if found.agreement and found.agreement.difference:
         return str(found.agreement.difference)
     for each in found.runs:
-        if B in each.apart:
-            return each.apart[B]
+        if parted := each.parted(B):
+            return parted
     checked = shadowed(found)
     if checked and checked.mismatches:
         return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
@@ -234,7 +275,7 @@ def itself(found: SoFar) -> str | None:
     """Where A was seen to differ from itself, so that nobody can be equal to it."""
     if found.itself and found.itself.difference:
         return str(found.itself.difference)
-    return next((each.apart[AGAIN] for each in found.runs if AGAIN in each.apart), None)
+    return next((parted for each in found.runs if (parted := each.parted(A))), None)
 
 
 def late(found: SoFar) -> tuple[float, float]:
@@ -290,7 +331,7 @@ def validation(found: SoFar) -> Validation | None:
     """What the replay compared, and what shadows did."""
     agreement, replayed = found.agreement, None
     if agreement:
-        unequal = agreement.difference is not None or any(B in each.apart for each in found.runs)
+        unequal = agreement.difference is not None or any(each.parted(B) for each in found.runs)
         replayed = Validation(
             comparisons=agreement.comparisons + sum(each.looks for each in found.runs),
             mismatches=int(unequal and itself(found) is None),

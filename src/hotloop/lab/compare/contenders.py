@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cached_property
+from itertools import islice
 from typing import Protocol
 
 from hotloop.core.code import code
@@ -14,6 +15,7 @@ from hotloop.core.target import Target
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
 from hotloop.lab.measure.instructions import count
+from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting
 from hotloop.lab.measure.target import Opener, check_player, open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide
 from hotloop.lab.validate.equal import BOX_NS, Agreement, replay
@@ -34,13 +36,13 @@ class Contender(Protocol):
     def side(self, policy: str, *, profile: bool = False) -> Side:
         """A new one, reset and ready."""
 
-    def agreement(self, other: "Contender", box_ns: int = BOX_NS) -> Agreement:
+    def agreement(self, other: "Contender", box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
         """Both step through one tape, for so long; the other may be itself."""
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         """Of an env-step, over as many as the other side was counted over."""
 
-    def faults(self) -> tuple[Notice, ...]:
+    def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
         """What it does that its own interface forbids."""
 
     def close(self) -> None:
@@ -68,7 +70,7 @@ class TargetContender:
 
     @cached_property
     def code(self) -> Code:
-        return code(asdict(self.spec.build) if self.spec.build else None)
+        return code(asdict(self.spec.build) if self.spec.build else None, target=self.spec.name)
 
     @contextmanager
     def lent(self) -> Iterator[Subject]:
@@ -84,18 +86,22 @@ class TargetContender:
         check_player(subject, policy)
         return SubjectSide(self.name, subject, policy)
 
-    def agreement(self, other: Contender, box_ns: int = BOX_NS) -> Agreement:
+    def agreement(self, other: Contender, box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
         assert isinstance(other, TargetContender)
         with self.lent() as ours, other.lent() as theirs:
-            return replay(ours, theirs, box_ns=box_ns)
+            check_player(ours, policy)
+            return replay(ours, theirs, box_ns=box_ns, policy=policy)
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         return count(self.target, policy=policy, env_steps=env_steps)
 
-    def faults(self) -> tuple[Notice, ...]:
+    def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
         subject = self._opener.open(self.target)
         try:
-            return subject.faults()
+            if policy == RANDOM or not subject.restarts:
+                return subject.faults()
+            subject.reset()
+            return subject.faults(islice(acting(policy, subject), EXAMINED))
         finally:  # a batch has none, and has not been stepped to see that
             self._opener.keep(self.target, subject, played=subject.restarts)
 

@@ -9,7 +9,8 @@ from hotloop.core.errors import unknown
 from hotloop.core.record import A, B, PhaseRatio
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.measure.turns import Plan, Side, Turn, rounds_of, turns_of, warm_up
+from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.turns import Side, Turn, rounds_of, turns_of, warm_up
 from hotloop.stats.ratio import ratio
 
 PYTHON = "python"

@@ -12,6 +12,7 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.interrupt import put_off_interrupt
+from hotloop.envs.instances import lent
 from hotloop.lab.measure.turns import Turn
 
 WORKER = Path(__file__).parents[1] / "workers" / "worker.py"
@@ -38,7 +39,7 @@ class ProcessSide:
         self._process = start(
             [str(python), str(WORKER), json.dumps(asked)],
             cwd=folder,
-            env=environment,
+            env={**(os.environ if environment is None else environment), **lent()},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,

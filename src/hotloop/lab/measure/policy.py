@@ -1,19 +1,21 @@
 """Where a measurement's actions come from: random play, a player, a tape, or a policy in the loop."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from hotloop.core.errors import InputError
+from hotloop.core.notices import Notice
 from hotloop.core.record import Draw
 from hotloop.core.spans import span
 from hotloop.core.target import names_callable
 from hotloop.envs import callables, tapes
-from hotloop.envs.foreign.spec import ENV_STEP, raised
+from hotloop.envs.callables import parameters_of
+from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.stepping import Actions, repeat
@@ -30,8 +32,17 @@ TAPE = "tape:"
 POLICY, FORWARD, SELECT = "policy", "forward", "select"
 """Rows of the tree: choosing an action; and its two parts, where a policy has methods of these names."""
 
-Choose = Callable[[Any], Any]
-"""From an observation to an action, both as the subject gives and takes them."""
+TOLD = {"action_mask": "action_mask", "action_masks": "action_mask", "info": "info", "agent": "agent"}
+"""Arguments that a policy may have beside the observation, and what they are called by a subject."""
+
+EXAMINED = 16
+"""Calls of a policy's that an env is looked at for, after its measurement."""
+
+AT_ONCE = 64
+"""Calls whose random actions are drawn together."""
+
+Choose = Callable[[Subject], Any]
+"""From what a subject shows to an action."""
 
 
 class Play(Protocol):
@@ -51,18 +62,30 @@ class Play(Protocol):
 
 def play_of(policy: str, subject: Subject) -> Play:
     """The random play of a subject, or that of one of a batch's players."""
-    if policy == RANDOM and (subject.masks is None or RANDOM not in subject.players):
+    if policy == RANDOM and subject.draws_legal:
         return RandomPlay(subject)
     if policy.startswith(TAPE):
         return TapePlay(policy, tapes.read_for(Path(policy.removeprefix(TAPE)), subject))
     if is_live(policy):
-        choose = load(policy)
-        return AheadPlay(reopen(subject), lambda ahead: choose(ahead.observation), policy)
+        return AheadPlay(reopen(subject), load(policy), policy)
     if policy not in subject.players:
         raise InputError(
             f"{subject.spec.name} has no player {policy!r}: it is random, tape:FILE or module:callable"
         )
     return AheadPlay(reopen(subject), lambda ahead: ahead.choose(policy), policy)
+
+
+def acting(policy: str, subject: Subject) -> Iterator[Actions]:
+    """What a policy does call after call, each time asked of the subject as it is then."""
+    if policy.startswith(TAPE):
+        yield from cycle(tapes.read_for(Path(policy.removeprefix(TAPE)), subject))
+    choose = load(policy) if is_live(policy) else None
+    play = RandomPlay(subject) if policy == RANDOM and subject.draws_legal else None
+    while True:
+        if play:
+            yield from (subject.settle(each) for each in play.draw(AT_ONCE)[:AT_ONCE])
+        else:
+            yield copy(choose(subject) if choose else subject.choose(policy))
 
 
 class RandomPlay:
@@ -157,16 +180,32 @@ def load(policy: object, *, timed: bool = False) -> Choose:
     made = callables.find(policy) if isinstance(policy, str) else policy
     if isinstance(made, type):
         made = made()
-    region: Callable[[str], Callable[[Choose], Choose]] = span if timed else (lambda _: lambda same: same)
+    region: Callable[[str], Callable[..., Any]] = span if timed else (lambda _: lambda same: same)
     forward, select = getattr(made, FORWARD, None), getattr(made, SELECT, None)
     if callable(forward) and callable(select):
-        score, pick = region(FORWARD)(forward), region(SELECT)(select)
-        return region(POLICY)(lambda seen: pick(score(seen)))
+        score, pick = given(region(FORWARD), forward), given(region(SELECT), select)
+        choose: Choose = region(POLICY)(lambda subject: pick(score(subject.observation, subject), subject))
+        return choose
     if not callable(made):
         raise InputError(
             f"the policy is a {type(made).__name__}: expected a function from observations to actions"
         )
-    return region(POLICY)(made)
+    told = given(region(POLICY), made)
+    return lambda subject: told(subject.observation, subject)
+
+
+def given(region: Callable[..., Any], function: Callable[..., Any]) -> Callable[[Any, Subject], Any]:
+    """A function in its region, that is told what its other arguments are named after."""
+    timed, known = region(function), parameters_of(function)
+    names = {name: what for name, what in TOLD.items() if name in known}
+    if not names:
+        return lambda seen, _: timed(seen)
+
+    def called(seen: Any, subject: Subject) -> Any:
+        told = subject.told
+        return timed(seen, **{name: told.get(what) for name, what in names.items()})
+
+    return called
 
 
 def name_of(policy: object) -> str:
@@ -187,10 +226,14 @@ class Actor(Proxy):
 
     def step(self, actions: Any) -> None:
         try:
-            chosen = self._choose(self._subject.observation)
-        except Exception as error:
+            chosen = self._choose(self._subject)
+        except BROKEN as error:
             raise raised("the policy", error) from error
         self._subject.step(chosen)
+
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        """What its policy does now, and then."""
+        return self._subject.faults(self._choose(self._subject) for _ in range(EXAMINED))
 
 
 class Watched(Proxy):
@@ -202,8 +245,9 @@ class Watched(Proxy):
         step = subject.step if subject.in_spans else span(ENV_STEP)(subject.step)
 
         def kept(actions: Any) -> None:
-            self.played.append(copy(actions))
-            step(actions)
+            chosen = subject.settle(actions)
+            self.played.append(copy(chosen))
+            step(chosen)
 
         self.step = kept if keep else step  # type: ignore[method-assign]
 

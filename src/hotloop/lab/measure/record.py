@@ -1,16 +1,18 @@
 """From what was measured to a record: the parts every experiment fills in the same way."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from hotloop.core.clock import utc_now
 from hotloop.core.code import code
 from hotloop.core.errors import SetupError
+from hotloop.core.isolate import lifeline
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.progress import Progress
 from hotloop.core.record import Code as RanCode
-from hotloop.core.record import Method, Overhead, Record, run_id
+from hotloop.core.record import Method, Overhead, Record, own_commit, run_id
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
 from hotloop.lab.measure.rounds import Rounds
@@ -30,7 +32,7 @@ class Recorder:
         self._now = utc_now()
         self._machine = machine()
         build = spec.build
-        self._code = ran or code(asdict(build) if build else None)
+        self._code = ran or code(asdict(build) if build else None, target=spec.name)
 
     @property
     def code(self) -> RanCode:
@@ -64,7 +66,7 @@ class Recorder:
         refuse_standing_still(spec.name, counters, values)
         return with_metrics(
             Record(
-                run_id=run_id(self._now, self._code["commit"], self._code["dirty"], spec.name),
+                run_id=run_id(self._now, *own_commit(self._code), spec.name),
                 kind=self._kind,
                 created=self._now.isoformat(timespec="seconds"),
                 target=spec.described,
@@ -78,6 +80,19 @@ class Recorder:
                 **more,
             )
         )
+
+
+def kept_so_far(make: Callable[[], Record | None], progress: Progress) -> Progress:
+    """The progress of a run whose record so far is kept by whoever watches over this process.
+
+    `make` makes that record; None where there is nothing yet.
+    """
+
+    def moved(done: int, total: int) -> None:
+        progress(done, total)
+        lifeline.offer(make)
+
+    return progress if lifeline.line is None else moved
 
 
 def refuse_standing_still(

@@ -29,6 +29,12 @@ PHASES = "phases"
 
 ALWAYS = "resources"
 
+SAMPLES = "samples"
+"""What looks below a step of somebody else's by itself, unless another probe that does so was asked for."""
+
+BELOW = frozenset({SAMPLES, "cprofile", "pyspy"})
+"""Probes that show the functions below a step."""
+
 EVERY = "all"
 
 LINE = "line"
@@ -66,7 +72,7 @@ class Asked:
     """Functions that were named."""
     folder: Path
     opener: Opener = field(default_factory=Opener)
-    """What it has open the first probe is given; each other one looks at a target of its own."""
+    """What it has open one probe after another is given, each after a reset."""
     picture: Picture = no_picture
 
     @property
@@ -87,6 +93,13 @@ def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
         raise InputError("--probe line needs functions to look at: name them with --time module.Class.method")
     wanted = {ALWAYS, *(known if EVERY in names else names)} - ({LINE} if not time else set())
     return tuple(probe for name, probe in known.items() if name in wanted)
+
+
+def with_samples(probes: tuple[Probe, ...]) -> tuple[Probe, ...]:
+    """The same, and one that looks below the steps, which it is the first to do."""
+    if any(probe.name in BELOW for probe in probes):
+        return probes
+    return (registry.probes()[SAMPLES], *probes)
 
 
 def check(probes: Sequence[Probe], targets: Sequence[Target], time: Sequence[str]) -> None:
@@ -193,7 +206,7 @@ def program(asked: Asked) -> tuple[str, ...]:
 @contextmanager
 def staged(target: Target, policy: object, opener: Opener | None = None) -> Iterator[tuple[Subject, Play]]:
     """A target without any instrument and who plays it, a policy of somebody's inside the loop."""
-    with closing((opener or Opener()).open(target)) as subject:
+    with lent(target, opener) as subject:
         subject.reset()
         if is_live(policy):
             actor = Actor(subject, load(policy))
@@ -201,6 +214,20 @@ def staged(target: Target, policy: object, opener: Opener | None = None) -> Iter
             return
         with closing(play_of(str(policy), subject)) as script:
             yield subject, script
+
+
+@contextmanager
+def lent(target: Target, opener: Opener | None) -> Iterator[Subject]:
+    """A subject that goes back to its opener, so that nobody's environment is made for each probe anew."""
+    if opener is None:
+        with closing(Opener().open(target)) as subject:
+            yield subject
+        return
+    subject = opener.open(target)
+    try:
+        yield subject
+    finally:
+        opener.keep(target, subject)
 
 
 def drawn(subject: Subject, script: Play, calls: int) -> Callable[[], None]:

@@ -29,6 +29,7 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import (
+    EXAMINED,
     RANDOM,
     Actor,
     Journal,
@@ -39,7 +40,7 @@ from hotloop.lab.measure.policy import (
     name_of,
     play_of,
 )
-from hotloop.lab.measure.record import Recorder
+from hotloop.lab.measure.record import Recorder, kept_so_far
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
 from hotloop.lab.measure.stepping import Actions, Garbage, collect_rest, no_collection, play, play_in_laps
 from hotloop.lab.measure.target import Opener
@@ -78,10 +79,14 @@ class Asked:
     garbage: Garbage = "between"
 
     @property
+    def is_opaque(self) -> bool:
+        """Whether the rows of its loop end at functions of somebody else's, which samples look below."""
+        return self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
+
+    @property
     def by_laps(self) -> bool:
         """Whether a loop is looked at, and not the steps of one of our worlds alone."""
-        looped = self.target.is_foreign or is_live(self.policy) or not self.opener.by_name
-        return bool(looped or self.time or self.tape)
+        return bool(self.is_opaque or self.time or self.tape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +142,8 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
 
 def look(asked: Asked, extras: Extras = NOTHING, progress: Progress = silent) -> Record:
     """Measure, then whatever was asked for beside it; Ctrl-C leaves a record of what there is."""
+    if asked.is_opaque:
+        extras = replace(extras, probes=probing.with_samples(extras.probes))
     probing.check(extras.probes, [asked.target], asked.time)
     measured = measure(asked, progress)
     if extras.baselines is not None:
@@ -182,19 +189,22 @@ def measure(asked: Asked, progress: Progress) -> Record:
         sides.clean.reset()
         sides.watched.reset()
         pairs = Pairs(rounds=rounds, work=Tally(sides.work))
-        account = None
+        account: Account | None = None
+        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
+        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
+
+        def so_far() -> Record:
+            return record_of(recorder, sides.clean.spec, pairs, account or sides.account(pairs), **how)
+
         try:
-            play_pairs(sides, pairs, progress)
+            play_pairs(sides, pairs, kept_so_far(lambda: so_far() if pairs.walls_ns else None, progress))
             sides.trace_torch()
             account = sides.account(pairs)
-            account = replace(account, notices=(*sides.clean.faults(), *account.notices))
+            account = replace(account, notices=(*sides.faults(), *account.notices))
         except KeyboardInterrupt:
             pairs.partial = True
         sides.keep_tape()
-        policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
-        account = account or sides.account(pairs)
-        how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
-        return record_of(recorder, sides.clean.spec, pairs, account, **how)
+        return so_far()
 
 
 def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
@@ -368,6 +378,10 @@ class Sides:
 
         if tracer and is_live(self.asked.policy) and trace.has_torch():
             trace.watch_torch(play_one, tracer)
+
+    def faults(self) -> tuple[Notice, ...]:
+        """Of the clean side, which goes on as it was played."""
+        return self.clean.faults(None if self.asked.policy == RANDOM else self.script.draw(EXAMINED))
 
     def keep_tape(self) -> None:
         if self.asked.tape:

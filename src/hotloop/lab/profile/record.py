@@ -97,7 +97,7 @@ def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) ->
     said = [
         notice(Code.NEVER_CALLED, function=function.name)
         for function in functions
-        if tree.wall_ns and not tree.has(function.name)
+        if tree.wall_ns and not any(map(tree.has, function.rows))
     ]
     workers = subject.workers
     waited = tree.share(WAIT)

@@ -11,7 +11,7 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Again, Record, Repeated, Slow, SlowStep
+from hotloop.core.record import Again, Code, Record, Repeated, Slow, SlowStep, own_commit
 from hotloop.core.spans import span
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.judge import judge
@@ -246,12 +246,15 @@ def middle_of(attempt: Attempt) -> dict[str, int]:
     return attempt.phases[order[len(order) // 2]]
 
 
-def unlike(of: Record, machine: Any, code: Any) -> Iterator[str]:
+def unlike(of: Record, machine: Any, code: Code) -> Iterator[str]:
     """What a reader must know before comparing the two times."""
     if of.machine["fingerprint"] != machine["fingerprint"]:
         yield f"another machine: {of.machine['cpu']} then, {machine['cpu']} now"
     for part in ("version", "commit"):
         if of.code[part] != code[part]:
             yield f"another {part}: {of.code[part][:12]} then, {code[part][:12]} now"
-    if of.code["dirty"] or code["dirty"]:
+    (then, was_dirty), (now, is_dirty) = own_commit(of.code), own_commit(code)
+    if "project" in code and then != now:
+        yield f"another commit of the target: {then[:12]} then, {now[:12]} now"
+    if of.code["dirty"] or code["dirty"] or was_dirty or is_dirty:
         yield "code that was not committed"

@@ -138,7 +138,7 @@ class Timing:
             path=path,
             calls=self.env_steps,
             total_ns=total_ns,
-            mean_ns=total_ns / self.env_steps,
+            mean_ns=total_ns / max(self.env_steps, 1),
             p50_ns=self._of_env_step(spread.p50_ns),
             p95_ns=self._of_env_step(spread.p95_ns),
             p99_ns=self._of_env_step(spread.p99_ns),

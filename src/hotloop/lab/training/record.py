@@ -40,6 +40,8 @@ class Window:
     wall_ns: int
     env_steps: int
     """In this window."""
+    agent_steps: int
+    """Of those who lived in it."""
     mean_sps: float
     """Env-steps a second since this process began to train."""
     episodes: WindowEpisodes
@@ -102,6 +104,7 @@ class SoFar:
     work: Tally
     first_steps: int
     """Env-steps of the run before this process."""
+    first_agent_steps: int = 0
     begin_ns: int = 0
     begin_cpu_ns: int = 0
     updates: int = 0
@@ -110,6 +113,11 @@ class SoFar:
     partial: bool = True
     bundle: Path | None = None
     """Where the first difference is kept that a comparison found."""
+
+    @property
+    def agent_steps(self) -> int:
+        """Of the run, up to the last whole window."""
+        return self.first_agent_steps + sum(window.agent_steps for window in self.windows)
 
     @property
     def times(self) -> Times | None:
@@ -151,7 +159,9 @@ def validation(batch: Batch, found: SoFar, shadowed: Shadowed | None) -> Validat
 def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
     """What only the run knows: how it was cut to size, and how it was timed."""
     times = found.times
-    return [*settings.notices, *([notice(Code.HOST_TIMER)] if times and times.how == "async" else [])]
+    host = times is not None and times.how == "async"
+    said = [notice(Code.HOST_TIMER, remedy="use train.timing=events")] if host else []
+    return [*settings.notices, *said]
 
 
 def method(settings: RunSettings, batch: Batch, found: SoFar) -> Method:
@@ -167,7 +177,7 @@ def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
     windows = found.windows
     known: dict[str, list[float]] = {
         "env_steps_per_s": [window.sps for window in windows],
-        "agent_steps_per_s": [window.sps * batch.spec.agents for window in windows],
+        "agent_steps_per_s": [window.agent_steps * 1e9 / window.wall_ns for window in windows],
         "wall_ns": [float(window.wall_ns) for window in windows],
         "env_steps": [float(window.env_steps) for window in windows],
         "return_per_agent": [each for window in windows if (each := window.episodes.mean_return) is not None],

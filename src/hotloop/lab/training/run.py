@@ -111,7 +111,11 @@ class Session:
         elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
         self.clock = self.make_clock()
-        self.found = SoFar(work=Tally(self.counters), first_steps=self.trainer.steps)
+        self.found = SoFar(
+            work=Tally(self.counters),
+            first_steps=self.trainer.steps,
+            first_agent_steps=self.trainer.agent_steps,
+        )
         self.saved_at: int | None = self.trainer.steps if asked.resume else None
 
     def counters(self) -> dict[str, int]:
@@ -211,6 +215,7 @@ class Session:
             total=self.settings.train.total_timesteps,
             wall_ns=wall_ns,
             env_steps=ended.env_steps,
+            agent_steps=trainer.agent_steps - found.agent_steps,
             mean_sps=(trainer.steps - found.first_steps) * 1e9 / (self.window_ns - found.begin_ns),
             episodes=ended,
             update=updates[-1],

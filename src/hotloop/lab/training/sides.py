@@ -20,6 +20,7 @@ from hotloop.envs.native import Build
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
+from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.stepping import accounted
 from hotloop.lab.measure.turns import NO_PHASES, Side, Turn
 from hotloop.lab.training.settings import RunSettings, read
@@ -170,13 +171,13 @@ class TrainContender:
     def side(self, policy: str, *, profile: bool = False) -> Side:
         return TrainSide(self.name, self.settings)
 
-    def agreement(self, other: Contender, box_ns: int = BOX_NS) -> Agreement:
+    def agreement(self, other: Contender, box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
         raise InputError("two trainings are compared by their speed and their returns, not by their bytes")
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         raise InputError(SPEED_ONLY)
 
-    def faults(self) -> tuple[Notice, ...]:
+    def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
         return ()
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ def actions_of(tape: str, subject: Subject) -> Iterator[Any]:
         yield subject.choose(tape)
     play = Adversarial(subject) if tape == ADVERSARIAL else RandomPlay(subject)
     while True:
-        yield from play.draw(CHUNK)[:CHUNK]
+        yield from (subject.settle(each) for each in play.draw(CHUNK)[:CHUNK])
 
 
 def resets_before(tape: str, step: int, num_envs: int) -> list[int]:
@@ -94,7 +94,8 @@ class Adversarial:
         known = self._subject.whole_numbers
         if known is None:
             return self._subject.draw(self._random, calls)
-        return [self._subject.unfold(self._row(known, call)) for call in range(first, first + calls)]
+        in_turn = [self._subject.unfold(self._row(known, call)) for call in range(first, first + calls)]
+        return self._subject.legal(self._random, in_turn)
 
     def _row(self, known: WholeNumbers, call: int) -> NDArray[np.int32]:
         if call // known.count % 2 == 0 or not known.any_is_taken:

@@ -15,6 +15,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.record import BYTES, Difference
 from hotloop.envs.subject import Subject
+from hotloop.lab.measure.policy import acting
 
 Place = tuple[int, ...]
 
@@ -150,8 +151,10 @@ def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX
         return replay(a, b, steps=steps, box_ns=box_ns)
 
 
-def replay(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
-    """Reset both and step them through the same random actions; a side of more envs is looked at in part.
+def replay(
+    a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS, policy: str = "random"
+) -> Agreement:
+    """Reset both and step them through the same actions; a side of more envs is looked at in part.
 
     Each side gets a copy of the actions, since it may change what it is given. What only one side shows
     after the reset is left out, and so is what only one ever shows where one is ours and the other is not.
@@ -160,16 +163,17 @@ def replay(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) 
     if b.spec.agents != agents:
         raise InputError(f"{agents} agents against {b.spec.agents}: these cannot play one tape")
     wide = a if a.spec.num_envs >= b.spec.num_envs else b
-    tape = wide.draw(np.random.default_rng(wide.spec.seed), steps)
     for subject in (a, b):
         subject.reset()
+    script = acting(policy, wide)
     replayed = Replayed(a, b, envs)
     begin, played = now_ns(), 0
     replayed.compare(0, snapshot(a, (), envs), snapshot(b, (), envs))
     while replayed.difference is None and played < steps:
-        actions = {wide.spec.num_envs: tape[played]}
+        chosen = next(script)
+        actions = {wide.spec.num_envs: chosen}
         if a.spec.num_envs != b.spec.num_envs:
-            actions[envs] = cut(tape[played], envs)
+            actions[envs] = cut(chosen, envs)
         played += 1
         replayed.compare(played, *(stepped(each, actions[each.spec.num_envs], envs) for each in (a, b)))
         if now_ns() - begin > box_ns:

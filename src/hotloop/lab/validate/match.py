@@ -9,8 +9,8 @@ from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.core.world import Rival
 from hotloop.envs import callables
+from hotloop.envs.callables import parameters_of
 from hotloop.envs.cuda import device
-from hotloop.envs.foreign.opening import parameters_of
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 

@@ -18,7 +18,7 @@ from hotloop.core.record import Record, Validation
 from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.record import Recorder, describe_method
+from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
 from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
@@ -109,9 +109,14 @@ def validate(
         spec, courses, faults = subject.spec, courses_for(subject, match.candidate), subject.faults()
     recorder = Recorder("validate", spec)
     calls = planned(asked, spec)
+    found = SoFar(faults=faults)
+
+    def so_far() -> Record | None:
+        return record(match, asked, found, recorder, spec) if found.plays else None
+
+    progress = kept_so_far(so_far, progress)
     meter = Meter(progress, asked, calls)
     check_itself(match, courses, asked.way, calls, meter)
-    found = SoFar(faults=faults)
     try:
         play_all(match, courses, asked, found, meter)
         failed = found.failed

@@ -28,7 +28,8 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from itertools import chain, cycle, islice
+from functools import partial
+from itertools import chain, count, cycle, islice
 from pathlib import Path
 from time import perf_counter_ns, process_time_ns, sleep, thread_time_ns
 from types import ModuleType
@@ -52,6 +53,11 @@ LITTER = 5_000
 OTHERS_SHARE, IDLE_SHARE = 0.01, 0.1
 POLL_S, DRAIN_NS = 0.0005, 20_000_000
 """Other threads are looked after where they took that share of a turn, and waited for until they are idle."""
+
+MASK = "action_mask"
+"""What infos and observations call the actions that are legal now."""
+NUMBERS = count(int(os.environ.get("HOTLOOP_FIRST_INSTANCE", "0")))
+"""Of what is made here."""
 
 Fields = dict[str, Any]
 
@@ -96,20 +102,44 @@ class EnvSubject:
         self.num_envs: int = getattr(env, "num_envs", 1)
         self.agents: int = getattr(env, "num_agents", 1)
         self._steps = self._resets = 0
-        self._choose = chooser(env, seed)
+        self._choose, self._chance = chooser(env, seed), random.Random(seed)
+        self._told: Any = None
+        self._masks = getattr(env, "action_masks", None) or getattr(
+            getattr(env, "unwrapped", env), "action_masks", None
+        )
         self._restart(**({"seed": seed} if takes_seed(env) else {}))
+        self._masked = self._mask() is not None
 
     def draw(self, calls: int) -> Sequence[Any]:
         return [self._choose() for _ in range(min(calls, MOST_DRAWN))]
 
     def step(self, action: Any) -> None:
+        if self._masked:
+            action = self._legal(action, self._mask())
         self._told = answer = self.made.step(action)
         self._steps += 1
-        if ended(answer):
+        self._over = ended(answer)
+        if self._over:
             self._restart()
 
+    def _mask(self) -> Any:
+        """Which actions are legal now, as the infos, the observation or a method say it."""
+        told = named(self._begun, reset=True) if self._over else named(self._told, reset=False)
+        for place in (told.get("infos"), told.get("observations")):
+            if isinstance(place, Mapping) and place.get(MASK) is not None:
+                return place[MASK]
+        return self._masks() if callable(self._masks) else None
+
+    def _legal(self, action: Any, mask: Any) -> Any:
+        start = int(getattr(getattr(self.made, "action_space", None), "start", 0))
+        whole = isinstance(action, int) or getattr(action, "shape", None) == ()
+        if mask is None or not whole or mask[int(action) - start]:
+            return action
+        legal = [each for each, allowed in enumerate(mask) if allowed]
+        return type(action)(start + self._chance.choice(legal)) if legal else action
+
     def _restart(self, **given: int) -> None:
-        self._begun = self.made.reset(**given)
+        self._begun, self._over = self.made.reset(**given), True
         self._resets += 1
 
     def counters(self) -> dict[str, int]:
@@ -194,7 +224,7 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
         sys.modules["numpy"].random.seed(seed % 2**32)
     target, keys = asked["target"]["name"], asked["target"]["keys"]
     if ":" in target:
-        made = find(target)(**{key: literal(value) for key, value in keys.items()})
+        made = called(find(target), keys)
     else:
         made = importlib.import_module("hotloop").make(target, **keys)
     if hasattr(made, "spec") and hasattr(made.spec, "num_actions"):
@@ -205,8 +235,24 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
     return EnvSubject(made, seed)
 
 
+def called(function: Callable[..., Any], keys: Mapping[str, Any]) -> Any:
+    """What a callable makes, which may ask for a number of its own; the variable says the first."""
+    number = next(NUMBERS)
+    spelled = {k: v.replace("{instance}", str(number)) if isinstance(v, str) else v for k, v in keys.items()}
+    arguments = {key: literal(value) for key, value in spelled.items()}
+    try:
+        wanted = "instance" in inspect.signature(function).parameters and "instance" not in arguments
+    except (TypeError, ValueError):
+        wanted = False
+    return function(**arguments, **({"instance": number} if wanted else {}))
+
+
 def find(target: str) -> Callable[..., Any]:
     """The callable, its module from a file of the commit or by name; what is installed is found first."""
+    if target.startswith("gym:"):
+        return partial(importlib.import_module("gymnasium").make, target.removeprefix("gym:"))
+    if target.startswith(("pettingzoo:", "puffer:")):
+        raise ValueError(f"{target} at two commits: write a function that returns it, path.py:callable")
     place, _, name = target.rpartition(":")
     module = load(place) if place.endswith(".py") else importlib.import_module(place)
     found: Callable[..., Any] = getattr(module, name)

@@ -186,6 +186,13 @@ def baseline_row(comparison: Comparison) -> tuple[Words, ...]:
     return comparison.a.name, ratio_words(comparison.ratio), outcome, reason
 
 
+def previous_line(comparison: Comparison) -> Words:
+    """The same in a line."""
+    outcome = outcome_words(comparison.outcome, ", unlike" if comparison.unlike else "")
+    ratio = "" if comparison.ratio is None else f"{ratio_words(comparison.ratio)} times as fast: "
+    return ratio, outcome, f", {comparison.why} ({comparison.a.run_id})"
+
+
 def previous(comparison: Comparison) -> Rows:
     """How a profile stands to the one before it, which was not measured in turns with it."""
     yield "Compared with", str(comparison.a.run_id)

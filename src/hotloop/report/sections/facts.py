@@ -94,9 +94,18 @@ def machine_line(machine: Machine) -> str:
 
 
 def code_line(code: Code) -> str:
-    """Name the commit and, where native code ran, its compiler."""
-    commit = code["commit"][:12] + (" (dirty)" if code["dirty"] else "")
-    return ", ".join([commit, *(part for part in (code["compiler"], code["flags"]) if part)])
+    """Name the commit, the target's own first, and, where native code ran, its compiler."""
+    built = [part for part in (code["compiler"], code["flags"]) if part]
+    ours = commit_words(code["commit"], dirty=code["dirty"])
+    if "project" not in code:
+        return ", ".join([ours, *built])
+    theirs = code["project"]
+    named = f"{commit_words(theirs['commit'], dirty=theirs['dirty'])} of {theirs['root']}"
+    return ", ".join([named, f"Hotloop {ours}", *built])
+
+
+def commit_words(commit: str, *, dirty: bool) -> str:
+    return commit[:12] + (" (dirty)" if dirty else "")
 
 
 def path_line(record: Record) -> str:

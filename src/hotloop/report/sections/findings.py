@@ -21,12 +21,14 @@ from hotloop.report.sections.section import (
     facts,
     table,
 )
-from hotloop.report.units import SIZES, TIMES, count, percent, plain_float, scaled
+from hotloop.report.units import SIZES, TIMES, count, percent, plain_float, scaled, sparkline
 
 MOST_ROWS = 10
 """Of a table where there is little room; lines of code are shown whole."""
 CODE_WIDTH = 72
 """Characters of a line of code that are shown where there is little room."""
+MEMORY_WIDTH = 120
+"""Points of memory over time."""
 RESOURCES = "resources"
 """The probe whose facts have a place of their own."""
 CODE = ("code", "function", "operator", "site")
@@ -135,7 +137,7 @@ def facts_of(found: Mapping[str, Any]) -> dict[str, str]:
     return {
         heading(name): cell(name, value)
         for name, value in found.items()
-        if value is not None and not isinstance(value, (dict, list))
+        if value is not None and not isinstance(value, (dict, list, tuple))
     }
 
 
@@ -143,6 +145,9 @@ def resources(used: Resources, record: Record) -> Rows:
     """What a pass of its own used, children of the process among it."""
     peak = used.rss_peak_bytes
     yield "Peak memory", scaled(peak, SIZES) if peak is not None else "unknown"
+    if used.rss_mean_bytes is not None:
+        curve = sparkline([float(rss) for _, rss in used.rss_over_time], MEMORY_WIDTH)
+        yield "Mean memory", f"{scaled(used.rss_mean_bytes, SIZES)}  {curve}"
     cores = record.machine.get("usable_cores") or record.machine["cores"]
     cpu = used.cpu_share
     yield "CPU", f"{percent(cpu)} of one core, of {cores}" if cpu is not None else "unknown"
@@ -156,7 +161,9 @@ def resources(used: Resources, record: Record) -> Rows:
 
 def sampled(found: Finding) -> Rows:
     """What the samples of resources have beyond the record's own fields."""
-    told = {name: cell(name, value) for name, value in found.facts.items() if not isinstance(value, dict)}
+    told = {
+        name: cell(name, value) for name, value in found.facts.items() if isinstance(value, (int, float, str))
+    }
     for each in found.tables:
         busy = ", ".join(percent(row[1]) for row in each.rows)
         yield "Cores", f"{busy} busy, with whatever else ran on them"

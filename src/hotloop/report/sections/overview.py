@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Record
+from hotloop.core.record import Record, own_commit
 from hotloop.judge.compare import versus
 from hotloop.report.sections.breakdown import shares
 from hotloop.report.sections.compare import outcome_words, ratio_words
+from hotloop.report.sections.facts import commit_words
 from hotloop.report.sections.section import Lines, Sections, Span, Words, number_columns, table, text_columns
 from hotloop.report.units import percent, speed, speed_interval
 
@@ -59,4 +60,5 @@ def observations(record: Record) -> str:
 
 
 def commit(record: Record) -> str:
-    return f"{record.code['commit'][:12]}{' (dirty)' if record.code['dirty'] else ''}"
+    told, dirty = own_commit(record.code)
+    return commit_words(told, dirty=dirty)

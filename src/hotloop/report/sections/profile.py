@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hotloop.core.record import Record
 from hotloop.report.sections import slow
 from hotloop.report.sections.breakdown import breakdown, components, shifts
-from hotloop.report.sections.compare import comparisons, previous
+from hotloop.report.sections.compare import previous, previous_line
 from hotloop.report.sections.facts import (
     Rows,
     code_line,
@@ -18,38 +18,70 @@ from hotloop.report.sections.facts import (
     spread,
     title,
 )
-from hotloop.report.sections.findings import Pictures, chapters, findings, listed, resources
-from hotloop.report.sections.section import Chapter, Facts, Lines, Note, Page, Sections, Span, Words, facts
+from hotloop.report.sections.findings import Pictures, chapters, drawn, findings, listed, resources
+from hotloop.report.sections.section import (
+    Chapter,
+    Facts,
+    Lines,
+    Note,
+    Page,
+    Sections,
+    Span,
+    Table,
+    Words,
+    facts,
+)
 from hotloop.report.units import percent, plain, speed, speed_interval
 from hotloop.stats.summary import label
 
+SAMPLES = "samples"
+"""The probe whose functions stand below the tree."""
 
-def profiles(records: Sequence[Record]) -> Sections:
+MOST_HOT = 8
+"""Functions at a glance; a page has all."""
+
+
+def profiles(records: Sequence[Record], *, slow_steps: bool = False) -> Sections:
     """One after another, then how the shares move from one to the next."""
-    each = (section for record in records for section in profile(record))
+    each = (section for record in records for section in profile(record, slow_steps=slow_steps))
     moved = shifts(records)
     return (*each, *([Note(words=moved)] if moved else []))
 
 
-def profile(record: Record) -> Sections:
-    """The phases, the slowest steps, what probes found, and how it stands to the previous one."""
-    timed = (*glance(record), *slow.slow(record)) if record.method.rounds else ()
-    return *timed, *findings(record.findings), *comparisons(record.comparisons)
+def profile(record: Record, *, slow_steps: bool = False) -> Sections:
+    """Where the time goes, what probes found, and how it stands to the previous one.
+
+    The percentiles and the slowest steps take up a screen of their own: they come where they are asked for.
+    """
+    timed = glance(record) if record.method.rounds else ()
+    calls = slow.slow(record) if slow_steps else ()
+    asked = [found for found in record.findings if found.probe != SAMPLES]
+    return *calls, *timed, *findings(asked)
 
 
 def glance(record: Record) -> Sections:
-    """Where the time went, the speed without the instrument, and what the instrument cost."""
-    return title(record), breakdown(record), clean(record), facts(*measured([record]))
+    """What it rests on, then where the time went and the speed, the last to leave a small screen."""
+    about = facts(*measured([record]), *(("previous", previous_line(each)) for each in record.comparisons))
+    return title(record), about, breakdown(record), *hot(record), clean(record)
+
+
+def hot(record: Record) -> Iterator[Table]:
+    """The functions below the rows of the tree, where they were looked at."""
+    for found in record.findings:
+        if found.probe == SAMPLES:
+            yield from (
+                drawn(each, each.rows[:MOST_HOT], first=each.title) for each in found.tables if each.rows
+            )
 
 
 def clean(record: Record) -> Facts:
-    """Throughput and the instrument's cost, both from the pairs."""
+    """Throughput and the instrument's cost, both from the pairs, and the slowest step in a line."""
     metric = record.metrics.get("agent_steps_per_s")
     words: Words = ""
     if metric:
         pace = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
         words = (pace, spread(record), " (clean passes)")
-    return facts(("speed", words), ("instrument", cost_line(record)))
+    return facts(("speed", words), ("instrument", cost_line(record)), ("slowest", slow.in_a_line(record)))
 
 
 def page(record: Record, pictures: Pictures | None = None, most: int | None = None) -> Page:

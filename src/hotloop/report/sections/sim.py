@@ -1,6 +1,8 @@
 """Episodes that were played: what they came to, and what happened in them."""
 
-from hotloop.core.record import CONTEST, OUTCOME, REASON, SPLIT, Record
+from statistics import fmean
+
+from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Record
 from hotloop.report.sections.facts import mean_line, origin, pace_line, path_line, title, work_line
 from hotloop.report.sections.section import (
     Facts,
@@ -13,6 +15,7 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
+from hotloop.report.units import plain
 from hotloop.stats.intervals import wilson_interval
 
 
@@ -31,11 +34,24 @@ def about(record: Record) -> Facts:
         ("length", mean_line(record, "episode_length", "steps")),
         ("return", Span(mean_line(record, "return_per_agent", "per agent"), strong=True)),
         *((name.removeprefix(OUTCOME), Span(mean_line(record, name), strong=True)) for name in outcomes),
+        *history(record),
         ("work", work_line(record)),
         ("speed", f"{pace_line(record)}, the player's choosing included"),
         *origin(record),
         ("path", path_line(record)),
     )
+
+
+def history(record: Record) -> list[tuple[str, str]]:
+    """What a world's history is about, as means over all steps, and why its episodes ended."""
+    means: dict[str, list[str]] = {}
+    for name in (name for name in record.values if name.startswith(MEAN)):
+        heading, _, label = name.removeprefix(MEAN).partition(".")
+        means.setdefault(heading, []).append(f"{label} {plain(fmean(record.values[name]))}")
+    ended = {name.removeprefix(ENDED): n[0] for name, n in record.values.items() if name.startswith(ENDED)}
+    told = [(f"mean {heading}", ", ".join(each)) for heading, each in means.items()]
+    by = ", ".join(f"{reason}: {int(count):,}" for reason, count in ended.items())
+    return [*told, *([("ended by", by)] if by else [])]
 
 
 def about_games(record: Record) -> Facts:

@@ -51,6 +51,16 @@ def slow(record: Record) -> Sections:
     return title, spreads(record, found), *slowest(found, SHOWN, SHOWN_APART), facts(*about(found))
 
 
+def in_a_line(record: Record) -> str:
+    """The slowest step, and how to see more of them; empty where none was looked at."""
+    found = record.slow
+    if found is None or not found.steps or not found.typical_ns:
+        return ""
+    step = found.steps[0]
+    often = times(step.wall_ns / found.typical_ns)
+    return f"{took(step.wall_ns)}, {often} times the usual {took(found.typical_ns)}; --slow shows more"
+
+
 def chapters(record: Record) -> tuple[Chapter, ...]:
     """All of it, as parts of a page."""
     found = record.slow

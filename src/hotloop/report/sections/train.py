@@ -101,7 +101,7 @@ def times_of(record: Record) -> Times | None:
     regions = (
         Region(path=path.removeprefix(f"{WALL}/"), calls=row.calls, total_ns=row.total_ns)
         for path, row in rows.items()
-        if path != WALL
+        if path.startswith(f"{WALL}/")
     )
     how: How = next((each for each in HOWS if record.method.clock.endswith(each)), "sync")
     return Times(how=how, wall_ns=rows[WALL].total_ns, regions=tuple(regions))

@@ -65,12 +65,41 @@ class NativeKernels:
         self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
     ) -> Objective:
         logits, values, _ = student(*samples.inputs(indices))
+        width, numbers = logits.shape[-1], samples.numbers(indices)
+        there = None
+        if samples.memory is not None and samples.lives is not None:
+            there = samples.lives.flatten()[numbers].nonzero()[:, 0]
+        by_logits, by_values, terms = self._learn(
+            picked(logits.detach().reshape(-1, width), there),
+            picked(values.detach().reshape(-1), there),
+            picked(numbers, there),
+            samples,
+            settings,
+            imitating,
+        )
+        by = (by_logits, by_values) if there is None else spread(by_logits, by_values, there, len(numbers))
+        return Objective(
+            terms=taking_part(terms, samples, settings, imitating),
+            roots=(logits, values),
+            gradients=(by[0].reshape(logits.shape), by[1].reshape(values.shape)),
+        )
+
+    def _learn(
+        self,
+        logits: Tensor,
+        values: Tensor,
+        numbers: Tensor,
+        samples: Samples,
+        settings: TrainSettings,
+        imitating: float,
+    ) -> tuple[Tensor, Tensor, dict[str, float]]:
+        """The gradients by logits and values, and every term, of the samples with these numbers."""
         by_logits, by_values = torch.empty_like(logits), torch.empty_like(values)
         width = logits.shape[-1]
         found = self._run.learn(
-            logits.detach().reshape(-1, width).numpy(),
-            flat(values.detach()),
-            samples.numbers(indices).numpy(),
+            logits.numpy(),
+            values.numpy(),
+            numbers.numpy(),
             flat(samples.actions),
             flat(samples.log_probs),
             flat(samples.advantages),
@@ -82,11 +111,10 @@ class NativeKernels:
             settings.ent_coef,
             imitating,
             settings.norm_adv,
-            by_logits.reshape(-1, width).numpy(),
-            flat(by_values),
+            by_logits.numpy(),
+            by_values.numpy(),
         )
-        terms = taking_part(dict(zip(TERMS, found, strict=True)), samples, settings, imitating)
-        return Objective(terms=terms, roots=(logits, values), gradients=(by_logits, by_values))
+        return by_logits, by_values, dict(zip(TERMS, found, strict=True))
 
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
         [group] = optimiser.param_groups
@@ -114,6 +142,16 @@ class NativeKernels:
             return norm
 
         return move
+
+
+def picked(rows: Tensor, there: Tensor | None) -> Tensor:
+    return rows.contiguous() if there is None else rows.index_select(0, there)
+
+
+def spread(by_logits: Tensor, by_values: Tensor, there: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Gradients in the places they belong to, and none in the others."""
+    every = by_logits.new_zeros((count, by_logits.shape[-1])).index_copy_(0, there, by_logits)
+    return every, by_values.new_zeros(count).index_copy_(0, there, by_values)
 
 
 def taking_part(
@@ -162,7 +200,10 @@ def find_kernels(settings: TrainSettings, num_actions: int, *, fixed_shapes: boo
     if on_gpu and fixed_shapes and settings.kernels in ("auto", "graphs"):
         return TorchKernels(records=True)
     if settings.kernels == "graphs":
-        raise SetupError("kernels=graphs: tokens need an installation built with HOTLOOP_CUDA=ON, or torch")
+        raise SetupError(
+            "kernels=graphs: rows that may be nobody's, and tokens without a build with HOTLOOP_CUDA=ON, "
+            "cannot be recorded; use kernels=torch, or leave it out"
+        )
     if settings.kernels == "torch":
         return TorchKernels()
     why_not = obstacle(settings, num_actions)

@@ -24,7 +24,7 @@ COUNTERS = (
     *("decisions_made", "options_refused", "options_truncated", "permanents_truncated"),
 )
 """What is counted, in the order of state.Count: the events first."""
-VILLAINS = ("random", "simple", "passive", "first", "none")
+VILLAINS = ("random", "simple", "passive", "first", "search", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,9 @@ class Parameters:
     )
     max_decisions: int = parameter(
         2_000, low=1, high=1_000_000, role="workload", help="Decisions after which a game is stopped."
+    )
+    search_rollouts: int = parameter(
+        64, low=1, high=4_096, role="workload", help="Games that `search` plays out for a decision."
     )
     max_actions: int = parameter(
         20, low=2, high=128, role="workload", help="Options of a decision at most; more are left out."
@@ -67,6 +70,7 @@ def plan(parameters: Parameters) -> Plan:
         "num_actions": parameters.max_actions,
         "max_permanents": parameters.max_permanents,
         "max_decisions": parameters.max_decisions,
+        "search_rollouts": parameters.search_rollouts,
         "villain": parameters.villain,
         "encode": int(parameters.encode),
         "cards": flat(CARDS),
@@ -135,6 +139,12 @@ def first() -> type[PlayerTwin]:
     return First
 
 
+def search() -> type[PlayerTwin]:
+    from hotloop.worlds.cards.search import Search
+
+    return Search
+
+
 world = World(
     name="cards",
     summary="Two players, decks, a stack and combat: whole games a second.",
@@ -166,7 +176,8 @@ world = World(
         both_outside={"villain": "none"},
     ),
     narrator=narrator,
-    players={"simple": simple, "passive": passive, "first": first},
+    players={"simple": simple, "passive": passive, "first": first, "search": search},
+    looks_ahead=("search",),
     mechanics={
         "mirror": ("lands_played", "spells_cast", "attacks_made", "ended_by_life"),
         "ramp": ("lands_played", "spells_cast", "attacks_made"),

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cards/digest.h"
-#include "cards/players.h"
+#include "cards/search.h"
 
 namespace hl::cards {
 
@@ -39,7 +39,7 @@ HL_FN void decide(const Game& g, int choice) {
 }
 
 // Until somebody outside must choose, or the game is over.
-HL_FN void play_on(const Game& g, Sight& sight) {
+HL_FN void play_on(const Game& g, Desk& desk) {
   State& s = g.s;
   for (;;) {
     if (s.ending == ending_none && s.decisions >= g.c.max_decisions) {
@@ -47,7 +47,7 @@ HL_FN void play_on(const Game& g, Sight& sight) {
       s.options_size = 0;
     }
     if (s.ending != ending_none || g.c.against == villain_none || s.holder != villain) return;
-    decide(g, villains_choice(g, g.c.against, sight));
+    decide(g, villains_choice(g, desk));
   }
 }
 
@@ -84,7 +84,7 @@ HL_FN void rules(const Slot& slot) {
   } else if (s.ending == ending_none) {
     decide(g, choice);
   }
-  play_on(g, *reinterpret_cast<Sight*>(slot.scratch));
+  play_on(g, *reinterpret_cast<Desk*>(slot.scratch));
   *slot.out<uint8_t>(out_refused) = refused;
   pay_out(slot);
 }
@@ -114,6 +114,11 @@ struct World {
       {"simple", sight_bytes, forget, choose_simple},
       {"passive", sight_bytes, forget, choose_passive},
       {"first", sight_bytes, forget, choose_first},
+      {.name = "search",
+       .bytes = desk_bytes,
+       .restart = forget,
+       .choose = choose_search,
+       .looks_ahead = true},
   };
   static constexpr int masks = out_masks;
   // In the order of cards::Count.
@@ -126,7 +131,7 @@ struct World {
 
   HL_FN static int64_t* counts(const Slot& slot) { return state_of(slot).counts; }
   HL_FN static size_t block_bytes(const Config&) { return sizeof(State); }
-  HL_FN static size_t scratch_bytes(const Config&) { return sizeof(Sight); }
+  HL_FN static size_t scratch_bytes(const Config&) { return sizeof(Desk); }
   static size_t tile(const Config&) { return 8; }
 
   // observations [1, row]; rewards [1]; masks [1, num_actions]; seat_rewards [2]; one number an env of the
@@ -152,7 +157,7 @@ struct World {
     const Game g = game_of(slot);
     begin(g, episode_seed);
     advance_and_count(g);
-    play_on(g, *reinterpret_cast<Sight*>(slot.scratch));
+    play_on(g, *reinterpret_cast<Desk*>(slot.scratch));
     cards::observations(slot);
   }
 

@@ -5,8 +5,8 @@ namespace hl::cards {
 namespace {
 
 Villain villain_named(const std::string& name) {
-  const char* names[] = {"random", "simple", "passive", "first", "none"};
-  for (int k = 0; k < 5; ++k) {
+  const char* names[] = {"random", "simple", "passive", "first", "search", "none"};
+  for (int k = 0; k < 6; ++k) {
     if (name == names[k]) return static_cast<Villain>(k);
   }
   throw std::invalid_argument("no villain '" + name + "'");
@@ -50,6 +50,7 @@ Config Config::from(const Fields& fields) {
   c.num_actions = fields.integer("num_actions");
   c.max_permanents = static_cast<int32_t>(fields.integer("max_permanents"));
   c.max_decisions = static_cast<int32_t>(fields.integer("max_decisions"));
+  c.search_rollouts = static_cast<int32_t>(fields.integer("search_rollouts"));
   c.against = villain_named(fields.text("villain"));
   c.encode = fields.integer("encode") != 0;
   fill_deck(c, hero, fields.list("deck"));

@@ -75,7 +75,14 @@ enum Kind : uint8_t {
 };
 enum Item : uint8_t { item_spell, item_ability, item_trigger };
 enum Ending : uint8_t { ending_none, ending_life, ending_library, ending_draw, ending_timeout };
-enum Villain : uint8_t { villain_random, villain_simple, villain_passive, villain_first, villain_none };
+enum Villain : uint8_t {
+  villain_random,
+  villain_simple,
+  villain_passive,
+  villain_first,
+  villain_search,
+  villain_none
+};
 
 // Every event by its number, then the rest of what is counted.
 enum Count : uint8_t {
@@ -118,7 +125,7 @@ struct Row {
 struct Config {
   uint32_t agents;
   int64_t num_actions;
-  int32_t max_permanents, max_decisions;
+  int32_t max_permanents, max_decisions, search_rollouts;
   Villain against;
   bool encode;
   uint8_t deck_size[seats];

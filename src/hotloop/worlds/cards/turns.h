@@ -299,6 +299,18 @@ HL_FN void advance(const Game& g) {
 
 // --- the beginning ------------------------------------------------------------------------------------
 
+// Cards of one seat, each place drawn by a number of its own.
+HL_FN void shuffle_cards(uint8_t* cards, int count, const Draws& draws) {
+  const int first = count > 0 ? seat_of(cards[0]) * deck_most : 0;
+  for (int last = count - 1; last > 0; --last) {
+    const auto lane = static_cast<uint64_t>(first + last);
+    const auto other = draws.below(lane, static_cast<uint32_t>(last + 1));
+    const uint8_t kept = cards[last];
+    cards[last] = cards[other];
+    cards[other] = kept;
+  }
+}
+
 HL_FN void shuffle(const Config& c, State& s, int seat) {
   Side& side = s.sides[seat];
   const int count = c.deck_size[seat], first = seat * deck_most;
@@ -307,14 +319,7 @@ HL_FN void shuffle(const Config& c, State& s, int seat) {
     s.cards[first + k].kind = c.deck[seat][k];
     s.cards[first + k].blocking = none;
   }
-  const Draws draws(s.seed, draws_shuffles);
-  for (int last = count - 1; last > 0; --last) {
-    const auto lane = static_cast<uint64_t>(first + last);
-    const auto other = draws.below(lane, static_cast<uint32_t>(last + 1));
-    const uint8_t kept = side.library[last];
-    side.library[last] = side.library[other];
-    side.library[other] = kept;
-  }
+  shuffle_cards(side.library, count, Draws(s.seed, draws_shuffles));
   side.library_size = static_cast<uint8_t>(count);
 }
 

@@ -22,6 +22,7 @@ from hotloop.worlds.cards.state import (
     Zone,
     draw,
     move,
+    seat_of,
 )
 from hotloop.worlds.cards.table import Effect, Type
 
@@ -35,7 +36,8 @@ def begin(seed: int, decks: list[list[int]], counts: list[int] | None = None) ->
     s = State(seed=seed, sides=[Side() for _ in range(SEATS)], counts=counts or [0] * len(COUNTERS))
     for seat, deck in enumerate(decks):
         s.cards |= {seat * DECK + place: Copy(kind=kind) for place, kind in enumerate(deck)}
-        s.sides[seat].library = shuffled(seed, seat, len(deck))
+        cards = [seat * DECK + place for place in range(len(deck))]
+        s.sides[seat].library = shuffled(cards, Draws(seed, SHUFFLES))
     s.first = s.active = s.holder = Draws(seed, COIN).below(0, SEATS)
     for seat in range(SEATS):
         for card in reversed(s.sides[seat].library[-HAND:]):
@@ -44,11 +46,12 @@ def begin(seed: int, decks: list[list[int]], counts: list[int] | None = None) ->
     return s
 
 
-def shuffled(seed: int, seat: int, count: int) -> list[int]:
-    cards = [seat * DECK + place for place in range(count)]
-    draws = Draws(seed, SHUFFLES)
-    for last in range(count - 1, 0, -1):
-        other = draws.below(seat * DECK + last, last + 1)
+def shuffled(cards: list[int], draws: Draws) -> list[int]:
+    """Cards of one seat, each place drawn by a number of its own."""
+    cards = list(cards)
+    for last in range(len(cards) - 1, 0, -1):
+        first = seat_of(cards[0]) * DECK
+        other = draws.below(first + last, last + 1)
         cards[last], cards[other] = cards[other], cards[last]
     return cards
 

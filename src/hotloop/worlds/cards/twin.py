@@ -14,6 +14,7 @@ from hotloop.worlds.cards import COUNTERS, turns
 from hotloop.worlds.cards.digest import words
 from hotloop.worlds.cards.observe import Limits, observation
 from hotloop.worlds.cards.players import villains_choice
+from hotloop.worlds.cards.search import search
 from hotloop.worlds.cards.state import HERO, NONE, SEATS, VILLAIN, Count, Ending, State
 
 NOBODY = "none"
@@ -29,6 +30,7 @@ class Cards:
         self.limits = Limits(actions=plan["num_actions"], permanents=plan["max_permanents"])
         self.max_decisions: int = plan["max_decisions"]
         self.villain: str = plan["villain"]
+        self.rollouts: int = plan["search_rollouts"]
         self.encode = bool(plan["encode"])
         self.chosen: Sequence[int] = ()
         self.counters: dict[str, int] = {}
@@ -91,8 +93,14 @@ class Cards:
                 s.ending, s.options = Ending.TIMEOUT, []
             if s.ending != Ending.NONE or self.villain == NOBODY or s.holder != VILLAIN:
                 break
-            self.decide(villains_choice(s, self.villain, self.limits))
+            self.decide(self.villains_choice())
         self.counters = dict(zip(COUNTERS, s.counts, strict=True))
+
+    def villains_choice(self) -> int:
+        s, limits = self.state, self.limits
+        if self.villain == "search":
+            return search(s, limits, rollouts=self.rollouts, max_decisions=self.max_decisions)
+        return villains_choice(s, self.villain, limits)
 
     def pay(self) -> None:
         """Rewards, flags and infos; nobody is paid before the end."""

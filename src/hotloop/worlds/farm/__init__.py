@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import isqrt
+from tempfile import gettempdir
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
@@ -116,6 +117,15 @@ class Parameters:
         role="variant",
         help="How neighbours are found; all find the same.",
     )
+    resources: str = parameter(
+        "list",
+        choices=("list", "memmap"),
+        role="variant",
+        help="Keep nodes and food in memory, or in a memory-mapped file; results are the same.",
+    )
+    memmap_folder: str = parameter(
+        "", role="variant", help="Where that file is made; empty is the system's folder for such files."
+    )
 
 
 def sizes(parameters: Parameters) -> dict[str, int]:
@@ -166,6 +176,8 @@ def plan(parameters: Parameters) -> Plan:
         "regrowth_chance": chance(parameters.regrowth_chance),
         "birth_chance": chance(parameters.birth_chance),
         "index": parameters.index,
+        "memmap": int(parameters.resources == "memmap"),
+        "memmap_folder": parameters.memmap_folder or gettempdir(),
         **{name: float(getattr(parameters, name)) for name in REALS},
     }
 
@@ -175,7 +187,10 @@ def layout(parameters: Parameters) -> Layout:
     agents, side = sizes(parameters)["agents"], 2 * parameters.radius + 1
     row = CHANNELS * side * side if parameters.perception else BODY
     shown = Part(name="around", shape=(CHANNELS, side, side), kind="image")
-    whole = (*("population", "systems", "independents", "controls"), *("births", "starved", "killed"))
+    whole = (
+        *("population", "systems", "independents", "controls"),
+        *("births", "starved", "killed", "lives"),
+    )
     return Layout(
         agents=agents,
         num_actions=NUM_ACTIONS,
@@ -189,7 +204,9 @@ def layout(parameters: Parameters) -> Layout:
             Array(name="luck", dtype="int32", shape=(agents,)),
             Array(name="breeds", dtype="uint8", shape=(agents,)),
             Array(name="serials", dtype="int32", shape=(agents,)),
+            Array(name="died", dtype="bool", shape=(agents,)),
             *(Array(name=name, dtype="int32", shape=()) for name in whole),
+            Array(name="lifetime", dtype="float32", shape=()),
             Array(name="stock", dtype="float32", shape=()),
         ),
     )
@@ -245,6 +262,16 @@ world = World(
         },
         "lives": {"births": "births", "starved": "starved", "killed": "killed"},
     },
+    history={
+        "population": {
+            "all": "population",
+            "system": "systems",
+            "independent": "independents",
+            "control": "controls",
+        },
+        "resources": {"in the nodes": "stock"},
+    },
+    rules_end="nobody is left",
     outcomes={
         "population": Outcome(info="population", help="Agents alive at the end."),
         "systems": Outcome(info="systems", help="Of them, those of type system."),
@@ -253,6 +280,7 @@ world = World(
         "births": Outcome(info="births", help="Agents born in the episode."),
         "starved": Outcome(info="starved", help="Deaths by hunger."),
         "killed": Outcome(info="killed", help="Deaths by attack."),
+        "lifetime": Outcome(info="lifetime", help="Steps that those of the episode lived, on average."),
         "stock": Outcome(info="stock", help="Resources left in the nodes."),
     },
     mechanics={

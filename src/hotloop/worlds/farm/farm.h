@@ -15,11 +15,14 @@ enum Info : int {
   out_alive = standard_outputs,
   out_breeds = out_luck + 1,
   out_serials,
+  out_died,
   out_population,
   out_systems,
   out_births = out_systems + breeds,
   out_starved,
   out_killed,
+  out_lives,
+  out_lifetime,
   out_stock
 };
 
@@ -38,6 +41,7 @@ HL_FN void actions(const Slot& slot) {
   s.head.tick += 1;
   s.head.free = 0;
   s.head.lived += s.head.living;
+  s.head.lived_now += s.head.living;
   Draws draws = s.draws();
   for (uint32_t k = 0; k < s.head.living; ++k) {
     Agent& agent = s.agents[s.living[k]];
@@ -148,6 +152,8 @@ HL_FN void show_census(const Slot& slot, const State& s) {
   *slot.out<uint32_t>(out_births) = s.head.births;
   *slot.out<uint32_t>(out_starved) = s.head.starved;
   *slot.out<uint32_t>(out_killed) = s.head.killed;
+  *slot.out<uint32_t>(out_lives) = s.head.serials;
+  *slot.out<float>(out_lifetime) = static_cast<float>(s.head.lived_now) / static_cast<float>(s.head.serials);
   float stock = 0;
   for (uint32_t k = 0; k < s.c.nodes; ++k) stock = stock + s.nodes[k].amount;
   *slot.out<float>(out_stock) = stock;
@@ -165,8 +171,10 @@ HL_FN void environment(const Slot& slot) {
   State s(slot);
   regrow(s);
   s.head.moved = true;
+  auto* died = slot.out<uint8_t>(out_died);
   for (uint32_t k = 0; k < s.c.agents; ++k) {
     Agent& agent = s.agents[k];
+    died[k] = agent.state == slot_dying;
     if (agent.state == slot_dying) {
       bury(slot, s, k);
     } else if (agent.state == slot_alive) {
@@ -265,11 +273,13 @@ struct World {
   HL_FN static int64_t* counts(const Slot& slot) { return State(slot).head.counts; }
   HL_FN static int64_t lived(const Slot& slot) { return State(slot).head.lived; }
   HL_FN static size_t block_bytes(const Config& c) { return farm::block_bytes(c); }
+  HL_FN static size_t mapped_bytes(const Config& c) { return farm::mapped_bytes(c); }
   HL_FN static size_t scratch_bytes(const Config&) { return 0; }
   static size_t tile(const Config&) { return 1; }
   static Picture picture(const Slot& slot) { return farm::picture(slot); }
 
-  // observations [agents, row]; rewards, alive, luck, breeds and serials [agents]; then one number an env.
+  // observations [agents, row]; rewards, alive, luck, breeds, serials and died [agents]; then one number an
+  // env.
   static std::vector<Output> outputs(const Config& c) {
     return {{"observations", Type::f32, {c.agents, c.row_size}},
             {"rewards", Type::f32, {c.agents}},
@@ -279,6 +289,7 @@ struct World {
             {"luck", Type::i32, {c.agents}},
             {"breeds", Type::u8, {c.agents}},
             {"serials", Type::i32, {c.agents}},
+            {"died", Type::boolean, {c.agents}},
             {"population", Type::i32, {}},
             {"systems", Type::i32, {}},
             {"independents", Type::i32, {}},
@@ -286,6 +297,8 @@ struct World {
             {"births", Type::i32, {}},
             {"starved", Type::i32, {}},
             {"killed", Type::i32, {}},
+            {"lives", Type::i32, {}},
+            {"lifetime", Type::f32, {}},
             {"stock", Type::f32, {}}};
   }
 

@@ -1,10 +1,12 @@
 """What agents see: thirteen channels around them, or their own state; observe.h has the same."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hotloop.core.exact.maths import f32
 from hotloop.worlds.farm.state import (
-    ALIVE,
     BREEDS,
     DAMAGE,
     FULL_HEALTH,
@@ -12,6 +14,7 @@ from hotloop.worlds.farm.state import (
     SIGNAL,
     TRAIL,
     Agent,
+    Node,
     cell,
 )
 
@@ -24,6 +27,9 @@ LANDMARKS = 25
 SELF, ALLIES, ENEMIES, FOOD, OBSTACLES, TERRAIN, VISIBILITY = range(7)
 KNOWN_EMPTY, HEAT, TRAILS, ALLY_SIGNAL, GOAL, LANDMARK = range(7, 13)
 SIGNALS = 13
+
+Plane = NDArray[Any]
+Standing = tuple[int, int, float, int, int]
 
 
 def food(farm: "Farm") -> dict[int, float]:
@@ -50,16 +56,24 @@ def food(farm: "Farm") -> dict[int, float]:
     return plane
 
 
-def dense(farm: "Farm", values: dict[int, float]) -> list[float]:
-    """Every cell's value, the margin's included."""
-    cells = [0.0] * (farm.stride * (farm.plan["height"] + 2 * farm.plan["radius"]))
-    for at, value in values.items():
-        cells[at] = value
-    return cells
+def dense(farm: "Farm", values: dict[int, float]) -> Plane:
+    """Every cell's value, the margin's included, [rows, columns]."""
+    cells = np.zeros(farm.stride * (farm.plan["height"] + 2 * farm.plan["radius"]), np.float32)
+    cells[np.fromiter(values, np.int64, len(values))] = list(values.values())
+    return cells.reshape(-1, farm.stride)
+
+
+def shown_food(farm: "Farm") -> Plane:
+    """What nodes hold by cell, as it is looked at: from the file, where it is kept in one."""
+    plane = dense(farm, food(farm))
+    if farm.mapped is None:
+        return plane
+    farm.mapped.food[:] = plane.ravel()
+    return farm.mapped.food.reshape(plane.shape)
 
 
 class Still:
-    """What of the world never changes: its ground, where it ends, and its landmarks."""
+    """What of the world never changes: where it ends, its landmarks, and how far agents see."""
 
     def __init__(self, farm: "Farm") -> None:
         inside = [
@@ -69,18 +83,18 @@ class Still:
         ]
         marked = {at for at, col, row in inside if col % LANDMARKS == 0 and row % LANDMARKS == 0}
         self.inside = dense(farm, {at: 1.0 for at, _, _ in inside})
-        self.outside = [1.0 - within for within in self.inside]
+        self.outside = 1 - self.inside
         self.landmarks = dense(farm, dict.fromkeys(marked, 1.0))
         r = farm.plan["radius"]
         span = range(-r, r + 1)
-        self.circle = [float(x * x + y * y <= r * r) for y in span for x in span]
+        self.circle = np.array([[x * x + y * y <= r * r for x in span] for y in span], np.float32)
 
 
-def planes(farm: "Farm", still: Still) -> dict[int, list[float]]:
+def planes(farm: "Farm", still: Still) -> dict[int, Plane]:
     """Whole channels, of which agents see windows; signals are kept by type, beyond the channels."""
     fields = [dense(farm, values) for values in farm.state.fields]
     return {
-        FOOD: dense(farm, food(farm)),
+        FOOD: shown_food(farm),
         OBSTACLES: still.outside,
         TERRAIN: dense(farm, farm.terrain),
         VISIBILITY: still.inside,
@@ -92,43 +106,37 @@ def planes(farm: "Farm", still: Still) -> dict[int, list[float]]:
     }
 
 
-def look(farm: "Farm", slot: int, shown: dict[int, list[float]], circle: list[float]) -> list[list[float]]:
-    """One agent's channels, each row by row."""
+def look(farm: "Farm", slot: int, shown: dict[int, Plane], standing: list[Standing], seen: Plane) -> None:
+    """Write one agent's channels, [channel, row, column]."""
     me, plan = farm.state.agents[slot], farm.plan
     r, side = plan["radius"], 2 * plan["radius"] + 1
-    col, row = cell(me.x, plan["width"]), cell(me.y, plan["height"])
-    corners = [farm.cell_at(col - r, row + down) for down in range(-r, r + 1)]
-    seen = [[0.0] * (side * side) for _ in range(13)]
+    col, row = place(farm, me)
+    seen[...] = 0
     for channel, values in shown.items():
         if channel < SIGNALS or channel == SIGNALS + me.breed:
-            window = [value for at in corners for value in values[at : at + side]]
+            window = values[row : row + side, col : col + side]
             seen[channel if channel < SIGNALS else ALLY_SIGNAL] = window
-    seen[VISIBILITY] = [min(pair) for pair in zip(seen[VISIBILITY], circle, strict=True)]
-    middle = r * side + r
-    seen[SELF][middle] = f32(me.health / FULL_HEALTH)
-    show_others(farm, slot, seen)
-    if me.goal >= 0:
-        node = farm.state.nodes[me.goal]
-        across = min(max(cell(node.x, plan["width"]) - col, -r), r)
-        down = min(max(cell(node.y, plan["height"]) - row, -r), r)
-        seen[GOAL][middle + down * side + across] = 1.0
-    return seen
-
-
-def show_others(farm: "Farm", slot: int, seen: list[list[float]]) -> None:
-    """The health of others by cell, of the healthiest where there are several."""
-    me, plan = farm.state.agents[slot], farm.plan
-    r, side = plan["radius"], 2 * plan["radius"] + 1
+    np.minimum(seen[VISIBILITY], farm.still.circle, out=seen[VISIBILITY])
+    seen[SELF, r, r] = f32(me.health / FULL_HEALTH)
     farm.count("index.queries")
-    for other, agent in enumerate(farm.state.agents):
-        if other == slot or agent.state != ALIVE:
-            continue
-        across = cell(agent.x, plan["width"]) - cell(me.x, plan["width"])
-        down = cell(agent.y, plan["height"]) - cell(me.y, plan["height"])
-        if abs(across) <= r and abs(down) <= r:
-            channel = seen[ALLIES if agent.breed == me.breed else ENEMIES]
-            at = (down + r) * side + across + r
-            channel[at] = max(channel[at], f32(agent.health / FULL_HEALTH))
+    for other, breed, health, x, y in standing:
+        if other != slot and abs(x - col) <= r and abs(y - row) <= r:
+            at = ALLIES if breed == me.breed else ENEMIES, y - row + r, x - col + r
+            seen[at] = max(seen[at], health)
+    if me.goal >= 0:
+        x, y = place(farm, farm.state.nodes[me.goal])
+        seen[GOAL, min(max(y - row, -r), r) + r, min(max(x - col, -r), r) + r] = 1.0
+
+
+def standing(farm: "Farm") -> list[Standing]:
+    """Where everybody stands: slot, type, the share of its health, column and row."""
+    each = ((slot, agent, place(farm, agent)) for slot, agent in farm.living())
+    return [(slot, agent.breed, f32(agent.health / FULL_HEALTH), x, y) for slot, agent, (x, y) in each]
+
+
+def place(farm: "Farm", thing: Agent | Node) -> tuple[int, int]:
+    """The column and row of a cell."""
+    return cell(thing.x, farm.plan["width"]), cell(thing.y, farm.plan["height"])
 
 
 def body(farm: "Farm", me: Agent) -> list[float]:

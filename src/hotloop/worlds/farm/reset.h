@@ -73,6 +73,7 @@ HL_FN void begin(const Slot& slot, uint64_t episode_seed) {
   const Config& c = s.c;
   s.head.episode_seed = episode_seed;
   s.head.tick = s.head.serials = s.head.births = s.head.starved = s.head.killed = 0;
+  s.head.lived_now = 0;
   Draws draws = s.draws();
   std::memset(s.plane0, 0, size_t{c.planes_kept()} * c.cells * sizeof(float));
   std::memset(s.rows0, 0, size_t{fields} * c.plane_rows);

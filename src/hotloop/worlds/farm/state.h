@@ -2,6 +2,10 @@
 //
 //   [Head][agents][living][nodes][index of agents][index of nodes][planes]
 //
+// Where resources are memory-mapped, the nodes and the food lie in the env's part of a file instead:
+//
+//   [food][nodes]
+//
 // Planes are floats over the world's cells with a margin of the radius around, so that every window is rows
 // that can be copied: the six fields that decay, the terrain, and where there is perception the food.
 #pragma once
@@ -39,7 +43,7 @@ struct Config {
   uint32_t agents, settlers, width, height, nodes, max_steps, radius, hunger_limit;
   int64_t num_actions;
   uint32_t placement;
-  bool held, perception, bilinear;
+  bool held, perception, bilinear, memmap;
   uint64_t regrowth_chance, birth_chance;  // bounds for 32 random bits
   float start_resources, node_cap, regrowth, consumption, max_gather, max_movement, strength;
   float birth_cost, birth_minimum;
@@ -50,7 +54,7 @@ struct Config {
   spatial::Plan agents_index, nodes_index;
 
   static Config from(const Fields& fields);
-  HL_FN uint32_t planes_kept() const { return perception ? planes : food; }
+  HL_FN uint32_t planes_kept() const { return perception && !memmap ? planes : food; }
 };
 
 using Slot = hl::Slot<Config>;
@@ -97,10 +101,11 @@ enum Count : int {
 struct Head {
   uint64_t episode_seed;
   uint32_t tick, serials, births, starved, killed;
-  uint32_t living;  // entries of the list of those whom the index knows
-  uint32_t free;    // no slot below it is free
-  bool moved;       // since the index was built
-  int64_t lived;    // agent-steps
+  uint32_t living;     // entries of the list of those whom the index knows
+  uint32_t free;       // no slot below it is free
+  bool moved;          // since the index was built
+  int64_t lived;       // agent-steps, of all episodes
+  uint32_t lived_now;  // and of this one
   int64_t counts[count_kinds];
 };
 
@@ -108,7 +113,7 @@ HL_FN size_t agents_at() { return round_up(sizeof(Head), cache_line); }
 HL_FN size_t living_at(const Config& c) { return agents_at() + c.agents * sizeof(Agent); }
 HL_FN size_t nodes_at(const Config& c) { return round_up(living_at(c) + c.agents * 4, cache_line); }
 HL_FN size_t agents_index_at(const Config& c) {
-  return round_up(nodes_at(c) + c.nodes * sizeof(Node), cache_line);
+  return round_up(nodes_at(c) + (c.memmap ? 0 : c.nodes * sizeof(Node)), cache_line);
 }
 HL_FN size_t nodes_index_at(const Config& c) {
   return round_up(agents_index_at(c) + c.agents_index.bytes(), cache_line);
@@ -120,6 +125,12 @@ HL_FN size_t rows_at(const Config& c) {
   return planes_at(c) + size_t{c.planes_kept()} * c.cells * sizeof(float);
 }
 HL_FN size_t block_bytes(const Config& c) { return rows_at(c) + size_t{fields} * c.plane_rows; }
+
+// In the file.
+HL_FN size_t mapped_nodes_at(const Config& c) { return c.perception ? c.cells * sizeof(float) : 0; }
+HL_FN size_t mapped_bytes(const Config& c) {
+  return c.memmap ? mapped_nodes_at(c) + c.nodes * sizeof(Node) : 0;
+}
 
 HL_FN float uniform(uint64_t word) { return static_cast<float>(word >> 40) * (1.0f / 16777216); }
 
@@ -134,6 +145,7 @@ struct State {
   Node* nodes;
   spatial::Index near, growth;
   float* plane0;
+  float* food0;
   uint8_t* rows0;
 
   HL_FN explicit State(const Slot& slot)
@@ -141,13 +153,17 @@ struct State {
         head(*reinterpret_cast<Head*>(slot.block)),
         agents(reinterpret_cast<Agent*>(slot.block + agents_at())),
         living(reinterpret_cast<uint32_t*>(slot.block + living_at(c))),
-        nodes(reinterpret_cast<Node*>(slot.block + nodes_at(c))),
+        nodes(
+            reinterpret_cast<Node*>(c.memmap ? slot.mapped + mapped_nodes_at(c) : slot.block + nodes_at(c))),
         near(c.agents_index, slot.block + agents_index_at(c), head.living),
         growth(c.nodes_index, slot.block + nodes_index_at(c), c.nodes),
         plane0(reinterpret_cast<float*>(slot.block + planes_at(c))),
+        food0(c.memmap ? reinterpret_cast<float*>(slot.mapped) : plane0 + size_t{food} * c.cells),
         rows0(reinterpret_cast<uint8_t*>(slot.block + rows_at(c))) {}
 
-  HL_FN float* plane(uint32_t which) const { return plane0 + size_t{which} * c.cells; }
+  HL_FN float* plane(uint32_t which) const {
+    return which == food ? food0 : plane0 + size_t{which} * c.cells;
+  }
   HL_FN Draws draws() const { return Draws(head.episode_seed, head.tick); }
   HL_FN void count(int which) const { head.counts[which] += 1; }
   HL_FN void count_query() const {

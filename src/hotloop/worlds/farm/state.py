@@ -1,7 +1,13 @@
 """What an env of the farm world consists of; state.h has the same in another layout."""
 
+import os
 from dataclasses import dataclass, field
+from tempfile import TemporaryFile
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError
 from hotloop.core.exact.maths import f32
 
 FREE, ALIVE, DYING = range(3)
@@ -62,6 +68,43 @@ class Node:
     amount: float
 
 
+class Mapped:
+    """A file that has what grows: the food that agents see, by cell, and what each node holds."""
+
+    def __init__(self, folder: str, cells: int, nodes: int) -> None:
+        """The file has no name, so that nothing is left behind; InputError where it cannot be made."""
+        size = (cells + nodes) * 4
+        try:
+            with TemporaryFile(dir=folder) as file:
+                os.posix_fallocate(file.fileno(), 0, max(size, 4))
+                numbers: NDArray[np.float32] = np.memmap(file, np.float32, "r+")
+        except OSError as error:
+            raise InputError(
+                f"no file of {size} bytes can be mapped in {folder}: {error.strerror}; give memmap_folder=DIR"
+            ) from None
+        self.food, self.amounts = numbers[:cells], numbers[cells : cells + nodes]
+
+    def keep(self, nodes: "list[Node]") -> "list[Node]":
+        """The same nodes, with what they hold in the file."""
+        return [MappedNode(self, k, node) for k, node in enumerate(nodes)]
+
+
+class MappedNode(Node):
+    """A node whose amount is kept in a file."""
+
+    def __init__(self, mapped: Mapped, k: int, node: Node) -> None:
+        self.mapped, self.k, self.x, self.y = mapped, k, node.x, node.y
+        mapped.amounts[k] = node.amount
+
+    @property
+    def amount(self) -> float:
+        return float(self.mapped.amounts[self.k])
+
+    @amount.setter
+    def amount(self, held: float) -> None:
+        self.mapped.amounts[self.k] = held
+
+
 @dataclass(slots=True)
 class State:
     """Everything that a step can change."""
@@ -73,6 +116,8 @@ class State:
     births: int = 0
     starved: int = 0
     killed: int = 0
+    lived: int = 0
+    """Agent-steps of this episode."""
     agents: list[Agent] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     fields: list[dict[int, float]] = field(default_factory=list)

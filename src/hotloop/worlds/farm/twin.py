@@ -7,7 +7,7 @@ written. Where this file and the native rules differ, this file is right.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from struct import pack
 from typing import Any
 
@@ -18,7 +18,7 @@ from hotloop.core.exact.maths import f32
 from hotloop.core.exact.random import Draws, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.farm.actions import ACTIONS, NAMES, PASS, die
-from hotloop.worlds.farm.observe import Still, body, look, planes
+from hotloop.worlds.farm.observe import Still, body, look, planes, standing
 from hotloop.worlds.farm.picture import picture
 from hotloop.worlds.farm.reset import begin, settle
 from hotloop.worlds.farm.state import (
@@ -34,6 +34,7 @@ from hotloop.worlds.farm.state import (
     LANE_TERRAIN,
     LANES,
     Agent,
+    Mapped,
     Node,
     State,
     cell,
@@ -57,6 +58,8 @@ class Farm:
         self.strength = f32(plan["strength"])
         self.birth_cost, self.birth_minimum = f32(plan["birth_cost"]), f32(plan["birth_minimum"])
         self.still = Still(self)
+        cells = self.still.inside.size if plan["perception"] else 0
+        self.mapped = Mapped(plan["memmap_folder"], cells, plan["nodes"]) if plan["memmap"] else None
         self.state = State()
         self.indexed: list[int] = []
         """The slots whose positions the index knows."""
@@ -65,12 +68,18 @@ class Farm:
         self.before: list[tuple[float, float]] = []
 
     def restart(self, episode_seed: int) -> None:
-        self.state = begin(self.plan, episode_seed)
+        self.take(begin(self.plan, episode_seed))
         self.terrain = self.ground()
         self.out["observations"][...] = 0
         self.update_index()
         self.show_agents()
         self.perception()
+
+    def take(self, state: State) -> None:
+        """Go on from a state; what grows is kept in the file where there is one."""
+        self.state = state
+        if self.mapped:
+            state.nodes = self.mapped.keep(state.nodes)
 
     def ground(self) -> dict[int, float]:
         """What each cell costs those who walk there."""
@@ -112,6 +121,7 @@ class Farm:
         self.before = [(agent.resources, agent.health) for agent in agents]
         self.acted = [False] * len(agents)
         self.lived += len(self.indexed)
+        self.state.lived += len(self.indexed)
         for slot in self.indexed:
             if agents[slot].state == ALIVE:
                 self.act(slot)
@@ -154,6 +164,7 @@ class Farm:
         """Regrowth, then the population as it is now, then fields and the end of the episode."""
         self.regrow()
         for slot, agent in enumerate(self.state.agents):
+            self.out["died"][slot] = agent.state == DYING
             if agent.state == DYING:
                 self.bury(slot)
             elif agent.state == ALIVE:
@@ -210,6 +221,8 @@ class Farm:
         out["systems"][...], out["independents"][...], out["controls"][...] = breeds
         out["births"][...], out["starved"][...] = state.births, state.starved
         out["killed"][...] = state.killed
+        out["lives"][...] = state.serials
+        out["lifetime"][...] = f32(f32(state.lived) / f32(state.serials))
         stock = 0.0
         for node in state.nodes:
             stock = f32(stock + node.amount)
@@ -224,12 +237,15 @@ class Farm:
 
     def perception(self) -> None:
         rows = self.out["observations"]
-        shown = planes(self, self.still) if self.plan["perception"] else {}
-        for slot, agent in self.living():
-            if self.plan["perception"]:
-                rows[slot] = np.array(look(self, slot, shown, self.still.circle), np.float32).ravel()
-            else:
+        if not self.plan["perception"]:
+            for slot, agent in self.living():
                 rows[slot] = body(self, agent)
+            return
+        side = 2 * self.plan["radius"] + 1
+        windows = rows.reshape(len(rows), -1, side, side)
+        shown, there = planes(self, self.still), standing(self)
+        for slot, _ in self.living():
+            look(self, slot, shown, there, windows[slot])
 
     # What the batch asks of every twin.
 
@@ -253,14 +269,15 @@ class Farm:
         return h
 
     def save(self) -> bytes:
-        return json.dumps(asdict(self.state)).encode()
+        nodes = [Node(node.x, node.y, node.amount) for node in self.state.nodes]
+        return json.dumps(asdict(replace(self.state, nodes=nodes))).encode()
 
     def load(self, saved: bytes) -> None:
         row = json.loads(saved)
         row["agents"] = [Agent(**agent) for agent in row["agents"]]
         row["nodes"] = [Node(**node) for node in row["nodes"]]
         row["fields"] = [{int(at): value for at, value in values.items()} for values in row["fields"]]
-        self.state = State(**row)
+        self.take(State(**row))
         self.terrain = self.ground()
         self.indexed = [slot for slot, _ in self.living()]
 

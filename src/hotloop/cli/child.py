@@ -1,0 +1,90 @@
+"""A command line in a process that `cli/isolated` watches over.
+
+What the command says goes over its lifeline; stdout and stderr are those of somebody's code.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING, TextIO, cast
+
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+
+TERMINALS = "HOTLOOP_TERMINALS"
+"""Of the environment: which of `out` and `err` are terminals."""
+
+surroundings: Surroundings | None = None
+"""Of this process before somebody's code came into it; None where the command runs in the first one."""
+
+
+class Told:
+    """A stream whose text is said over the lifeline."""
+
+    encoding = "utf-8"
+
+    def __init__(self, line: lifeline.Line, name: str, *, is_terminal: bool) -> None:
+        self._line, self._name, self._is_terminal = line, name, is_terminal
+
+    def write(self, text: str) -> int:
+        if text:
+            self._line.say(said=text, on=self._name)
+        return len(text)
+
+    def flush(self) -> None:
+        """Everything is said at once."""
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    def fileno(self) -> int:
+        raise OSError("this stream is a line to another process")
+
+
+def main() -> None:
+    global surroundings  # noqa: PLW0603 - a process has one
+    line = lifeline.attach()
+    terminals = os.environ.pop(TERMINALS, "").split(",")
+    out, err = (Told(line, name, is_terminal=name in terminals) for name in ("out", "err"))
+    from hotloop.cli.main import hearing_sigterm
+    from hotloop.cli.main import main as run
+
+    with hearing_sigterm(), redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
+        surroundings = Surroundings()
+        code = run(sys.argv[1:])
+    line.flush()
+    line.say(end=code)
+    left = [each for each in threading.enumerate() if each is not threading.main_thread()]
+    if not all(each.daemon for each in left):
+        os._exit(0)  # Python would wait for them
+
+
+@contextmanager
+def streams_of_theirs() -> Iterator[None]:
+    """Meanwhile what is printed is somebody's code's, and goes to this process's own stdout and stderr."""
+    assert sys.__stdout__ is not None
+    assert sys.__stderr__ is not None
+    with redirect_stdout(sys.__stdout__), redirect_stderr(sys.__stderr__):
+        yield
+
+
+def settled(record: "Record") -> "Record":
+    """A record that is about to be kept, with what somebody's code left behind, which is undone."""
+    from dataclasses import replace
+
+    from hotloop.core.notices import Code, notice
+
+    name, said = record.target.name, []
+    if lifeline.unclosed:
+        said.append(notice(Code.INTERFACE, target=name, fault=f"close() raised {lifeline.unclosed[0]}"))
+        lifeline.unclosed.clear()
+    if surroundings is not None and lifeline.line is not None:
+        left = surroundings.settle()
+        said += [notice(Code.UNTIDY, target=name, what=", ".join(left))] if left else []
+        lifeline.line.settle()
+    return replace(record, notices=(*record.notices, *said)) if said else record

@@ -1,0 +1,214 @@
+"""Commands on somebody else's targets: run again in a process of their own, heard, and ended where they hang.
+
+The process does all that the command does. What it does not live to say is said here: what happened at which
+step, and a record of the rounds there were.
+"""
+
+import inspect
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotloop.cli import flags
+from hotloop.cli.child import TERMINALS
+from hotloop.cli.console import bar, emit
+from hotloop.core.errors import ExitCode, InputError, worst
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
+from hotloop.core.progress import Progress
+from hotloop.core.target import names_callable
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+
+IN_PROCESS = "HOTLOOP_IN_PROCESS"
+"""Of the environment: 1 is short for --in-process on every command line."""
+
+SIDES = ("target", "a", "b", "against", "policy")
+"""Arguments of commands that name somebody's code."""
+
+TAPE = "tape:"
+"""What the name of a policy begins with that is a file of actions."""
+
+REPLAYS = ("replay", "replay_slow")
+"""Those that name files which say what is opened."""
+
+HOME = Path(__file__).parents[1]
+
+PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
+
+Command = Callable[..., int]
+
+
+TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+"""The words of the command line that is run."""
+
+
+@contextmanager
+def typed(argv: Sequence[str]) -> Iterator[None]:
+    """Know meanwhile what was typed: it is what runs again elsewhere."""
+    token = TYPED.set(tuple(argv))
+    try:
+        yield
+    finally:
+        TYPED.reset(token)
+
+
+def isolated(command: Command) -> Command:
+    """The command, in a process of its own where it would run somebody else's code, and flags for that."""
+
+    @wraps(command)
+    def run(*, in_process: bool, step_timeout: float, **asked: Any) -> int:
+        limits, names = limits_of(step_timeout), list(foreign(asked))
+        if not names or stays(in_process=in_process):
+            return command(**asked)
+        return apart(names, limits, asked)
+
+    more = {"in_process": (flags.InProcess, False), "step_timeout": (flags.StepTimeout, STEP_S)}
+    signature = inspect.signature(command)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, (kind, default) in more.items()
+    ]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
+    run.__annotations__ = command.__annotations__ | {name: kind for name, (kind, _) in more.items()}
+    return run
+
+
+def stays(*, in_process: bool) -> bool:
+    """Whether it stays here: because that was asked for, or because this is the process of its own."""
+    return in_process or os.environ.get(IN_PROCESS) == "1" or lifeline.line is not None
+
+
+def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
+    """The targets that are somebody else's, by name; a file that is replayed says later what they are."""
+    for key in SIDES:
+        words = str(asked.get(key) or "").split()
+        if words and names_callable(words[0]) and not words[0].startswith(TAPE):
+            yield words[0]
+    for key in REPLAYS:
+        if asked.get(key) is not None:
+            yield str(asked[key])
+
+
+def apart(names: Sequence[str], limits: Limits, asked: Mapping[str, Any]) -> int:
+    """Run the command in a process of its own; what it did not live to say is said here."""
+    with ExitStack() as stack, terminals():
+        listener = Teller(stack)
+        ended = Supervisor(" | ".join(names), [*PROGRAM, *TYPED.get()], limits, listener).run()
+    if ended.code is not None and ended.record is None:
+        return ended.code
+    return told(ended, asked)
+
+
+def limits_of(step_s: float) -> Limits:
+    if not 0 < step_s < math.inf:
+        raise InputError(f"--step-timeout {step_s:g} does not fit: expected seconds, above 0")
+    return Limits(step_s=step_s)
+
+
+class terminals:  # noqa: N801 - a context, entered for what it does
+    """Let the process know, meanwhile, which of our streams are terminals and how wide."""
+
+    def __enter__(self) -> None:
+        streams = {"out": sys.stdout, "err": sys.stderr}
+        named = ",".join(name for name, stream in streams.items() if stream.isatty())
+        self._before = {name: os.environ.get(name) for name in (TERMINALS, "COLUMNS")}
+        os.environ[TERMINALS] = named
+        if named:
+            os.environ["COLUMNS"] = str(shutil.get_terminal_size().columns)
+
+    def __exit__(self, *_: object) -> None:
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+class Teller:
+    """Shows what the process says as if it were said here."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack, self._label = stack, ""
+        self._move: Progress | None = None
+
+    def said(self, stream: str, text: str) -> None:
+        self._stack.close()
+        self._label = ""
+        if stream == "out":
+            emit(text)
+        else:
+            sys.stderr.write(text)
+
+    def printed(self, text: str) -> None:
+        sys.stderr.write(text)
+
+    def moved(self, label: str, done: int, total: int) -> None:
+        if label != self._label or self._move is None:
+            self._stack.close()
+            self._label, self._move = label, self._stack.enter_context(bar(label))
+        self._move(done, total)
+
+
+def told(ended: Ended, asked: Mapping[str, Any]) -> int:
+    """Say what happened to a process that was ended, and keep what it had measured by then."""
+    code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode(ended.code or ExitCode.USAGE)
+    if ended.code is None:
+        sys.stderr.writelines(f"{frame}\n" for frame in theirs(ended.stack if ended.hung else ()))
+        print(f"hotloop: {'interrupted' if ended.interrupted else ended.why}", file=sys.stderr)
+    if ended.record is None:
+        return code
+    record = rest_of(ended.record, code, ended.why)
+    return worst((code, ExitCode(kept(record, asked))))
+
+
+def theirs(stack: Sequence[str]) -> Iterator[str]:
+    """The frames of somebody else's code, from the innermost to the first of ours, of each thread."""
+    ours = False
+    for each in stack:
+        ours = each.startswith("  File") and (ours or str(HOME) in each)
+        if not ours:
+            yield each
+
+
+def rest_of(text: str, code: ExitCode, why: str | None) -> "Record":
+    """The record of the rounds there were, judged as what it is."""
+    from hotloop.core.record import Record
+    from hotloop.judge.judge import broken_off
+
+    return broken_off(Record.from_json(text), code, why)
+
+
+def kept(record: "Record", asked: Mapping[str, Any]) -> int:
+    """Keep and show it as its command would."""
+    from hotloop.cli.results import make_room, record_path
+    from hotloop.cli.runner import kept as keep
+    from hotloop.cli.runner import tell
+    from hotloop.core.files import save
+    from hotloop.report.terminal import draw
+
+    folder = asked.get("output") or Path(".design")
+    make_room(folder)
+    saved = keep(record, lambda each: save(record_path(folder, each), each.to_json()))
+    return tell([saved], draw(sections_of(saved)), as_json=bool(asked.get("json")), as_list=False)
+
+
+def sections_of(record: "Record") -> Any:
+    """What a person is shown of a record, by its kind."""
+    from hotloop.report.sections import bench, compare, profile, slow, validate
+
+    several: dict[str, Any] = {
+        "bench": bench.bench,
+        "profile": profile.profiles,
+        "validate": validate.validations,
+    }
+    single: dict[str, Any] = {"compare": compare.compare, "replay": slow.again}
+    return several[record.kind]([record]) if record.kind in several else single[record.kind](record)

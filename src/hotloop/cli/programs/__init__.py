@@ -1,0 +1,1 @@
+"""Commands as they are for a program after `--`: one file a command."""

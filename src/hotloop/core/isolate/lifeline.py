@@ -1,0 +1,178 @@
+"""A process's line to whoever watches over it: what it does now, what it says, and its record so far.
+
+A process that nobody watches over keeps its pulse all the same, so that it runs the same code; what it would
+say is not said.
+"""
+
+import faulthandler
+import fcntl
+import json
+import mmap
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Protocol
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import HotloopError
+
+VARIABLE = "HOTLOOP_LIFELINE"
+"""Of the environment: the supervisor's process, and its descriptors for messages and for the pulse."""
+
+STACK_SIGNAL = signal.SIGRTMAX - 2
+"""On which a process writes its Python stacks to the line, whatever it does."""
+
+PAGE = mmap.PAGESIZE
+
+STEPS, DOING = 0, 1
+"""Places in the pulse: calls of step that were finished, and what is done now."""
+
+MESSAGES_FROM = 200
+"""Descriptors from here on are ours: who closes the first hundred hits none of them."""
+
+RECORDS_AT_FIRST, RECORD_SHARE = 30, 50
+"""So many records so far are made one after another; later ones after so many times as long as one took."""
+
+PROGRESS_NS = 100_000_000
+
+
+class Doing(IntEnum):
+    """What a process is in the middle of."""
+
+    STARTING = 0
+    OURS = 1
+    """Work of our own, of which nobody knows how long it takes."""
+    MAKE = 2
+    RESET = 3
+    STEP = 4
+    CLOSE = 5
+
+
+class Keepable(Protocol):
+    """A record, which this layer need not know more of."""
+
+    def to_json(self) -> str: ...
+
+
+SoFar = Callable[[], Keepable | None]
+"""Makes a record of what there is so far; None where that is nothing."""
+
+
+class Line:
+    """Messages to the supervisor, each a line of JSON."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._owner = os.getpid()
+        self._path = path
+        """Where the other end's own descriptor can be opened again."""
+        self._descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, MESSAGES_FROM)
+        self._inode = os.fstat(self._descriptor).st_ino
+        self._pending: SoFar | None = None
+        self._record_due_ns = self._progress_due_ns = self._records = 0
+        faulthandler.enable(self._descriptor)
+        faulthandler.register(STACK_SIGNAL, self._descriptor)
+
+    def say(self, **message: object) -> None:
+        if os.getpid() != self._owner:
+            os._exit(1)  # a copy that somebody's code forked, and that came back here
+        self._mend()
+        rest = memoryview(json.dumps(message).encode() + b"\n")
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def _mend(self) -> None:
+        """Open the line again where somebody closed it, or took its number for a file of his own."""
+        try:
+            if os.fstat(self._descriptor).st_ino == self._inode:
+                return
+        except OSError:
+            pass
+        opened = os.open(self._path, os.O_WRONLY)
+        self._descriptor = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, MESSAGES_FROM)
+        os.close(opened)
+        faulthandler.enable(self._descriptor)
+        faulthandler.register(STACK_SIGNAL, self._descriptor)
+
+    def move(self, label: str, done: int, total: int) -> None:
+        """Say how far it is, now and then."""
+        now = now_ns()
+        if now >= self._progress_due_ns or done >= total:
+            self._progress_due_ns = now + PROGRESS_NS
+            self.say(progress=[label, done, total])
+
+    def offer(self, make: SoFar) -> None:
+        self._pending = make
+        if self._records < RECORDS_AT_FIRST or now_ns() >= self._record_due_ns:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send the record so far, if there is one that was not sent."""
+        make, self._pending = self._pending, None
+        if make is None:
+            return
+        begin = now_ns()
+        try:
+            record = make()
+        except HotloopError:  # of which the record itself will tell, if it comes to that
+            return
+        if record is None:
+            return
+        self.say(record=record.to_json())
+        self._records += 1
+        end = now_ns()
+        self._record_due_ns = end + RECORD_SHARE * (end - begin)
+
+    def settle(self) -> None:
+        """Nothing is left to save: the record is in its maker's hands."""
+        self._pending = None
+        self.say(settled=True)
+
+
+pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
+"""What is done now, at `STEPS` and `DOING`; shared with the supervisor where there is one."""
+
+line: Line | None = None
+"""To the supervisor; None where nobody watches."""
+
+unclosed: list[str] = []
+"""What somebody's code said when it was closed and raised; whoever keeps a record takes it from here."""
+
+
+def attach() -> Line:
+    """Take up the line that the environment names; whatever this process starts has none by itself."""
+    global line, pulse  # noqa: PLW0603 - a process has one
+    supervisor, messages, beats = map(int, os.environ.pop(VARIABLE).split(":"))
+    pulse = memoryview(mmap.mmap(beats, PAGE)).cast("Q")
+    line = Line(messages, f"/proc/{supervisor}/fd/{messages}")
+    pulse[DOING] = Doing.OURS
+    os.close(beats)
+    os.close(messages)
+    return line
+
+
+def offer(make: SoFar) -> None:
+    """Keep what makes a record of what there is so far: it is all that a crash leaves."""
+    if line is not None:
+        line.offer(make)
+
+
+@contextmanager
+def doing(what: Doing, then: Doing | None = None) -> Iterator[None]:
+    """Say what is done meanwhile, and after it what was said before, or `then`; where it raises, it stays."""
+    before = pulse[DOING]
+    pulse[DOING] = what
+    yield
+    pulse[DOING] = before if then is None else then
+
+
+def whereabouts() -> str:
+    """What somebody's code is in the middle of, in words; empty where it is not asked for anything."""
+    return where(pulse[DOING], pulse[STEPS])
+
+
+def where(what: int, steps: int) -> str:
+    if what == Doing.STEP:
+        return f"in step {steps + 1}"
+    return f"in {Doing(what).name.lower()}" if what in (Doing.MAKE, Doing.RESET, Doing.CLOSE) else ""

@@ -1,0 +1,350 @@
+"""Who watches over a process with somebody's code in it: starts it, hears it, sees it hang, and ends it.
+
+    supervisor ── guard.py ── the process, in a session of its own, and whatever it starts
+
+Whichever of them is killed, nothing is left of what is below it. The process's word that it has finished is
+a message: a status alone, whatever its number, says that the process was ended by what runs in it.
+"""
+
+import json
+import mmap
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import SetupError
+from hotloop.core.interrupt import hear_interrupt, put_off_interrupt
+from hotloop.core.isolate.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Doing, where
+
+STEP_S = 60.0
+"""The usual limit of a step."""
+
+GUARD = Path(__file__).with_name("guard.py")
+
+POLL_S = 0.25
+"""Between two looks at the pulse of a process that says nothing."""
+
+PATIENCE_S = 10.0
+"""For a process that was interrupted, or has finished, to end by itself."""
+
+STACK_S = 2.0
+"""For a process that stands still to write its stack."""
+
+LAST_BYTES = 4000
+"""Of what a process printed that are worth keeping."""
+
+FRAMES = 3
+"""Of a stack that are worth a place in a line."""
+
+OUT_OF_MEMORY = "the kernel does that where memory runs out, or somebody ended it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a process may stand still."""
+
+    step_s: float
+
+    @property
+    def first_s(self) -> float:
+        """Making, resetting and the first step may compile something."""
+        return 10 * self.step_s
+
+    def of(self, what: int, steps: int) -> float | None:
+        """The limit of what is done now; None for work of our own."""
+        if what == Doing.OURS:
+            return None
+        is_late = what == Doing.CLOSE or (what == Doing.STEP and steps > 0)
+        return self.step_s if is_late else self.first_s
+
+
+class Listener(Protocol):
+    """Who is told what a process says meanwhile."""
+
+    def said(self, stream: str, text: str) -> None:
+        """Something for `out` or `err`, from our own code."""
+
+    def printed(self, text: str) -> None:
+        """What somebody's code wrote to its stdout or stderr."""
+
+    def moved(self, label: str, done: int, total: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Ended:
+    """What became of a process."""
+
+    code: int | None = None
+    """What it said its exit code is; None where it was ended without a word."""
+    why: str | None = None
+    """What went wrong, in one line."""
+    record: str | None = None
+    """The last record so far, where none was settled."""
+    stack: list[str] = field(default_factory=list)
+    """Lines of Python stacks that it wrote when it crashed, or was asked where it stands."""
+    hung: bool = False
+    interrupted: bool = False
+
+
+class Watchdog:
+    """Sees that nothing moves any more."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._seen = (0, 0)
+        self._since_ns = now_ns()
+
+    def note(self) -> None:
+        """Something was heard."""
+        self._since_ns = now_ns()
+
+    def exceeded_s(self, what: int, steps: int) -> float | None:
+        """The limit for which nothing has moved; None where something has since."""
+        now = now_ns()
+        if (what, steps) != self._seen:
+            self._seen, self._since_ns = (what, steps), now
+        limit = self._limits.of(what, steps)
+        return limit if limit is not None and now - self._since_ns > limit * 1e9 else None
+
+
+class Supervisor:
+    """One process, from its start to its end."""
+
+    def __init__(self, name: str, command: Sequence[str], limits: Limits, listener: Listener) -> None:
+        """`name` is what the process is called in what is said of it; `command` is Python's words."""
+        self.name, self._listener = name, listener
+        self._dog = Watchdog(limits)
+        self._stack = ExitStack()
+        self._ended = Ended()
+        self._pid: int | None = None
+        self._status: int | None = None
+        self._buffers = {"messages": b"", "reply": b""}
+        self._printed = b""
+        messages, self._messages_in = self._pipe()
+        output, output_in = self._pipe()
+        reply, reply_in = self._pipe()
+        beats = os.memfd_create("hotloop-pulse")
+        self._stack.callback(os.close, beats)
+        os.ftruncate(beats, PAGE)
+        self._pulse = memoryview(mmap.mmap(beats, PAGE)).cast("Q")
+        self._process = self._start(command, output_in, reply_in, beats)
+        os.close(output_in)
+        os.close(reply_in)
+        self._reads = selectors.DefaultSelector()
+        for descriptor, name_ in ((messages, "messages"), (output, "output"), (reply, "reply")):
+            os.set_blocking(descriptor, False)
+            self._reads.register(descriptor, selectors.EVENT_READ, name_)
+
+    def _pipe(self) -> tuple[int, int]:
+        ends = os.pipe()
+        for end in ends:
+            self._stack.callback(suppressed_close, end)
+        return ends
+
+    def _start(self, command: Sequence[str], output: int, reply: int, beats: int) -> subprocess.Popen[bytes]:
+        told = f"{os.getpid()}:{self._messages_in}:{beats}"
+        words = [sys.executable, "-I", "-S", str(GUARD), str(reply), sys.executable, *command]
+        with put_off_interrupt() as interrupted:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                pass_fds=(reply, self._messages_in, beats),
+                env={**os.environ, VARIABLE: told},
+                start_new_session=True,
+            )
+        if interrupted:
+            self._ended.interrupted = True
+        return process
+
+    def run(self) -> Ended:
+        """Watch over the process until it has ended, and everything it started with it."""
+        try:
+            with hear_interrupt(self._interrupt):
+                self._listen()
+        finally:
+            self.close()
+        return self._judged()
+
+    def _listen(self) -> None:
+        deadline_ns: int | None = None
+        while self._status is None:
+            self._read(POLL_S)
+            if self._over() and deadline_ns is None:
+                deadline_ns = now_ns() + round(PATIENCE_S * 1e9)
+            if deadline_ns is not None and now_ns() > deadline_ns:
+                return
+            if deadline_ns is None and self._hangs():
+                return
+
+    def _over(self) -> bool:
+        return self._ended.code is not None or self._ended.interrupted
+
+    def _interrupt(self) -> None:
+        """Pass an interruption on; a second one ends the process at once."""
+        if self._ended.interrupted or self._pid is None:
+            self._end()
+        self._ended.interrupted = True
+        if self._pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGINT)
+
+    def _hangs(self) -> bool:
+        """Whether the process stands still; then its stack is asked for."""
+        what, steps = self._pulse[DOING], self._pulse[STEPS]
+        limit_s = self._dog.exceeded_s(what, steps)
+        if limit_s is None or self._pid is None:
+            return False
+        self._ask_stack(self._pid)
+        at = frames(self._ended.stack)
+        self._ended.hung = True
+        self._ended.why = (
+            f"{self.name} stood still for {limit_s:g} s {where(what, steps)}{at}: "
+            "give --step-timeout where its steps take so long"
+        )
+        return True
+
+    def _ask_stack(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, STACK_SIGNAL)
+        until = now_ns() + round(STACK_S * 1e9)
+        while now_ns() < until and not self._ended.stack:
+            self._read(POLL_S)
+        self._read(POLL_S)
+        if not self._ended.stack:
+            self._ended.stack = py_spy(pid)
+
+    def _read(self, timeout_s: float) -> None:
+        for key, _ in self._reads.select(timeout_s):
+            data = os.read(key.fd, 1 << 16)
+            if not data:
+                self._reads.unregister(key.fd)
+                if key.data == "reply" and self._status is None:
+                    self._status = -1  # the guard itself was ended
+                continue
+            if key.data == "output":
+                self._listener.printed(data.decode(errors="replace"))
+                self._printed = (self._printed + data)[-LAST_BYTES:]
+                continue
+            *lines, self._buffers[key.data] = (self._buffers[key.data] + data).split(b"\n")
+            for each in lines:
+                (self._answered if key.data == "reply" else self._heard)(each)
+
+    def _answered(self, text: bytes) -> None:
+        """What the guard says: the number of the process, and its status when it has ended."""
+        what, _, number = text.partition(b" ")
+        if what == b"pid":
+            self._pid = int(number)
+            if self._ended.interrupted:
+                os.kill(self._pid, signal.SIGINT)
+        else:
+            self._status = int(number)
+
+    def _heard(self, text: bytes) -> None:
+        """A message, or what faulthandler writes between them."""
+        self._dog.note()
+        try:
+            message: Any = json.loads(text)
+        except ValueError:
+            self._ended.stack.append(text.decode(errors="replace"))
+            return
+        match message:
+            case {"progress": [str() as label, int() as done, int() as total]}:
+                self._listener.moved(label, done, total)
+            case {"said": str() as text_, "on": str() as stream}:
+                self._listener.said(stream, text_)
+            case {"record": str() as record}:
+                self._ended.record = record
+            case {"settled": True}:
+                self._ended.record = None
+            case {"failed": str() as why}:
+                self._ended.why = why
+            case {"end": int() as code}:
+                self._ended.code = code
+
+    def _end(self) -> None:
+        """Have the guard end everything, by closing its line."""
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def close(self) -> None:
+        """End what is left, and hear its last words."""
+        self._end()
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._pid is not None and (self._status is None or self._status < 0):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+        while self._reads.select(0) and self._reads.get_map():
+            self._read(0)
+        self._reads.close()
+        self._stack.close()
+
+    def _judged(self) -> Ended:
+        """Say how a process ended that did not say so itself."""
+        ended = self._ended
+        if ended.code is None and ended.why is None and not ended.interrupted:
+            if self._pid is None:
+                raise SetupError(f"the process for {self.name} could not be started: {self._said()}")
+            ended.why = self._death()
+        return ended
+
+    def _said(self) -> str:
+        return " ".join(self._printed.decode(errors="replace").split())[-300:] or "it said nothing"
+
+    def _death(self) -> str:
+        at = where(self._pulse[DOING], self._pulse[STEPS]) or "before it was asked for anything"
+        status = self._status if self._status is not None else 0
+        if os.WIFSIGNALED(status) and status > 0:
+            number = os.WTERMSIG(status)
+            how = f"was ended by {signal.Signals(number).name} {at}{frames(self._ended.stack)}"
+            return f"{self.name} {how}{f': {OUT_OF_MEMORY}' if number == signal.SIGKILL else ''}"
+        if status < 0:
+            return f"{self.name} was ended {at}, and its guard with it: somebody killed both"
+        return f"{self.name} ended its own process {at}, with exit code {os.WEXITSTATUS(status)}"
+
+
+def suppressed_close(descriptor: int) -> None:
+    with suppress(OSError):
+        os.close(descriptor)
+
+
+def frames(stack: Sequence[str]) -> str:
+    """The innermost frames of the first stack, in brackets; nothing where there is none."""
+    found = []
+    for each in stack:
+        words = each.strip()
+        if words.startswith("File "):
+            _, path, rest = words.split('"', 2)
+            place = rest.replace(", line ", ":", 1).strip()
+            found.append(f"{Path(path).name}{place}")
+        elif found:
+            break
+    return f" ({' < '.join(found[:FRAMES])})" if found else ""
+
+
+def py_spy(pid: int) -> list[str]:
+    """The stack as py-spy sees it from outside, where there is one and it may look."""
+    tool = shutil.which("py-spy")
+    if tool is None:
+        return []
+    words = [tool, "dump", "--pid", str(pid)]
+    with suppress(subprocess.SubprocessError, OSError):
+        return subprocess.run(
+            words, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.splitlines()
+    return []

@@ -1,0 +1,136 @@
+"""A sampler of stacks inside a process, driven by a timer of the kernel's.
+
+The timer's signal is handled by Python between two instructions, wherever that is: whoever asks from another
+thread instead is answered where the lock of the interpreter is let go, again and again at the same few lines.
+A sample stands for the time since the one before, so that native code, which no signal gets into, has its
+whole time where Python called it.
+
+It uses the standard library alone and imports nothing of ours, so that a program's own Python can load this
+file by its path, whatever else is installed there.
+"""
+
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from types import CodeType, FrameType, TracebackType
+from typing import Self
+
+EVERY_S = 0.00097
+"""Between two samples, about; not a whole number of anything."""
+
+Frame = tuple[str, str, int]
+"""Function with its class, file, and the line it was at."""
+
+Stack = tuple[Frame, ...]
+"""From the outermost caller inwards."""
+
+
+class StackSampler:
+    """Looks at the stack of the thread that enters it, for as long as it is entered.
+
+    Outside the main thread, or where somebody has the timer, a side thread looks instead.
+    """
+
+    def __init__(self, every_s: float = EVERY_S) -> None:
+        self.ns: Counter[Stack] = Counter()
+        """Wall time by stack."""
+        self.samples = 0
+        self._every_s = every_s
+        self._last_ns = 0
+        self._noting = False
+        self._by: Timer | Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._last_ns = time.perf_counter_ns()
+        self._by = (Timer if is_free() else Thread)(self)
+        self._by.start(self._every_s)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._by:
+            self._by.stop()
+
+    def note(self, frame: FrameType | None) -> None:
+        """Take a sample."""
+        if self._noting:  # the timer went off again meanwhile
+            return
+        self._noting = True
+        now_ns = time.perf_counter_ns()
+        self.ns[stack_of(frame)] += now_ns - self._last_ns
+        self.samples += 1
+        self._last_ns = time.perf_counter_ns()
+        self._noting = False
+
+
+def is_free() -> bool:
+    """Whether the timer and its signal are nobody's, and this thread is the one that is told."""
+    return (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+        and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+    )
+
+
+class Timer:
+    """Has the kernel's timer interrupt the main thread; system calls under way go on by themselves."""
+
+    def __init__(self, sampler: StackSampler) -> None:
+        self._sampler = sampler
+
+    def start(self, every_s: float) -> None:
+        signal.signal(signal.SIGALRM, self._hear)
+        signal.siginterrupt(signal.SIGALRM, False)
+        signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
+
+    def stop(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._sampler.note(frame)
+
+
+class Thread:
+    """Looks from a side thread, whenever it is let."""
+
+    def __init__(self, sampler: StackSampler) -> None:
+        self._sampler = sampler
+        self._watched = threading.get_ident()
+        self._over = threading.Event()
+        self._before_s = sys.getswitchinterval()
+
+    def start(self, every_s: float) -> None:
+        sys.setswitchinterval(min(self._before_s, every_s))
+        self._thread = threading.Thread(
+            target=self._run, args=(every_s,), name="hotloop-samples", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+        sys.setswitchinterval(self._before_s)
+
+    def _run(self, every_s: float) -> None:
+        while not self._over.wait(every_s):
+            self._sampler.note(sys._current_frames().get(self._watched))  # noqa: SLF001 - it is documented
+
+
+def stack_of(frame: FrameType | None) -> Stack:
+    """The frames of a stack, the outermost caller first; without our own at its end."""
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    found: list[Frame] = []
+    while frame is not None:
+        found.append((name_of(frame.f_code), frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(reversed(found))
+
+
+def name_of(code: CodeType) -> str:
+    """A function with what it is defined in, without the functions around that."""
+    return code.co_qualname.rpartition("<locals>.")[2]

@@ -1,0 +1,181 @@
+"""The time of a device's stream, cut into pieces by events, each piece given to the region whose work it was.
+
+A GPU works behind its queue: a host clock charges its work to whoever waits for it. A `Stream` that is
+watched puts an event behind the queued work at every beginning and end of a region. Nothing waits for an
+event in the loop: a window of them is read when the device has passed the last one.
+"""
+
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any, Protocol
+
+from hotloop.core.spans import Span, merge
+from hotloop.core.spans.python import Raw
+
+Path = tuple[str, ...]
+"""Names of regions from the outermost inwards."""
+
+MOST_PIECES = 65_536
+"""Of a window that wait to be read; from there on they are read as soon as the device allows."""
+
+
+class Event(Protocol):
+    """A point on a stream, as `torch.cuda.Event(enable_timing=True)` is."""
+
+    def record(self) -> None:
+        """Put it behind all work queued so far."""
+
+    def query(self) -> bool:
+        """Whether the stream has passed it."""
+
+    def elapsed_time(self, end: Any) -> float:
+        """Milliseconds from this to another, once the stream has passed both."""
+
+
+class Blocking:
+    """Waits for the device at every boundary: exact, and slower than the run it looks at."""
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._wait = wait
+
+    def open(self, name: str) -> None:
+        self._wait()
+
+    def close(self, name: str) -> None:
+        self._wait()
+
+    def mark(self, name: str) -> None:
+        self._wait()
+
+    def start(self) -> None:
+        self._wait()
+
+
+class Window:
+    """The pieces of one window: `cuts` has one event more than there are owners."""
+
+    def __init__(self, first: Event, path: Path) -> None:
+        self.cuts = [first]
+        self.owners: list[Path] = []
+        """Of the piece that ends at each cut but the first."""
+        self.calls: dict[Path, int] = {path[: depth + 1]: 0 for depth in range(len(path))}
+        self._ns: dict[Path, int] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be read without waiting."""
+        return self.cuts[-1].query()
+
+    @property
+    def wall_ns(self) -> int:
+        """From its first event to its last, of the pieces that were added up."""
+        return sum(self._ns.values())
+
+    def tree(self) -> tuple[Span, ...]:
+        """Of the pieces that were added up."""
+        return merge(self._rows(()))
+
+    def add_up(self, pieces: int) -> list[Event]:
+        """Read the first pieces, which the device has passed; their events are free for others."""
+        for before, after, owner in zip(self.cuts[:pieces], self.cuts[1:], self.owners, strict=False):
+            self._ns[owner] = self._ns.get(owner, 0) + round(before.elapsed_time(after) * 1e6)
+        free = self.cuts[:pieces]
+        del self.cuts[:pieces], self.owners[:pieces]
+        return free
+
+    def _rows(self, above: Path) -> tuple[Raw, ...]:
+        return tuple(self._row(path) for path in self.calls if path[:-1] == above)
+
+    def _row(self, path: Path) -> Raw:
+        children = self._rows(path)
+        total_ns = self._ns.get(path, 0) + sum(child[2] for child in children)
+        return path[-1], self.calls[path], total_ns, children
+
+
+class Stream:
+    """Told of every boundary of the thread that made it."""
+
+    def __init__(self, event: Callable[[], Event], wait: Callable[[], None]) -> None:
+        self._new, self._wait = event, wait
+        self._thread = get_ident()
+        self._spare: list[Event] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Start anew: what is measured from here on, in no region."""
+        self._path: Path = ()
+        self._unmarked: list[list[int]] = [[]]
+        """Of each open region, its own pieces since its last mark."""
+        self._window = Window(self._event(), ())
+
+    def open(self, name: str) -> None:
+        if get_ident() == self._thread:
+            self._cut()
+            self._path = (*self._path, name)
+            self._unmarked.append([])
+            self._count(self._path)
+
+    def close(self, name: str) -> None:
+        """Close the innermost open region of this name and whatever is still open inside it."""
+        if get_ident() == self._thread and name in self._path:
+            self._cut()
+            depth = len(self._path) - self._path[::-1].index(name) - 1
+            self._path = self._path[:depth]
+            del self._unmarked[depth + 1 :]
+
+    def mark(self, name: str) -> None:
+        if get_ident() == self._thread:
+            self._cut()
+            marked = (*self._path, name)
+            for piece in self._unmarked[-1]:
+                self._window.owners[piece] = marked
+            self._unmarked[-1] = []
+            self._count(marked)
+
+    def start(self) -> None:
+        if get_ident() == self._thread:
+            self._cut()
+            self._unmarked[-1] = []
+
+    def turn(self) -> Window:
+        """End the window here and begin the next; open regions go on in it."""
+        self._cut()
+        ended = self._window
+        self._begin_window(ended.cuts[-1])
+        return ended
+
+    def read(self) -> tuple[Span, ...]:
+        """The tree of the window, after waiting for the device to pass its last event."""
+        ended = self.turn()
+        self._wait()
+        return self.tree_of(ended)
+
+    def tree_of(self, window: Window) -> tuple[Span, ...]:
+        """The tree of a window that the device has passed; windows are read in their order."""
+        self._spare += window.add_up(len(window.owners))
+        return window.tree()
+
+    def _begin_window(self, first: Event) -> None:
+        self._window = Window(first, self._path)
+        self._unmarked = [[] for _ in self._unmarked]
+
+    def _cut(self) -> None:
+        window = self._window
+        if len(window.owners) >= MOST_PIECES and window.cuts[MOST_PIECES // 2].query():
+            self._read_first(MOST_PIECES // 2)
+        self._unmarked[-1].append(len(window.owners))
+        window.owners.append(self._path)
+        window.cuts.append(self._event())
+
+    def _read_first(self, pieces: int) -> None:
+        """Read pieces early; those that a mark might still have claimed stay their region's."""
+        self._spare += self._window.add_up(pieces)
+        self._unmarked = [[each - pieces for each in own if each >= pieces] for own in self._unmarked]
+
+    def _event(self) -> Event:
+        event = self._spare.pop() if self._spare else self._new()
+        event.record()
+        return event
+
+    def _count(self, path: Path) -> None:
+        self._window.calls[path] = self._window.calls.get(path, 0) + 1

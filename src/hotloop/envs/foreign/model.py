@@ -1,0 +1,91 @@
+"""Models that only step: no actions, no reset; an episode begins with another one made."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.notices import Notice
+from hotloop.envs.foreign.answering import Answering
+from hotloop.envs.foreign.examine import STEPS, examine
+from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, in_span, is_number, raised
+
+NOTHING = np.zeros(0)
+
+
+class ModelSubject(Answering):
+    """An object with `step()` alone, such as a model of Mesa's; its numbers are what can be seen of it.
+
+    It has an end where it says so by `running`, as those models do.
+    """
+
+    autoreset = "made again after the step that ends it"
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.again: Callable[[], Any] | None = None
+        """Makes another."""
+        self._fresh = True
+        """Whether it has not been stepped yet."""
+
+    def _anew(self) -> Any:
+        if self.again is None:
+            raise InputError(f"{self.spec.name} has no reset: give a function that makes it")
+        super().close()
+        self.env = self.again()
+        if self.in_spans:
+            self._look_inside()
+        self._step = in_span(ENV_STEP, self.env.step, timed=self.in_spans)
+
+    def reset(self) -> None:
+        if not self._fresh:
+            self._reset()
+        self._fresh = True
+        self.resets += 1
+        self._see(None)
+        self._answers.begin(self._parts())
+
+    def step(self, actions: Any) -> None:
+        self._pulse[lifeline.STEPS], self._pulse[lifeline.DOING] = self._steps, lifeline.Doing.STEP
+        try:
+            returned = self._step()
+        except BROKEN as error:
+            raise raised(self.spec.name, error) from error
+        self._steps, self._fresh = self._steps + 1, False
+        self._see(returned)
+        if self._given[2]:
+            self._reset()
+            self.resets += 1
+
+    def _see(self, returned: Any) -> None:
+        over = getattr(self.env, "running", True) is False
+        self.observation = NOTHING if returned is None else returned
+        self._given = (self.observation, 0.0, over, False, {})
+
+    def _parts(self) -> dict[str, Any]:
+        held = vars(self.env) if hasattr(self.env, "__dict__") else {}
+        shown = {name: value for name, value in held.items() if name[0] != "_" and is_shown(value)}
+        return {**super()._parts(), "infos": shown}
+
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return [None] * calls
+
+    def fold(self, actions: Sequence[Any]) -> Any:
+        return np.zeros((len(actions), 1), np.int8)
+
+    def unfold(self, row: Any) -> None:
+        return None
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        return {}
+
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        """Seen in going on, so that no other one has to be made."""
+        return examine(self, [None] * STEPS)
+
+
+def is_shown(value: Any) -> bool:
+    return is_number(value) or (isinstance(value, np.ndarray) and value.dtype != object)

@@ -1,0 +1,76 @@
+"""torchrl's envs: dictionaries of tensors, in which an action is put and the next ones come back."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
+from hotloop.envs.foreign.answering import ForeignSubject
+from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, ForeignSpec, everything, in_span, raised
+
+PARTS = {"reward": "rewards", "terminated": "terminals", "truncated": "truncations"}
+
+
+class TensorSubject(ForeignSubject):
+    """An env of torchrl, or a batch of them; one that ended begins anew in the same call."""
+
+    autoreset = "SameStep"
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        super().__init__(env, spec, timed=timed)
+        self._step = in_span(ENV_STEP, env.step_and_maybe_reset, timed=timed)
+        self._calls = 0
+        self._shown: Any = None
+
+    def reset(self) -> None:
+        try:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self.env.set_seed(self.spec.seed)
+                self.observation = self._reset()
+        except BROKEN as error:
+            raise raised(self.spec.name, error) from error
+        self.resets += self.spec.num_envs
+        zeros = np.zeros((self.spec.num_envs, 1))
+        begun = {"reward": zeros.astype(np.float32), "terminated": zeros != 0, "truncated": zeros != 0}
+        self._shown = {**begun, **dict(self.observation.items())}
+
+    def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._calls
+        try:
+            self.observation.set(self.env.action_key, actions)
+            given, self.observation = self._step(self.observation)
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=False) from error
+        self._shown = dict(given.get("next").items())
+        self._calls += 1
+        self.resets += int(np.count_nonzero(self._shown["done"]))
+
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        sys.modules["torch"].manual_seed(int(random.integers(2**31)))
+        return [self.env.action_spec.rand() for _ in range(calls)]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        steps = self._calls * self.spec.num_envs
+        return {"foreign_steps": steps, "env_steps": steps, "agent_steps": steps, "resets": self.resets}
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        seen = {key: value for key, value in self._shown.items() if key not in PARTS}
+        named = {name: self._shown[key] for key, name in PARTS.items() if key in self._shown}
+        rows = everything({"observations": seen, **named})
+        return {name: each.reshape(self.spec.num_envs, -1) for name, each in rows.items()}
+
+    @property
+    def spaces(self) -> tuple[None, None]:
+        return None, None
+
+    def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows.reshape(len(rows), self.spec.num_envs, -1)
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        like = self.env.action_spec.rand()
+        return sys.modules["torch"].as_tensor(row).reshape(like.shape).to(like.dtype)

@@ -1,0 +1,164 @@
+"""Where the time of a loop goes, window by window: by the host's clock, or by events on a GPU's stream."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from hotloop.core import spans
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.record.times import How, Times, in_order
+from hotloop.core.spans import Span
+from hotloop.core.spans.python import Boundary
+from hotloop.core.spans.stream import Blocking, Stream, Window
+
+Timing = Literal["auto", "events", "sync", "host"]
+
+TIMINGS: tuple[Timing, ...] = ("auto", "events", "sync", "host")
+
+Totals = dict[str, tuple[int, int]]
+"""Path to calls and nanoseconds."""
+
+
+class Ended(Protocol):
+    """A window that has ended, whose times may not be known yet."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can be read without waiting for a device."""
+
+    def read(self) -> Times: ...
+
+
+class Account(Protocol):
+    """Times windows that follow one another without a gap."""
+
+    @property
+    def how(self) -> How: ...
+
+    @property
+    def boundary(self) -> Boundary | None:
+        """Who has to be told of every region."""
+
+    def begin(self) -> None:
+        """Begin the first window here, in no span."""
+
+    def turn(self) -> Ended:
+        """End the window here and begin the next; spans that are open go on in it."""
+
+    def wait(self) -> None:
+        """Return when every window that has ended can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The times of a window that are known already."""
+
+    times: Times
+    ready: bool = True
+
+    def read(self) -> Times:
+        return self.times
+
+
+class HostAccount:
+    """The host's clock: a window is what this thread's tree gained in it."""
+
+    def __init__(self, how: How = "sync", boundary: Boundary | None = None) -> None:
+        self.how: How = how
+        self.boundary = boundary
+        self.begin()
+
+    def begin(self) -> None:
+        self._begin_ns, self._before = now_ns(), totals_of(spans.tree_here())
+
+    def turn(self) -> Ended:
+        end_ns, now = now_ns(), totals_of(spans.tree_here())
+        gained = in_order(gain(self._before, now))
+        times = Times(how=self.how, wall_ns=end_ns - self._begin_ns, regions=gained)
+        self._begin_ns, self._before = end_ns, now
+        return Read(times)
+
+    def wait(self) -> None:
+        pass
+
+
+class StreamAccount:
+    """Events on a stream: a window is known when the device has passed its last event."""
+
+    how: How = "events"
+
+    def __init__(self, stream: Stream, wait: Callable[[], None]) -> None:
+        self.boundary: Stream = stream
+        self.wait = wait
+
+    def begin(self) -> None:
+        self.boundary.begin()
+
+    def turn(self) -> Ended:
+        return OnStream(self.boundary, self.boundary.turn())
+
+
+@dataclass(frozen=True, slots=True)
+class OnStream:
+    """A window of events."""
+
+    stream: Stream
+    window: Window
+
+    @property
+    def ready(self) -> bool:
+        return self.window.ready
+
+    def read(self) -> Times:
+        regions = in_order(totals_of(self.stream.tree_of(self.window)))
+        return Times(how="events", wall_ns=self.window.wall_ns, regions=regions)
+
+
+def totals_of(tops: Iterable[Span]) -> Totals:
+    return {row.path: (row.calls, row.total_ns) for top in tops for row in top.walk()}
+
+
+def gain(before: Mapping[str, tuple[int, int]], now: Mapping[str, tuple[int, int]]) -> Totals:
+    """What was added; rows that gained nothing are left out."""
+    gained: Totals = {}
+    for path, (calls, ns) in now.items():
+        had_calls, had_ns = before.get(path, (0, 0))
+        if calls > had_calls or ns > had_ns:
+            gained[path] = calls - had_calls, ns - had_ns
+    return gained
+
+
+def elsewhere() -> Totals:
+    """The spans of all other threads."""
+    return gain(totals_of(spans.tree_here()), totals_of(spans.tree()))
+
+
+def cuda_runs() -> bool:
+    """Whether torch works on a GPU in this process; it is never imported to find out."""
+    if "torch" not in sys.modules:
+        return False
+    from hotloop.train.timing import cuda_initialised
+
+    return cuda_initialised()
+
+
+def open_account(timing: Timing, wait: Callable[[], None] | None) -> Account:
+    """The account that was asked for; `auto` takes events where torch works on a GPU already."""
+    if timing not in TIMINGS:
+        raise InputError(f"timing={timing!r} does not fit: expected one of {', '.join(TIMINGS)}")
+    if wait is not None:
+        return HostAccount("sync", Blocking(wait))
+    gpu = cuda_runs()
+    if timing == "events" and not gpu:
+        raise InputError("timing='events' needs a GPU that torch uses: move the model there before the run")
+    if gpu and timing in ("auto", "events"):
+        from hotloop.train.timing import cuda_stream, cuda_waiter
+
+        return StreamAccount(cuda_stream(), cuda_waiter())
+    if gpu and timing == "sync":
+        from hotloop.train.timing import cuda_wait
+
+        return HostAccount("sync", cuda_wait())
+    return HostAccount("async" if gpu else "sync")

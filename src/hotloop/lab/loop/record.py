@@ -1,0 +1,223 @@
+"""From a loop's windows to its record and its trace."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotloop.core.clock import utc_now
+from hotloop.core.code import code, project
+from hotloop.core.machine import machine
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record import (
+    WALL,
+    Described,
+    Machine,
+    Method,
+    Overhead,
+    PathRan,
+    Phase,
+    Record,
+    Resources,
+    Work,
+    own_commit,
+    run_id,
+)
+from hotloop.core.record import Code as RanCode
+from hotloop.core.record.times import How, Times
+from hotloop.core.settings import hash_of
+from hotloop.core.spans.trace import Slice, Trace
+from hotloop.judge.judge import judge
+from hotloop.lab.loop.account import Totals
+from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Windows
+from hotloop.lab.profile.calls import Timeline, read_spans
+from hotloop.lab.profile.trace import SPAN, names_of, nest
+from hotloop.probes import resources
+from hotloop.stats.summary import with_metrics
+
+if TYPE_CHECKING:
+    from hotloop.lab.loop.run import Asked
+
+KIND = "run"
+
+IMPL = "foreign"
+
+CLOCK = "perf_counter_ns; regions "
+"""What a method says of its clock, before how the regions were timed."""
+
+THREADS = "threads"
+"""What the paths of spans of other threads begin with: they are beside the wall and no part of it."""
+
+GPU_LATE = "begin the run when the model is on the GPU, or give hotloop.run timing='events'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Machine, code and date, taken down before the loop begins."""
+
+    date: datetime
+    machine: Machine
+    code: RanCode
+
+    @classmethod
+    def now(cls) -> "Origin":
+        """As they are here and now; the loop's project is that of the current folder."""
+        ran = code(None)
+        ran["project"] = project(Path.cwd())
+        return cls(date=utc_now(), machine=machine(), code=ran)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """All that is known of a run that has ended."""
+
+    asked: "Asked"
+    origin: Origin
+    windows: Windows
+    counts: Mapping[str, int]
+    left_open: tuple[str, ...]
+    threads: Totals
+    how: How
+    hosted: bool
+    """Whether its first windows were read by the host's clock though a GPU worked."""
+    mark_ns: float
+    samples: Sequence[resources.Sample]
+    broken: str | None
+    """What ended the loop before its end."""
+
+
+def record_of(found: Found) -> Record:
+    """The judged record: a round is a window."""
+    origin, asked, times = found.origin, found.asked, found.windows.times
+    windows, target = found.windows.kept, described(asked, found.how)
+    made = Record(
+        run_id=run_id(origin.date, *own_commit(origin.code), asked.name),
+        kind=KIND,
+        created=origin.date.isoformat(timespec="seconds"),
+        label=asked.name,
+        partial=found.broken is not None,
+        target=target,
+        machine=origin.machine,
+        code=origin.code,
+        method=method(found),
+        work=work(found.counts),
+        path=PathRan(requested=IMPL, ran={IMPL: 1.0} if windows else {}, counters=dict(found.counts)),
+        values=values(found.windows),
+        overhead=overhead(found.mark_ns, times),
+        resources=used(found.samples),
+        notices=tuple(notices(found)),
+        **phases(times, found.threads),
+    )
+    return judge(with_metrics(made))
+
+
+def work(counts: Mapping[str, int]) -> Work:
+    """What was counted; a step is one agent's, as far as anybody knows."""
+    return Work(env_steps=counts[STEPS], agent_steps=counts[STEPS], updates=counts[UPDATES])
+
+
+def described(asked: "Asked", how: How) -> Described:
+    params = {name: plain(value) for name, value in asked.params.items()}
+    variant = {"num_envs": 1, **{name: plain(value) for name, value in asked.variant.items()}}
+    return Described(
+        name=asked.name,
+        world=None,
+        impl=IMPL,
+        device="cpu" if how == "sync" else "cuda",
+        params=params,
+        workload_hash=hash_of(asked.name, params),
+        variant=variant,
+    )
+
+
+def plain(value: object) -> object:
+    """A value as a record can keep it."""
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def method(found: Found) -> Method:
+    windows = found.windows.kept
+    steps = found.counts[STEPS] // max(len(windows), 1)
+    return Method(
+        rounds=len(windows),
+        iterations=steps,
+        warmup=0,
+        threads=1,
+        order="single",
+        clock=f"{CLOCK}{found.how}",
+        policy="own loop",
+        garbage="life",
+    )
+
+
+def values(windows: Windows) -> dict[str, tuple[float, ...]]:
+    """One value a window, of everything that was counted at all."""
+    kept = windows.kept
+    known: dict[str, tuple[float, ...]] = {"wall_ns": tuple(float(each.wall_ns) for each in kept)}
+    for name in (STEPS, UPDATES, SAMPLES):
+        if any(each.counts.get(name) for each in kept):
+            known[f"{name}_per_s"] = tuple(each.per_s(name) for each in kept)
+            known[name] = tuple(float(each.counts.get(name, 0)) for each in kept)
+    if "env_steps_per_s" in known:
+        known["agent_steps_per_s"] = known["env_steps_per_s"]
+    return known
+
+
+def phases(times: Times | None, threads: Totals) -> dict[str, Any]:
+    """The account of all windows, and beside it what other threads did."""
+    if times is None:
+        return {}
+    rows = [
+        (WALL, 1, times.wall_ns),
+        *((f"{WALL}/{row.path}", row.calls, row.total_ns) for row in times.regions),
+        *((f"{THREADS}/{path}", calls, ns) for path, (calls, ns) in threads.items()),
+    ]
+    wall_ns = max(times.wall_ns, 1)
+    account = tuple(
+        Phase(path=path, calls=calls, total_ns=ns, mean_ns=ns / max(calls, 1), share=ns / wall_ns)
+        for path, calls, ns in rows
+    )
+    return {"phases": account, "unaccounted_ns": times.unaccounted_ns}
+
+
+def overhead(mark_ns: float, times: Times | None) -> Overhead | None:
+    """What spans and marks cost by their number: a span has two boundaries."""
+    if times is None or not times.wall_ns:
+        return None
+    boundaries = 2 * sum(row.calls for row in times.regions)
+    return Overhead(ratio=1 + boundaries * mark_ns / times.wall_ns, ci95=None, mark_ns=mark_ns)
+
+
+def used(samples: Sequence[resources.Sample]) -> Resources:
+    facts = resources.describe(samples, 0).facts
+    return Resources(**{name: facts[name] for name in ("rss_peak_bytes", "rss_slope", "cpu_share", "gpu")})
+
+
+def notices(found: Found) -> Iterator[Notice]:
+    """What only the run knows."""
+    if found.broken is not None:
+        yield notice(Code.RAISED, error=found.broken)
+    if found.left_open:
+        yield notice(Code.LEFT_OPEN, names=", ".join(found.left_open))
+    if found.how == "async" or found.hosted:
+        yield notice(Code.HOST_TIMER, remedy=GPU_LATE)
+
+
+def trace_of(timeline: Timeline, record: Record) -> Trace:
+    """The first spans and marks of the run, by the host's clock."""
+    events, _ = read_spans(timeline)
+    rows = zip(events.place.tolist(), events.begin.tolist(), events.end.tolist(), strict=True)
+    slices = [
+        Slice(events.paths[place].rpartition("/")[2], begin, end, int(events.threads[place]), SPAN, {})
+        for place, begin, end in rows
+    ]
+    nested = tuple(nest(slices))
+    about = {
+        "command": KIND,
+        "target": record.target.name,
+        "run_id": record.run_id,
+        "sampling": f"the first {len(slices)} spans and marks; {events.missed} more were not kept",
+        "clock": "the host's, also where a GPU worked behind it",
+    }
+    return Trace(tracks=names_of({each.track for each in nested}), slices=nested, slow={}, about=about)

@@ -1,0 +1,1 @@
+"""Programs as targets: whole runs of any command."""

@@ -1,0 +1,141 @@
+"""What a profiled program finds out about itself, by the module that is put before its path."""
+
+import json
+import linecache
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hotloop.core import spans
+from hotloop.core.probe import Obstacle
+from hotloop.core.record import WALL, Finding, Phase, Table, stacks
+from hotloop.core.record.stacks import Stack, place
+from hotloop.probes import cprofile, memory, samples
+
+FOLDER = Path(__file__).parents[1] / "workers" / "within"
+
+ELSE = f"{WALL}/everything else"
+
+IMPORTING = ("importing modules", "", 0)
+
+IMPORTLIB = "<frozen importlib"
+
+MOST_FUNCTIONS, MOST_SITES = 5, 3
+"""Functions whose lines are shown, and sites that memory grows at, where nobody names any."""
+
+NO_PYTHON = Obstacle(
+    why="no Python process of the program told of itself",
+    remedy="profile a Python program, started without -I, -E or -S, that ends by itself",
+)
+
+LINE_COLUMNS = ("line", "total_ns", "share", "code")
+
+
+def environment(room: Path, *look: str) -> dict[str, str]:
+    """What a program needs to have in its environment to look at itself."""
+    before = os.environ.get("PYTHONPATH")
+    return {
+        "PYTHONPATH": os.pathsep.join([str(FOLDER), *([before] if before else [])]),
+        "HOTLOOP_WITHIN": str(room),
+        "HOTLOOP_LOOK": ",".join(look),
+        spans.FILE: str(room),
+    }
+
+
+def read_stacks(room: Path) -> tuple[Counter[Stack], int]:
+    """Wall time by stack, of all Python processes together, and the number of samples."""
+    found: Counter[Stack] = Counter()
+    taken = 0
+    for told in read_all(room, "samples.json"):
+        taken += told["samples"]
+        for frames, ns in told["stacks"]:
+            found[without_imports(tuple((name, file, line) for name, file, line in frames))] += ns
+    return found, taken
+
+
+def without_imports(stack: Stack) -> Stack:
+    """A stack up to where modules are imported, which is one thing, whatever they do then."""
+    depth = next((at for at, (_, file, _) in enumerate(stack) if file.startswith(IMPORTLIB)), None)
+    return stack if depth is None else (*stack[:depth], IMPORTING)
+
+
+def read_all(room: Path, suffix: str) -> Iterator[Any]:
+    for path in sorted(room.glob(f"*.{suffix}")):
+        yield json.loads(path.read_text("utf-8"))
+
+
+def hot(found: Mapping[Stack, int], taken: int, folder: Path) -> Finding:
+    """The functions by the time they take themselves."""
+    whole = sum(found.values())
+    stacks.write(folder / samples.FILE, "samples", {stack: ns / 1e9 for stack, ns in found.items()})
+    table = Table(title=samples.TITLE, columns=samples.COLUMNS, rows=samples.rows_of(found, whole))
+    return Finding(probe="samples", facts={"samples": taken}, tables=(table,), files=(samples.FILE,))
+
+
+def lines(found: Mapping[Stack, int]) -> Finding:
+    """The lines of the hottest functions, by the time that was spent in them and below."""
+    own: Counter[tuple[str, str]] = Counter()
+    below: dict[tuple[str, str], Counter[int]] = {}
+    for stack, ns in found.items():
+        own[stack[-1][:2]] += ns
+        for name, file, line in {frame[:2]: frame for frame in stack}.values():
+            below.setdefault((name, file), Counter())[line] += ns
+    hottest = [each for each, _ in own.most_common() if each[1]][:MOST_FUNCTIONS]
+    tables = tuple(line_table(*each, below[each]) for each in hottest)
+    return Finding(probe="line", facts={"by": "samples"}, tables=tables)
+
+
+def line_table(name: str, file: str, ns: Counter[int]) -> Table:
+    whole = sum(ns.values())
+    rows = tuple(
+        (line, ns[line], ns[line] / whole, linecache.getline(file, line).rstrip()) for line in sorted(ns)
+    )
+    return Table(title=f"Lines of {place((name, file, min(ns)))}", columns=LINE_COLUMNS, rows=rows)
+
+
+def functions(room: Path, folder: Path) -> Finding | Obstacle:
+    """What cProfile saw, of all Python processes together."""
+    files = sorted(room.glob("*.pstats"))
+    if not files:
+        return why(room, "cprofile")
+    return cprofile.of_files(files, folder)
+
+
+def held(room: Path, folder: Path) -> Finding | Obstacle:
+    """What memray saw of the process that allocated the most."""
+    files = sorted(room.glob("*.memory.bin"), key=lambda path: path.stat().st_size)
+    if not files:
+        return why(room, "memory")
+    kept = folder / memory.FILE
+    kept.write_bytes(files[-1].read_bytes())
+    return memory.of_program(kept, MOST_SITES)
+
+
+def why(room: Path, name: str) -> Obstacle:
+    """Why nothing was found, in the words of the first process that could not look."""
+    said = [path.read_text() for path in sorted(room.glob(f"*.{name}.error"))]
+    if not said:
+        return NO_PYTHON
+    return Obstacle(
+        why=said[0], remedy="install it in the Python that runs the program, or leave the probe out"
+    )
+
+
+def phases(room: Path, wall_ns: int) -> tuple[Phase, ...]:
+    """The spans of the program as rows of its wall time, with what is in none; empty where it uses none."""
+    totals: dict[str, list[int]] = {}
+    for rows in read_all(room, "spans.json"):
+        for path, calls, ns in rows:
+            row = totals.setdefault(f"{WALL}/{path}", [0, 0])
+            row[0] += calls
+            row[1] += ns
+    if not totals:
+        return ()
+    covered = sum(ns for path, (_, ns) in totals.items() if path.count("/") == 1)
+    every = {WALL: [1, wall_ns], **totals, ELSE: [1, max(0, wall_ns - covered)]}
+    return tuple(
+        Phase(path=path, calls=calls, total_ns=ns, mean_ns=ns / max(calls, 1), share=ns / wall_ns)
+        for path, (calls, ns) in every.items()
+    )

@@ -1,0 +1,1 @@
+"""What is put before the path of a program that is profiled."""

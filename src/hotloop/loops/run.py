@@ -1,0 +1,146 @@
+"""hotloop.run: a run around a loop of one's own, with its tree, its record, its page and its trace."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from hotloop.core.clock import utc_now
+from hotloop.core.errors import HotloopError
+from hotloop.core.files import save
+from hotloop.core.record import Record
+from hotloop.core.record.times import tree_text
+from hotloop.core.spans.trace import Trace
+from hotloop.lab.loop.account import Timing
+from hotloop.lab.loop.run import Asked, Off, Run
+from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow
+from hotloop.loops.sinks import Sink, open_sinks
+from hotloop.report.files import run_page, trace_files
+from hotloop.report.sections.run import run_text
+
+FOLDER = Path(".design")
+
+SWITCH = "HOTLOOP_RUN"
+"""The environment variable that switches every run off."""
+
+OFF = ("0", "off", "false", "no")
+
+Say = Callable[[str], None]
+
+
+class AnyRun(Protocol):
+    """What `hotloop.run` gives, switched on or off."""
+
+    @property
+    def record(self) -> Record | None:
+        """Of the whole run, once it has ended; None where it is switched off."""
+
+    def count(self, *, updates: int = 0, steps: int = 0, samples: int = 0) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...
+
+    def __iter__(self) -> Iterator[int]: ...
+
+
+def run(  # noqa: PLR0913 - one argument a choice, all but the name with a default
+    name: str,
+    *,
+    every: int = 10,
+    updates: int | None = None,
+    params: Mapping[str, Any] | None = None,
+    variant: Mapping[str, Any] | None = None,
+    timing: Timing = "auto",
+    wait: Callable[[], None] | None = None,
+    sinks: Sequence[str | Sink] = (),
+    output: str | Path | None = FOLDER,
+    say: Say | None = None,
+) -> AnyRun:
+    """Say where the time of a loop goes, and keep a record of it.
+
+        with hotloop.run("my-ppo", every=10) as run:
+            for _ in range(100):
+                with hotloop.span("collect"): ...
+                with hotloop.span("learn"): ...
+                run.count(steps=2048, updates=1)
+
+    or `for update in hotloop.run("my-ppo", updates=100)`, which counts the updates itself. Spans and marks
+    inside go to its tree, of which one update's part is printed `every` so many updates. At the end there
+    are a page, a record and a trace in the folder `output`; None writes nothing. An error in the loop, or
+    Ctrl-C, leaves a record marked partial and goes on its way.
+
+    `params` are what changes results: runs that differ in them are unlike; `variant` is what must not.
+    `timing`: `events` on the stream where torch works on a GPU (`auto` takes them there), `sync` waits for
+    the GPU at every boundary, `host` reads the host's clock and says so. `wait` is called at every boundary,
+    for whatever else computes behind its caller. HOTLOOP_RUN=off switches every run off, at no cost.
+    """
+    if os.environ.get(SWITCH, "").lower() in OFF:
+        return Off(updates)
+    asked = Asked(
+        name=name,
+        every=every,
+        updates=updates,
+        params=params or {},
+        variant=variant or {},
+        timing=timing,
+        wait=wait,
+    )
+    folder = None if output is None else Path(output)
+    return Run(asked, Keeper(name, folder, open_sinks(sinks, name), say or to_stderr))
+
+
+def to_stderr(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+class Keeper:
+    """Prints windows, passes them on to sinks, and writes what was found."""
+
+    def __init__(self, name: str, folder: Path | None, sinks: Sequence[Sink], say: Say) -> None:
+        self._name, self._folder, self._sinks, self._say = name, folder, list(sinks), say
+
+    def window(self, window: LoopWindow) -> None:
+        self._say(window_text(window))
+        for sink in tuple(self._sinks):
+            try:
+                sink.log(window.values(), window.steps or window.updates)
+            except Exception as error:  # noqa: BLE001 - somebody else's code must not end a training
+                self._say(f"{type(sink).__name__} gets no more numbers: {type(error).__name__}: {error}")
+                self._sinks.remove(sink)
+
+    def keep(self, record: Record, trace: Trace | None) -> None:
+        """Write the page, the record and the trace; what the disk does not take is said and no more."""
+        self._say(run_text(record))
+        if self._folder is None:
+            return
+        stem = re.sub(r"[^\w.-]+", "-", self._name).strip(".-") or "run"
+        path = self._folder / f"run-{stem}-{utc_now():%Y%m%d-%H%M}.md"
+        beside = [(".json", record.to_json()), *(trace_files(trace) if trace else [])]
+        try:
+            self._say(f"saved {save(path, run_page(record), *beside)}")
+        except HotloopError as error:
+            self._say(f"not saved: {error}")
+
+    def close(self) -> None:
+        for sink in self._sinks:
+            sink.close()
+
+
+def window_text(window: LoopWindow) -> str:
+    """The tree of one update, under what was counted."""
+    counted, made = window.counted, window.counted.counts
+    turns = max(made.get(UPDATES, 0), 1)
+    pace = f", {counted.per_s(STEPS):,.0f} steps/s" if made.get(STEPS) else ""
+    so_far = f"{window.updates:,} updates, {window.steps:,} steps"
+    head = f"{window.name}: {so_far}{pace}; an update of the last {turns}:"
+    return f"{head}\n{tree_text(window.times, turns)}"

@@ -1,0 +1,141 @@
+"""A loop of somebody's own: what it came to, where the time of one update went, and what it used."""
+
+from collections.abc import Iterator
+
+from hotloop.core.record import WALL, Record
+from hotloop.core.record.times import LARGEST, TimesLine, caption, tree_lines, tree_text
+from hotloop.report.sections.facts import Rows, origin
+from hotloop.report.sections.findings import resources
+from hotloop.report.sections.profile import keys
+from hotloop.report.sections.section import (
+    Branch,
+    Chapter,
+    Lines,
+    Note,
+    Page,
+    Section,
+    Sections,
+    Span,
+    Tree,
+    facts,
+    number_columns,
+    table,
+    text_columns,
+)
+from hotloop.report.sections.train import is_small_rest, times_of
+from hotloop.report.units import count, percent, speed, speed_interval
+
+SPEEDS = {
+    "env_steps_per_s": "steps/s",
+    "updates_per_s": "updates/s",
+    "samples_per_s": "samples/s",
+}
+"""Metrics of what a loop may count, and what they are called."""
+
+THREADS = "threads/"
+
+
+def run_text(record: Record) -> str:
+    """The whole run in plain lines: what was counted, the tree of one update, and what to know of it."""
+    times = times_of(record)
+    lines = [f"{record.target.name}: {made_line(record)}", *(f"  {text}" for _, text in speeds(record))]
+    if times:
+        lines.append(tree_text(times, record.work.updates))
+    lines += [f"! {notice.text}; {notice.remedy}" for notice in record.notices]
+    return "\n".join(lines)
+
+
+def run_page(record: Record) -> Page:
+    """All that is known of a run."""
+    when = f"{record.created[:16].replace('T', ' ')} UTC"
+    chapters = (
+        Chapter(title="Results", sections=(facts(*results(record)),), summary=True),
+        Chapter(title="Time of one update", sections=tree(record)),
+        *others(record),
+        *used(record),
+        Chapter(title="Configuration", sections=(facts(*configuration(record)),), summary=True),
+        Chapter(title="Notes", sections=(Lines(lines=tuple(notes(record))),)),
+    )
+    return Page(title=f"Run of {record.target.name}", when=when, chapters=chapters)
+
+
+def made_line(record: Record) -> str:
+    work, samples = record.work, record.path.counters.get("samples", 0)
+    wall_ns = next((phase.total_ns for phase in record.phases if phase.path == WALL), 0)
+    counted = [count(work.updates, "update"), *([f"{work.env_steps:,} env-steps"] if work.env_steps else [])]
+    counted += [f"{samples:,} samples"] if samples else []
+    partial = ", broken off" if record.partial else ""
+    return f"{', '.join(counted)} in {wall_ns / 1e9:.2f} s{partial}"
+
+
+def speeds(record: Record) -> Rows:
+    for name, unit in SPEEDS.items():
+        metric = record.metrics.get(name)
+        if metric:
+            yield unit, f"{speed(metric.median)} {unit} {speed_interval(metric.ci95)}".rstrip()
+
+
+def results(record: Record) -> Rows:
+    yield "Made", made_line(record)
+    yield from speeds(record)
+    yield "Windows", count(record.method.rounds, "window")
+    cost = record.overhead
+    if cost and cost.mark_ns is not None:
+        yield "Instrument", f"{percent(cost.ratio - 1)} of the time: {cost.mark_ns:,.0f} ns a boundary"
+
+
+def tree(record: Record) -> Sections:
+    """The tree of one update; where none was counted, of the whole run."""
+    times = times_of(record)
+    if times is None:
+        return (Note(words="No time was accounted for."),)
+    turns = max(record.work.updates, 1)
+    branches = tuple(branch(line, turns) for line in tree_lines(times) if not is_small_rest(line))
+    title = "one update" if record.work.updates else "the whole run"
+    rows = Tree(title=title, columns=("ms", "of wall", "calls in all"), branches=branches)
+    return rows, Note(words=Span(caption(times), "dim"))
+
+
+def branch(line: TimesLine, turns: int) -> Branch:
+    calls = "" if line.calls is None else f"{line.calls:,}"
+    return Branch(
+        name=line.name,
+        depth=line.depth,
+        values=(f"{line.ms / turns:,.3f}", percent(line.share), calls),
+        share=line.share if line.depth else None,
+        strong=line.depth == 0,
+        mark=Span(LARGEST, "warn", strong=True) if line.largest else "",
+    )
+
+
+def others(record: Record) -> Iterator[Chapter]:
+    """What other threads did meanwhile, which is no part of the wall."""
+    rows = [
+        (phase.path.removeprefix(THREADS), f"{phase.total_ns / 1e6:,.2f}", f"{phase.calls:,}")
+        for phase in record.phases
+        if phase.path.startswith(THREADS)
+    ]
+    if rows:
+        columns = (*text_columns("span"), *number_columns("ms", "calls"))
+        section: Section = table(columns, rows)
+        yield Chapter(title="Other threads", sections=(section,))
+
+
+def used(record: Record) -> Iterator[Chapter]:
+    if record.resources:
+        rows = resources(record.resources, record)
+        yield Chapter(title="Resources", sections=(facts(*rows),), summary=True)
+
+
+def configuration(record: Record) -> Rows:
+    yield "Parameters", keys(record.target.params)
+    yield "Variant", keys(record.target.variant)
+    yield from origin(record)
+    yield "Clock", record.method.clock
+    yield "Run", record.run_id
+
+
+def notes(record: Record) -> Iterator[str]:
+    yield "A window is so many updates; speeds are medians over the windows, the tree is of all of them."
+    for notice in record.notices:
+        yield f"{notice.text}: {notice.remedy}."

@@ -1,0 +1,153 @@
+"""The supervisor over processes that are only a few lines of Python."""
+
+import os
+import select
+import signal
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from hotloop.core.isolate import guard
+from hotloop.core.isolate.lifeline import Doing, where
+from hotloop.core.isolate.supervisor import Ended, Limits, Supervisor, Watchdog, frames
+
+PREAMBLE = """
+import json, mmap, os, signal, subprocess, sys, time
+_, messages, beats = map(int, os.environ["HOTLOOP_LIFELINE"].split(":"))
+pulse = memoryview(mmap.mmap(beats, mmap.PAGESIZE)).cast("Q")
+def say(**message): os.write(messages, json.dumps(message).encode() + b"\\n")
+"""
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, ...]] = []
+
+    def said(self, stream: str, text: str) -> None:
+        self.heard.append((stream, text))
+
+    def printed(self, text: str) -> None:
+        self.heard.append(("printed", text))
+
+    def moved(self, label: str, done: int, total: int) -> None:
+        self.heard.append((label, f"{done}/{total}"))
+
+
+def watch(code: str, step_s: float = 60.0) -> tuple[Ended, Listener]:
+    listener = Listener()
+    words = ["-S", "-E", "-c", PREAMBLE + textwrap.dedent(code)]
+    return Supervisor("env.py:make", words, Limits(step_s=step_s), listener).run(), listener
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_what_a_process_says_is_passed_on_and_its_word_is_its_code() -> None:
+    ended, listener = watch(
+        """
+        say(progress=["a", 1, 2]); say(said="result", on="out")
+        say(record="{}"); say(settled=True); say(end=3)
+        """
+    )
+    assert listener.heard == [("a", "1/2"), ("out", "result")]
+    assert (ended.code, ended.why, ended.record) == (3, None, None)
+
+
+def test_a_status_without_a_word_is_no_code() -> None:
+    ended, _ = watch("pulse[0], pulse[1] = 11, 4; say(record='{}'); os._exit(2)")
+    assert (ended.code, ended.record) == (None, "{}")
+    assert ended.why == "env.py:make ended its own process in step 12, with exit code 2"
+
+
+def test_a_signal_is_named() -> None:
+    ended, _ = watch("pulse[1] = 3; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert ended.why == "env.py:make was ended by SIGSEGV in reset"
+
+
+def test_what_it_prints_is_kept_apart() -> None:
+    _, listener = watch("os.write(1, b'one '); os.write(2, b'two'); say(end=0)")
+    assert "".join(text for what, text in listener.heard if what == "printed") == "one two"
+
+
+def test_a_process_that_stands_still_is_ended() -> None:
+    ended, _ = watch("pulse[0], pulse[1] = 5, 4; time.sleep(600)", step_s=0.3)
+    assert ended.why is not None
+    assert "stood still for 0.3 s in step 6" in ended.why
+    assert ended.hung
+
+
+def test_whatever_it_started_ends_with_it_wherever_it_hides() -> None:
+    _, listener = watch(
+        """
+        hidden = "import os, time; os.fork() and os._exit(0); os.setsid(); "
+        hidden += "print(os.getpid(), flush=True); time.sleep(600)"
+        child = subprocess.Popen(["sleep", "600"])
+        print(child.pid, flush=True)
+        subprocess.run([sys.executable, "-S", "-c", hidden])
+        os._exit(0)
+        """
+    )
+    pids = [int(pid) for what, text in listener.heard if what == "printed" for pid in text.split()]
+    assert len(pids) == 2
+    assert not any(map(is_alive, pids))
+
+
+def test_a_process_whose_supervisor_was_killed_ends() -> None:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:  # a supervisor that is killed while its process runs
+        os.close(read)
+        os.dup2(write, 2)
+        loud = Listener()
+        loud.printed = lambda text: os.write(write, text.encode()) and None  # type: ignore[method-assign]
+        words = ["-S", "-E", "-c", PREAMBLE + "print(os.getpid(), flush=True); time.sleep(600)"]
+        Supervisor("env.py:make", words, Limits(step_s=60), loud).run()
+        os._exit(0)
+    os.close(write)
+    ending = select.poll()
+    ending.register(os.pidfd_open(int(os.read(read, 100))), select.POLLIN)
+    os.close(read)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert ending.poll(60_000)
+
+
+def test_what_comes_first_may_take_ten_times_as_long() -> None:
+    limits = Limits(step_s=60)
+    assert [limits.of(each, 0) for each in (Doing.MAKE, Doing.RESET, Doing.STEP)] == [600, 600, 600]
+    assert limits.of(Doing.STEP, 1) == 60
+    assert limits.of(Doing.CLOSE, 0) == 60
+    assert limits.of(Doing.OURS, 9) is None
+
+
+def test_progress_is_what_tells_a_slow_one_from_a_hung_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0]
+    monkeypatch.setattr("hotloop.core.isolate.supervisor.now_ns", lambda: clock[0])
+    dog = Watchdog(Limits(step_s=1))
+    for step in range(1, 5):
+        clock[0] += 900_000_000
+        assert dog.exceeded_s(Doing.STEP, step) is None
+    clock[0] += 1_100_000_000
+    assert dog.exceeded_s(Doing.STEP, 4) == 1
+    dog.note()
+    assert dog.exceeded_s(Doing.STEP, 4) is None
+
+
+def test_a_stack_becomes_a_few_words() -> None:
+    stack = ["Fatal Python error: Aborted", "Thread 1:", '  File "/a/env.py", line 3 in step', "Thread 2:"]
+    assert frames(stack) == " (env.py:3 in step)"
+    assert frames([]) == ""
+    assert where(Doing.OURS, 3) == ""
+
+
+def test_the_guard_needs_nothing_that_takes_long_to_load() -> None:
+    text = Path(guard.__file__).read_text()
+    imported = {line.split()[1] for line in text.splitlines() if line.startswith(("import", "from"))}
+    assert imported <= {"os", "select", "signal", "sys"} <= set(sys.stdlib_module_names)

@@ -1,0 +1,109 @@
+"""Batched objects, teams, models that only step, and several of what no vector env takes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support import batches
+
+from hotloop.core.errors import InputError
+from hotloop.core.target import Target
+from hotloop.envs.open import open_target
+from hotloop.envs.subject import Subject
+from hotloop.lab.bench import bench
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.validate.equal import replay_both
+
+ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)
+
+
+def played(name: str, calls: int, /, **keys: object) -> Subject:
+    subject = open_target(Target(name if ":" in name else f"support.batches:{name}", keys))
+    subject.reset()
+    for actions in subject.draw(np.random.default_rng(0), calls):
+        subject.step(actions)
+    return subject
+
+
+def counts(subject: Subject) -> tuple[int, int, int]:
+    counted = subject.counters
+    return counted["env_steps"], counted["agent_steps"], counted["resets"]
+
+
+def test_an_object_with_several_envs_is_a_batch() -> None:
+    subject = played("Batched", 20)
+    assert counts(subject) == (120, 120, 6 + 12)
+    assert subject.spec.num_envs == 6
+    assert subject.answers()["observations"].shape == (6,)
+
+
+def test_an_object_with_agents_counts_them() -> None:
+    subject = played("Team", 12)
+    assert counts(subject) == (12, 240, 3)
+    assert bench(Target("support.batches:Team"), ROUNDS).work.agent_steps == 6 * 20 * 20
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_a_vec_env_of_stable_baselines_plays_legally_and_counts(processes: bool) -> None:
+    subject = played("sb3", 21, processes=processes)
+    assert counts(subject) == (42, 42, 2 + 6)
+    assert subject.faults() == ()
+    subject.close()
+
+
+def test_a_model_that_only_steps_is_made_again_where_an_episode_begins() -> None:
+    batches.Model.made = 0
+    subject = played("Model", 20)
+    assert counts(subject) == (20, 20, 3)
+    assert batches.Model.made == 3
+    assert subject.answers()["infos.wealth"] > 0
+
+
+def test_a_model_is_benched_once_made_and_compared_by_its_numbers() -> None:
+    batches.Model.made = 0
+    bench(Target("support.batches:Model"), Rounds(count=1, iterations=2, warmup=2, box_iterations=False))
+    assert batches.Model.made <= 1 + 20 // 8
+    models = [open_target(Target(f"support.batches:{name}")) for name in ("Model", "Model", "Other")]
+    assert replay_both(models[0], models[1], steps=12).difference is None
+    sides = [open_target(Target(f"support.batches:{name}")) for name in ("Model", "Other")]
+    found = replay_both(*sides, steps=12).difference
+    assert "infos.wealth" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "expected"),
+    [
+        ("pettingzoo:classic.tictactoe_v3", {"num_envs": 4, "vector": "sync"}, (24, 24)),
+        ("pettingzoo:sisl.pursuit_v5", {"num_envs": 2, "n_pursuers": 3}, (12, 36)),
+        ("support.masked:both", {"num_envs": 3}, (18, 36)),
+        ("support.batches:Model", {"num_envs": 3}, (18, 18)),
+        ("support.theirs:plain", {"num_envs": 2}, (12, 12)),
+    ],
+)
+def test_several_of_anything_are_several(name: str, keys: dict[str, Any], expected: tuple[int, int]) -> None:
+    subject = played(name, 6, **keys)
+    assert counts(subject)[:2] == expected
+    assert subject.spec.num_envs == keys["num_envs"]
+    actions = [subject.settle(each) for each in subject.draw(np.random.default_rng(1), 2)]
+    kept = subject.fold(actions)
+    assert kept.shape[:2] == (2, keys["num_envs"])
+    subject.step(subject.unfold(kept[0]))
+
+
+def test_workers_of_what_gymnasium_does_not_know_are_refused() -> None:
+    with pytest.raises(InputError, match="envs of PettingZoo take vector=sync"):
+        open_target(Target("pettingzoo:classic.tictactoe_v3", {"num_envs": 2, "vector": "async"}))
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("array", r"a reward that is \(3,\): expected a number.*batches.py:\d+ in step"),
+        ("nothing", r"a reward that is NoneType: expected a number.*batches.py:\d+ in step"),
+        ("flags", r"terminated as an array of \(3,\): expected True or False.*batches.py:\d+ in step"),
+        ("leaves", r"raised: SystemExit: 3 .*batches.py:\d+ in step"),
+    ],
+)
+def test_a_mistake_of_theirs_is_said_with_its_line(what: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        bench(Target("support.batches:bad_reward", {"what": what}), ROUNDS)

@@ -1,0 +1,125 @@
+"""Legal actions: random play, tapes and adversarial courses keep to what an env says is legal."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hotloop.core.errors import InputError
+from hotloop.core.target import Target
+from hotloop.envs import tapes
+from hotloop.envs.open import open_target
+from hotloop.envs.subject import Subject
+from hotloop.lab import bench as benching
+from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.contenders import TargetContender
+from hotloop.lab.measure.policy import Actor, acting, load
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.settle import Plan
+from hotloop.lab.profile.profile import profile
+from hotloop.lab.validate.courses import ADVERSARIAL, actions_of
+
+ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)
+
+PLAN = Plan(budget_ns=50_000_000, fewest=6)
+
+
+def opened(name: str, /, **keys: object) -> Subject:
+    subject = open_target(Target(f"support.masked:{name}", keys))
+    subject.reset()
+    return subject
+
+
+def play(subject: Subject, calls: int = 60) -> None:
+    for actions in subject.draw(np.random.default_rng(0), calls):
+        subject.step(actions)
+
+
+@pytest.mark.parametrize("says", ["info", "observation", "method"])
+@pytest.mark.parametrize("envs", [None, 3])
+def test_random_play_is_legal_wherever_the_mask_is_told(says: str, envs: int | None) -> None:
+    subject = opened("make", says=says, **({} if envs is None else {"num_envs": envs}))
+    play(subject)
+    assert subject.counters["resets"] >= 8
+
+
+@pytest.mark.parametrize("name", ["wrapped", "parts", "both"])
+def test_so_it_is_in_wrappers_in_parts_and_with_agents_at_once(name: str) -> None:
+    subject = opened(name)
+    play(subject)
+    assert subject.counters["env_steps"] == 60
+
+
+@pytest.mark.parametrize("name", ["connect_four_v3", "tictactoe_v3", "rps_v2"])
+def test_turns_are_legal_and_can_be_taped(name: str, tmp_path: Path) -> None:
+    if name != "tictactoe_v3":
+        pytest.importorskip("rlcard" if name == "texas" else "pygame")
+    subject = open_target(Target(f"pettingzoo:classic.{name}", {"api": "aec"}))
+    subject.reset()
+    played = []
+    for actions in islice(acting("random", subject), 60):
+        subject.step(actions)
+        played.append(actions)
+    tapes.write_played(tmp_path / "turns.tape", subject, played)
+    again = open_target(Target(f"pettingzoo:classic.{name}", {"api": "aec"}))
+    again.reset()
+    for actions in tapes.read_for(tmp_path / "turns.tape", again):
+        again.step(actions)
+    assert all(np.array_equal(again.answers()[name], rows) for name, rows in subject.answers().items())
+
+
+def test_every_legal_action_is_as_likely_as_every_other() -> None:
+    subject = opened("make")
+    play(subject, 4_000)
+    taken: list[int] = subject.env.taken  # type: ignore[attr-defined]
+    first = [action for step, action in enumerate(taken) if step % 7 == 0]
+    assert set(first) == {0, 1}
+    assert 0.4 < np.mean(first) < 0.6
+
+
+def test_an_adversarial_course_keeps_to_what_is_legal() -> None:
+    subject = opened("make")
+    for actions in islice(actions_of(ADVERSARIAL, subject), 60):
+        subject.step(actions)
+    assert set(subject.env.taken) == {0, 1, 2, 3, 4}  # type: ignore[attr-defined]
+
+
+def test_an_env_that_refuses_an_action_is_said_so_with_the_remedy() -> None:
+    subject = opened("silent")
+    with pytest.raises(InputError, match=r'illegal move .*info\["action_mask"\].*--policy'):
+        play(subject)
+
+
+def test_a_bug_is_not_called_a_refusal() -> None:
+    subject = open_target(Target("support.theirs:faulty", {"fault": "raises"}))
+    subject.reset()
+    with pytest.raises(InputError, match="no such cell") as raised:
+        play(subject)
+    assert "action_mask" not in str(raised.value)
+
+
+def test_a_policy_may_ask_for_the_mask() -> None:
+    subject = opened("make")
+    actor = Actor(subject, load("support.masked:lowest"))
+    for _ in range(7):
+        actor.step(None)
+    assert subject.env.taken == [0, 1, 2, 3, 0, 0, 1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("policy", ["support.masked:fourth", "tape"])
+def test_with_a_policy_not_one_random_action_is_played(policy: str, tmp_path: Path) -> None:
+    target = Target("support.masked:strange")
+    if policy == "tape":
+        subject = opened("strange")
+        tapes.write_played(tmp_path / "run.tape", subject, [4] * 20)
+        policy = f"tape:{tmp_path / 'run.tape'}"
+    records: list[Any] = [
+        benching.bench(target, ROUNDS, policy=policy),
+        profile(target, steps=40, policy=policy),
+        compare(TargetContender(target), TargetContender(target), Asked(plan=PLAN, policy=policy)),
+    ]
+    for record in records:
+        assert not [each.text for each in record.notices if each.code == "interface"], record.kind
+    assert records[2].validation.mismatches == 0

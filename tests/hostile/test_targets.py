@@ -1,0 +1,164 @@
+"""Targets that crash, hang, exit and soil their process, through every command that runs them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.apart import Command, Said
+from support.hostile_env import ENDS, HANGS, STANDS, UNTIDY
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.record import Record
+
+TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
+
+PATIENCE = ("--step-timeout", "0.7")
+"""Short enough for a test; ten times as long for what comes first."""
+
+COMMANDS: dict[str, Callable[..., tuple[str, ...]]] = {
+    "bench": lambda *words: ("bench", *words, "--rounds", "5", "--iterations", "100", "--warmup", "100"),
+    "profile": lambda *words: ("profile", *words, "--steps", "2000"),
+    "compare": lambda *words: ("compare", " ".join(words), TARGET, "--budget", "0.5"),
+    "validate": lambda *words: ("validate", words[0], "400", *words[1:], "--against", TARGET),
+}
+
+VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.CANNOT_TELL)
+"""What a command may say of a measurement of a hundred steps that stands, on any machine."""
+
+
+SKETCH = """
+class Odd:
+    def __array__(self, *_, **__): raise SystemExit(3)
+class Env:
+    num_actions = 2
+    def reset(self, **_): return {seen}, {{}}
+    def step(self, action): return {answer}
+make = Env
+"""
+
+ODD = {
+    "exits_on_import": "import sys; sys.exit(2)",
+    "crashes_on_import": "import ctypes; ctypes.string_at(0)",
+    "syntax": "def make(:",
+    "nothing": "def make(): return None",
+    "step": SKETCH.format(seen="0", answer="None"),
+    "array": SKETCH.format(seen="Odd()", answer="(Odd(), 0.0, False, False, {})"),
+    "reward": SKETCH.format(seen="0", answer="(0, 'much', False, False, {})"),
+}
+"""Files that make no env that can be measured, or an odd one."""
+
+
+def words(how: str, at: int = 1, where: str = "step") -> tuple[str, ...]:
+    return (TARGET, f"how={how}", f"at={at}", f"where={where}")
+
+
+def check_ended(said: Said, where: str) -> None:
+    """One line that says what happened where, and the code of what is theirs."""
+    assert said.code == ExitCode.USAGE, said.err
+    assert "hostile_env.py" in said.line
+    assert where in said.line
+    assert "Traceback" not in said.err
+
+
+def check_stands(said: Said, how: str) -> Record:
+    """A whole record, a notice of what was undone, and nothing of the target's on stdout."""
+    assert said.code in VERDICTS, said.err
+    record = Record.from_json(said.out)
+    assert not record.partial
+    texts = [notice.text for notice in record.notices if notice.code == "untidy"]
+    if how in UNTIDY:
+        assert UNTIDY[how] in texts[0]
+    return record
+
+
+def test_a_crash_leaves_a_record_of_the_rounds_there_were(apart: Command) -> None:
+    said = apart(*COMMANDS["bench"](*words("segfault", 350)), "--json")
+    check_ended(said, "was ended by SIGSEGV in step 350 (")
+    record = Record.from_json(said.out)
+    assert (record.partial, record.exit_code, record.verdict) == (True, ExitCode.USAGE, "cannot tell")
+    assert len(record.values["env_steps_per_s"]) == 2
+    assert "broken-off" in {notice.code for notice in record.notices}
+    (saved,) = Path("artifacts/throughput").glob("*.json")
+    assert saved.read_text() == said.out
+
+
+def test_an_exit_is_no_verdict(apart: Command) -> None:
+    said = apart("profile", *words("exit_2", 10), "--steps", "2000")
+    check_ended(said, "ended its own process in step 10, with exit code 2")
+    assert said.out == ""
+
+
+def test_what_hangs_shows_its_stack_and_is_ended(apart: Command) -> None:
+    said = apart(*COMMANDS["bench"](*words("holds_the_lock", 350)), *PATIENCE)
+    check_ended(said, "stood still for 0.7 s in step 350 (")
+    assert "in backtrack" in said.err
+
+
+def test_what_it_does_to_its_process_is_undone_and_said(apart: Command) -> None:
+    target = TARGET.replace(":make", ":untidy")
+    said = apart(*COMMANDS["bench"](target), "--json")
+    assert said.code in VERDICTS, said.err
+    (text,) = [each["text"] for each in said.json["notices"] if each["code"] == "untidy"]
+    for how in ("chdir", "umask", "own_sigalrm", "daemon_thread", "process", "closes_everything"):
+        assert UNTIDY[how] in text
+    assert len(list(Path("artifacts/throughput").glob("*.json"))) == 1
+
+
+def test_what_it_prints_is_not_on_stdout_and_a_close_that_raises_costs_nothing(apart: Command) -> None:
+    target = TARGET.replace(":make", ":loud")
+    said = apart(*COMMANDS["bench"](target), "--json")
+    assert said.code in VERDICTS, said.err
+    assert len(said.json["values"]["env_steps_per_s"]) == 5
+    assert "written by the target" in said.err
+    assert any("close() raised ValueError: at the end" in each["text"] for each in said.json["notices"])
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("how", ENDS)
+def test_whatever_ends_it_is_one_line_and_theirs(apart: Command, command: str, how: str) -> None:
+    check_ended(apart(*COMMANDS[command](*words(how, 350)), *PATIENCE), "in step 350")
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("where", ["make", "reset", "close"])
+@pytest.mark.parametrize("how", ["exit_2", "sys_exit", "base_exception", "segfault", "sleeps", "sigkill"])
+def test_wherever_it_ends_it_is_one_line_and_theirs(
+    apart: Command, command: str, where: str, how: str
+) -> None:
+    said = apart(*COMMANDS[command](*words(how, 1, where)), "--step-timeout", "0.2")
+    if where == "close" and how in ("sys_exit", "base_exception"):
+        assert said.code in VERDICTS, said.err
+    else:
+        check_ended(said, f"in {where}")
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("how", STANDS)
+def test_whatever_does_not_end_it_is_undone(apart: Command, command: str, how: str) -> None:
+    check_stands(apart(*COMMANDS[command](*words(how, 350)), "--json"), how)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("fault", ODD)
+def test_a_file_that_is_no_target_is_one_line(apart: Command, command: str, fault: str) -> None:
+    Path("odd.py").write_text(ODD[fault])
+    said = apart(*[word.replace(TARGET, "odd.py:make") for word in COMMANDS[command]("odd.py:make")])
+    theirs = said.code == ExitCode.USAGE and said.line
+    assert theirs or (command in ("bench", "compare", "profile") and said.code in VERDICTS), said.err
+
+
+@pytest.mark.hostile
+def test_a_slow_env_is_no_hung_one(apart: Command) -> None:
+    target = TARGET.replace(":make", ":slow")
+    said = apart("bench", target, "--rounds", "6", "--iterations", "1", "--warmup", "1", *PATIENCE)
+    assert said.code in VERDICTS, said.err
+
+
+def test_every_kind_has_a_way_to_end_or_not() -> None:
+    assert len({*ENDS, *STANDS}) >= 40
+    assert set(HANGS) <= set(ENDS)
+    assert set(UNTIDY) <= set(STANDS)

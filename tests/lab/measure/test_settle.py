@@ -1,0 +1,209 @@
+"""Turns until it is settled."""
+
+import random
+from itertools import count
+
+import pytest
+from support.sides import FakeSide, steady
+
+from hotloop.core.progress import silent
+from hotloop.core.record import A, B
+from hotloop.lab.measure import settle
+from hotloop.lab.measure.settle import AGAIN, Found, Plan, Schedule, is_over, take_turns
+from hotloop.lab.measure.turns import BLOCK, Length, Turn, warm_up
+from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST
+
+
+def sides_of(**paces: float) -> dict[str, FakeSide]:
+    return {name: FakeSide(name, steady(ns), {}) for name, ns in paces.items()}
+
+
+def found_with(rounds: int) -> Found:
+    """So many rounds of 100 ns on every side."""
+    found = Found(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
+    for _ in range(rounds):
+        found.note({name: Turn(100, 1) for name in (A, B, AGAIN)})
+    return found
+
+
+@pytest.mark.parametrize("b_ns", [50.0, 97.0, 100.0, 110.0, 500.0])
+def test_turns_end_when_it_is_clear(b_ns):
+    sides = sides_of(a=100.0, b=b_ns, again=100.0)
+    found = Found(sides, Length(10_000))
+    take_turns(sides, Plan(), found, silent)
+    assert found.count == FIRST
+    assert found.ratio().estimate == pytest.approx(100 / b_ns, rel=0.002)
+    assert found.one_miss_in == EARLY_MISS_IN, "the interval of a look is the one that is told"
+
+
+def test_turns_go_on_at_the_edge_of_the_band_until_the_time_is_over(monkeypatch):
+    """A narrow interval across the edge settles nothing."""
+    clock = count(step=1_000_000)
+    monkeypatch.setattr(settle, "now_ns", lambda: next(clock))
+    sides = sides_of(a=100.0, b=100.0 / 1.02, again=100.0)
+    found = Found(sides, Length(10_000))
+    take_turns(sides, Plan(budget_ns=100_000_000), found, silent)
+    assert found.count == 102, "a round a millisecond, and the last block is waited for"
+    assert found.one_miss_in == FINAL_MISS_IN
+
+
+def drawn(chance: random.Random, rounds: int) -> Found:
+    """Rounds of a side that is faster by exactly the band, in noise of 3%."""
+    found = Found(sides_of(a=100.0, b=100.0), Length(1))
+    for name, mean in ((A, 1.02), (B, 1.0)):
+        found.turns[name] = [
+            Turn(round(1_000_000 * mean * chance.lognormvariate(0, 0.03)), 1) for _ in range(rounds)
+        ]
+    return found
+
+
+def misled(rounds: int, looks) -> int:
+    """How many of 150 runs end with faster, of which none may, when they are looked at so."""
+    chance, wrong = random.Random(3), 0
+    for _ in range(150):
+        whole, found = drawn(chance, rounds), found_with(0)
+        for number in range(6, rounds + 1, 6):
+            found.turns = {name: turns[:number] for name, turns in whole.turns.items()}
+            if looks(found, number):
+                wrong += found.ratio().low > 1.02
+                break
+    return wrong
+
+
+def test_looking_often_misleads_no_more_often():
+    """Who looks at every block with the interval of the end is wrong many times as often."""
+    schedules = {}
+
+    def by_schedule(found: Found, number: int) -> bool:
+        schedule = schedules.setdefault(id(found), Schedule(FIRST))
+        return schedule.due(number) and found.settled(0.02)
+
+    def whenever(found: Found, _: int) -> bool:
+        return found.ratio().low > 1.02
+
+    assert misled(120, by_schedule) <= 1
+    assert misled(120, whenever) >= 8
+
+
+def test_turns_end_when_the_time_is_over_but_not_before_there_is_one_round():
+    sides = sides_of(a=100.0, b=110.0, again=100.0)
+    found = Found(sides, Length(10_000))
+    take_turns(sides, Plan(budget_ns=0, fewest=60), found, silent)
+    assert found.count == 1
+
+
+@pytest.mark.parametrize(("rounds", "over"), [(5, False), (6, True), (7, False), (11, False), (12, True)])
+def test_turns_end_only_where_every_order_came_as_often(rounds, over):
+    assert is_over(rounds, Plan(budget_ns=1_000), spent_ns=1_001, round_ns=10.0) is over
+
+
+def test_the_end_of_a_block_is_not_waited_for_where_that_is_long():
+    assert not is_over(1, Plan(budget_ns=1_000), spent_ns=500, round_ns=500.0)
+    assert is_over(1, Plan(budget_ns=1_000), spent_ns=501, round_ns=500.0)
+
+
+def test_looks_are_few_and_between_blocks():
+    schedule = Schedule(FIRST)
+    looks = [rounds for rounds in range(1, 2_000) if schedule.due(rounds)]
+    assert looks[:5] == [18, 24, 30, 42, 54]
+    assert all(rounds % BLOCK == 0 for rounds in looks)
+    assert len(looks) < 25
+
+
+def test_the_work_of_the_warm_up_is_not_counted_but_its_length_is():
+    sides = sides_of(a=100.0, b=100.0, again=100.0)
+    warm_up(sides, budget_ns=0)
+    found = Found(sides, Length(1_000))
+    take_turns(sides, Plan(budget_ns=0), found, silent)
+    assert found.warmup == 1
+    assert found.work[A].gained["env_steps"] == 1_000
+
+
+def test_the_time_for_which_the_machine_served_others_is_not_the_sides():
+    found = Found(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
+    for k in range(20):
+        late = 7_000 * (k % 3)
+        found.note({A: Turn(100 + late, 1, off_ns=late), B: Turn(110, 1), AGAIN: Turn(100, 1)})
+    assert found.ratio().estimate == pytest.approx(100 / 110)
+    assert found.ns[A][1] == 7_100
+
+
+def test_calm_pairs_alone_are_looked_at_where_they_are_enough():
+    found = Found(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
+    for k in range(40):
+        disturbed = k % 2 == 0  # a cold cache is what is left of it
+        b = Turn(900, 1, off_ns=600) if disturbed else Turn(100, 1)
+        found.note({A: Turn(100, 1), B: b, AGAIN: Turn(100, 1)})
+    assert (found.ratio().estimate, found.ratio().pairs) == (pytest.approx(1.0), 20)
+
+
+class Showing(FakeSide):
+    """Shows what it is told to from a turn on."""
+
+    def __init__(self, name, shows):
+        super().__init__(name, steady(100.0), {})
+        self.shows = shows
+
+    def seen(self):
+        return {"rewards": self.shows(self.turns)}
+
+
+@pytest.mark.parametrize(("parted", "named"), [(B, {B}), (AGAIN, {AGAIN}), (A, {B, AGAIN})])
+def test_what_parts_in_the_middle_of_the_turns_is_seen_and_ends_them(parted, named):
+    sides = {
+        name: Showing(name, lambda turns, wrong=name == parted: "x" if wrong and turns > 9 else "y")
+        for name in (A, B, AGAIN)
+    }
+    found = Found(sides, Length(10))
+    take_turns(sides, Plan(budget_ns=10_000_000_000, fewest=600), found, silent, equal=True)
+    assert set(found.apart) == named
+    assert 9 < found.count < 100
+    assert "rewards after" in found.apart[min(named)]
+
+
+def test_what_parts_only_at_the_end_is_seen_too():
+    sides = {name: Showing(name, lambda _: "y") for name in (A, B, AGAIN)}
+    found = Found(sides, Length(10))
+    sides[B].shows = lambda turns: "x" if turns >= 30 else "y"
+    take_turns(sides, Plan(fewest=30), found, silent, equal=True)
+    assert found.count == 30
+    assert B in found.apart
+
+
+def test_rounds_in_which_time_was_stolen_are_left_out():
+    found = found_with(0)
+    for k in range(40):
+        stolen = k % 2 == 0
+        found.note({A: Turn(900 if stolen else 100, 1), B: Turn(100, 1), AGAIN: Turn(100, 1)})
+        if stolen:
+            found.disturb(k)
+    assert (found.ratio().estimate, found.ratio().pairs) == (pytest.approx(1.0), 20)
+
+
+def test_a_tick_of_the_hypervisor_is_looked_for_in_all_rounds_since_the_last_look(monkeypatch):
+    ticks = count(step=1)
+    monkeypatch.setattr(settle, "stolen_ticks", lambda: next(ticks))
+    theft, found = settle.Theft(0), found_with(3)
+    theft.note(found, settle.STEAL_NS - 1)
+    assert not found.disturbed
+    theft.note(found, settle.STEAL_NS)
+    assert found.disturbed == {0, 1, 2}
+    found.note({name: Turn(100, 1) for name in (A, B, AGAIN)})
+    theft.note(found, 2 * settle.STEAL_NS)
+    assert found.disturbed == {0, 1, 2, 3}
+
+
+def test_where_nobody_counts_stolen_time_nothing_is_doubted(monkeypatch):
+    monkeypatch.setattr(settle, "stolen_ticks", lambda: None)
+    found = found_with(3)
+    settle.Theft(0).note(found, 10 * settle.STEAL_NS)
+    assert not found.disturbed
+
+
+def test_an_instance_that_was_left_alone_stands_for_the_others_of_its_round():
+    """A's first was put off its core in every round and its second never: no round is lost."""
+    found = found_with(0)
+    for _ in range(20):
+        found.note({A: Turn(900, 1, off_ns=500), B: Turn(110, 1), AGAIN: Turn(100, 1)})
+    assert found.ratio().estimate == pytest.approx(100 / 110)
+    assert found.ratio().pairs == 20

@@ -1,0 +1,90 @@
+"""Batches, teams and models as strangers write them: no library, or somebody else's."""
+
+import random
+from typing import Any
+
+import numpy as np
+
+
+class Batched:
+    """Six envs behind one call, of ten steps an episode, that begin anew by themselves."""
+
+    num_envs, num_actions = 6, 3
+
+    def __init__(self) -> None:
+        self.age = np.arange(6.0)
+
+    def reset(self) -> Any:
+        self.age = np.arange(6.0)
+        return self.age.copy()
+
+    def step(self, actions: Any) -> Any:
+        assert actions.shape == (6,)
+        self.age += 1
+        over = self.age >= 10
+        self.age[over] = 0
+        return self.age.copy(), actions * 1.0, over, {}
+
+
+class Team:
+    """Twenty agents in one env; one that says so."""
+
+    num_agents, num_actions = 20, 4
+
+    def __init__(self) -> None:
+        self.age = 0
+
+    def reset(self, seed: int | None = None) -> Any:
+        self.age = 0
+        return np.zeros((20, 3))
+
+    def step(self, action: Any) -> Any:
+        self.age += 1
+        over = np.full(20, self.age == 5)
+        return np.full((20, 3), self.age), np.ones(20), over, np.zeros(20, bool), {}
+
+
+class Model:
+    """It steps, and that is all."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Model.made += 1
+        self.random, self.wealth, self.running = random.Random(3), 0.0, True
+        self.steps = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        self.wealth += self.random.random()
+        self.running = self.steps < 8
+
+
+class Other(Model):
+    """The same, but for its wealth after five steps."""
+
+    def step(self) -> None:
+        super().step()
+        self.wealth += self.steps == 5
+
+
+def sb3(processes: bool = False, num: int = 2) -> Any:
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+    from support.masked import Strict
+
+    makers = [lambda: Strict("method")] * num
+    return SubprocVecEnv(makers, start_method="fork") if processes else DummyVecEnv(makers)
+
+
+def bad_reward(what: str) -> Any:
+    from support.theirs import Env
+
+    class Bad(Env):
+        def step(self, action: Any) -> Any:
+            seen, _, ended, cut, info = super().step(action)
+            reward: Any = {"array": np.ones(3), "nothing": None}.get(what, 1.0)
+            if what == "leaves":
+                raise SystemExit(3)
+            return seen, reward, np.zeros(3, bool) if what == "flags" else ended, cut, info
+
+    return Bad()
