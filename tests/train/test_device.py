@@ -10,7 +10,7 @@ import torch
 from support.device_batch import tensor_batch
 from torch import Tensor, nn
 
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import DeviceError, InputError, SetupError
 from hotloop.envs import cuda
 from hotloop.envs.open import make
 from hotloop.train import trainer as trainers
@@ -155,6 +155,17 @@ def test_rows_that_come_and_go_are_refused_on_a_device() -> None:
     batch: Any = tensor_batch("farm/dev", num_envs=2, perception=False)
     with pytest.raises(InputError, match=r"nobody's.*host_views=true"):
         Trainer(batch, TrainSettings(**SMALL))
+
+
+def test_too_little_memory_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = Trainer(make("prospector/short", num_envs=8), TrainSettings(**SMALL))
+
+    def collect(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9.00 GiB. GPU 0 has 1 GiB free.")
+
+    monkeypatch.setattr(training.collector, "collect", collect)
+    with pytest.raises(DeviceError, match=r"\(Tried to allocate 9.00 GiB\): use fewer num_envs"):
+        training.update()
 
 
 def test_graphs_are_refused_without_a_gpu() -> None:

@@ -1,6 +1,7 @@
 """The training loop: collect, estimate advantages, learn, again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
@@ -70,7 +71,8 @@ class Trainer:
         use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
         self.steps = self.agent_steps = self.updates = self.learned = 0
-        self.make_parts(watchers)
+        with enough_memory():
+            self.make_parts(watchers)
         if resume is None:
             batch.reset()
             stagger(batch, settings.stagger)
@@ -156,11 +158,12 @@ class Trainer:
         phase = phase_at(self.steps, self.settings)
         teacher = self.teacher if phase.imitating else None
         rate = self.set_learning_rate()
-        kept = self.collector.collect(self.student, teacher)
-        with span("learn"):
-            samples = self.prepare(kept)
-            mark("advantages")
-            losses = self.learn(samples, phase)
+        with enough_memory():
+            kept = self.collector.collect(self.student, teacher)
+            with span("learn"):
+                samples = self.prepare(kept)
+                mark("advantages")
+                losses = self.learn(samples, phase)
         self.steps += self.steps_per_update
         self.agent_steps += kept.agent_steps
         self.updates += 1
@@ -284,6 +287,19 @@ class Trainer:
 
     def there(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device)
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Say what to do where a GPU's memory does not suffice."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        asked = str(error).partition(". GPU")[0].removeprefix("CUDA out of memory. ")
+        raise DeviceError(
+            f"the GPU's memory is too small for this training ({asked}): "
+            "use fewer num_envs, shorter rollouts (num_steps) or a smaller minibatch_size"
+        ) from None
 
 
 def check_together(batch: Batch, device: torch.device) -> None:
