@@ -154,7 +154,7 @@ def test_envs_and_network_must_be_on_one_device() -> None:
 def test_rows_that_come_and_go_are_refused_on_a_device() -> None:
     batch: Any = tensor_batch("farm/dev", num_envs=2, perception=False)
     with pytest.raises(InputError, match=r"nobody's.*host_views=true"):
-        Trainer(batch, TrainSettings(**SMALL))
+        Trainer(batch, TrainSettings(**{**SMALL, "minibatch_size": 50}))
 
 
 def test_too_little_memory_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
