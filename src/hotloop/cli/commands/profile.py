@@ -183,7 +183,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         policy=policy,
         time=tuple(time or ()),
         tape=new_file(record, targets_of(asked)),
-        probes=probes_lab.choose(probe or (), time or ()),
+        probes=probes_lab.choose(probe or ()),
         commit=commit,
         trace=trace,
         gc=garbage_of(gc),
