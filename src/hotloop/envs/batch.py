@@ -96,7 +96,14 @@ class Spec:
             params=self._values("workload"),
             workload_hash=workload_hash(self.name, self.parameters, self.settings),
             variant=self._values("variant"),
+            keys=self._given(),
         )
+
+    def _given(self) -> dict[str, object]:
+        """The keys that a caller gave, whether or not they are what is usual; the instrument is no key."""
+        values = self._values("workload") | self._values("variant")
+        given = [key for key, by in self.decided_by.items() if by == "argument" and key != "profile"]
+        return {key: values[key] for key in given if key in values}
 
     def _values(self, role: Role) -> dict[str, object]:
         return by_role(self.parameters, role) | by_role(self.settings, role)

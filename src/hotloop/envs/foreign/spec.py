@@ -77,6 +77,7 @@ class ForeignSpec:
             params=params,
             workload_hash=hash_of(self.name, params),
             variant={"num_envs": self.num_envs, "interface": self.kind},
+            keys={key: plain(value) for key, value in self.asked.keys.items()},
         )
 
 

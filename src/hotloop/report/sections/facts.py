@@ -20,7 +20,7 @@ SPREADS: dict[str, Tone] = {"excellent": "good", "good": "good", "fair": "warn",
 
 def title(record: Record) -> Heading:
     """Name the target, what ran it, and how large the batch was."""
-    name = Span(record.target.name, strong=True)
+    name = Span(record.target.words, strong=True)
     return Heading(words=(name, "  ", ran_as(record), "  ", size_line(record)))
 
 
