@@ -264,6 +264,11 @@ PyObject* lap(PyObject*, PyObject* given) {
   Py_RETURN_NONE;
 }
 
+PyObject* glance(PyObject*, PyObject*) {
+  if (forest.running()) forest.log().glance(read_clock());
+  Py_RETURN_NONE;
+}
+
 // Ticks and nanoseconds of one moment: two of them make a time line.
 PyObject* moment(PyObject*, PyObject*) {
   const int64_t before = read_clock();
@@ -295,7 +300,7 @@ PyObject* take(PyObject*, PyObject*) {
   for (size_t i = 0; i < places.size(); ++i) number[places[i].node] = static_cast<int64_t>(i);
   std::vector<int64_t> rows;
   for (const Event& event : forest.log().events()) {
-    const int64_t place = event.node == nullptr ? -1 : number[event.node];
+    const int64_t place = event.node == nullptr ? event.place : number[event.node];
     rows.insert(rows.end(), {place, event.begin, event.end, event.own});
   }
   const auto missed = static_cast<long long>(forest.log().missed());
@@ -350,6 +355,7 @@ PyMethodDef functions[] = {
     {"enabled", enabled, METH_NOARGS, "Whether spans are being timed."},
     {"keep", keep, METH_O, "Make a log with room for so many spans and marks; 0 is none."},
     {"lap", lap, METH_O, "Log the time since the last lap, with a number."},
+    {"glance", glance, METH_NOARGS, "Log how often the thread was put off its core since the last glance."},
     {"take", take, METH_NOARGS, "What was logged: places, rows, how many there was no room for."},
     {"moment", moment, METH_NOARGS, "Ticks and nanoseconds of now."},
     {"read", read, METH_NOARGS, "The outermost rows of every thread, those still open up to now."},

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from support.records import BENCH
 
 from hotloop.cli.main import main
@@ -45,3 +46,42 @@ def test_no_escape_code_reaches_the_terminal(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["bench", "grid/\x1b[31mtoy"]) == 64
     assert "\x1b" not in capsys.readouterr().err
+
+
+TINY = ("train.minibatch_size=64", "train.num_steps=16", "--rounds", "1", "--quick")
+
+FULL = OSError(28, "No space left on device")
+
+
+def full(*_: object) -> None:
+    raise FULL
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "grid/toy agents=2 num_envs=2", "grid/toy agents=2 num_envs=2", "--budget", "0.05"),
+        ("sim", "grid/toy", "agents=2", "episodes=2", "steps=5"),
+        pytest.param(
+            ("bench", "grid/toy", "agents=2", "num_envs=2", "--mode", "rollout", *TINY),
+            marks=pytest.mark.slow,  # loads torch
+        ),
+    ],
+)
+def test_every_record_is_told_whatever_the_disk_does(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "write_new", full)
+    assert main([*words, "--json"]) == 70
+    out, err = capsys.readouterr()
+    assert json.loads(out)["kind"] in ("compare", "sim", "bench")
+    assert "not saved: cannot write" in err
+
+
+def test_a_bundle_that_the_disk_does_not_take_leaves_the_mismatch(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    wrong = f"{Path(__file__).parents[1] / 'support' / 'faulty_targets.py'}:wrong_byte"
+    monkeypatch.setattr("hotloop.lab.validate.bundle.write_new", full)
+    assert main(["validate", wrong, "50", "--against", "grid/toy agents=4 num_envs=4", "--json"]) == 2
+    record = json.loads(capsys.readouterr().out)
+    assert record["validation"]["bundle"] is None
+    assert "no-bundle" in {each["code"] for each in record["notices"]}

@@ -29,7 +29,9 @@ EVERYBODYS = {
         "memmap",
         "memmap_folder",
         "resources",
+        "breeds",
         "died",
+        "max_births",
         "serials",
         "luck",
         "index",
@@ -59,7 +61,20 @@ EVERYBODYS = {
         "began",
     ),
     *("share", "unknown", "pass", "held", "failed", "lives", "people"),
-    *("changed", "claim", "full", "leave", "mine", "refused", "still", "use", "uses"),
+    *(
+        "births",
+        "changed",
+        "claim",
+        "invalid",
+        "killed",
+        "full",
+        "leave",
+        "mine",
+        "refused",
+        "still",
+        "use",
+        "uses",
+    ),
 }
 """Words of a world that are not its own: they mean something else where others use them."""
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from hotloop.cli.child import settled
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.results import record_path
 from hotloop.core.errors import ExitCode, SetupError, worst
+from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -52,6 +54,11 @@ def kept(record: "Record", keep: "Callable[[Record], Path]") -> "Record":
         remark(f"not saved: {error}")
         return unsaved(record)
     return record
+
+
+def kept_in(output: Path, record: "Record", *beside: tuple[str, str | bytes]) -> "Record":
+    """Keep a record as the file, or in the folder, that was asked for, and what goes beside it."""
+    return kept(record, lambda each: save(record_path(output, each), each.to_json(), *beside))
 
 
 def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, as_list: bool) -> int:

@@ -114,6 +114,11 @@ class Code(StrEnum):
         "the target is slow: {warmup} env-steps of warm-up, {iterations} a round, to take about ten seconds",
         "ask for a number of steps to get it whatever it takes",
     )
+    SHORT_WARMUP = (
+        "short-warmup",
+        "the target is slow: the warm-up ended after two seconds, {warmup} env-steps",
+        "if the first rounds differ from the rest, measure more of them",
+    )
     ENVIRONMENT = (
         "environment",
         "{setting} was decided by {source}",
@@ -129,10 +134,20 @@ class Code(StrEnum):
         "{target}: {fault}",
         "mend the environment before trusting what is trained on it",
     )
+    FUNCTION = (
+        "function",
+        "{target} returned a {returned}, no environment: the function itself is measured, a step is a call",
+        "return an environment to have that measured",
+    )
     WAITING = (
         "waiting",
         "{share:.0%} of the time was waiting for workers, {skew:.0%} for the slowest, mostly {worker}",
         "give the workers even work; {worker} was the last in {last:.0%} of the steps",
+    )
+    IDLE_WORKERS = (
+        "idle-workers",
+        "{share:.0%} of the time was waiting for workers that are alike: their steps, and the way to them",
+        "if a step is cheap, processes cost more than they save: try vector=sync, or more envs a worker",
     )
     NEVER_CALLED = (
         "never-called",
@@ -166,7 +181,7 @@ class Code(StrEnum):
     )
     HOST_TIMER = (
         "host-timer",
-        "a host clock was read around the GPU's work, whose time is charged to whoever waits for it",
+        "a host clock was read around {whose} work, whose time is charged to whoever waits for it",
         "{remedy}",
     )
     LEFT_OPEN = (

@@ -12,10 +12,11 @@ Native code is given the numbers, texts and lists of numbers in it; other object
 """
 
 
-Kind = Literal["vector", "tokens", "objects", "image", "options"]
+Kind = Literal["vector", "tokens", "objects", "image", "options", "log"]
 """How a network should read numbers: as they are; as tokens [tokens, 3] of location, feature and value; as
 objects or options [count, features], whose last feature says whether there is one; as an image
-[channels, height, width]. Options are the actions, in their order."""
+[channels, height, width]. Options are the actions, in their order. A log says in numbers of its own what
+happened, for those who can read it: networks leave it out where options point at objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,13 @@ class Part:
     low: float | None = None
     high: float | None = None
     """What its values stay between; None is all that the observation's type holds."""
+    points_at: tuple[str, ...] = ()
+    """Its numbers name objects, row k those of option k: rows of these parts, counted through one after
+    another; -1 is none."""
+    joins: str = ""
+    """The part that it says more about: its k-th row is about the k-th one there with a column set."""
+    joins_where: int = 0
+    """Which column."""
 
     @property
     def size(self) -> int:
@@ -68,8 +76,12 @@ class Layout:
     no reward, and nothing is learned from or counted of them; the twin has `lived`, the agent-steps of its
     life. `died`, bool [agents], then says whose life the step ended; `alive` already says who comes next, in
     the same row perhaps. `serials`, int32 [agents], numbers them from 0, never twice in an episode, and
-    `lives`, int32, says how many the episode has had.
+    `lives`, int32, says how many the episode has had. `breeds`, uint8 [agents], says of which of the `types`
+    they are.
     """
+    types: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Whom an episode may have, as type_serial; none where there is no end of them."""
 
     def __post_init__(self) -> None:
         row = self.observation.shape[-1]

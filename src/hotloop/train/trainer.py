@@ -22,6 +22,7 @@ from hotloop.train.kernels.native import find_kernels, torch_threads
 from hotloop.train.learner import RecordedLearner
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
+from hotloop.train.opponents import find_opponents
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
 from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
@@ -97,6 +98,7 @@ class Trainer:
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
         self.acting = torch.Generator(device).manual_seed(settings.seed)
         self.shuffling = torch.Generator(device if self.kernels.records else "cpu").manual_seed(settings.seed)
+        self.opponents = find_opponents(batch, self.network, settings)
         self.collector = self.make_collector(watchers)
         self.collector.memory = self.network.first_memory(rows, device)
         self.optimiser = torch.optim.Adam(
@@ -120,7 +122,7 @@ class Trainer:
         }
         if isinstance(self.batch, DeviceBatch):
             return DeviceCollector(self.batch, settings=self.settings, **parts)
-        return Collector(self.batch, steps=self.settings.num_steps, **parts)
+        return Collector(self.batch, steps=self.settings.num_steps, opponents=self.opponents, **parts)
 
     def make_learner(self) -> Learner | RecordedLearner:
         parts: dict[str, Any] = {
@@ -158,6 +160,8 @@ class Trainer:
         phase = phase_at(self.steps, self.settings)
         teacher = self.teacher if phase.imitating else None
         rate = self.set_learning_rate()
+        if self.opponents is not None:
+            self.opponents.begin(self.network)
         with enough_memory():
             kept = self.collector.collect(self.student, teacher)
             with span("learn"):
@@ -173,7 +177,7 @@ class Trainer:
             steps=self.steps,
             agent_steps=self.agent_steps,
             phase=phase.name,
-            losses=losses,
+            losses=losses if self.opponents is None else losses | self.opponents.told(),
             learning_rate=rate,
             agreement=kept.agreement,
         )
@@ -190,6 +194,7 @@ class Trainer:
             kept.last_values,
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
+            turns=kept.turns,
         )
         return samples_of(kept, advantage)
 
@@ -239,6 +244,7 @@ class Trainer:
             "shuffling": self.shuffling.get_state(),
             "memory": None if collector.memory is None else list(collector.memory),
             "begins": collector.begins,
+            "opponents": None if self.opponents is None else self.opponents.state(),
             "envs": checkpoint.save_envs(self.batch),
         }
 
@@ -264,6 +270,8 @@ class Trainer:
         memory = content["memory"]
         self.collector.memory = None if memory is None else (self.there(memory[0]), self.there(memory[1]))
         self.collector.begins.copy_(content["begins"])
+        if self.opponents is not None:
+            self.opponents.restore(content["opponents"])
         if not checkpoint.load_envs(self.batch, content["envs"]):
             self.collector.begins.fill_(True)
         self.steps, self.updates = content["steps"], content["updates"]

@@ -1,7 +1,12 @@
 """What spans log one by one, native and in Python alike."""
 
 import gc
+import os
+import resource
+import subprocess
+import sys
 from array import array
+from contextlib import contextmanager
 from threading import Thread
 
 import pytest
@@ -29,7 +34,8 @@ def rows_of(taken: tuple) -> list[Row]:
     places, raw, _ = taken
     numbers, paths = array("q", raw).tolist(), paths_of(places)
     rows = zip(*(numbers[column::4] for column in range(4)), strict=True)
-    return [(paths[place] if place >= 0 else "lap", *times) for place, *times in rows]
+    beside = {-1: "lap", -2: "off the core"}
+    return [(paths[place] if place >= 0 else beside[place], *times) for place, *times in rows]
 
 
 def test_each_span_is_logged_when_it_ends(spans):
@@ -71,7 +77,7 @@ def test_marks_by_number_are_logged_too(spans):
 def test_laps_are_back_to_back_and_carry_their_number(spans):
     for number in (5, 6, 8):
         spans.lap(number)
-    first, second = rows_of(spans.take())
+    first, second = (row for row in rows_of(spans.take()) if row[0] == "lap")
     assert (first[0], first[3], second[3]) == ("lap", 6, 8)
     assert first[2] == second[1]
 
@@ -81,6 +87,42 @@ def test_enabling_begins_the_laps_anew(spans):
     spans.enable()
     spans.lap(2)
     assert rows_of(spans.take()) == []
+
+
+@contextmanager
+def one_core_for_two():
+    """Somebody else on the core of this thread, who never rests."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()
+        os.sched_setaffinity(0, before)
+
+
+def times_put_off() -> int:
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+
+
+@pytest.mark.parametrize("by", ["lap", "glance"])
+def test_a_stretch_in_which_the_core_was_lost_is_logged_with_how_often(spans, by):
+    look = {"lap": lambda: spans.lap(0), "glance": spans.glance}[by]
+    with one_core_for_two():
+        look()
+        before = times_put_off()
+        while times_put_off() < before + 3:
+            os.sched_yield()
+        look()
+    *_, last = array_rows(spans.take())
+    assert (last[0], last[3] >= 3) == (-2, True)
+
+
+def array_rows(taken: tuple) -> list[list[int]]:
+    numbers = array("q", taken[1]).tolist()
+    return [numbers[at : at + 4] for at in range(0, len(numbers), 4)]
 
 
 def test_what_has_no_room_is_counted(spans):

@@ -12,6 +12,9 @@ EVERY = [found.target for world in worlds().values() for found in presets(world)
 TARGETS = [target for target in EVERY if not hotloop.make(target, num_envs=1).spec.has_empty_rows]
 
 
+ATTACK, PASS = 1, 6
+
+
 def small() -> HotloopParallelEnv:
     return parallel_env("grid/toy", agents=3, max_steps=6, map_size="12x12")
 
@@ -23,9 +26,61 @@ def test_pettingzoo_finds_nothing_wrong(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", sorted({*EVERY} - {*TARGETS}))
-def test_a_world_whose_agents_come_and_go_is_refused(target: str) -> None:
-    with pytest.raises(InputError, match="come and go"):
-        parallel_env(target)
+def test_pettingzoo_finds_nothing_wrong_where_agents_come_and_go(target: str) -> None:
+    keys = {"perception": False, "max_births": 40}
+    parallel_api_test(parallel_env(target, strength=60.0, **keys), num_cycles=30)
+    parallel_seed_test(lambda: parallel_env(target, **keys), num_cycles=10)
+
+
+def everyone(env: HotloopParallelEnv, action: int) -> dict[str, int]:
+    return dict.fromkeys(env.agents, action)
+
+
+def test_agents_are_named_by_type_and_number_which_none_has_again() -> None:
+    env = parallel_env("farm/steady", agents=6, perception=False, max_births=5, strength=150.0)
+    env.reset(seed=4)
+    assert env.agents == ["system_0", "independent_1", "control_2", "system_3", "independent_4", "control_5"]
+    assert len(env.possible_agents) == 6 + 3 * 5
+    dead: set[str] = set()
+    born: list[str] = []
+    while env.agents:
+        before = env.agents
+        seen, rewards, ended, cut, infos = env.step(everyone(env, ATTACK))
+        new = [agent for agent in env.agents if agent not in before]
+        assert seen.keys() == rewards.keys() == ended.keys() == cut.keys() == infos.keys() == {*before, *new}
+        assert not {*env.agents} & dead
+        gone = {agent for agent in before if ended[agent]}
+        assert gone == {*before} - {*env.agents}
+        assert all(rewards[agent] < -5 and not seen[agent].any() for agent in gone)
+        assert all(rewards[agent] == 0 and seen[agent].any() for agent in new)
+        dead, born = dead | gone, born + new
+        if len(env.agents) == 1:
+            break
+    assert sorted(int(agent.rpartition("_")[2]) for agent in born) == [6, 7, 8, 9, 10]
+    assert {*born} <= {*env.possible_agents}
+    assert env._batch.counters["coverage.failed.barred"] > 0
+
+
+def test_a_limit_ends_those_who_live_and_death_those_who_do_not() -> None:
+    env = parallel_env("farm/dev", perception=False, nodes=0, start_resources=0.0, max_steps=10)
+    env.reset(seed=1)
+    for _ in range(9):
+        assert not any(env.step(everyone(env, PASS))[2].values())
+    _, _, ended, cut, _ = env.step(everyone(env, PASS))
+    assert all(ended.values())
+    assert not any(cut.values())
+    env = parallel_env("farm/dev", perception=False, max_steps=2)
+    env.reset(seed=1)
+    env.step(everyone(env, PASS))
+    _, _, ended, cut, _ = env.step(everyone(env, PASS))
+    assert not any(ended.values())
+    assert all(cut.values())
+    assert env.agents == []
+
+
+def test_agents_that_come_and_go_need_an_end_of_names() -> None:
+    with pytest.raises(InputError, match="give max_births=N"):
+        parallel_env("farm/dev", max_births=0)
 
 
 def test_pettingzoo_finds_nothing_wrong_where_episodes_end() -> None:

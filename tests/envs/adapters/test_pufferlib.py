@@ -68,3 +68,11 @@ def test_it_is_a_puffer_env_where_the_package_is_installed() -> None:
     seen, _ = env.reset(seed=4)
     assert seen.shape == (6, 200, 3)
     assert env.step(np.zeros(6, np.int32))[1].shape == (6,)
+
+
+def test_rows_that_are_nobodys_are_masked_and_a_death_ends_its_row() -> None:
+    rows = PufferRows("farm/dev", num_envs=1, perception=False, strength=150.0)
+    rows.reset(seed=2)
+    assert rows.masks.sum() == 15
+    _, _, ended, _, _ = rows.step(np.full(50, 1, np.int32))
+    assert ended.sum() == 15 - rows.masks.sum() > 0

@@ -116,3 +116,11 @@ def test_what_drawing_costs_does_not_shorten_the_rounds(
     monkeypatch.setattr(Batch, "step", step)
     ran = warm_up([batch], Slow(batch), Rounds(warmup=16, iterations=800), silent)
     assert ran.iterations == 10 * 8
+
+
+def test_who_asked_for_a_number_of_steps_is_not_told_to() -> None:
+    """Only the warm-up was cut: the rounds are as long as was asked for."""
+    asked = Rounds(iterations=100, warmup=1_000, box_iterations=False)
+    (said,) = shortened(asked, Rounds(iterations=100, warmup=64))
+    assert (said.code, "64" in said.text) == ("short-warmup", True)
+    assert "ask for" not in said.remedy

@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -6,7 +7,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Phase, Record
 from hotloop.core.target import Target
 from hotloop.envs import tapes
+from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.lab.profile.profile import profile
+from hotloop.lab.profile.record import loop_remarks
 
 STEPS = 240
 
@@ -136,3 +139,18 @@ def test_what_was_played_is_recorded_and_can_be_played_again(target: str, tmp_pa
     again = profile(Target(target, given), STEPS, policy=f"tape:{file}")
     assert again.method.policy == f"tape:{file}"
     assert again.work.env_steps == first.work.env_steps
+
+
+def test_the_hosts_clock_around_a_policy_on_a_gpu_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "host-timer" not in {each.code for each in profile(Target("support.theirs:make"), STEPS).notices}
+    monkeypatch.setattr("hotloop.lab.profile.record.cuda_runs", lambda: True)
+    assert "host-timer" in {each.code for each in profile(Target("support.theirs:make"), STEPS).notices}
+
+
+def test_workers_that_are_alike_are_not_told_to_share_evenly() -> None:
+    """What they cost then is the way to them, or what they do: nobody is the slowest."""
+    tree = SimpleNamespace(wall_ns=100, has=lambda _: True, share={WAIT: 0.9, SLOWEST: 0.05}.__getitem__)
+    subject = SimpleNamespace(workers=SimpleNamespace(slowest=(1, 0.5)))
+    assert [said.code for said in loop_remarks(subject, (), tree)] == ["idle-workers"]
+    tree.share = {WAIT: 0.9, SLOWEST: 0.5}.__getitem__
+    assert [said.code for said in loop_remarks(subject, (), tree)] == ["waiting"]

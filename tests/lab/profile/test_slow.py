@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 from support.logged import events_of, laps_of, steps_of
 
-from hotloop.lab.profile.calls import Calls, of_batch, of_loop
+from hotloop.lab.profile.calls import Calls, PutOff, of_batch, of_loop
 from hotloop.lab.profile.slow import KEPT, Keeper
 
 CHECK = (99, "abcd")
@@ -89,3 +91,18 @@ def test_the_slowest_of_the_warmup_come_last() -> None:
         (2, 8, 900, "ef"),
         (3, 3, 70, "ef"),
     ]
+
+
+def test_a_call_in_which_the_core_was_lost_says_how_often() -> None:
+    """The stretch ends where the loop looked, right after its call."""
+    off = PutOff(end=np.array([905]), times=np.array([2]))
+    calls = of_loop(laps_of(0, 5, 905, 912), replace(events_of(), put_off=off), None, np.zeros(3, np.int64))
+    steps, _, _ = keeper_of(calls).ranked()
+    assert [(step.step, step.put_off) for step in steps] == [(2, 2), (3, 0), (1, 0)]
+
+
+def test_a_step_of_a_batch_in_which_the_core_was_lost_says_how_often() -> None:
+    off = PutOff(end=np.array([950]), times=np.array([1]))
+    calls = of_batch(steps_of((0, 40), (100, 940), (960, 990)), replace(events_of(), put_off=off), 1_000)
+    steps, _, _ = keeper_of(calls).ranked()
+    assert [(step.step, step.put_off) for step in steps] == [(2, 1), (1, 0), (3, 0)]

@@ -78,3 +78,11 @@ def test_a_spread_is_as_good_or_bad_as_it_is() -> None:
     assert isinstance(wild, Table)
     assert steady.rows[0][4] == Span("1.9% excellent, MAD 1.2%", "good")
     assert wild.rows[0][4] == Span("43.3% unstable, MAD 0.0%", "bad", strong=True)
+
+
+def test_the_speed_of_an_env_with_one_agent_is_the_env_s() -> None:
+    one = replace(BENCH, work=replace(BENCH.work, agent_steps=BENCH.work.env_steps))
+    drawn = text(bench([one]))
+    assert "env-steps/s" in drawn
+    assert "agent-steps/s" not in drawn
+    assert "agent-steps/s" in text(bench([BENCH]))

@@ -1,10 +1,13 @@
 from dataclasses import replace
 
+import pytest
 from support.drawn import lines
 from support.records import BENCH, MACHINE, bench_with
 
+from hotloop.core.record import Ratio
 from hotloop.judge.compare import versus
-from hotloop.report.sections.compare import comparisons
+from hotloop.report.sections.compare import compare, comparisons, headline
+from hotloop.stats.summary import with_metrics
 
 
 def test_a_ratio_is_never_without_its_interval_nor_an_outcome_without_its_reason() -> None:
@@ -20,7 +23,7 @@ def test_what_is_unlike_stands_beside_the_outcome() -> None:
     other = replace(bench_with([8.0e6] * 8), machine=MACHINE | {"fingerprint": "ba9876543210"})
     drawn = lines(comparisons([versus(bench_with([4.0e6] * 8), other, unlike=True)]))
     said = " ".join(drawn)
-    assert "faster, unlike" in said
+    assert "faster, of unlike things" in said
     assert "unlike machine (fingerprint 0123456789ab against" in said
 
 
@@ -34,3 +37,28 @@ def test_what_is_far_from_one_keeps_its_digits() -> None:
     assert "0.0025 [0.0025, 0.0025] slower at least 400 times the time for the same steps" in drawn[-1]
     drawn = lines(comparisons([versus(bench_with([1.0e4] * 8), bench_with([4.0e6] * 8))]))
     assert "400 [400, 400] faster at least 400 times the steps in the same time" in drawn[-1]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "difference", "said"),
+    [
+        ("same", None, "B is the same: 1.000"),
+        ("faster", None, "B is faster: 1.000"),
+        ("cannot tell", None, "cannot tell: 1.000"),
+        ("cannot tell", "step 3, rewards[0]", "B is not equal to A: 1.000"),
+    ],
+)
+def test_the_verdict_is_a_sentence(outcome, difference, said) -> None:
+    compared = replace(versus(BENCH, BENCH), outcome=outcome, difference=difference)
+    assert lines([headline(compared)])[0].startswith(said)
+
+
+def test_speeds_that_do_not_have_the_ratio_above_them_are_explained() -> None:
+    """The medians over all rounds are 3.8 apart, the rounds in pairs 2.6."""
+    pairs = Ratio(estimate=2.6, low=2.5, high=2.7, pairs=40)
+    compared = replace(versus(BENCH, BENCH), ratio=pairs)
+    for b_ns, said in ((100.0, True), (380 / 2.6, False)):
+        values = {"a.ns_per_env_step": (380.0,) * 8, "b.ns_per_env_step": (b_ns,) * 8}
+        record = with_metrics(replace(BENCH, kind="compare", values=values, comparisons=(compared,)))
+        drawn = " ".join(lines(compare(record)))
+        assert ("the speeds above are 3.800 apart" in drawn) is said

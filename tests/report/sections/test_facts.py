@@ -69,3 +69,8 @@ def test_work_and_pace_are_of_the_whole_run() -> None:
     record = with_values(wall_ns=(2.5e9,), env_steps_per_s=(4.0,), agent_steps_per_s=(8_000.0,))
     assert work_line(record) == "10 env-steps, 20 agent-steps in 2.50 s"
     assert pace_line(record) == "4.00 env-steps/s, 8.00 k agent-steps/s"
+
+
+def test_the_path_of_what_is_not_ours_is_no_choice() -> None:
+    foreign = replace(PROFILE, path=replace(PROFILE.path, requested="foreign", ran={"foreign": 1.0}))
+    assert path_line(foreign) == "your own code, 10 env-steps"

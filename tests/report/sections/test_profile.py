@@ -240,7 +240,7 @@ def test_the_previous_profile_is_held_against_this_one() -> None:
     other = replace(PROFILE, target=replace(PROFILE.target, workload_hash="ff", params={"agents": 9}))
     page = drawn(with_previous(PROFILE, other))
     assert "- **Unlike**: workload (agents 9 against 2)" in page
-    assert ", unlike: " in page
+    assert ", of unlike things: " in page
 
 
 def test_a_difference_beyond_noise_is_called_that() -> None:

@@ -9,7 +9,7 @@ from hotloop.core.record import Again, Pauses, Record, Slow, SlowStep, Spread
 from hotloop.report import html, markdown
 from hotloop.report.sections.profile import page as profile_page
 from hotloop.report.sections.profile import profile
-from hotloop.report.sections.slow import SHOWN, again, blamed, chapters, slow
+from hotloop.report.sections.slow import SHOWN, again, blamed, chapters, in_a_line, slow
 
 STEP = SlowStep(
     rank=1,
@@ -163,3 +163,13 @@ def test_the_slowest_step_is_one_line_unless_they_are_asked_for() -> None:
     assert "Slowest steps" not in shown
     assert "Slowest steps" in text(profile(RECORD, slow_steps=True))
     assert "--slow" not in text(profile(PROFILE))
+
+
+def test_what_the_scheduler_did_is_not_blamed_on_code() -> None:
+    lost = replace(STEP, put_off=3)
+    record = replace(RECORD, slow=replace(SLOW, steps=(lost, *SLOW.steps[1:])))
+    drawn = " ".join(rows(slow(record)))
+    assert "put off its core 3 times" in drawn
+    assert "1 of the 10 slowest steps were put off their core for somebody else" in drawn
+    assert "put off its core 3 times" in in_a_line(record)
+    assert "put off" not in " ".join(rows(slow(RECORD)))

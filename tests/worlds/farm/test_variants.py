@@ -63,6 +63,16 @@ def test_two_thousand_steps_with_births_and_deaths_equal_the_twin(interpolation:
     assert min(counted["coverage.birth"], counted["coverage.death.starved"]) > 20
 
 
+@pytest.mark.parametrize("target", ["farm/dev", "farm/steady"])
+def test_an_episode_has_no_more_births_than_it_may_have(target: str) -> None:
+    keys = {"num_envs": 1, "agents": 8, "max_births": 3, "perception": False}
+    keys |= {"birth_chance": 1.0, "start_resources": 9.0, "strength": 20.0 if target == "farm/dev" else 90.0}
+    twin, fast = (hotloop.make(target, impl=impl, **keys) for impl in ("reference", "native"))
+    play_beside(twin, [fast], tape(twin.spec, 60))
+    assert twin.counters["coverage.failed.barred"] == fast.counters["coverage.failed.barred"] > 0
+    assert fast.infos["lives"][0] == 11
+
+
 @pytest.mark.parametrize("index", KINDS)
 def test_every_index_gives_the_same_results_in_a_large_world(index: str) -> None:
     plain = hotloop.make("farm/steady", num_envs=1, agents=1_000, perception=False)

@@ -7,9 +7,9 @@ import typer
 
 from hotloop.cli.console import emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output
-from hotloop.cli.results import FOLDER, make_folder, make_room, record_path
+from hotloop.cli.results import FOLDER, make_folder, make_room
+from hotloop.cli.runner import kept_in
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.files import save
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def train(
     make_room(output)
     asked = asked_for(asked_target, folder, resume=resume)
     record = run(asked, as_json=json)
-    remark(f"saved {save(record_path(output, record), record.to_json())}")
-    return tell(record, as_json=json)
+    return tell(kept_in(output, record), as_json=json)
 
 
 def typed(target: str | None, words: list[str] | None) -> Target:

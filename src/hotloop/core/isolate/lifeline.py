@@ -63,7 +63,9 @@ SoFar = Callable[[], Keepable | None]
 class Line:
     """Messages to the supervisor, each a line of JSON."""
 
-    def __init__(self, descriptor: int, path: str) -> None:
+    def __init__(self, descriptor: int, path: str, told: str) -> None:
+        self.told = told
+        """What the environment said of it."""
         self._owner = os.getpid()
         self._path = path
         """Where the other end's own descriptor can be opened again."""
@@ -143,13 +145,34 @@ unclosed: list[str] = []
 def attach() -> Line:
     """Take up the line that the environment names; whatever this process starts has none by itself."""
     global line, pulse  # noqa: PLW0603 - a process has one
-    supervisor, messages, beats = map(int, os.environ.pop(VARIABLE).split(":"))
+    told = os.environ.pop(VARIABLE)
+    supervisor, messages, beats = map(int, told.split(":"))
     pulse = memoryview(mmap.mmap(beats, PAGE)).cast("Q")
-    line = Line(messages, f"/proc/{supervisor}/fd/{messages}")
+    line = Line(messages, f"/proc/{supervisor}/fd/{messages}", told)
     pulse[DOING] = Doing.OURS
     os.close(beats)
     os.close(messages)
     return line
+
+
+def shared() -> dict[str, str]:
+    """What another process of ours is to be told of the line, so that its pulse is felt too."""
+    return {} if line is None else {VARIABLE: line.told}
+
+
+def join() -> None:
+    """Share the pulse of the process that started this one, where anybody feels it, and its stacks."""
+    global pulse  # noqa: PLW0603 - a process has one
+    told = os.environ.pop(VARIABLE, None)
+    if told is None:
+        return
+    supervisor, messages, beats = told.split(":")
+    opened = os.open(f"/proc/{supervisor}/fd/{beats}", os.O_RDWR)
+    pulse = memoryview(mmap.mmap(opened, PAGE)).cast("Q")
+    os.close(opened)
+    stacks = os.open(f"/proc/{supervisor}/fd/{messages}", os.O_WRONLY)
+    faulthandler.enable(stacks)
+    faulthandler.register(STACK_SIGNAL, stacks)
 
 
 def offer(make: SoFar) -> None:

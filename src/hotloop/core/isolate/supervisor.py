@@ -42,6 +42,9 @@ STACK_S = 2.0
 LAST_BYTES = 4000
 """Of what a process printed that are worth keeping."""
 
+WAITS = "elsewhere.py"
+"""Whose frames are in a stack that waits for another process of ours."""
+
 FRAMES = 3
 """Of a stack that are worth a place in a line."""
 
@@ -216,7 +219,7 @@ class Supervisor:
 
     def _ask_stack(self, pid: int) -> None:
         with suppress(ProcessLookupError):
-            os.kill(pid, STACK_SIGNAL)
+            os.killpg(pid, STACK_SIGNAL)  # it may wait for another process of ours
         until = now_ns() + round(STACK_S * 1e9)
         while now_ns() < until and not self._ended.stack:
             self._read(POLL_S)
@@ -324,17 +327,20 @@ def suppressed_close(descriptor: int) -> None:
 
 
 def frames(stack: Sequence[str]) -> str:
-    """The innermost frames of the first stack, in brackets; nothing where there is none."""
-    found = []
+    """The innermost frames of the first stack, in brackets; nothing where there is none.
+
+    One that only waits for another process is not the first.
+    """
+    stacks: list[list[str]] = [[]]
     for each in stack:
         words = each.strip()
         if words.startswith("File "):
             _, path, rest = words.split('"', 2)
-            place = rest.replace(", line ", ":", 1).strip()
-            found.append(f"{Path(path).name}{place}")
-        elif found:
-            break
-    return f" ({' < '.join(found[:FRAMES])})" if found else ""
+            stacks[-1].append(f"{Path(path).name}{rest.replace(', line ', ':', 1).strip()}")
+        else:
+            stacks.append([])
+    busy = [each for each in stacks if each and not any(WAITS in frame for frame in each)]
+    return f" ({' < '.join(busy[0][:FRAMES])})" if busy else ""
 
 
 def py_spy(pid: int) -> list[str]:

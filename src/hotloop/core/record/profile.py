@@ -52,6 +52,8 @@ class SlowStep:
     gc_ns: Count
     """Of it that garbage was collected for."""
     collections: Count
+    put_off: Count | None = None
+    """How often the system gave its core to somebody else meanwhile; None where nobody looked."""
     check_step: Count
     check: str
     """What all envs gave back after that step, hashed: a run that comes to the same took the same way."""

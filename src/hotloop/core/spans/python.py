@@ -1,5 +1,6 @@
 """Spans in plain Python, for installations without the native module; agrees with native/spans/tree.h."""
 
+import resource
 import threading
 from array import array
 from collections.abc import Callable, Sequence
@@ -17,6 +18,14 @@ Raw = tuple[str, int, int, tuple[Any, ...]]
 
 Place = tuple[int, int, str]
 """Thread, number of the parent (-1 for the outermost) and name, of one path of a tree."""
+
+LAP, OFF = -1, -2
+"""The places of a lap, and of a stretch in which the thread was put off its core."""
+
+LONG_NS = 30_000
+"""Who was put off its core was away for longer."""
+
+RUSAGE = hasattr(resource, "RUSAGE_THREAD")
 
 
 class Boundary(Protocol):
@@ -40,10 +49,10 @@ class Log:
         self.clear()
 
     def clear(self) -> None:
-        self.events: list[tuple[Node | None, int, int, int]] = []
-        self.missed = self.lapped_ns = 0
+        self.events: list[tuple[Node | int, int, int, int]] = []
+        self.missed = self.lapped_ns = self.glanced_ns = self.put_off = 0
 
-    def add(self, node: "Node | None", begin_ns: int, end_ns: int, own: int) -> None:
+    def add(self, node: "Node | int", begin_ns: int, end_ns: int, own: int) -> None:
         if len(self.events) < self.room:
             self.events.append((node, begin_ns, end_ns, own))
         else:
@@ -51,8 +60,24 @@ class Log:
 
     def lap(self, time_ns: int, given: int) -> None:
         if self.lapped_ns:
-            self.add(None, self.lapped_ns, time_ns, given)
+            self.add(LAP, self.lapped_ns, time_ns, given)
         self.lapped_ns = time_ns
+        self.glance(time_ns)
+
+    def glance(self, time_ns: int) -> None:
+        if not self.glanced_ns:
+            self.put_off = times_put_off()
+        elif time_ns - self.glanced_ns > LONG_NS:
+            times = times_put_off()
+            if times > self.put_off:
+                self.add(OFF, self.glanced_ns, time_ns, times - self.put_off)
+            self.put_off = times
+        self.glanced_ns = time_ns
+
+
+def times_put_off() -> int:
+    """How often this thread was put off its core for somebody else; 0 where the system does not say."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw if RUSAGE else 0
 
 
 LOG = Log()
@@ -357,6 +382,12 @@ def lap(given: int, /) -> None:
         LOG.lap(now_ns(), given)
 
 
+def glance() -> None:
+    """Log how often this thread was put off its core since the last glance or lap, where that is long ago."""
+    if FOREST.running:
+        LOG.glance(now_ns())
+
+
 def moment() -> tuple[int, int]:
     """Ticks and nanoseconds of now, which are the same here."""
     time_ns = now_ns()
@@ -372,7 +403,7 @@ def take() -> tuple[list[Place], bytes, int]:
             list_below(tree.stack[0].node, thread, -1, places, numbers)
         rows = array("q")
         for node, *times in LOG.events:
-            rows.extend((-1 if node is None else numbers[id(node)], *times))
+            rows.extend((node if isinstance(node, int) else numbers[id(node)], *times))
         missed = LOG.missed
         LOG.clear()
     return places, rows.tobytes(), missed

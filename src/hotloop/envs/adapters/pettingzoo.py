@@ -1,30 +1,34 @@
-"""Our worlds as PettingZoo's: a ParallelEnv of any preset, its agents named agent_0, agent_1, ..."""
+"""Our worlds as PettingZoo's: a ParallelEnv of any preset, its agents named agent_0, agent_1, ...
 
-from collections.abc import Mapping
+Where agents come and go, each is named by its type and its number, which no other has in its episode.
+"""
+
+from collections.abc import Collection, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.utils import seeding
+from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from hotloop.core.errors import InputError
 from hotloop.envs.adapters import facets
 from hotloop.envs.adapters.seeds import EpisodeSeeds
-from hotloop.envs.batch import OrderError
+from hotloop.envs.batch import Batch, OrderError
+
+MAX_BIRTHS = 1_000
+"""Of an episode where agents come and go and nobody says more: PettingZoo wants all names beforehand."""
 
 
 class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
-    """One env of a world; its agents live as long as their episode, and all end together."""
+    """One env of a world; its agents live as long as their episode, unless the world ends their lives."""
 
     def __init__(self, target: str, *, render_mode: str | None = None, **given: Any) -> None:
-        self._batch = facets.open_batch(target, given, num_envs=1, render_mode=render_mode)
+        self._batch = open_named(target, given, render_mode)
         spec = self._batch.spec
-        if spec.has_empty_rows:
-            raise InputError(
-                f"{spec.target} has agents that come and go, which PettingZoo has no names for here"
-            )
         self.metadata = {
             "name": spec.target.replace("/", "_"),
             "render_modes": facets.render_modes(self._batch),
@@ -32,11 +36,15 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
             "is_parallelizable": True,
         }
         self.render_mode = render_mode
-        self.possible_agents = [f"agent_{agent}" for agent in range(spec.agents)]
-        self.agents: list[str] = []
+        everyone = [f"agent_{agent}" for agent in range(spec.agents)]
+        self.possible_agents = list(spec.layout.names) if spec.has_empty_rows else everyone
+        self._rows: dict[str, int] = {}
+        """Whose row is which: everybody who lives."""
         self._seen = facets.agent_observations(self._batch)
         space = facets.observation_space(self._batch, self._seen, 2)
-        self.observation_spaces: dict[str, Any] = {agent: deepcopy(space) for agent in self.possible_agents}
+        self.observation_spaces: dict[str, Any] = {
+            agent: space if spec.has_empty_rows else deepcopy(space) for agent in self.possible_agents
+        }
         self.action_spaces: dict[str, Discrete[Any]] = {
             agent: Discrete(spec.num_actions) for agent in self.possible_agents
         }
@@ -59,8 +67,13 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         if seed is not None:
             self._random, _ = seeding.np_random(seed)
         self._batch.reset(self._seeds.begin(np.zeros(1, np.int64), [seed], self._random))
-        self.agents = list(self.possible_agents)
-        return self._observations(), self._infos()
+        self._rows = self._living()
+        return self._observations(self._rows), self._infos(self._rows)
+
+    @property
+    def agents(self) -> list[str]:
+        """Those who live."""
+        return list(self._rows)
 
     def step(
         self, actions: Mapping[str, Any]
@@ -71,22 +84,42 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        if not self.agents:
+        """Step everybody; who is born in the step is among those who are told of it."""
+        if not self._rows:
             raise OrderError("step without a living agent: call reset() first")
-        batch = self._batch
-        self._actions[0] = self._accept(actions)
+        batch, acted = self._batch, self._rows
+        self._actions[0, list(acted.values())] = self._accept(actions)
         batch.step(self._actions)
         ended, cut = bool(batch.terminals[0]), bool(batch.truncations[0])
-        given = (
-            self._observations(),
-            dict(zip(self.agents, batch.rewards.reshape(-1).tolist(), strict=True)),
-            dict.fromkeys(self.agents, ended),
-            dict.fromkeys(self.agents, cut),
-            self._infos(),
+        self._rows = {} if ended or cut else self._living()
+        told = acted | self._rows
+        gone = self._gone(acted)
+        rewards = batch.rewards.reshape(-1)
+        return (
+            self._observations(told, gone),
+            {agent: float(rewards[row]) if agent in acted else 0.0 for agent, row in told.items()},
+            {agent: agent in gone for agent in told},
+            {agent: cut and agent not in gone for agent in told},
+            self._infos(told),
         )
-        if ended or cut:
-            self.agents = []
-        return given
+
+    def _gone(self, acted: Mapping[str, int]) -> set[str]:
+        """Of those who acted, whose life is over."""
+        batch = self._batch
+        if batch.terminals[0]:
+            return set(acted)
+        if not batch.spec.has_empty_rows:
+            return set()
+        return {agent for agent, row in acted.items() if batch.infos["died"][0, row]}
+
+    def _living(self) -> dict[str, int]:
+        """Everybody who lives, and the row of each."""
+        spec, infos = self._batch.spec, self._batch.infos
+        if not spec.has_empty_rows:
+            return {agent: row for row, agent in enumerate(self.possible_agents)}
+        types, breeds, serials = spec.layout.types, infos["breeds"][0], infos["serials"][0]
+        rows = np.flatnonzero(infos["alive"][0]).tolist()
+        return {f"{types[breeds[row]]}_{serials[row]}": row for row in rows}
 
     def render(self) -> Any:
         return None if self.render_mode is None else self._batch.render(0)
@@ -94,17 +127,18 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
     def close(self) -> None:
         self._batch.close()
 
-    def _observations(self) -> dict[str, Any]:
+    def _observations(self, told: Mapping[str, int], gone: Collection[str] = ()) -> dict[str, Any]:
+        """To each its own; to those who are gone while others may stand in their rows, nothing but zeros."""
         now = facets.each(self._seen, lambda rows: rows[0].copy())
-        rows = range(len(self.possible_agents))
+        lost = gone if self._batch.spec.has_empty_rows else ()
         return {
-            agent: facets.each(now, lambda own, row=row: own[row])  # type: ignore[misc]
-            for agent, row in zip(self.agents, rows, strict=True)
+            agent: facets.each(now, partial(row_of, row=row, is_lost=agent in lost))
+            for agent, row in told.items()
         }
 
-    def _infos(self) -> dict[str, dict[str, Any]]:
+    def _infos(self, told: Mapping[str, int]) -> dict[str, dict[str, Any]]:
         """To each agent its own row, and what is everyone's."""
-        count = len(self.possible_agents)
+        count = self._batch.spec.agents
         own: dict[str, Any] = {}
         shared: dict[str, Any] = {}
         for name, rows in self._told.items():
@@ -112,19 +146,36 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
             (own if row.shape[:1] == (count,) else shared)[name] = row
         return {
             agent: {**shared, **{name: row[index] for name, row in own.items()}}
-            for index, agent in enumerate(self.agents)
+            for agent, index in told.items()
         }
 
     def _accept(self, actions: Mapping[str, Any]) -> list[int]:
         limit = self._batch.spec.num_actions
         try:
-            chosen = [actions[agent] for agent in self.agents]
+            chosen = [actions[agent] for agent in self._rows]
         except KeyError as missing:
             raise InputError(f"{missing.args[0]} has no action: give one to every living agent") from None
-        for agent, action in zip(self.agents, chosen, strict=True):
+        for agent, action in zip(self._rows, chosen, strict=True):
             if not isinstance(action, (int, np.integer)) or not 0 <= action < limit:
                 raise InputError(f"action {action!r} of {agent} does not fit: expected 0 to {limit - 1}")
         return chosen
+
+
+def row_of(rows: NDArray[Any], *, row: int, is_lost: bool) -> NDArray[Any]:
+    """What one agent sees; nothing where it is lost."""
+    own: NDArray[Any] = np.zeros_like(rows[row]) if is_lost else rows[row]
+    return own
+
+
+def open_named(target: str, given: Mapping[str, Any], render_mode: str | None) -> Batch:
+    """A batch of one env, with an end of births where agents come and go and nobody says one."""
+    batch = facets.open_batch(target, dict(given), num_envs=1, render_mode=render_mode)
+    if not batch.spec.has_empty_rows or batch.spec.layout.names:
+        return batch
+    if "max_births" in given:
+        raise InputError("PettingZoo wants all names beforehand: give max_births=N, one or more")
+    batch.close()
+    return open_named(target, {**given, "max_births": MAX_BIRTHS}, render_mode)
 
 
 def parallel_env(target: str, **given: Any) -> HotloopParallelEnv:

@@ -48,7 +48,7 @@ class PufferRows:
         envs = np.arange(self._batch.spec.num_envs)
         seeds = self._seeds.begin(envs, one_each(seed, len(envs)), np.random.default_rng())
         self._batch.reset(seeds)
-        self.observations[:] = self._seen
+        self._show()
         for rows in (self.rewards, self.terminals, self.truncations):
             rows[:] = 0
         return self.observations, []
@@ -61,13 +61,21 @@ class PufferRows:
         agents = batch.spec.agents
         self.rewards[:] = batch.rewards.reshape(-1)
         self.terminals[:] = np.repeat(batch.terminals, agents)
+        if batch.spec.has_empty_rows:
+            self.terminals |= batch.infos["died"].reshape(-1)
         self.truncations[:] = np.repeat(batch.truncations, agents)
         finished = np.flatnonzero(batch.terminals | batch.truncations)
         infos = [self._summary(finished)] if finished.size else []
         if finished.size:
             batch.reset_many(finished, self._seeds.follow(finished))
-        self.observations[:] = self._seen
+        self._show()
         return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def _show(self) -> None:
+        """What is seen now, and by whom: a mask is False where a row is nobody's."""
+        self.observations[:] = self._seen
+        if self._batch.spec.has_empty_rows:
+            self.masks[:] = self._batch.infos["alive"].reshape(-1)
 
     def render(self) -> Any:
         return None if self.render_mode is None else self._batch.render(0)

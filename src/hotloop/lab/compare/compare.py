@@ -26,7 +26,7 @@ from hotloop.core.record import (
 )
 from hotloop.judge.compare import MOVED, SPARE_CORES, Evidence, conclude
 from hotloop.judge.judge import judge
-from hotloop.lab.compare.contenders import Contender, unlikeness
+from hotloop.lab.compare.contenders import Contender, kept_apart, unlikeness
 from hotloop.lab.compare.phases import check_control, compare_phases
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
@@ -115,7 +115,7 @@ def compare(
 
     `say` is told what it will take, before it begins.
     """
-    with closing(a), closing(b):
+    with kept_apart(a, b), closing(a), closing(b):
         return judge(compared(a, b, asked, progress, say))
 
 

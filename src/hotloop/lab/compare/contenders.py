@@ -1,7 +1,7 @@
 """Contenders: what can be compared, and whether it may be."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import cached_property
 from itertools import islice
@@ -12,8 +12,10 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Code, Instructions
 from hotloop.core.target import Target
+from hotloop.envs.elsewhere import apart, is_apart
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
+from hotloop.lab.compare.elsewhere import RemoteSide
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting
 from hotloop.lab.measure.target import Opener, check_player, open_subject
@@ -82,6 +84,8 @@ class TargetContender:
             self._opener.keep(self.target, subject)
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
+        if is_apart(self.target):
+            return RemoteSide(self.name, self.target, policy, profile=profile)
         subject = open_subject(self.target, profile=True) if profile else self._opener.open(self.target)
         check_player(subject, policy)
         return SubjectSide(self.name, subject, policy)
@@ -107,6 +111,11 @@ class TargetContender:
 
     def close(self) -> None:
         self._opener.close()
+
+
+def kept_apart(*contenders: Contender) -> AbstractContextManager[None]:
+    """Meanwhile no module of one contender's project is another's."""
+    return apart(*(each.target for each in contenders if isinstance(each, TargetContender)))
 
 
 def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:

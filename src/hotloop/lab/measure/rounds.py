@@ -88,6 +88,8 @@ def fit(calls: int, asked: Rounds, ns_per_call: float) -> int:
 
 def shortened(asked: Rounds, ran: Rounds) -> list[Notice]:
     """Say so where a slow target got fewer steps than usual."""
-    if ran.iterations >= asked.iterations and ran.warmup >= asked.warmup:
-        return []
-    return [notice(Code.SHORTENED, iterations=ran.iterations, warmup=ran.warmup)]
+    if ran.iterations < asked.iterations:
+        return [notice(Code.SHORTENED, iterations=ran.iterations, warmup=ran.warmup)]
+    if ran.warmup < asked.warmup:
+        return [notice(Code.SHORT_WARMUP, warmup=ran.warmup)]
+    return []

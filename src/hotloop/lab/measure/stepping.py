@@ -10,7 +10,7 @@ from time import process_time_ns, sleep, thread_time_ns
 from typing import Any, Literal, NamedTuple, Protocol
 
 from hotloop.core.clock import now_ns
-from hotloop.core.spans import lap, span
+from hotloop.core.spans import glance, lap, span
 from hotloop.envs.subject import Subject
 
 GC = "garbage collection"
@@ -96,6 +96,15 @@ def play_in_laps(subject: Subject, actions: Sequence[Actions], counted: Resets) 
         step(chosen)
         lap(counted.resets)
     return now_ns() - begin
+
+
+class Glancing(list[Any]):
+    """Actions that are played one after another, with a glance at the core between any two calls."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in super().__iter__():
+            glance()
+            yield each
 
 
 @contextmanager

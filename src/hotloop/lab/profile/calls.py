@@ -1,7 +1,7 @@
 """What each single step call of a stretch took, phase by phase, from the logs of spans and batches."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from hotloop.core import spans
 from hotloop.core.record import PYTHON, STEP, WALL
-from hotloop.envs.subject import StepLog
+from hotloop.core.spans.python import LAP, OFF
+from hotloop.envs.subject import NATIVE, StepLog
 from hotloop.lab.measure.stepping import GC
 from hotloop.lab.profile.tree import ELSE, LOOP, native_place
 
 Numbers = NDArray[np.int64]
+
+OFF_CORE = "off its core"
 
 HEAD = 4
 """Columns of a batch's row before its phases."""
@@ -45,6 +48,14 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PutOff:
+    """Stretches in which the loop's thread was put off its core for somebody else."""
+
+    end: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    times: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
     """Spans and marks one by one, in the order they ended; all times in ns."""
 
@@ -58,6 +69,7 @@ class Events:
     own: Numbers
     """The time charged to it: of a mark, less than from begin to end where other spans are inside."""
     missed: int
+    put_off: PutOff = field(default_factory=PutOff)
 
     def chosen(self, which: Any) -> "Events":
         """Some of them, as an index of an array says which."""
@@ -83,7 +95,7 @@ def read_spans(timeline: Timeline) -> tuple[Events, Laps]:
     paths: list[str] = []
     for _, parent, name in places:
         paths.append(name if parent < 0 else f"{paths[parent]}/{name}")
-    begin_ns, end_ns, lap = timeline.ns(begin), timeline.ns(end), place < 0
+    begin_ns, end_ns, lap, off = timeline.ns(begin), timeline.ns(end), place == LAP, place == OFF
     whole = end - begin == own
     own_ns = np.where(whole, end_ns - begin_ns, timeline.duration_ns(own))
     events = Events(
@@ -94,8 +106,9 @@ def read_spans(timeline: Timeline) -> tuple[Events, Laps]:
         end=end_ns,
         own=own_ns,
         missed=missed,
+        put_off=PutOff(end=end_ns[off], times=own[off]),
     )
-    return events.chosen(~lap), Laps(begin=begin_ns[lap], end=end_ns[lap], given=own[lap])
+    return events.chosen(place >= 0), Laps(begin=begin_ns[lap], end=end_ns[lap], given=own[lap])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +116,8 @@ class Steps:
     """Steps of a batch one by one; all times in ns."""
 
     names: tuple[str, ...]
+    whole: str = NATIVE
+    """The row of each, where they are more than their phases."""
     begin: Numbers
     end: Numbers
     ended: Numbers
@@ -129,6 +144,7 @@ def read_steps(batch: StepLog, timeline: Timeline) -> Steps:
     _, names = batch.log_columns
     return Steps(
         names=names,
+        whole=batch.whole,
         begin=times[:, 0],
         end=times[:, 1],
         ended=rows[:, 2],
@@ -159,6 +175,8 @@ class Calls:
     samples: tuple[Sample, ...]
     """Times of the phases; one may come several times a call, or not at all."""
     gc: Sample
+    put_off: Sample
+    """How often the thread was put off its core, instead of ns."""
 
     @property
     def wall_ns(self) -> Numbers:
@@ -190,6 +208,7 @@ def of_batch(steps: Steps, events: Events, end_ns: int) -> Calls:
             *phase_samples(steps, every, STEP),
         ),
         gc=collections(events, begin, end),
+        put_off=put_off_in(events, begin, end),
     )
 
 
@@ -206,8 +225,9 @@ def of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbers) ->
     ]
     if steps is not None:
         inside = call_of(begin, end, steps.begin)
-        place = native_place(sample.path for sample in samples)
-        samples += [Sample(path=place, ns=steps.end - steps.begin, call=inside)]
+        place = native_place((sample.path for sample in samples), steps.whole)
+        if steps.whole:
+            samples += [Sample(path=place, ns=steps.end - steps.begin, call=inside)]
         samples += phase_samples(steps, inside, place)
         known = inside >= 0
         env[inside[known]] = only_env(steps)[known]
@@ -218,6 +238,7 @@ def of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbers) ->
         env=env,
         samples=tuple(samples),
         gc=collections(events, begin, end),
+        put_off=put_off_in(events, begin, end),
     )
 
 
@@ -256,6 +277,12 @@ def collections(events: Events, begin: Numbers, end: Numbers) -> Sample:
     here = np.isin(events.place, places)
     inside = call_of(begin, end, events.begin[here])
     return Sample(path=GC, ns=events.own[here], call=inside)
+
+
+def put_off_in(events: Events, begin: Numbers, end: Numbers) -> Sample:
+    """The calls in which the thread lost its core; a stretch ends where the loop looked, after its call."""
+    found = events.put_off
+    return Sample(path=OFF_CORE, ns=found.times, call=call_of(begin, end, found.end - 1))
 
 
 def call_of(begin: Numbers, end: Numbers, times: Numbers) -> NDArray[np.intp]:

@@ -20,7 +20,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.probe import Probe
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Phase, Record, Spread
-from hotloop.core.spans import span
+from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
@@ -42,7 +42,15 @@ from hotloop.lab.measure.policy import (
 )
 from hotloop.lab.measure.record import Recorder, kept_so_far
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
-from hotloop.lab.measure.stepping import Actions, Garbage, collect_rest, no_collection, play, play_in_laps
+from hotloop.lab.measure.stepping import (
+    Actions,
+    Garbage,
+    Glancing,
+    collect_rest,
+    no_collection,
+    play,
+    play_in_laps,
+)
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
 from hotloop.lab.profile import probes as probing
@@ -172,10 +180,14 @@ def with_findings(record: Record, asked: Asked, extras: Extras, progress: Progre
     return replace(probed, findings=tuple(replace(found, files=()) for found in probed.findings))
 
 
+MOST_STEPS = 10**12
+"""What nobody lives to see the end of is a slip of the finger."""
+
+
 def plan(steps: int | None) -> Rounds:
     """Split a number of env-steps, the same for each side, into pairs; None is the usual number."""
-    if steps is not None and steps < 1:
-        raise InputError(f"steps is {steps}: expected at least 1")
+    if steps is not None and not 1 <= steps <= MOST_STEPS:
+        raise InputError(f"steps is {steps}: expected at least 1 and at most {MOST_STEPS:,}")
     iterations = -(-(steps or STEPS) // PAIRS)
     return Rounds(count=PAIRS, iterations=iterations, warmup=WARMUP, box_iterations=steps is None)
 
@@ -264,7 +276,9 @@ class StepView:
 
     def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
         with watch.look():
-            return play(self._batch, actions, len(actions))
+            ns = play(self._batch, Glancing(actions), len(actions))
+            glance()
+            return ns
 
     def note(self, wall_ns: int) -> None:
         self._wall_ns += wall_ns

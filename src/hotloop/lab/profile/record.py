@@ -8,6 +8,7 @@ from hotloop.core.record import Overhead, Phase, Record, Slow, Validation
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
 from hotloop.lab.measure.work import Tally
@@ -17,6 +18,9 @@ WALLS = ("clean_wall_ns", "instrumented_wall_ns")
 """The times of each pair, as a record's values name them."""
 
 WAITING_SHARE = 0.05
+
+UNEVEN_SHARE = 0.25
+"""Of the waiting, from which on it is the slowest worker's doing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,7 +86,7 @@ def record_of(
         method=in_rounds(spec, pairs.rounds, policy, order="ABBA", garbage=garbage),
         counters=pairs.work.gained,
         values={**pairs.speeds(), **dict(zip(WALLS, walls, strict=True))},
-        notices=[*shortened(asked, pairs.rounds), *account.notices],
+        notices=[*shortened(asked, pairs.rounds), *account.notices, *host_timer(spec)],
         partial=pairs.partial,
         phases=account.phases,
         unaccounted_ns=account.unaccounted_ns,
@@ -90,6 +94,19 @@ def record_of(
         slow=account.slow,
         validation=account.validation,
     )
+
+
+def host_timer(spec: SubjectSpec) -> list[Notice]:
+    """Say whose clock it was where a policy, or somebody's env, used a GPU that works behind its caller."""
+    if spec.described.device == "cuda" or not cuda_runs():
+        return []
+    return [
+        notice(
+            Code.HOST_TIMER,
+            whose="the GPU's",
+            remedy="put hotloop.run around the loop: its spans are events there",
+        )
+    ]
 
 
 def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) -> list[Notice]:
@@ -104,5 +121,8 @@ def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) ->
     if workers is not None and waited > WAITING_SHARE:
         worker, last = workers.slowest
         skew = tree.share(SLOWEST)
-        said.append(notice(Code.WAITING, share=waited, skew=skew, worker=f"worker {worker}", last=last))
+        if skew < UNEVEN_SHARE * waited:
+            said.append(notice(Code.IDLE_WORKERS, share=waited))
+        else:
+            said.append(notice(Code.WAITING, share=waited, skew=skew, worker=f"worker {worker}", last=last))
     return said

@@ -93,6 +93,7 @@ class Keeper:
             resets=int(calls.resets[call]),
             gc_ns=int(pauses.sum()),
             collections=len(pauses),
+            put_off=int(calls.put_off.ns[calls.put_off.call == call].sum()),
             check_step=check[0],
             check=check[1],
         )

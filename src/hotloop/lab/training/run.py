@@ -179,13 +179,15 @@ class Session:
         if due(asked.eval.every, trainer.updates):
             with span("eval"):
                 self.evaluate()
-        if due(asked.train.checkpoint_every, trainer.updates) and not trainer.finished:
-            with span("checkpoint"):
-                self.save()
         with span("logging"):
             self.watch.update(trainer.steps, asked.train.total_timesteps)
-        if len(self.updates) >= asked.train.log_every and not trainer.finished and not stop.asked:
+        if trainer.finished or stop.asked:
+            return  # the end logs and saves
+        if len(self.updates) >= asked.train.log_every:
             self.end_window()
+        if due(asked.train.checkpoint_every, trainer.updates):  # after the log: no kill loses a window
+            with span("checkpoint"):
+                self.save()
 
     def end_window(self) -> None:
         """Take down the window; what that takes belongs to the next one."""

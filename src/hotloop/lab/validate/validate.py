@@ -5,16 +5,17 @@ play the courses in lockstep, everything compared at every step; and the candida
 other batch sizes and with more threads, held against the same play by hashes.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
+from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation
+from hotloop.envs.elsewhere import apart
 from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
@@ -22,6 +23,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
 from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
+from hotloop.lab.validate.equal import is_within
 from hotloop.lab.validate.lockstep import (
     Found,
     Limits,
@@ -105,6 +107,14 @@ def validate(
 
     `keep` is given a difference to write down, and the record then says where it is.
     """
+    with apart(match.reference, match.candidate):
+        return validated(match, asked, progress, keep)
+
+
+def validated(
+    match: Match, asked: Asked, progress: Progress, keep: Keep | None
+) -> tuple[Record, Bundle | None]:
+    """The same, where both sides may be opened."""
     with closing(opened(match.candidate)) as subject:
         spec, courses, faults = subject.spec, courses_for(subject, match.candidate), subject.faults()
     recorder = Recorder("validate", spec)
@@ -116,28 +126,46 @@ def validate(
 
     progress = kept_so_far(so_far, progress)
     meter = Meter(progress, asked, calls)
-    check_itself(match, courses, asked.way, calls, meter)
+    names = check_itself(match, courses, asked.way, calls, meter)
     try:
         play_all(match, courses, asked, found, meter)
+        names = names.union(*(each.seen.get("names", ()) for each in found.plays))
+        check_ignored(asked.way.ignore, names)
         failed = found.failed
         if failed and failed.bundle:
             found.bundle = failed.bundle
-            found.bundle = shrink(failed.bundle, progress=progress)
+            with suppress(HotloopError):  # somebody's code may raise again; what was found stays found
+                found.bundle = shrink(failed.bundle, progress=progress)
         found.partial = False
     except KeyboardInterrupt:
         found.partial = True
     made = record(match, asked, found, recorder, spec)
-    if keep and found.bundle and made.validation:
-        made = replace(made, validation=replace(made.validation, bundle=str(keep(made, found.bundle))))
+    if keep and found.bundle:
+        made = with_bundle(made, found.bundle, keep)
     return judge(made), found.bundle
 
 
-def check_itself(match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter") -> None:
-    """Refuse a reference that answers the same calls differently the second time."""
+def with_bundle(made: Record, bundle: Bundle, keep: Keep) -> Record:
+    """A record that says where the bundle is; a disk that does not take it does not undo what was found."""
+    assert made.validation is not None
+    try:
+        path = keep(made, bundle)
+    except (OSError, SetupError) as error:
+        said = notice(Code.NO_BUNDLE, why=str(error))
+        return replace(made, notices=(*made.notices, said))
+    return replace(made, validation=replace(made.validation, bundle=str(path)))
+
+
+def check_itself(
+    match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter"
+) -> set[str]:
+    """Refuse a reference that answers the same calls differently the second time; says what it shows."""
     alone = replace(match, candidate=match.reference)
     limits = replace(ITSELF, calls=min(ITSELF_CALLS, calls or ITSELF_CALLS))
+    names: set[str] = set()
     for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
         found = play_course(alone, course, way, limits, moved=meter.wait, bundled=False)
+        names |= set(found.seen.get("names", ()))
         if found.interrupted:
             raise KeyboardInterrupt
         if found.difference:
@@ -145,6 +173,14 @@ def check_itself(match: Match, courses: list[Course], way: Way, calls: int | Non
                 f"the reference {match.reference.words} differs from itself ({found.difference}): "
                 "make it deterministic, or leave that field out with --ignore"
             )
+    return names
+
+
+def check_ignored(ignore: Sequence[str], names: Collection[str]) -> None:
+    """Refuse to ignore what is never shown: it is a slip of the pen."""
+    for each in ignore:
+        if not any(is_within(name, each) for name in names):
+            raise InputError(f"--ignore {each}: there is no such field; there are {', '.join(sorted(names))}")
 
 
 def planned(asked: Asked, spec: SubjectSpec) -> int | None:
@@ -226,6 +262,12 @@ def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: L
 
 def again(bundle: Bundle, progress: Progress = silent) -> tuple[Record, bool | None]:
     """Play a bundle again: the record of it, and whether one step from the last good state differs too."""
+    with apart(bundle.facts.reference, bundle.facts.candidate):
+        return played_again(bundle, progress)
+
+
+def played_again(bundle: Bundle, progress: Progress) -> tuple[Record, bool | None]:
+    """The same, where both sides may be opened."""
     with closing(play_bundle(bundle, progress=progress)) as shadowing:
         spec = shadowing.candidate.spec
         found = found_in(shadowing, bundle.facts.tape, [])

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hotloop.core.record import Record
 from hotloop.report.sections.breakdown import breakdown
 from hotloop.report.sections.compare import comparisons
-from hotloop.report.sections.facts import cost_line, measured, ran_as, spread
+from hotloop.report.sections.facts import cost_line, is_alone, measured, ran_as, spread
 from hotloop.report.sections.section import (
     Heading,
     Section,
@@ -22,12 +22,13 @@ from hotloop.report.units import speed, speed_interval
 
 def bench(records: Sequence[Record]) -> Sections:
     """One row a target, the facts beside them, then phases and baselines where there are any."""
+    alone = all(is_alone(record) for record in records)
     columns = (
         *text_columns("target", "impl"),
-        *number_columns("agent-steps/s", "95% interval"),
-        *number_columns("spread", "env-steps/s", wide=True),
+        *number_columns("env-steps/s" if alone else "agent-steps/s", "95% interval"),
+        *number_columns("spread", *(() if alone else ("env-steps/s",)), wide=True),
     )
-    rows = [(record.target.name, ran_as(record), *speeds(record)) for record in records]
+    rows = [(record.target.words, ran_as(record), *speeds(record)[: 3 if alone else 4]) for record in records]
     return (
         table(columns, rows),
         facts(*measured(records)),

@@ -10,6 +10,7 @@ from hotloop.report.sections.facts import (
     Rows,
     code_line,
     cost_line,
+    is_alone,
     machine_line,
     measured,
     method_line,
@@ -79,7 +80,8 @@ def clean(record: Record) -> Facts:
     metric = record.metrics.get("agent_steps_per_s")
     words: Words = ""
     if metric:
-        pace = f"{speed(metric.median)} agent-steps/s {speed_interval(metric.ci95)}, "
+        unit = "env-steps/s" if is_alone(record) else "agent-steps/s"
+        pace = f"{speed(metric.median)} {unit} {speed_interval(metric.ci95)}, "
         words = (pace, spread(record), " (clean passes)")
     return facts(("speed", words), ("instrument", cost_line(record)), ("slowest", slow.in_a_line(record)))
 

@@ -58,7 +58,8 @@ def in_a_line(record: Record) -> str:
         return ""
     step = found.steps[0]
     often = times(step.wall_ns / found.typical_ns)
-    return f"{took(step.wall_ns)}, {often} times the usual {took(found.typical_ns)}; --slow shows more"
+    usual = f"{often} times the usual {took(found.typical_ns)}{put_off_words(step)}"
+    return f"{took(step.wall_ns)}, {usual}; --slow shows more"
 
 
 def chapters(record: Record) -> tuple[Chapter, ...]:
@@ -125,8 +126,13 @@ def slow_row(step: SlowStep, usual_ns: float | None) -> tuple[Words, ...]:
         times(step.wall_ns / usual_ns) if usual_ns else "-",
         str(step.resets) if len(step.phases) > 1 else "-",
         f"{took(step.gc_ns)} in {step.collections}" if step.collections else "",
-        blamed(step.phases, step.wall_ns),
+        blamed(step.phases, step.wall_ns) + put_off_words(step),
     )
+
+
+def put_off_words(step: SlowStep) -> str:
+    """That the system gave its core to somebody else, for which no code is to blame."""
+    return f", put off its core {count(step.put_off, 'time')}" if step.put_off else ""
 
 
 def blamed(phases: dict[str, int], wall_ns: int) -> str:
@@ -155,6 +161,10 @@ def about(found: Slow) -> Rows:
     if pauses.collections:
         share = f"{took(pauses.total_ns)} in all, {took(pauses.longest_ns)} the longest"
         yield "garbage", f"collected {count(pauses.collections, 'time')} in the instrumented passes: {share}"
+    lost = sum(bool(step.put_off) for step in found.steps)
+    if lost:
+        which = f"{lost} of the {len(found.steps)} slowest steps were put off their core for somebody else"
+        yield "scheduler", f"{which}: that is the machine's doing and not the code's"
     if found.missed:
         yield "log", f"had no room for {found.missed:,} spans and marks, which are in no percentile"
     for step in found.steps[:1]:

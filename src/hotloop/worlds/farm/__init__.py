@@ -21,6 +21,7 @@ from hotloop.core.world import (
 
 NUM_ACTIONS = 8
 CHANNELS = 13
+TYPES = ("system", "independent", "control")
 BODY = 8
 """Numbers of an observation without perception: the agent's own state."""
 HELD_AREA = 100
@@ -30,7 +31,7 @@ MOST_AGENTS = 10_000
 COUNTERS = (
     *("defend", "attack", "gather", "share", "move", "reproduce", "pass", "communicate"),
     *("failed.no_target", "failed.no_food", "failed.too_poor", "failed.blocked", "failed.unlucky"),
-    *("failed.full", "failed.unheard", "failed.unknown"),
+    *("failed.full", "failed.unheard", "failed.unknown", "failed.barred"),
     *("birth", "rebirth", "death.starved", "death.killed", "regrowth", "extinction"),
     *("index.rebuilds", "index.queries", "index.stale"),
 )
@@ -100,6 +101,9 @@ class Parameters:
     birth_minimum: float = parameter(
         8.0, low=0.0, high=1e6, role="workload", help="Resources that whoever reproduces needs."
     )
+    max_births: int = parameter(
+        0, low=0, high=100_000, role="workload", help="Births of an episode at most; 0 is without end."
+    )
     reward_resources: float = parameter(
         0.1, low=-1e6, high=1e6, role="workload", help="For each unit of resources gained."
     )
@@ -165,6 +169,7 @@ def plan(parameters: Parameters) -> Plan:
     return {
         **sizes(parameters),
         "settlers": parameters.agents,
+        "most_lives": parameters.agents + parameters.max_births if parameters.max_births else 0,
         "num_actions": NUM_ACTIONS,
         "held": int(parameters.held),
         "placement": parameters.placement,
@@ -182,6 +187,14 @@ def plan(parameters: Parameters) -> Plan:
     }
 
 
+def names(parameters: Parameters) -> tuple[str, ...]:
+    """Whom an episode may have: the settlers, and a child with each next number, of whichever type."""
+    first, births = parameters.agents, parameters.max_births
+    settlers = (f"{TYPES[slot % len(TYPES)]}_{slot}" for slot in range(first if births else 0))
+    children = (f"{of}_{serial}" for serial in range(first, first + births) for of in TYPES)
+    return (*settlers, *children)
+
+
 def layout(parameters: Parameters) -> Layout:
     """Name the arrays of one env; farm.h declares the same."""
     agents, side = sizes(parameters)["agents"], 2 * parameters.radius + 1
@@ -195,6 +208,8 @@ def layout(parameters: Parameters) -> Layout:
         agents=agents,
         num_actions=NUM_ACTIONS,
         parts=(shown,) if parameters.perception else (),
+        types=TYPES,
+        names=names(parameters),
         arrays=(
             Array(name="observations", dtype="float32", shape=(agents, row)),
             Array(name="rewards", dtype="float32", shape=(agents,)),

@@ -109,6 +109,7 @@ HL_FN int reproduce(const State& s, Agent& me, uint32_t slot, const Draws& draws
   uint32_t& free = s.head.free;
   while (free < s.c.agents && s.agents[free].state != slot_free) ++free;
   if (free == s.c.agents) return count_full;
+  if (s.is_barred()) return count_barred;
   if (draws.word(slot * lanes + lane_chance) >> 32 >= s.c.birth_chance) return count_unlucky;
   me.resources = me.resources - s.c.birth_cost;
   Agent& child = s.agents[free];

@@ -136,6 +136,8 @@ def reproduce(farm: "Farm", slot: int) -> str:
     free = next((k for k, agent in enumerate(state.agents) if agent.state == FREE), None)
     if free is None:
         return "full"
+    if farm.is_barred():
+        return "barred"
     if farm.draws.word(slot * LANES + LANE_CHANCE) >> 32 >= farm.plan["birth_chance"]:
         return "unlucky"
     me.resources = f32(me.resources - farm.birth_cost)

@@ -66,6 +66,7 @@ Config Config::from(const Fields& fields) {
   c.max_steps = fields.count("max_steps");
   c.radius = fields.count("radius");
   c.hunger_limit = fields.count("hunger_limit");
+  c.most_lives = fields.count("most_lives");
   c.num_actions = fields.integer("num_actions");
   c.placement = placement_of(fields.text("placement"));
   c.held = fields.integer("held") != 0;

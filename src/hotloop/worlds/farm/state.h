@@ -44,6 +44,7 @@ struct Config {
   int64_t num_actions;
   uint32_t placement;
   bool held, perception, bilinear, memmap;
+  uint32_t most_lives;                     // agents of an episode; 0 is without end
   uint64_t regrowth_chance, birth_chance;  // bounds for 32 random bits
   float start_resources, node_cap, regrowth, consumption, max_gather, max_movement, strength;
   float birth_cost, birth_minimum;
@@ -86,6 +87,7 @@ enum Count : int {
   count_full,
   count_unheard,
   count_unknown,
+  count_barred,
   count_birth,
   count_rebirth,
   count_starved,
@@ -170,6 +172,8 @@ struct State {
     head.counts[count_queries] += 1;
     head.counts[count_stale] += head.moved;
   }
+
+  HL_FN bool is_barred() const { return c.most_lives != 0 && head.serials >= c.most_lives; }
 
   HL_FN int column(float x) const { return cell_of(x, c.width); }
   HL_FN int row(float y) const { return cell_of(y, c.height); }

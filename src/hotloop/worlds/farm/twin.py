@@ -185,13 +185,20 @@ class Farm:
                 self.count("regrowth")
 
     def bury(self, slot: int) -> None:
-        """Free the slot, or where the population is held begin a new life in it elsewhere."""
+        """Free the slot, or where the population is held begin a new life in it elsewhere, if one may be."""
         breed = self.state.agents[slot].breed
         self.state.agents[slot] = Agent()
         self.out["observations"][slot] = 0
-        if self.plan["held"]:
+        if self.plan["held"] and self.is_barred():
+            self.count("failed.barred")
+        elif self.plan["held"]:
             settle(self.plan, self.state, slot, self.draws, breed)
             self.count("rebirth")
+
+    def is_barred(self) -> bool:
+        """Whether the episode has had all the agents it may have."""
+        most: int = self.plan["most_lives"]
+        return 0 < most <= self.state.serials
 
     def update_index(self) -> None:
         self.indexed = [slot for slot, _ in self.living()]
