@@ -15,6 +15,7 @@ from hotloop.lab.programs.compare import compare
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.metrics import parse
 
+ROUNDS = 24
 STEPS = ("--total-timesteps", "4000")
 LOOP = "while global_step < args.total_timesteps:\n"
 PRINTED = '    print("SPS:"'
@@ -35,8 +36,7 @@ def scripts(tmp_path: Path) -> tuple[Program, Program]:
 
 
 def compared(a: Program, b: Program) -> Comparison:
-    plan = Plan(budget_ns=60_000_000_000)
-    (found,) = compare([a, b], plan, metric=parse(r"sps=SPS: (\d+)")).comparisons
+    (found,) = compare([a, b], Plan(), rounds=ROUNDS, metric=parse(r"sps=SPS: (\d+)")).comparisons
     return found
 
 
