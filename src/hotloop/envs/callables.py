@@ -41,7 +41,7 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise TheirError(f"{target} raised: {last_words(error)}") from error
+        raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
