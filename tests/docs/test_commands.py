@@ -7,6 +7,7 @@ is not run, and UNTESTED says why.
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,7 @@ def folder(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / block.word).write_text(block.text)
     for variable in [name for name in os.environ if name.startswith("HOTLOOP_OBS")]:
         monkeypatch.delenv(variable)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -1,9 +1,11 @@
 """A run around somebody's own loop: its tree, its record, what it leaves behind, and how it ends badly."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -382,4 +384,14 @@ def test_what_computes_behind_its_caller_is_waited_for_on_request() -> None:
         assert len(waits) == 2
         run.count(updates=1)
     assert run.record is not None
-    assert run.record.method.clock.endswith("sync")
+    assert run.record.method.clock == "perf_counter_ns, after waiting at every boundary; regions sync"
+
+
+def test_what_jax_computes_behind_its_caller_is_said_unless_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "host-timer" not in codes(finished())
+    bridge = SimpleNamespace(backends_are_initialized=lambda: True)
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+    assert any("JAX's work" in notice.text for notice in finished().notices)
+    assert "host-timer" not in codes(finished(wait=lambda: None))

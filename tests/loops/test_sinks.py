@@ -44,8 +44,8 @@ def test_mlflow_gets_them_under_names_that_it_takes(monkeypatch: pytest.MonkeyPa
     loop(["mlflow"])
     assert [step for _, step in logged] == [1, 2]
     (sink,) = open_sinks(["mlflow"], "mine")
-    sink.log({"learn+more": 1.0}, 3)
-    assert logged[-1] == ({"hotloop/learn_more": 1.0}, 3)
+    sink.log({"learn": 1.0, "learn/more+": 2.0}, 3)
+    assert logged[-1] == ({"hotloop/learn": 1.0, "hotloop/learn.more_": 2.0}, 3)
 
 
 def test_tensorboard_gets_a_folder_by_the_runs_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

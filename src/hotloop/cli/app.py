@@ -1,6 +1,7 @@
 """The commands as one typer application."""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -30,6 +31,11 @@ PROGRAMS = "hotloop.cli.programs"
 
 DASHES = "--"
 
+COMPLETION = "_HOTLOOP_COMPLETE"
+"""What a shell sets to have words completed."""
+
+COMPLETION_FLAGS = ("--show-completion", "--install-completion")
+
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 """The base of typer's usage errors, which comes from click or from typer's own copy of it."""
 
@@ -37,7 +43,7 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 def run(argv: Sequence[str]) -> int:
     """Hand the words to their command, which returns its own exit code."""
     application = typer.Typer(
-        add_completion=False,
+        add_completion=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -56,9 +62,19 @@ def run(argv: Sequence[str]) -> int:
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
+    except SystemExit as ended:
+        if not is_completing(argv):
+            raise
+        return ExitCode.USAGE if ended.code else ExitCode.FINE
     except typer.Abort as abort:  # what some versions make of Ctrl-C
         raise abort.__cause__ or abort from None
     return code or ExitCode.FINE
+
+
+def is_completing(argv: Sequence[str]) -> bool:
+    """Whether a shell asks to complete words, or somebody for the lines that have it do so."""
+    asked = any(word.partition("=")[0] in COMPLETION_FLAGS for word in argv)
+    return COMPLETION in os.environ or asked
 
 
 def parted(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:

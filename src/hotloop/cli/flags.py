@@ -1,5 +1,6 @@
 """Arguments and flags that commands take, each declared once."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,7 +40,8 @@ Words = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="Who plays: random, a player of the world's, tape:FILE or module:callable."
+        metavar="NAME",
+        help="Who plays: random, a player of the world's, run:NAME, tape:FILE or module:callable.",
     ),
 ]
 
@@ -118,6 +120,16 @@ Phases = Annotated[
     bool, typer.Option("--profile", help="After the clean rounds, say where the time goes, too.")
 ]
 
+Reports = Annotated[
+    str | None,
+    typer.Option(
+        "--phases",
+        metavar="my.py:function",
+        help="Given somebody's env, returns what reports its phases: phase_totals, step_timing or counters.",
+        show_default=False,
+    ),
+]
+
 Label = Annotated[str | None, typer.Option(metavar="LABEL", help="What to call this run in its record.")]
 
 TargetSpeed = Annotated[
@@ -128,7 +140,7 @@ Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 whe
 
 Baselines = Annotated[
     list[str] | None,
-    typer.Option(metavar="F...", help="Records, or names of saved baselines, to compare this run with."),
+    typer.Option(metavar="F...", help="Records, saved baselines or commits to compare this run with."),
 ]
 
 SaveBaseline = Annotated[
@@ -178,6 +190,15 @@ Trust = Annotated[
         show_default=False,
     ),
 ]
+
+
+def reporting(target: Target, phases: str | None) -> Target:
+    """The target with the function that finds its phases, which is for others' code."""
+    if phases is None:
+        return target
+    if not target.is_foreign:
+        raise InputError(f"--phases is for others' code: {target.name} has its own; leave it out")
+    return replace(target, phases=phases)
 
 
 def garbage_of(word: str) -> "Garbage":

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 IN_PROCESS = "HOTLOOP_IN_PROCESS"
 """Of the environment: 1 is short for --in-process on every command line."""
 
-SIDES = ("target", "a", "b", "against", "policy")
+SIDES = ("target", "a", "b", "more", "against", "policy")
 """Arguments of commands that name somebody's code."""
 
 TAPE = "tape:"
@@ -90,9 +90,11 @@ def stays(*, in_process: bool) -> bool:
 def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
     """The targets that are somebody else's, by name; a file that is replayed says later what they are."""
     for key in SIDES:
-        words = str(asked.get(key) or "").split()
-        if words and names_callable(words[0]) and not words[0].startswith(TAPE):
-            yield words[0]
+        given = asked.get(key) or ""
+        for each in given if isinstance(given, list) else [given]:
+            words = str(each).split()
+            if words and names_callable(words[0]) and not words[0].startswith(TAPE):
+                yield words[0]
     for key in REPLAYS:
         if asked.get(key) is not None:
             yield str(asked[key])

@@ -71,12 +71,32 @@ def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None)
         remark(line)
 
 
-def part_words(words: Sequence[str] | None, baselines: Sequence[str] | None) -> tuple[list[str], list[str]]:
+Parted = tuple[list[str], list[str]]
+"""Of one kind, and of the other."""
+
+
+def part_words(words: Sequence[str] | None, baselines: Sequence[str] | None) -> tuple[list[str], Parted]:
     """Part key=value words from baselines after the first, which are words of their own on a command line."""
     given = list(words or ())
     if not baselines:
-        return given, []
-    return [word for word in given if "=" in word], [*baselines, *(word for word in given if "=" not in word)]
+        return given, ([], [])
+    more = [word for word in given if "=" not in word]
+    return [word for word in given if "=" in word], part_commits([*baselines, *more])
+
+
+def part_commits(words: Sequence[str]) -> Parted:
+    """Part baselines that are kept, in files or by name, from commits of the project, which are measured."""
+    from hotloop.core.machine import machine
+    from hotloop.judge.baselines import is_kept
+
+    here = machine()
+    kept = [word for word in words if is_kept(word, here) or not names_commit(word)]
+    return kept, [word for word in words if word not in kept]
+
+
+def names_commit(word: str) -> bool:
+    """Whether the repository around this folder has such a commit."""
+    return bool(git(Path.cwd(), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}"))
 
 
 def find_baselines(words: Sequence[str]) -> "tuple[Record, ...]":

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hotloop.core.errors import InputError
@@ -17,6 +17,8 @@ class Target:
     """`grid/toy`, `gym:ID`, `path.py:callable` or `module:callable`."""
     keys: dict[str, Any] = field(default_factory=dict)
     """Key to value, text where it was typed."""
+    phases: str | None = None
+    """The function that finds what reports the phases of somebody's env, `path.py:function`."""
 
     @classmethod
     def typed(cls, name: str, words: Sequence[str] | None = None, **flags: object) -> "Target":
@@ -47,7 +49,7 @@ class Target:
 
     def with_keys(self, keys: Mapping[str, object]) -> "Target":
         """The same with other values of some keys."""
-        return Target(self.name, {**self.keys, **keys})
+        return replace(self, keys={**self.keys, **keys})
 
     def __str__(self) -> str:
         return self.words

@@ -18,7 +18,7 @@ from hotloop.envs.engine import Engine
 from hotloop.envs.native import Build, mark_cost_ns
 from hotloop.envs.saved import sealed, unsealed
 from hotloop.envs.settings import MAX_SEED, BatchSettings
-from hotloop.envs.subject import AsDrawn, StepLog, WholeNumbers
+from hotloop.envs.subject import NATIVE, AsDrawn, StepLog, WholeNumbers
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
@@ -96,7 +96,14 @@ class Spec:
             params=self._values("workload"),
             workload_hash=workload_hash(self.name, self.parameters, self.settings),
             variant=self._values("variant"),
+            keys=self._given(),
         )
+
+    def _given(self) -> dict[str, object]:
+        """The keys that a caller gave, whether or not they are what is usual; the instrument is no key."""
+        values = self._values("workload") | self._values("variant")
+        given = [key for key, by in self.decided_by.items() if by == "argument" and key != "profile"]
+        return {key: values[key] for key in given if key in values}
 
     def _values(self, role: Role) -> dict[str, object]:
         return by_role(self.parameters, role) | by_role(self.settings, role)
@@ -139,6 +146,7 @@ class Batch(AsDrawn):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
     restarts = in_spans = False
+    whole = NATIVE
     can_save = True
     workers = None
 

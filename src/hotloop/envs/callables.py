@@ -6,6 +6,8 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +26,18 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
 
     `instance` is the number of what it makes, where that was taken already.
     """
+    make = bound(target, given, instance)
+    try:
+        with lifeline.doing(Doing.MAKE):
+            return make()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
+
+
+def bound(target: str, given: Mapping[str, object], instance: int | None = None) -> Callable[[], Any]:
+    """The callable with the given keys as its arguments; InputError where they do not fit."""
     function = find(target)
     number = NUMBERS.take() if instance is None else instance
     arguments = {key: literal(value) for key, value in numbered(given, number).items()}
@@ -35,13 +49,7 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
         raise InputError(f"{target}: {error}; give its arguments as key=value") from None
     except ValueError:  # no signature to look at, as with some built-in functions
         pass
-    try:
-        with lifeline.doing(Doing.MAKE):
-            return function(**arguments)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
+    return partial(function, **arguments)
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -51,8 +59,24 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
         return ()
 
 
+LENT: dict[str, Callable[..., Any]] = {}
+"""Functions that Python code gave, by the names they go by here."""
+
+
+def lend(function: Callable[..., Any], name: str | None = None) -> str:
+    """A name under which a function is found in this process, whether or not it can be imported."""
+    called = name or getattr(function, "__qualname__", type(function).__name__)
+    spelled = f"{getattr(function, '__module__', None)}:{called}"
+    free = (spelled, *(f"{spelled}#{n}" for n in range(2, len(LENT) + 3)))
+    chosen = next(each for each in free if LENT.get(each, function) is function)
+    LENT[chosen] = function
+    return chosen
+
+
 def find(target: str) -> Callable[..., Any]:
     """The callable itself, its module imported from a file or by name."""
+    if target in LENT:
+        return LENT[target]
     place, _, name = target.rpartition(":")
     module = load_file(Path(place)) if place.endswith(".py") else load_module(place)
     try:
@@ -67,29 +91,45 @@ def find(target: str) -> Callable[..., Any]:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Run a file as a module, once; its own folder is where its imports look first, as for a script."""
+    """Run a file as a module, once; its own folder is where its imports look first, as for a script.
+
+    A file that is called like an installed package, which it may want to import, comes after that.
+    """
     if not path.is_file():
         raise InputError(f"there is no file {path}: write the target as path.py:callable")
-    known = sys.modules.get(path.stem)
+    name, folder = module_name(path), str(path.resolve().parent)
+    known = sys.modules.get(name)
     if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
         return known
-    folder = str(path.resolve().parent)
     if folder not in sys.path:
-        sys.path.insert(0, folder)
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+        sys.path.insert(0 if name == path.stem else len(sys.path), folder)
+    if "" not in sys.path:
+        sys.path.append("")  # a module that was built in the current folder
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     try:
         with lifeline.doing(Doing.MAKE):
             spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        del sys.modules[path.stem]
+        del sys.modules[name]
         raise InputError(f"{path} cannot be imported: {last_words(error)}") from error
     return module
+
+
+def module_name(path: Path) -> str:
+    """What a file is called as a module: as itself, unless a package that is installed is called so."""
+    folders = [each for each in sys.path if each and Path(each).resolve() != path.resolve().parent]
+    try:
+        installed = PathFinder.find_spec(path.stem, folders)
+    except (ImportError, ValueError):
+        installed = None
+    is_package = installed is not None and installed.submodule_search_locations is not None
+    return f"{path.stem}_file" if is_package and installed and installed.origin else path.stem
 
 
 def load_module(name: str) -> ModuleType:

@@ -15,6 +15,9 @@ from hotloop.envs.native import Build
 RANDOM_ONLY = ("random",)
 """The players of a subject that knows none."""
 
+NATIVE, OWN = "native step", "its own step"
+"""The row of a step by its own clock: that of our engine, and that of anybody else's."""
+
 Answered = Mapping[str, NDArray[Any]]
 """Field to array, its first axis the envs."""
 
@@ -103,6 +106,10 @@ class StepLog(Protocol):
     @property
     def is_native(self) -> bool:
         """Whether its rows are in ticks rather than nanoseconds."""
+
+    @property
+    def whole(self) -> str:
+        """What its rows are called where they are whole steps, of which phases are parts; else empty."""
 
     @property
     def log_columns(self) -> tuple[int, tuple[str, ...]]:
@@ -290,6 +297,12 @@ class Proxy:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
+
+    @property
+    def behind(self) -> Subject:
+        """The subject itself, behind all that stand in front of it."""
+        inner = self._subject
+        return inner.behind if isinstance(inner, Proxy) else inner
 
     @property
     def spec(self) -> LiveSpec:

@@ -37,6 +37,13 @@ def check_free(name: str, fingerprint: str) -> Path:
     return path
 
 
+def is_kept(word: str, machine: Mapping[str, Any]) -> bool:
+    """Whether there is such a file, or a baseline of that name, here or of another machine."""
+    if names_file(word) or not NAME.fullmatch(word):
+        return Path(word).exists()
+    return any(FOLDER.glob(f"*/{word}.json")) or baseline_path(word, machine["fingerprint"]).exists()
+
+
 def find(word: str, machine: Mapping[str, Any]) -> Record:
     """The record that a file's path or a saved baseline's name stands for."""
     path = Path(word) if names_file(word) else saved(word, machine)

@@ -63,7 +63,7 @@ class Mlflow:
             raise InputError("sink 'mlflow' needs a run of MLflow: call mlflow.start_run before hotloop.run")
 
     def log(self, values: Mapping[str, float], step: int) -> None:
-        told = {fit(f"{PREFIX}{name}"): value for name, value in values.items()}
+        told = {f"{PREFIX}{fit(name)}": value for name, value in values.items()}
         self._mlflow.log_metrics(told, step=step)
 
     def close(self) -> None:
@@ -71,8 +71,8 @@ class Mlflow:
 
 
 def fit(name: str) -> str:
-    """A name as MLflow takes one."""
-    return re.sub(r"[^\w\-. /]", "_", name)
+    """A name as MLflow takes one: a metric is a file there, and cannot be the folder of another."""
+    return re.sub(r"[^\w\-. ]", "_", name.replace("/", "."))
 
 
 def open_sinks(asked: Sequence[str | Sink], run: str) -> list[Sink]:

@@ -132,6 +132,7 @@ def first_line(error: Exception) -> str:
 def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
     """What must be the same for a checkpoint to fit."""
     spec = batch.spec
+    parts = {"parts": [[part.name, *part.shape] for part in spec.layout.parts]} if spec.layout.parts else {}
     return {
         "world": spec.world.name,
         "num_envs": spec.num_envs,
@@ -139,6 +140,7 @@ def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
         "seed": spec.seed,
         "num_actions": spec.num_actions,
         "observation": list(shape),
+        **parts,
     }
 
 

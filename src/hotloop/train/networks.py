@@ -11,12 +11,21 @@ from torch.nn.functional import embedding_bag
 
 from hotloop.core.world import Kind, Part
 from hotloop.envs.batch import Spec
+from hotloop.train.options import OptionsNetwork
 from hotloop.train.settings import TrainSettings
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell state of an LSTM, each [rows, width]."""
 
-GAINS = {"encoder": 2**0.5, "trunk": 2**0.5, "lstm": 1.0, "policy": 0.01, "value": 1.0}
+GAINS = {
+    "encoder": 2**0.5,
+    "trunk": 2**0.5,
+    "options": 1.0,
+    "view": 1.0,
+    "lstm": 1.0,
+    "policy": 0.01,
+    "value": 1.0,
+}
 """How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
 
 TABLE_DEVIATION = 0.1
@@ -77,6 +86,9 @@ class ActorCritic(nn.Module):
         return empty, empty.clone()
 
 
+Network = ActorCritic | OptionsNetwork
+
+
 class ObjectBag(nn.Module):
     """Embeds each object [features] by one layer, and takes the mean over those that are there."""
 
@@ -133,7 +145,7 @@ def encoder_of(kind: Kind, shape: tuple[int, ...], settings: TrainSettings) -> t
     match kind:
         case "tokens":
             return TokenBag(width), width
-        case "objects" | "options":
+        case "objects" | "options" | "log":
             return ObjectBag(shape[-1], width), width
         case "image":
             return ImageReader(shape, width), width
@@ -150,17 +162,25 @@ def encoder_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> 
     return reader, reader.width
 
 
-def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic:
+def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
     """The network for a world's observations, its weights decided by the seed alone."""
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
-        encoder, width = encoder_for(spec, shape, settings)
-        network = ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
+        network = network_for(spec, shape, settings)
     initialise(network, torch.Generator().manual_seed(settings.seed))
     return network
 
 
+def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
+    """By options where they point at objects, else by a head over all actions."""
+    parts = spec.layout.parts
+    if any(part.points_at for part in parts):
+        return OptionsNetwork(parts, spec.num_actions, settings)
+    encoder, width = encoder_for(spec, shape, settings)
+    return ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
+
+
 @torch.no_grad()
-def initialise(network: ActorCritic, generator: torch.Generator) -> None:
+def initialise(network: nn.Module, generator: torch.Generator) -> None:
     """Orthogonal weights and no biases; the policy's part of the heads begins small."""
     for name, weights in network.named_parameters():
         if weights.ndim < 2:

@@ -23,13 +23,21 @@ from hotloop.train.timing import mark
 
 
 def advantages(
-    rewards: Tensor, values: Tensor, ends: Tensor, last_values: Tensor, *, gamma: float, gae_lambda: float
+    rewards: Tensor,
+    values: Tensor,
+    ends: Tensor,
+    last_values: Tensor,
+    *,
+    gamma: float,
+    gae_lambda: float,
+    turns: Tensor | None = None,
 ) -> Tensor:
     """Generalised advantage estimates; `ends` is 1 where a step ended its episode, however it ended.
 
-    The rewards of truncated steps already hold what the values promise beyond them.
+    The rewards of truncated steps already hold what the values promise beyond them. `turns` is -1 where the
+    next row is another player's, whose gain is this one's loss.
     """
-    goes_on = 1 - ends
+    goes_on = 1 - ends if turns is None else (1 - ends) * turns
     next_values = torch.cat((values[1:], last_values[None]))
     surprises = rewards + gamma * next_values * goes_on - values
     return scan(surprises, gamma * gae_lambda * goes_on)

@@ -17,6 +17,7 @@ from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels, torch_threads
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
+from hotloop.train.opponents import find_opponents
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
 from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
@@ -84,6 +85,7 @@ class Trainer:
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
         self.acting = torch.Generator(device).manual_seed(settings.seed)
         self.shuffling = torch.Generator().manual_seed(settings.seed)
+        self.opponents = find_opponents(batch, self.network, settings)
         self.collector = Collector(
             batch,
             steps=settings.num_steps,
@@ -92,6 +94,7 @@ class Trainer:
             kernels=self.kernels,
             generator=self.acting,
             watchers=watchers,
+            opponents=self.opponents,
         )
         self.collector.memory = self.network.first_memory(rows, device)
         self.optimiser = torch.optim.Adam(
@@ -124,6 +127,8 @@ class Trainer:
         phase = phase_at(self.steps, self.settings)
         teacher = self.teacher if phase.imitating else None
         rate = self.set_learning_rate()
+        if self.opponents is not None:
+            self.opponents.begin(self.network)
         kept = self.collector.collect(self.student, teacher)
         with span("learn"):
             samples = self.prepare(kept)
@@ -138,7 +143,7 @@ class Trainer:
             steps=self.steps,
             agent_steps=self.agent_steps,
             phase=phase.name,
-            losses=losses,
+            losses=losses if self.opponents is None else losses | self.opponents.told(),
             learning_rate=rate,
             agreement=kept.agreement,
         )
@@ -155,6 +160,7 @@ class Trainer:
             kept.last_values,
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
+            turns=kept.turns,
         )
         return samples_of(kept, advantage)
 
@@ -201,6 +207,7 @@ class Trainer:
             "shuffling": self.shuffling.get_state(),
             "memory": None if collector.memory is None else list(collector.memory),
             "begins": collector.begins,
+            "opponents": None if self.opponents is None else self.opponents.state(),
             "envs": checkpoint.save_envs(self.batch),
         }
 
@@ -226,6 +233,8 @@ class Trainer:
         memory = content["memory"]
         self.collector.memory = None if memory is None else (self.there(memory[0]), self.there(memory[1]))
         self.collector.begins.copy_(content["begins"])
+        if self.opponents is not None:
+            self.opponents.restore(content["opponents"])
         checkpoint.load_envs(self.batch, content["envs"])
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)

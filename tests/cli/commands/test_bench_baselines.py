@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.projects import ENV, Project
 from support.records import PROFILE, bench_with
 
+from hotloop.cli.results import part_commits
 from hotloop.core.errors import ExitCode
 from hotloop.core.machine import machine
-from hotloop.core.record import Record, read, write
+from hotloop.core.record import METHOD, Record, read, write
 from hotloop.core.target import Target
 
 SHORT = ("grid/toy", "num_envs=4", "agents=3", "--iterations", "8", "--warmup", "8", "--rounds", "7")
@@ -58,9 +60,8 @@ def test_before_and_after_as_any_script_does_it(hotloop: Command, monkeypatch: p
     rows = [line.split() for line in table.out.splitlines() if line.startswith((" baseline", " optimized"))]
     assert [row[0] for row in rows] == ["baseline", "optimized"]
     commit = read(Path("results/baseline.json")).code["commit"][:12]
-    for row in rows:
-        assert any(cell.endswith("%") for cell in row)
-        assert commit in row
+    assert all(any(cell.endswith("%") for cell in row) for row in rows)
+    assert f"all at commit {commit}" in table.out
 
 
 def test_phases_of_a_bench_are_beside_clean_rounds_not_among_them(hotloop: Command) -> None:
@@ -117,7 +118,9 @@ def test_a_baseline_of_another_workload_kind_or_method_is_refused_before_anythin
     write(Path("profile.json"), replace(toy, kind="profile"))
     assert refused(hotloop("bench", *SHORT, "--baseline", "profile.json"), "kind (profile against bench)")
     write(Path("old.json"), replace(toy, method=replace(toy.method, version=0)))
-    assert refused(hotloop("bench", *SHORT, "--baseline", "old.json"), "method (version 0 against version 1)")
+    assert refused(
+        hotloop("bench", *SHORT, "--baseline", "old.json"), f"method (version 0 against version {METHOD})"
+    )
     played = (*SHORT, "--policy", "teacher")
     assert refused(hotloop("bench", *played, "--baseline", "toy.json"), "policy (random against teacher")
 
@@ -183,10 +186,10 @@ def test_a_folder_is_one_table_oldest_first_whatever_else_is_in_it(hotloop: Comm
     said = hotloop("bench", "--report", "all")
     assert said.code == ExitCode.FINE
     rows = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert rows.index("first 8.00 M [8.00 M, 8.00 M] first 80.0% 0123abcd") < rows.index(
-        "second 4.00 M [4.00 M, 4.00 M] 0.500 [0.500, 0.500] slower 0123abcd"
+    assert rows.index("first grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] first 80.0%") < rows.index(
+        "second grid/toy 2.00 M env-steps/s [2.00 M, 2.00 M] 0.500 [0.500, 0.500] slower"
     )
-    assert "third 8.00 M [8.00 M, 8.00 M] not compared 0123abcd" in rows
+    assert "third grid/toy 4.00 M env-steps/s [4.00 M, 4.00 M] not compared" in rows
     assert any("was interrupted and cannot be compared" in row for row in rows)
     assert "left out all/cut.json: not a Hotloop record: not JSON, or cut off" in said.err
     assert "notes.txt" not in said.err
@@ -237,3 +240,56 @@ def test_a_plan_is_chosen_and_numbers_win(
     assert (planned.count, planned.iterations, planned.warmup) == (rounds, iterations, warmup)
     assert planned.box_iterations is ("--iterations" not in words)
     assert extras.band == (0.01 if "--thorough" in words else 0.02)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A repository with an env in its last commit."""
+    made = Project(tmp_path / "project")
+    made.commit(env=ENV)
+    monkeypatch.chdir(made.root)
+    return made
+
+
+QUICK = ("env.py:make", "--rounds", "7", "--iterations", "8", "--warmup", "8", "--in-process", "--json")
+
+
+def test_a_baseline_that_is_a_commit_takes_turns_with_the_present_code(
+    hotloop: Command, project: Project
+) -> None:
+    slow = ENV.replace("self.steps += 1", "self.steps += 1; sum(range(2_000))")
+    (project.root / "env.py").write_text(slow)
+    said = hotloop("bench", *QUICK, "--baseline", "HEAD")
+    assert said.code == ExitCode.REGRESSION
+    (compared,) = said.json["comparisons"]
+    assert compared["outcome"] == "slower"
+    assert compared["ratio"]["pairs"] >= 12
+    assert (compared["a"]["code"]["dirty"], compared["b"]["code"]["dirty"]) == (False, True)
+    assert "HEAD.second.b.ns_per_env_step" in said.json["values"]
+
+
+def test_present_code_that_answers_otherwise_than_its_baseline_is_a_mismatch(
+    hotloop: Command, project: Project
+) -> None:
+    (project.root / "env.py").write_text(ENV.replace("float(action)", "float(action) + 1"))
+    said = hotloop("bench", *QUICK, "--baseline", "HEAD")
+    assert said.code == ExitCode.MISMATCH
+    assert "rewards differ" in said.json["comparisons"][0]["difference"]
+
+
+def test_a_saved_baseline_is_read_even_where_a_branch_has_its_name(project: Project) -> None:
+    project.git("branch", "before")
+    project.git("branch", "folder/before")
+    assert part_commits(["before", "folder/before", "HEAD~0", "nobody"]) == (
+        ["nobody"],
+        ["before", "folder/before", "HEAD~0"],
+    )
+    kept = Path("baselines") / machine()["fingerprint"] / "before.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    assert part_commits(["before"]) == (["before"], [])
+
+
+def test_a_commit_is_no_baseline_of_a_ladder(hotloop: Command, project: Project) -> None:
+    said = hotloop("bench", "grid/toy", "--mode", "rollout", "--baseline", "HEAD")
+    assert refused(said, "--baseline HEAD, a commit, is for --mode env_only")

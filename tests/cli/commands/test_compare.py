@@ -64,7 +64,8 @@ def test_the_faster_one_that_answers_differently_is_exit_2(capsys, tmp_path):
     assert compare(f"grid/toy {SMALL}", "user.py:wrong_toy", *FAST) == 2
     shown = capsys.readouterr().out
     assert "step 1, rewards[0, 0]: 0.0 against 1.0" in shown
-    assert "faster" not in shown
+    assert "B is not equal to A" in shown
+    assert "is faster" not in shown
     assert "nothing was timed" in shown
 
 
@@ -147,3 +148,36 @@ def test_a_commit_that_does_not_build_shows_the_last_lines(capsys, project, monk
     failing = "echo no such compiler >&2; false"
     assert compare("env.py:make", "--a-ref", "HEAD~1", "--b-ref", "HEAD", "--build", failing) == 64
     assert "no such compiler" in capsys.readouterr().err
+
+
+def test_more_than_two_sides_are_each_compared_with_the_first(capsys):
+    sides = [f"grid/toy {SMALL}{more}" for more in ("", " encoder=original", " drag=9000")]
+    code = compare(*sides, *FAST, "--json")
+    record = json.loads(capsys.readouterr().out)
+    assert [each["b"]["name"] for each in record["comparisons"]] == sides[1:]
+    assert {each["a"]["name"] for each in record["comparisons"]} == {sides[0]}
+    assert record["comparisons"][1]["outcome"] == "slower"
+    assert code == record["exit_code"] == 3
+    names = {"a", "b", "c", "c.a", "second.c", "second.c.a"}
+    assert {f"{name}.ns_per_env_step" for name in names} <= record["values"].keys()
+
+
+def test_more_than_two_sides_are_shown_with_their_letters(capsys):
+    compare(*[f"grid/toy {SMALL}"] * 2, f"grid/toy {SMALL} drag=9000", *FAST)
+    shown = capsys.readouterr().out
+    assert "C is slower: " in shown
+    assert "times as fast as A" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a.json", "b.json", "c.json"], "records are compared two at a time"),
+        (["grid/toy", "grid/toy", "grid/toy train.seed=1"], "trainings are compared two at a time"),
+        (["grid/toy", "grid/toy", "grid/toy", "--instructions"], "--instructions counts two sides"),
+        (["grid/toy"] * 9, "9 sides are given: compare takes 2 to 8"),
+    ],
+)
+def test_what_is_for_two_sides_refuses_more(capsys, words, said):
+    assert compare(*words) == 64
+    assert said in capsys.readouterr().err

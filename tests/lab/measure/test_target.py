@@ -55,4 +55,4 @@ def test_what_nobody_asks_for_is_closed() -> None:
 
 def test_only_our_presets_have_phases_to_look_at() -> None:
     with pytest.raises(InputError, match=r"hotloop profile support\.theirs:make shows its loop"):
-        check([Target("support.theirs:make")], "random", phases=True)
+        open_batch(Target("support.theirs:make"), profile=True)

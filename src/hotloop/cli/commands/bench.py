@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotloop.cli import flags
-from hotloop.cli.console import bar, stdout_kept_clean
+from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
     FOLDER,
@@ -44,6 +44,7 @@ EXAMPLES = (
     "hotloop bench grid/toy impl=reference --quick",
     "hotloop bench grid/toy --profile --phase before --output results/before.json",
     "hotloop bench grid/toy --phase after --baseline results/before.json --output results/after.json",
+    "hotloop bench my_env.py:make --baseline HEAD~1",
     "hotloop bench --report results",
     "hotloop bench grid/toy --target-steps-per-sec 100000 --enforce-target",
     "hotloop bench grid --json > grid.json",
@@ -68,6 +69,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     mode: flags.Mode = "env_only",
     profile: flags.Phases = False,
+    phases: flags.Reports = None,
     instructions: flags.Instructions = False,
     gc: flags.Gc = "between",
     phase: flags.Label = None,
@@ -81,47 +83,57 @@ def bench(  # noqa: PLR0913 - one argument a flag
 ) -> int:
     """How fast a target steps, with its spread.
 
-    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. Steps are
-    env-steps: one batch call makes num_envs of them. With --mode the ladder to training is measured in turns,
-    by train's keys. After -- any program is measured in whole runs: hotloop bench --help -- says how.
-    Exit code 1: rounds varied by over 20%; 3: slower than a baseline or an enforced target; 4: cannot tell.
+    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. One call
+    of a batch makes num_envs env-steps. --mode: the ladder to training, in turns. After -- any program, in
+    whole runs: bench --help -- says how. Exit: 1 rounds varied by over 20%, 3 slower, 4 cannot tell.
     """
-    if report is not None:
-        return show_folder(check_alone(report, target), as_json=json)
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
     from hotloop.lab.measure.target import Opener
 
-    modes, (keys, baselines) = check_modes(mode), part_words(words, baseline)
-    one = Target.typed(named(target), keys, seed=seed, threads=threads)
-    check_single(one, output, baselines, save_baseline)
+    if report is not None:
+        return show_folder(check_alone(report, target), as_json=json)
+    modes, (keys, (kept, refs)) = check_modes(mode), part_words(words, baseline)
+    one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
+    check_single(one, output, [*kept, *refs], save_baseline)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     extras = lab.Extras(
         label=phase,
         phases=profile,
         instructions=instructions,
         wanted=wanted(target_steps_per_sec, enforced=enforce_target),
-        baselines=find_baselines(baselines),
+        baselines=find_baselines(kept),
         band=band(thorough=thorough),
         garbage=flags.garbage_of(gc),
     )
     if modes != (ENV_ONLY,):
-        check_ladder(modes, extras, policy, save_baseline)
+        check_ladder(modes, extras, policy, save_baseline, refs)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, modes, climb, extras, output, as_json=json)
     with closing(Opener()) as opener:
-        check(targets_of(one), policy, opener, phases=profile, instructions=instructions)
+        check(targets_of(one), policy, opener, instructions=instructions)
         make_room_for_all(output, save_baseline)
-        experiment = experiment_of(planned, policy, extras, opener)
-        return run(one, experiment, keeper(output, save_baseline), as_json=json)
+        doing = experiment_of(planned, policy, extras, opener, refs)
+        return run(one, doing, keeper(output, save_baseline), as_json=json)
 
 
-def experiment_of(planned: "Rounds", policy: str, extras: "Extras", opener: "Opener") -> Experiment:
-    """What is done with each target."""
+def experiment_of(
+    planned: "Rounds", policy: str, extras: "Extras", opener: "Opener", refs: Sequence[str] = ()
+) -> Experiment:
+    """What is done with each target; commits that are baselines take turns with the present code after it."""
     from hotloop.lab import bench as lab
+    from hotloop.lab.compare.commits import check_asked
+    from hotloop.lab.compare.compare import Asked
+    from hotloop.lab.compare.present import against_commits
+    from hotloop.lab.measure.settle import Plan
+
+    if refs:
+        check_asked(policy, beyond_speed=False)
+    asked = Asked(plan=Plan(band=extras.band), garbage=extras.garbage)
 
     def experiment(target: Target, progress: "Progress") -> "Record":
-        return lab.bench(target, planned, progress, policy=policy, extras=extras, opener=opener)
+        record = lab.bench(target, planned, progress, policy=policy, extras=extras, opener=opener)
+        return against_commits(record, target, refs, asked, progress, say=remark)
 
     return experiment
 
@@ -132,13 +144,16 @@ def make_room_for_all(output: Path, baseline: str | None) -> None:
     make_room(output)
 
 
-def check_ladder(modes: Sequence[str], extras: "Extras", policy: str, save_as: str | None) -> None:
+def check_ladder(
+    modes: Sequence[str], extras: "Extras", policy: str, save_as: str | None, refs: Sequence[str]
+) -> None:
     """Refuse what is only for the envs by themselves, and baselines of several rungs."""
     beyond = {
         "--profile": extras.phases,
         "--instructions": extras.instructions,
         "--policy": policy != "random",
         "--save-baseline": save_as is not None,
+        f"--baseline {' '.join(refs)}, a commit,": bool(refs),
     }
     asked = [flag for flag, is_asked in beyond.items() if is_asked]
     if asked:

@@ -25,7 +25,7 @@ ISOLATED = True
 
 EXAMPLES = (
     'hotloop compare "grid/toy encoder=original" grid/toy',
-    'hotloop compare "grid/arena threads=1" "grid/arena threads=2" --thorough',
+    'hotloop compare "grid/arena threads=1" "grid/arena threads=2" "grid/arena threads=4" --thorough',
     "hotloop compare grid/toy env.py:faster_toy --profile",
     "hotloop compare before.json after.json",
     "hotloop compare grid/toy --a-ref HEAD~1 --b-ref HEAD",
@@ -50,18 +50,28 @@ ReturnAfter = Annotated[
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
 
 
+More = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="C ...", help="More targets, each against A too.", show_default=False),
+]
+
+ARef = Annotated[
+    str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
+]
+
+
+Thorough = Annotated[bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")]
+
+
 def compare(  # noqa: PLR0913 - one argument a flag
     a: Annotated[str, typer.Argument(metavar="A", help=SIDE, show_default=False)],
     b: Annotated[str | None, typer.Argument(metavar="B", help=SIDE, show_default=False)] = None,
+    more: More = None,
     *,
-    a_ref: Annotated[
-        str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
-    ] = None,
+    a_ref: ARef = None,
     b_ref: Annotated[str | None, typer.Option(metavar="REF", help="... and B's, of the one target.")] = None,
     build: Build = None,
-    thorough: Annotated[
-        bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")
-    ] = False,
+    thorough: Thorough = False,
     band: Band = None,
     budget: Annotated[
         float | None,
@@ -70,6 +80,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     profile: Annotated[
         bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
     ] = False,
+    phases: flags.Reports = None,
     control: Annotated[
         str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
     ] = None,
@@ -83,12 +94,11 @@ def compare(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Which of two is faster, and do both do the same: B against A, the baseline.
+    """Which is faster, and do both do the same: B against A, the baseline, and C, ... each by itself.
 
     First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
-    second instance of A take turns in shuffled order; the ratio is the median over the rounds with its
-    exact 95% interval, beside that of A against itself. Faster and slower are said if a second run agrees.
-    Sides with train. keys are trainings that differ in one thing: a turn is one update, nothing is replayed.
+    second A take turns; the ratio is the median over the rounds with its exact 95% interval, beside that of A
+    against itself. Faster and slower are said if a second run agrees. Sides with train. keys are trainings.
     After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
@@ -96,7 +106,8 @@ def compare(  # noqa: PLR0913 - one argument a flag
     make_room(output)
     chosen = plan(thorough=thorough, band=band, budget=budget)
     refs = commits(a_ref, b_ref, b, build)
-    if b and (names_record(a) or names_record(b)):
+    check_several([a, str(b), *(more or ())], return_after, instructions=instructions)
+    if b and any(map(names_record, (a, b))):
         return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
     asked = Asked(
         plan=chosen,
@@ -109,7 +120,34 @@ def compare(  # noqa: PLR0913 - one argument a flag
     )
     if refs:
         return tell(of_commits(a, refs, build, asked), output, as_json=json)
-    return tell(of_targets(a, str(b), asked, return_after), output, as_json=json)
+    if more:
+        return tell(of_several(a, [str(b), *more], asked, phases), output, as_json=json)
+    return tell(of_targets(a, str(b), asked, return_after, phases), output, as_json=json)
+
+
+def check_several(sides: list[str], return_after: int | None, *, instructions: bool) -> None:
+    """Refuse what is only for two sides."""
+    if len(sides) > 2 and instructions:
+        raise InputError("--instructions counts two sides: give A and B")
+    if len(sides) > 2 and (return_after is not None or any(map(names_training, sides))):
+        raise InputError("trainings are compared two at a time: give A and B")
+    if len(sides) > 2 and any(map(names_record, sides)):
+        raise InputError("records are compared two at a time: give A and B; bench --report shows a folder")
+
+
+def of_several(a: str, others: list[str], asked: "Asked", phases: str | None) -> "Record":
+    """Compare each of several targets with A."""
+    from hotloop.lab.compare.several import compare_several
+
+    with bar(" | ".join([a, *others])) as progress, stdout_kept_clean():
+        found = compare_several(
+            lambda: contender(a, phases),
+            [contender(each, phases) for each in others],
+            asked,
+            progress,
+            remark,
+        )
+    return settled(found)
 
 
 def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
@@ -151,13 +189,15 @@ def of_records(a: str, b: str, band: float, *, unlike: bool) -> "Record":
     return compare_records(read(Path(a)), read(Path(b)), band=band, unlike=unlike)
 
 
-def of_targets(a: str, b: str, asked: "Asked", return_after: int | None) -> "Record":
+def of_targets(
+    a: str, b: str, asked: "Asked", return_after: int | None, phases: str | None = None
+) -> "Record":
     """Compare two targets as they run here, or the trainings on them."""
     if names_training(a) or names_training(b):
         return of_trainings(a, b, asked, return_after)
     if return_after is not None:
         raise InputError("--return-after is for trainings: give a side a train. key")
-    return live(contender(a), contender(b), asked)
+    return live(contender(a, phases), contender(b, phases), asked)
 
 
 def names_training(side: str) -> bool:
@@ -179,11 +219,11 @@ def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "R
         return compare_trainings(one, other, asked, return_after, progress)
 
 
-def contender(words: str) -> "TargetContender":
+def contender(words: str, phases: str | None = None) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.compare.contenders import TargetContender
 
-    return TargetContender(side_of(words))
+    return TargetContender(flags.reporting(side_of(words), phases))
 
 
 def side_of(words: str) -> Target:

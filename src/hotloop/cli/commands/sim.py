@@ -43,13 +43,16 @@ EXAMPLES = (
     "hotloop sim prospector player=greedy episodes=1000",
     "hotloop sim prospector player=cautious episodes=1 --show",
     "hotloop sim farm steps=1000 agents=100 player=weighted --plot farm.png",
+    "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
     "hotloop sim cards hero=simple villain=random num_games=1000",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
 )
 
 
 def sim(  # noqa: PLR0913 - one argument a flag
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="A preset such as grid/guard.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="A preset such as grid/guard, or any target of bench.")
+    ],
     words: Words = None,
     *,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
@@ -88,7 +91,10 @@ def sim(  # noqa: PLR0913 - one argument a flag
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
     keys = [word.removeprefix(PREFIX) for word in words or ()]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
-    game = open_game(drawn(chosen, show=show, pictures=bool(gif or png)), asked)
+    if chosen.is_foreign:
+        refuse_drawing(show=show, gif=gif, png=png)
+        return sim_theirs(chosen, asked, record, output, as_json=json)
+    game = open_game(drawn(chosen, asked, show=show, pictures=bool(gif or png)), asked)
     keepsakes: list[Keepsake] = [Tape(record)] if record else []
     if gif or png:
         keepsakes.append(Pictures(gif, png, fps=fps))
@@ -104,16 +110,62 @@ def sim(  # noqa: PLR0913 - one argument a flag
     return code
 
 
+def refuse_drawing(*, show: bool, gif: Path | None, png: Path | None) -> None:
+    if show or gif or png:
+        raise InputError("--show, --gif and --png draw our worlds: leave them out")
+
+
+def sim_theirs(
+    target: Target, asked: "SimSettings", tape: Path | None, output: Path, *, as_json: bool
+) -> int:
+    """Play somebody else's environment."""
+    from hotloop.cli.console import stdout_kept_clean
+    from hotloop.envs.tapes import write_played
+    from hotloop.lab import theirs
+
+    make_room(output)
+    with bar(target.name) as progress, stdout_kept_clean():
+        played, kept = theirs.play(target, asked, progress, keep=tape is not None)
+    if tape is not None and kept is not None:
+        write_played(tape, *kept)
+    return report(kept_in(output, played), as_json=as_json)
+
+
 def split(target: Target) -> "tuple[Target, SimSettings]":
     """Sort keys into those of the target and those of the game."""
     from hotloop.core.registry import find
     from hotloop.lab.sim import SimSettings
 
-    target = Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
+    target = seated(
+        Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
+    )
     ours = {info.name for info in describe(SimSettings)}
     usual = {} if target.is_foreign or not find(target.name).world.history else {"episodes": 1}
-    asked = apply(SimSettings, usual, {key: value for key, value in target.keys.items() if key in ours})
+    try:
+        asked = apply(SimSettings, usual, {key: value for key, value in target.keys.items() if key in ours})
+    except InputError as error:
+        raise InputError(as_typed(target, str(error))) from None
     return Target(target.name, {key: value for key, value in target.keys.items() if key not in ours}), asked
+
+
+def seated(target: Target) -> Target:
+    """The target with both seats outside where the other one is given to a run."""
+    from hotloop.core.registry import find
+    from hotloop.lab.measure.trained import is_trained
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    for key, outside in contest.both_outside.items() if contest else ():
+        if is_trained(str(target.keys.get(key, ""))):
+            return target.with_keys({key: outside, "opponent": target.keys[key]})
+    return target
+
+
+def as_typed(target: Target, message: str) -> str:
+    """A message about keys by the names that they were typed with."""
+    from hotloop.core.registry import find
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    return message.replace("episodes=", f"{contest.episodes}=", 1) if contest else message
 
 
 def plain_key(target: Target, key: str) -> str:
@@ -126,9 +178,10 @@ def plain_key(target: Target, key: str) -> str:
     return {contest.player: "player", contest.episodes: "episodes", "num_threads": "threads"}.get(key, key)
 
 
-def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
-    """The target as it is looked at: one env, unless somebody says how many."""
+def drawn(target: Target, asked: "SimSettings", *, show: bool, pictures: bool) -> Target:
+    """The target as it is looked at: one env, unless somebody or a tape says how many."""
     from hotloop.core.registry import find
+    from hotloop.lab.measure.policy import TAPE
 
     if not show and not pictures:
         return target
@@ -136,7 +189,8 @@ def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
         raise InputError("--show draws text, --gif and --png draw images: run it twice, the seed is the same")
     if "render_mode" in target.keys:
         raise InputError("leave out render_mode=: --show, --gif and --png decide it")
-    seen = target.with_keys({"num_envs": target.keys.get("num_envs", 1)})
+    taped = asked.player.startswith(TAPE)
+    seen = target if taped else target.with_keys({"num_envs": target.keys.get("num_envs", 1)})
     if show and find(target.name).world.narrator:
         return seen
     return seen.with_keys({"render_mode": "ansi" if show else "rgb_array"})

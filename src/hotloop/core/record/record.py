@@ -33,6 +33,8 @@ SLOWEST, FASTEST = 1e-12, 1e18
 """Events a second, beyond anything that was ever measured; 0 is where nothing happened."""
 
 ENV_STEPS_PER_S = "env_steps_per_s"
+
+EPISODES_PER_S = "episodes_per_s"
 """The metric that is judged unless a method says otherwise; agent-steps are the same times a constant."""
 
 RUNS_PER_S = "runs_per_s"
@@ -57,6 +59,8 @@ REASON = f"{CONTEST}ended."
 """Before a reason in words: how many games ended for it."""
 
 SPLIT = f"{CONTEST}split."
+WITHIN = "/"
+FORWARD = f"{SPLIT}inference{WITHIN}forward"
 """Before a part of the time: its nanoseconds."""
 
 

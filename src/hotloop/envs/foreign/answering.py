@@ -21,14 +21,13 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.callables import last_words
 from hotloop.envs.foreign.examine import examine
 from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
+from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
 from hotloop.envs.foreign.spec import (
     ENV_RESET,
-    ENV_STEP,
     Answers,
     ForeignSpec,
     everything,
     in_span,
-    native_phases,
     time_inside,
     unseen,
     unwrapped,
@@ -56,9 +55,16 @@ class ForeignSubject(ABC):
         self.env, self.spec, self.in_spans = env, spec, timed
         if timed:
             self._look_inside()
-        self._step = in_span(ENV_STEP, env.step, timed=timed)
+        self._reported = Reported(lambda: self.env, spec.looks)
+        inside = getattr(unwrapped(env), "_batch", None)
+        self._batch = inside if isinstance(inside, Batch) else None
+        """That of one of our own adapters, which has a log."""
+        logs = timed and self._batch is None and self._reported.has_phases
+        self._log = PhaseLog(self._reported) if logs else None
+        self._step = logged(env.step, self._log, timed=timed)
+        reset = in_span(ENV_RESET, getattr(env, "reset", None) or self._anew, timed=timed)
+        self._reset = skipped(reset, self._log)
         self._pick = in_span(SELECT, self._settled, timed=timed)
-        self._reset = in_span(ENV_RESET, getattr(env, "reset", None) or self._anew, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
         self._pulse = lifeline.pulse
         self.resets = 0
@@ -114,8 +120,13 @@ class ForeignSubject(ABC):
         return None
 
     @property
+    def counters(self) -> dict[str, int]:
+        """What the env counts itself, and what is counted of it here."""
+        return {**self._reported.counters(), **self._counted()}
+
     @abstractmethod
-    def counters(self) -> dict[str, int]: ...
+    def _counted(self) -> dict[str, int]:
+        """Steps, agent-steps and resets."""
 
     @abstractmethod
     def answers(self) -> Mapping[str, NDArray[Any]]: ...
@@ -188,12 +199,13 @@ class ForeignSubject(ABC):
         return examine(self, actions)
 
     def phase_totals(self) -> dict[str, int]:
-        return native_phases(self.env)
+        if self._batch is not None:
+            return self._batch.phase_totals()
+        return {} if self._log is None else self._log.totals
 
     def step_log(self) -> StepLog | None:
-        """That of the batch inside one of our own adapters."""
-        inside = getattr(unwrapped(self.env), "_batch", None)
-        return inside.step_log() if isinstance(inside, Batch) else None
+        """That of the batch inside one of our own adapters, or of what the env says itself."""
+        return self._log if self._batch is None else self._batch.step_log()
 
     def save(self, env: int) -> bytes:
         raise InputError(f"{self.spec.name} is not one of our batches: its envs cannot be saved")
@@ -225,8 +237,7 @@ class Answering(ForeignSubject):
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
         """The last observation, reward, terminated, truncated and info."""
 
-    @property
-    def counters(self) -> dict[str, int]:
+    def _counted(self) -> dict[str, int]:
         return {
             "foreign_steps": self._steps,
             "env_steps": self._steps,

@@ -11,6 +11,7 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.spans import span
+from hotloop.envs.callables import module_name
 
 KEPT = (staticmethod, classmethod)
 
@@ -46,7 +47,7 @@ class Function:
 def home_of(target: str) -> str | None:
     """The module of a callable, in which the names of its functions need no prefix."""
     place = target.rpartition(":")[0]
-    return Path(place).stem if place.endswith(".py") else place or None
+    return module_name(Path(place)) if place.endswith(".py") else place or None
 
 
 def find(name: str, home: str | None = None) -> Function:
@@ -78,7 +79,7 @@ def loaded_class(asked: str, name: str) -> type | None:
     """The class of that name in whatever is imported, as a profile's rows name it; refuses one of several."""
     held = (getattr(module, "__dict__", {}).get(name) for module in list(sys.modules.values()))
     named = [each for each in held if isinstance(each, type) and each.__name__ == name]
-    found = {file_of(each): each for each in named}  # a file may be imported by two names
+    found = {file_of(each): each for each in reversed(named)}  # a file may be imported by two names
     found = {each.__module__: each for each in found.values()}
     if len(found) > 1:
         several = ", ".join(f"{module}.{asked}" for module in sorted(found))

@@ -58,8 +58,7 @@ class RowsSubject(ForeignSubject):
     def unfold(self, row: NDArray[Any]) -> Any:
         return row.reshape(self.env.num_agents, *self._choices().shape)
 
-    @property
-    def counters(self) -> dict[str, int]:
+    def _counted(self) -> dict[str, int]:
         steps = self._calls * self.spec.num_envs
         return {
             "foreign_steps": steps,

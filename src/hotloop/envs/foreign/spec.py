@@ -56,6 +56,8 @@ class ForeignSpec:
     phases: tuple[str, ...] = ()
     mechanics: tuple[str, ...] = ()
     made_from: Target | None = None
+    looks: Callable[[Any], Any] | None = None
+    """From the env to what reports its phases and counters, where somebody says so."""
 
     @property
     def same_work(self) -> Target:
@@ -76,6 +78,7 @@ class ForeignSpec:
             params=params,
             workload_hash=hash_of(self.name, params),
             variant={"num_envs": self.num_envs, "interface": self.kind},
+            keys={key: plain(value) for key, value in self.asked.keys.items()},
         )
 
 
@@ -120,12 +123,6 @@ def time_inside(env: object) -> None:
     if inner is not env:
         for method in ("step", "reset"):
             time_method(inner, method, f"{type(inner).__name__}.{method}")
-
-
-def native_phases(env: object) -> dict[str, int]:
-    """What native code below an env says of its phases; empty where there is none."""
-    read = getattr(unwrapped(env), "phase_totals", None)
-    return dict(read()) if callable(read) else {}
 
 
 def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:

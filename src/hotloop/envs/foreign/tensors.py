@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.answering import ForeignSubject
-from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, ForeignSpec, everything, in_span, raised
+from hotloop.envs.foreign.phases import logged
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised
 
 PARTS = {"reward": "rewards", "terminated": "terminals", "truncated": "truncations"}
 
@@ -22,7 +23,7 @@ class TensorSubject(ForeignSubject):
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
-        self._step = in_span(ENV_STEP, env.step_and_maybe_reset, timed=timed)
+        self._step = logged(env.step_and_maybe_reset, self._log, timed=timed)
         self._calls = 0
         self._shown: Any = None
 
@@ -53,8 +54,7 @@ class TensorSubject(ForeignSubject):
         sys.modules["torch"].manual_seed(int(random.integers(2**31)))
         return [self.env.action_spec.rand() for _ in range(calls)]
 
-    @property
-    def counters(self) -> dict[str, int]:
+    def _counted(self) -> dict[str, int]:
         steps = self._calls * self.spec.num_envs
         return {"foreign_steps": steps, "env_steps": steps, "agent_steps": steps, "resets": self.resets}
 

@@ -113,8 +113,7 @@ class VectorSubject(ForeignSubject):
         mask = mask_in(self._given[4], self.observation)
         return mask if mask is not None or self._masks is None else self._masks()
 
-    @property
-    def counters(self) -> dict[str, int]:
+    def _counted(self) -> dict[str, int]:
         steps = self._steps - self._reset_steps
         return {
             "foreign_steps": steps,

@@ -123,6 +123,7 @@ class TurnSubject(ZooSubject):
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
         self._last = in_span("env.last", env.last, timed=timed)
+        self._earned: Mapping[str, float] = {}
 
     def reset(self) -> None:
         try:
@@ -140,6 +141,7 @@ class TurnSubject(ZooSubject):
             if type(actions) is Pick:
                 actions = self._pick(actions)
             self._step(None if ended or cut else actions)
+            self._earned = self.env.rewards
             self._steps += 1
             if self.env.agents:
                 self._look()
@@ -170,6 +172,11 @@ class TurnSubject(ZooSubject):
     @property
     def told(self) -> Mapping[str, Any]:
         return {**super().told, "agent": self.env.agent_selection, "info": self._given[4]}
+
+    @property
+    def rewards_now(self) -> list[float]:
+        """What the last turn gave to every agent, in their order."""
+        return [float(self._earned.get(agent, 0.0)) for agent in self.env.possible_agents]
 
     def _begin(self, seed: int | None = None) -> None:
         if seed is None:

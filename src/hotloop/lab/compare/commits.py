@@ -42,6 +42,8 @@ class Commit:
 
     ref: str
     sha: str
+    dirty: bool = False
+    """Whether it is what lies there now, changed since."""
 
     @property
     def name(self) -> str:
@@ -58,10 +60,12 @@ class Checkout:
     asked: Mapping[str, Any]
     """The worker's settings: target, seed, tree."""
     environment: Mapping[str, str]
+    python: Path | None = None
+    """What runs it; None is that of the checkout, or the present one where it has none."""
 
     def open(self) -> ProcessSide:
         """A new process with the target in it."""
-        return open_side(self.commit, self.place, self.asked, self.environment)
+        return open_side(self.commit, self.place, self.asked, self.environment, self.python)
 
 
 @contextmanager
@@ -80,19 +84,11 @@ def check_out(
     Each commit is cloned into a temporary folder, where its objects stay those of the project, and built:
     by `build`, a shell command run there, or by pip into a `.venv` of its own.
     """
-    top = git(project, "rev-parse", "--show-toplevel")
-    if top is None:
-        raise InputError(f"{project} is in no git repository: commits can only be compared in one")
-    root = Path(top)
+    root = root_of(project)
     commits = [resolve(root, ref) for ref in (a_ref, b_ref)]
     if git(root, "status", "--porcelain", "--untracked-files=no"):
         say("uncommitted changes are in neither commit and are not measured")
-    asked = {
-        "target": asdict(target),
-        "seed": seed_of(target),
-        "gc": garbage,
-        "tree": str(root.resolve()),
-    }
+    asked = asked_of(root, target, garbage)
     with tempfile.TemporaryDirectory(prefix="hotloop-") as name:
         folder = Path(name)
         places = [
@@ -104,6 +100,24 @@ def check_out(
             for commit, place in zip(commits, places, strict=True)
         )
         yield a, b
+
+
+def root_of(project: Path) -> Path:
+    """The top of the repository around a folder."""
+    top = git(project, "rev-parse", "--show-toplevel")
+    if top is None:
+        raise InputError(f"{project} is in no git repository: commits can only be compared in one")
+    return Path(top)
+
+
+def asked_of(root: Path, target: Target, garbage: Garbage) -> dict[str, object]:
+    """The worker's settings; nothing may be loaded from below the tree."""
+    return {
+        "target": asdict(target),
+        "seed": seed_of(target),
+        "gc": garbage,
+        "tree": str(root.resolve()),
+    }
 
 
 def resolve(root: Path, ref: str) -> Commit:
@@ -186,10 +200,14 @@ def apart(folder: Path, temporary: Path) -> dict[str, str]:
 
 
 def open_side(
-    commit: Commit, place: Path, asked: Mapping[str, Any], environment: Mapping[str, str]
+    commit: Commit,
+    place: Path,
+    asked: Mapping[str, Any],
+    environment: Mapping[str, str],
+    python: Path | None = None,
 ) -> ProcessSide:
     """Open a target by the Python of a checkout, or by the present one with the checkout before all else."""
-    python = python_of(place)
+    python = python or python_of(place)
     if not python.exists():
         python = Path(sys.executable)
         before = [str(place), str(place / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -262,7 +280,7 @@ class CommitContender:
         return {
             "version": self._facts["versions"].get("hotloop", "unknown"),
             "commit": self.checkout.commit.sha,
-            "dirty": False,
+            "dirty": self.checkout.commit.dirty,
             "compiler": build.get("compiler"),
             "flags": build.get("flags"),
         }

@@ -67,7 +67,8 @@ def take_turns(sides: Mapping[str, Side], plan: Plan) -> dict[str, list[Costs]]:
 def phase_costs(turn: Turn) -> Costs:
     """What each phase of an env-step took in one turn."""
     inside = {name: ns / turn.env_steps for name, ns in turn.phases.items()}
-    return {PYTHON: turn.ns_per_env_step - inside.pop("step", 0.0), **inside}
+    step_ns = inside.pop("step", sum(inside.values()))
+    return {PYTHON: turn.ns_per_env_step - step_ns, **inside}
 
 
 def ratios(costs: Mapping[str, list[Costs]], control: str | None) -> list[PhaseRatio]:

@@ -144,6 +144,13 @@ def cuda_runs() -> bool:
     return cuda_initialised()
 
 
+def jax_runs() -> bool:
+    """Whether JAX computes in this process, on whatever device: it does so behind its caller."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    is_used = getattr(bridge, "backends_are_initialized", None)
+    return bool(is_used and is_used())
+
+
 def open_account(timing: Timing, wait: Callable[[], None] | None) -> Account:
     """The account that was asked for; `auto` takes events where torch works on a GPU already."""
     if timing not in TIMINGS:

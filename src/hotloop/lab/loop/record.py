@@ -29,7 +29,7 @@ from hotloop.core.record.times import How, Times
 from hotloop.core.settings import hash_of
 from hotloop.core.spans.trace import Slice, Trace
 from hotloop.judge.judge import judge
-from hotloop.lab.loop.account import Totals
+from hotloop.lab.loop.account import Totals, jax_runs
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Windows
 from hotloop.lab.profile.calls import Timeline, read_spans
 from hotloop.lab.profile.trace import SPAN, names_of, nest
@@ -46,8 +46,12 @@ IMPL = "foreign"
 CLOCK = "perf_counter_ns; regions "
 """What a method says of its clock, before how the regions were timed."""
 
+WAITED = "perf_counter_ns, after waiting at every boundary; regions "
+
 THREADS = "threads"
 """What the paths of spans of other threads begin with: they are beside the wall and no part of it."""
+
+JAX = "give hotloop.run a wait= that blocks on what the loop computes, such as jax.block_until_ready"
 
 GPU_LATE = "begin the run when the model is on the GPU, or give hotloop.run timing='events'"
 
@@ -145,7 +149,7 @@ def method(found: Found) -> Method:
         warmup=0,
         threads=1,
         order="single",
-        clock=f"{CLOCK}{found.how}",
+        clock=f"{WAITED if found.asked.wait else CLOCK}{found.how}",
         policy="own loop",
         garbage="life",
     )
@@ -201,7 +205,9 @@ def notices(found: Found) -> Iterator[Notice]:
     if found.left_open:
         yield notice(Code.LEFT_OPEN, names=", ".join(found.left_open))
     if found.how == "async" or found.hosted:
-        yield notice(Code.HOST_TIMER, remedy=GPU_LATE)
+        yield notice(Code.HOST_TIMER, whose="the GPU's", remedy=GPU_LATE)
+    if found.asked.wait is None and jax_runs():
+        yield notice(Code.HOST_TIMER, whose="JAX's", remedy=JAX)
 
 
 def trace_of(timeline: Timeline, record: Record) -> Trace:

@@ -19,6 +19,7 @@ from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.stepping import Actions, repeat
+from hotloop.lab.measure.trained import POLICY, Trained, is_trained
 
 RANDOM = "random"
 
@@ -29,8 +30,8 @@ MOST_BYTES = 16 << 20
 
 TAPE = "tape:"
 
-POLICY, FORWARD, SELECT = "policy", "forward", "select"
-"""Rows of the tree: choosing an action; and its two parts, where a policy has methods of these names."""
+FORWARD, SELECT = "forward", "select"
+"""Rows of the tree: the two parts of choosing an action, where a policy has methods of these names."""
 
 TOLD = {"action_mask": "action_mask", "action_masks": "action_mask", "info": "info", "agent": "agent"}
 """Arguments that a policy may have beside the observation, and what they are called by a subject."""
@@ -171,12 +172,16 @@ def reopen(subject: Subject) -> Subject:
 
 
 def is_live(policy: object) -> bool:
-    """Whether a policy is somebody's callable rather than the name of a player or a tape."""
-    return not isinstance(policy, str) or (names_callable(policy) and not policy.startswith(TAPE))
+    """Whether a policy is a trained run or somebody's callable, and neither a player nor a tape."""
+    if not isinstance(policy, str) or is_trained(policy):
+        return True
+    return names_callable(policy) and not policy.startswith(TAPE)
 
 
 def load(policy: object, *, timed: bool = False) -> Choose:
     """The policy itself, with `timed` in spans: a function of observations, or an object with parts."""
+    if isinstance(policy, str) and is_trained(policy):
+        return Trained(policy, timed=timed)
     made = callables.find(policy) if isinstance(policy, str) else policy
     if isinstance(made, type):
         made = made()

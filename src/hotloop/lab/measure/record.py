@@ -11,8 +11,8 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress
+from hotloop.core.record import EPISODES_PER_S, Method, Overhead, Record, own_commit, run_id
 from hotloop.core.record import Code as RanCode
-from hotloop.core.record import Method, Overhead, Record, own_commit, run_id
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
 from hotloop.lab.measure.rounds import Rounds
@@ -66,7 +66,7 @@ class Recorder:
         refuse_standing_still(spec.name, counters, values)
         return with_metrics(
             Record(
-                run_id=run_id(self._now, *own_commit(self._code), spec.name),
+                run_id=run_id(self._now, *own_commit(self._code), spec.described.words),
                 kind=self._kind,
                 created=self._now.isoformat(timespec="seconds"),
                 target=spec.described,
@@ -76,7 +76,7 @@ class Recorder:
                 work=describe_work(counters),
                 path=describe_path(spec.requested, counters, claimed=spec.impl),
                 values={name: tuple(raw) for name, raw in values.items()},
-                notices=(*spec.notices, *decided_elsewhere(spec), *notices),
+                notices=(*spec.notices, *decided_elsewhere(spec), *left_path(spec, counters), *notices),
                 **more,
             )
         )
@@ -129,6 +129,14 @@ def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, **more: Any) -> Metho
     )
 
 
+def left_path(spec: SubjectSpec, counters: Mapping[str, int]) -> list[Notice]:
+    """Say so where somebody's env counts its native steps, and they are not all."""
+    steps, native = counters.get("env_steps", 0), counters.get("native_steps")
+    if spec.impl != "foreign" or native is None or native >= steps:
+        return []
+    return [notice(Code.PATH_MIXED, share=native / steps, requested="native")]
+
+
 def decided_elsewhere(spec: SubjectSpec) -> list[Notice]:
     """Name the settings that an environment variable decided, since no command line shows them."""
     return [
@@ -144,9 +152,11 @@ def throughput(
     """The speed of each round, from its wall time; `counted` says how many agents a step had on average."""
     agents = agents_a_step(spec, counted or {})
     env_steps_per_s = [env_steps * 1e9 / ns for ns in wall_ns]
+    steps, begun = (counted or {}).get("env_steps", 0), (counted or {}).get("resets", 0)
     return {
         "env_steps_per_s": env_steps_per_s,
         "agent_steps_per_s": [speed * agents for speed in env_steps_per_s],
+        **({EPISODES_PER_S: [speed * begun / steps for speed in env_steps_per_s]} if begun and steps else {}),
     }
 
 

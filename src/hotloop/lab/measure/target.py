@@ -12,6 +12,7 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.open import make, open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import TAPE, is_live, load
+from hotloop.lab.measure.trained import Trained
 from hotloop.probes.instructions import require
 
 
@@ -96,7 +97,6 @@ def check(
     targets: Sequence[Target],
     policy: str,
     *,
-    phases: bool = False,
     instructions: bool = False,
     opener: Opener | None = None,
 ) -> None:
@@ -108,8 +108,6 @@ def check(
     if instructions:
         require()
     for target in targets:
-        if phases:
-            refuse_without_phases(target)
         subject = open_subject(target, profile=False)
         try:
             check_player(subject, policy)
@@ -127,7 +125,9 @@ def check_player(subject: Subject, player: str) -> None:
     if player.startswith(TAPE):
         tapes.read_for(Path(player.removeprefix(TAPE)), subject)
     elif is_live(player):
-        load(player)
+        choose = load(player)
+        if isinstance(choose, Trained):
+            choose.sit(subject)
     elif player not in subject.players:
         players = subject.players
         raise unknown("player", player, players, f"{subject.spec.name} has {', '.join(players)}")

@@ -126,7 +126,7 @@ class SubjectSide:
             play(self.subject, self.script.draw(ahead), ahead)
         drawn, before = self.script.draw(calls), self.subject.phase_totals()
         took = accounted(partial(play, self.subject, drawn, calls))
-        phases = {name: total - before[name] for name, total in self.subject.phase_totals().items()}
+        phases = {name: ns - before.get(name, 0) for name, ns in self.subject.phase_totals().items()}
         env_steps = calls * self.subject.spec.num_envs
         return Turn(took.ns, env_steps, phases, took.cpu_ns, took.late_ns, took.off_ns)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hotloop.core import spans
 from hotloop.core.record import PYTHON, STEP, WALL
 from hotloop.core.spans.python import LAP, OFF
-from hotloop.envs.subject import StepLog
+from hotloop.envs.subject import NATIVE, StepLog
 from hotloop.lab.measure.stepping import GC
 from hotloop.lab.profile.tree import ELSE, LOOP, native_place
 
@@ -116,6 +116,8 @@ class Steps:
     """Steps of a batch one by one; all times in ns."""
 
     names: tuple[str, ...]
+    whole: str = NATIVE
+    """The row of each, where they are more than their phases."""
     begin: Numbers
     end: Numbers
     ended: Numbers
@@ -142,6 +144,7 @@ def read_steps(batch: StepLog, timeline: Timeline) -> Steps:
     _, names = batch.log_columns
     return Steps(
         names=names,
+        whole=batch.whole,
         begin=times[:, 0],
         end=times[:, 1],
         ended=rows[:, 2],
@@ -222,8 +225,9 @@ def of_loop(laps: Laps, events: Events, steps: Steps | None, resets: Numbers) ->
     ]
     if steps is not None:
         inside = call_of(begin, end, steps.begin)
-        place = native_place(sample.path for sample in samples)
-        samples += [Sample(path=place, ns=steps.end - steps.begin, call=inside)]
+        place = native_place((sample.path for sample in samples), steps.whole)
+        if steps.whole:
+            samples += [Sample(path=place, ns=steps.end - steps.begin, call=inside)]
         samples += phase_samples(steps, inside, place)
         known = inside >= 0
         env[inside[known]] = only_env(steps)[known]

@@ -100,7 +100,13 @@ def host_timer(spec: SubjectSpec) -> list[Notice]:
     """Say whose clock it was where a policy, or somebody's env, used a GPU that works behind its caller."""
     if spec.described.device == "cuda" or not cuda_runs():
         return []
-    return [notice(Code.HOST_TIMER, remedy="put hotloop.run around the loop: its spans are events there")]
+    return [
+        notice(
+            Code.HOST_TIMER,
+            whose="the GPU's",
+            remedy="put hotloop.run around the loop: its spans are events there",
+        )
+    ]
 
 
 def loop_remarks(subject: Subject, functions: Sequence[Function], tree: Tree) -> list[Notice]:

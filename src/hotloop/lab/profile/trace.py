@@ -15,9 +15,10 @@ from hotloop.core.clock import epoch_ns
 from hotloop.core.errors import SetupError
 from hotloop.core.record import Slow
 from hotloop.core.spans.trace import MAIN, Slice, Trace
+from hotloop.envs.subject import OWN
 from hotloop.lab.measure.stepping import GC
 from hotloop.lab.profile.calls import Calls, Events, Steps, call_of
-from hotloop.lab.profile.tree import LOOP, NATIVE
+from hotloop.lab.profile.tree import LOOP
 
 WINDOW_SLICES = 4_000
 """Of one stretch of calls: its first calls, as many as fit."""
@@ -143,7 +144,7 @@ class Drawing:
             return
         for row in np.flatnonzero((inside >= first) & (inside < last)).tolist():
             begin, end = int(steps.begin[row]), int(steps.end[row])
-            yield Slice(NATIVE, begin, end, MAIN, PHASE, {})
+            yield Slice(steps.whole or OWN, begin, end, MAIN, PHASE, {})
             for worker in range(steps.workers):
                 track = MAIN if worker == 0 else FIRST_WORKER + worker
                 at = begin

@@ -14,17 +14,20 @@ LOOP = "loop"
 ELSE = f"{WALL}/everything else"
 """What the loop does beside the env and the policy: Python, and the counting of work."""
 
-NATIVE = "native step"
-
 PhaseTimes = Mapping[str, int]
 """Phase to ns, with `step` for the whole of it, as a batch reports them."""
 
 
-def native_place(paths: Iterable[str]) -> str:
-    """Where native steps stand among the paths of a loop: below our own env's step, if it has a row."""
+def native_place(paths: Iterable[str], whole: str) -> str:
+    """Where what an env times itself stands among the paths of a loop: below its step inside its wrappers.
+
+    `whole` is the name of a row of its own, if it has one.
+    """
     within = f"{WALL}/{ENV_STEP}"
-    inner = [path for path in paths if path.startswith(f"{within}/Hotloop") and path.count("/") == 2]
-    return f"{inner[0] if inner else within}/{NATIVE}"
+    inner = [path for path in paths if path.startswith(f"{within}/") and path.count("/") == 2]
+    steps = [path for path in inner if path.endswith(".step") and not path.endswith("/envs.step")]
+    parent = steps[0] if steps else within
+    return f"{parent}/{whole}" if whole else parent
 
 
 class Tree:
@@ -50,10 +53,12 @@ class Tree:
 
     def _add_native(self, calls: int, before: Mapping[str, int]) -> None:
         gained = {name: ns - before.get(name, 0) for name, ns in self._subject.phase_totals().items()}
-        if "step" not in gained:
+        log = self._subject.step_log()
+        if not gained or log is None:
             return
-        place = native_place(self._totals)
-        self._count(place, calls, gained.pop("step"))
+        place = native_place(self._totals, log.whole)
+        if log.whole:
+            self._count(place, calls, gained.pop("step"))
         for name, ns in gained.items():
             self._count(f"{place}/{name}", calls, ns // self._subject.spec.threads)
 

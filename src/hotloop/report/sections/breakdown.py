@@ -177,10 +177,18 @@ def is_tree(record: Record) -> bool:
     return WALL in paths and STEP not in paths
 
 
+def steps_of_tree(record: Record, wall: Phase) -> int:
+    """Env-steps that a tree is about: of a bench those of its instrumented passes, after the clean rounds."""
+    if record.kind != "bench":
+        return record.work.env_steps
+    envs: int = record.target.variant.get("num_envs", 1)
+    return wall.calls * envs
+
+
 def branches(record: Record) -> tuple[Branch, ...]:
     """The tree from the whole inwards, the largest first, and at its end what is in no row."""
     rows = {phase.path: phase for phase in record.phases}
-    wall_ns, env_steps = rows[WALL].total_ns, max(record.work.env_steps, 1)
+    wall_ns, env_steps = rows[WALL].total_ns, max(steps_of_tree(record, rows[WALL]), 1)
 
     def branch(name: str, depth: int, ns: int, calls: int | None = None) -> Branch:
         share = ns / wall_ns

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import fmean
+from string import ascii_uppercase
 
 from hotloop.core.record import AFTER, RETURNS, A, B, Comparison, Outcome, PhaseRatio, Ratio, Record
 from hotloop.report.sections.facts import Rows, origin
@@ -23,19 +24,20 @@ from hotloop.stats.ratio import outcome as outcome_of
 
 
 def compare(record: Record) -> Sections:
-    """The one comparison that a record was made for."""
-    (comparison,) = record.comparisons
+    """Each comparison that a record was made for, the verdicts first."""
+    compared = list(zip(ascii_uppercase[1:], record.comparisons, strict=False))
     return (
-        headline(comparison),
-        sides(record, comparison),
-        facts(*evidence(record, comparison)),
-        *(phases(comparison) if comparison.phases else ()),
+        *(headline(each, letter) for letter, each in compared),
+        sides(record),
+        *(facts(*evidence(record, each, letter)) for letter, each in compared),
+        facts(("method", method_line(record)), *origin(record)),
+        *(section for _, each in compared if each.phases for section in phases(each)),
     )
 
 
-def headline(comparison: Comparison) -> Note:
+def headline(comparison: Comparison, letter: str = "B") -> Note:
     """The verdict in one line; what is unlike, or was not found out, stands in it."""
-    words: list[str | Span] = list(verdict_words(comparison))
+    words: list[str | Span] = list(verdict_words(comparison, letter))
     if comparison.ratio:
         words.append(f": {ratio_words(comparison.ratio)} times as fast as A")
     if comparison.unlike:
@@ -44,11 +46,12 @@ def headline(comparison: Comparison) -> Note:
     return Note(words=tuple(words))
 
 
-def verdict_words(comparison: Comparison) -> tuple[str | Span, ...]:
+def verdict_words(comparison: Comparison, letter: str = "B") -> tuple[str | Span, ...]:
     """What B is; a difference that was seen is no doubt."""
     if comparison.difference:
-        return ("B is ", Span("not equal to A", "bad", strong=True))
-    start = {"cannot tell": "", "same": "B is the "}.get(comparison.outcome, "B is ")
+        return (f"{letter} is ", Span("not equal to A", "bad", strong=True))
+    doubt = "" if letter == "B" else f"{letter}: "
+    start = {"cannot tell": doubt, "same": f"{letter} is the "}.get(comparison.outcome, f"{letter} is ")
     return start, outcome_words(comparison.outcome)
 
 
@@ -71,20 +74,21 @@ def ratio_words(ratio: Ratio | None) -> str:
     return f"{digits(ratio.estimate)} [{digits(ratio.low)}, {digits(ratio.high)}]"
 
 
-def sides(record: Record, comparison: Comparison) -> Table:
+def sides(record: Record) -> Table:
     """Each side's speed, and what it did."""
     columns = (*text_columns("side", "target", "impl"), *number_columns("env-steps/s", "ns/env-step"))
     rows = list[tuple[Words, ...]]()
-    for letter, side in (("A", comparison.a), ("B", comparison.b)):
+    compared = [record.comparisons[0].a, *(each.b for each in record.comparisons)]
+    for letter, side in zip(ascii_uppercase, compared, strict=False):
         metric = record.metrics.get(f"{letter.lower()}.ns_per_env_step")
         cells = (speed(1e9 / metric.median), f"{metric.median:,.1f}") if metric else ("not timed",)
         rows.append((letter, side.name, side.target.impl, *cells))
     return table(columns, rows)
 
 
-def evidence(record: Record, comparison: Comparison) -> Rows:
+def evidence(record: Record, comparison: Comparison, letter: str = "B") -> Rows:
     """Why, how much noise there was, and what could have been seen."""
-    yield "because", comparison.why
+    yield "because" if len(record.comparisons) == 1 else letter, comparison.why
     yield "equal", equal_line(record, comparison)
     if comparison.noise:
         yield "noise", f"A against itself {ratio_words(comparison.noise)}"
@@ -99,19 +103,18 @@ def evidence(record: Record, comparison: Comparison) -> Rows:
         yield "CPU time", f"for a CPU second {ratio_words(comparison.cpu)} times as fast: {said}"
     if comparison.second:
         yield "second run", ratio_words(comparison.second)
-    if apart := medians_apart(record, comparison):
+    if apart := medians_apart(record, comparison, letter.lower()):
         yield "medians", apart
     if comparison.visible is not None:
         yield "could see", f"a change of {percent(comparison.visible)} or more"
     if comparison.more_pairs:
         yield "to settle", f"about {count(comparison.more_pairs, 'more round')}, or a wider --band"
-    yield "method", method_line(record)
-    yield from origin(record)
 
 
-def medians_apart(record: Record, comparison: Comparison) -> str:
+def medians_apart(record: Record, comparison: Comparison, letter: str = B) -> str:
     """Why the speeds of the table do not have the ratio above them, where they do not; else nothing."""
-    a, b = (record.metrics.get(f"{side}.ns_per_env_step") for side in (A, B))
+    beside = A if letter == B else f"{letter}.{A}"
+    a, b = (record.metrics.get(f"{side}.ns_per_env_step") for side in (beside, letter))
     ratio = comparison.ratio
     if a is None or b is None or ratio is None or ratio.low <= a.median / b.median <= ratio.high:
         return ""

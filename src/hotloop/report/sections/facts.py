@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from hotloop.core.record import Code, Goal, Machine, Record
+from hotloop.core.record import EPISODES_PER_S, Code, Goal, Machine, Record
 from hotloop.report.sections.section import Heading, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval
@@ -20,7 +20,7 @@ SPREADS: dict[str, Tone] = {"excellent": "good", "good": "good", "fair": "warn",
 
 def title(record: Record) -> Heading:
     """Name the target, what ran it, and how large the batch was."""
-    name = Span(record.target.name, strong=True)
+    name = Span(record.target.words, strong=True)
     return Heading(words=(name, "  ", ran_as(record), "  ", size_line(record)))
 
 
@@ -69,6 +69,8 @@ def measured(records: Sequence[Record]) -> Rows:
         yield "path", target + path_line(record)
         if record.goal:
             yield "target", goal_words(record, record.goal, target)
+        if episodes := episodes_line(record):
+            yield "episodes", target + episodes
         if counted := instructions_line(record):
             yield "instructions", target + counted
         if compared := shadow_line(record):
@@ -140,6 +142,14 @@ def goal_line(record: Record, goal: Goal) -> str:
     floor = f"floor {speed(goal.floor)}" if goal.floor is not None else "too few rounds for a floor"
     where = f"{abs(distance):.1%} {'above' if goal.met else 'below'}"
     return f"{speed(goal.env_steps_per_s)} env-steps/s: the median is {where}; {floor}"
+
+
+def episodes_line(record: Record) -> str:
+    """How many begin in a second, and how long they are; empty where none did."""
+    metric, begun = record.metrics.get(EPISODES_PER_S), record.work.resets
+    if metric is None or not begun:
+        return ""
+    return f"{speed(metric.median)} a second, of {record.work.env_steps / begun:,.1f} env-steps each"
 
 
 def shadow_line(record: Record) -> str:

@@ -1,7 +1,7 @@
 """Programs: what whole runs took, and which of several is faster."""
 
 from hotloop.core.record import A, Comparison, Metric, Record
-from hotloop.report.sections.compare import comparisons, outcome_words, ratio_words
+from hotloop.report.sections.compare import comparisons, ratio_words, verdict_words
 from hotloop.report.sections.facts import Rows, by_spread, origin
 from hotloop.report.sections.findings import Pictures, chapters, findings
 from hotloop.report.sections.profile import SAMPLES, hot, notes, used
@@ -111,10 +111,7 @@ def compare(record: Record) -> Sections:
 
 def headline(comparison: Comparison, letter: str) -> Note:
     """The verdict of one side in a line."""
-    told = outcome_words(comparison.outcome)
-    words: tuple[str | Span, ...] = (
-        (f"{letter}: ", told) if told.text == "cannot tell" else (f"{letter} is ", told)
-    )
+    words = verdict_words(comparison, letter)
     ratio = f": {ratio_words(comparison.ratio)} times as fast as A" if comparison.ratio else ""
     return Note(words=(*words, ratio))
 

@@ -1,0 +1,193 @@
+"""What an env says of its own steps: how long each of its phases took, and how much it did.
+
+An env, or what is inside its wrappers, may have any of these; or a function of the user's is given the env
+and returns an object that has them, or the timing of the last step itself.
+
+- `phase_totals()`: name to nanoseconds, since the beginning
+- `step_timing`: of the last step; a mapping, or an object whose attributes end in `_ns`; a method is called
+- `counters()`: name to a whole number, since the beginning
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.envs.foreign.spec import ENV_STEP, in_span
+from hotloop.envs.subject import OWN
+
+TOTALS, TIMING, COUNTERS = "phase_totals", "step_timing", "counters"
+
+SUFFIX, WHOLE = "_ns", "step"
+
+WHOLES = ("step", "total")
+"""Names of the whole of a step, beside those of its phases."""
+
+Looks = Callable[[Any], Any]
+"""From an env to what reports of it."""
+
+
+class Reported:
+    """Where an env reports, looked for every time it is asked: what is behind an env may change."""
+
+    def __init__(self, env: Callable[[], Any], looks: Looks | None = None) -> None:
+        self._env, self._looks = env, looks
+
+    @property
+    def has_phases(self) -> bool:
+        return self._looks is not None or any(
+            callable(getattr(each, TOTALS, None)) or hasattr(type(each), TIMING) or hasattr(each, TIMING)
+            for each in self._owners()
+        )
+
+    def totals(self) -> dict[str, int] | None:
+        """Nanoseconds of each phase since the beginning; None where only the last step is told."""
+        for owner in self._owners():
+            read = getattr(owner, TOTALS, None)
+            if callable(read):
+                return phases_of(read())
+        return None
+
+    def timing(self) -> dict[str, int]:
+        """Nanoseconds of each phase of the last step; empty where nothing is told."""
+        for owner in self._owners():
+            told = getattr(owner, TIMING, None)
+            if told is not None:
+                return phases_of(told() if callable(told) else told)
+            if self._looks is not None and (isinstance(owner, Mapping) or named_ns(owner)):
+                return phases_of(owner)
+        return {}
+
+    def counters(self) -> dict[str, int]:
+        for owner in self._owners():
+            told = getattr(owner, COUNTERS, None)
+            told = told() if callable(told) else told
+            if isinstance(told, Mapping):
+                return {str(name): int(n) for name, n in told.items() if isinstance(n, (int, np.integer))}
+        return {}
+
+    def _owners(self) -> Iterator[Any]:
+        env = self._env()
+        if self._looks is not None:
+            yield self._looks(env)
+            return
+        yield env
+        inner = getattr(env, "unwrapped", env)
+        if inner is not env:
+            yield inner
+
+
+def named_ns(owner: Any) -> list[str]:
+    """Attributes that are a time by their names."""
+    return [name for name in dir(owner) if name.endswith(SUFFIX) and name[0] != "_"]
+
+
+def phases_of(told: Any) -> dict[str, int]:
+    """Phase to nanoseconds, of whatever tells them; the whole is called `step`."""
+    if told is None:
+        return {}
+    if not isinstance(told, Mapping):
+        names = named_ns(told)
+        if not names:
+            kind = type(told).__name__
+            raise InputError(f"phases come as a {kind}: expected a mapping, or attributes that end in _ns")
+        told = {name: getattr(told, name) for name in names}
+    plain = {str(name).removesuffix(SUFFIX): value for name, value in told.items()}
+    return {WHOLE if name in WHOLES else name.replace("/", "."): int(ns) for name, ns in plain.items()}
+
+
+class PhaseLog:
+    """Keeps what an env reports of each of its steps, for as long as somebody keeps a log of them."""
+
+    is_native = False
+
+    def __init__(self, reported: Reported) -> None:
+        self._reported = reported
+        self._before = reported.totals()
+        self._totals: dict[str, int] = {}
+        self._rows: list[tuple[int, int, dict[str, int]]] = []
+        self._most = self._begin = self._end = 0
+
+    def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """A step whose beginning and end are known."""
+
+        def stepped(*given: Any) -> Any:
+            self._begin = now_ns()
+            answer = step(*given)
+            self._end = now_ns()
+            return answer
+
+        return stepped
+
+    def note(self) -> None:
+        """Take down the step that has just ended."""
+        begin, end, now = self._begin, self._end, self._reported.totals()
+        if now is None:
+            took = self._reported.timing()
+        else:
+            before = self._before or {}
+            took = {name: ns - before.get(name, 0) for name, ns in now.items()}
+            self._before = now
+        for name, ns in took.items():
+            self._totals[name] = self._totals.get(name, 0) + ns
+        if len(self._rows) < self._most:
+            self._rows.append((end - took[WHOLE] if WHOLE in took else begin, end, took))
+
+    def skip(self) -> None:
+        """What was done meanwhile belongs to no step."""
+        self._before = self._reported.totals()
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Nanoseconds of each phase in the steps there were."""
+        return dict(self._totals)
+
+    @property
+    def whole(self) -> str:
+        """A row of its own where the env times its step as a whole, too."""
+        return OWN if WHOLE in self._totals else ""
+
+    @property
+    def log_columns(self) -> tuple[int, tuple[str, ...]]:
+        return 1, tuple(name for name in self._totals if name != WHOLE)
+
+    def keep_log(self, steps: int) -> None:
+        self._most = steps
+        self._rows.clear()
+
+    def take_log(self) -> NDArray[np.int64]:
+        """Begin, end, no resets, no env, then the phases of each step."""
+        _, names = self.log_columns
+        rows = [(begin, end, 0, -1, *(took.get(n, 0) for n in names)) for begin, end, took in self._rows]
+        self._rows.clear()
+        return np.array(rows, np.int64).reshape(len(rows), 4 + len(names))
+
+
+def logged(step: Callable[..., Any], log: PhaseLog | None, *, timed: bool) -> Callable[..., Any]:
+    """A step in its span, after which the log is written where there is one."""
+    if log is None:
+        return in_span(ENV_STEP, step, timed=timed)
+    region = in_span(ENV_STEP, log.around(step), timed=timed)
+
+    def stepped(*given: Any) -> Any:
+        answer = region(*given)
+        log.note()
+        return answer
+
+    return stepped
+
+
+def skipped(reset: Callable[..., Any], log: PhaseLog | None) -> Callable[..., Any]:
+    """A reset whose phases belong to no step."""
+    if log is None:
+        return reset
+
+    def begun(*given: Any, **more: Any) -> Any:
+        answer = reset(*given, **more)
+        log.skip()
+        return answer
+
+    return begun

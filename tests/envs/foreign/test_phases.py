@@ -1,0 +1,83 @@
+"""What an env says of its own phases and counters is in the tree, the percentiles and the work."""
+
+import pytest
+from support.reporting import OBSERVE, PHYSICS
+
+import hotloop
+from hotloop.core.errors import InputError
+from hotloop.core.record import Record
+from hotloop.core.target import Target
+from hotloop.envs.foreign.phases import phases_of
+from hotloop.lab import bench as benching
+from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.contenders import TargetContender
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.settle import Plan
+from hotloop.lab.profile.profile import profile
+
+STEPS = 200
+
+
+def rows(record: Record) -> dict[str, tuple[int, int]]:
+    return {phase.path: (phase.calls, phase.total_ns) for phase in record.phases}
+
+
+@pytest.mark.parametrize(
+    ("name", "phases", "place"),
+    [
+        ("by_step", None, "wall/env.step/ByStep.step/its own step"),
+        ("in_all", None, "wall/env.step/InAll.step"),
+        ("behind", "support.reporting:engine", "wall/env.step"),
+    ],
+)
+def test_phases_stand_below_the_step_and_add_up(name: str, phases: str | None, place: str) -> None:
+    record = profile(Target(f"support.reporting:{name}", phases=phases), steps=STEPS)
+    told = rows(record)
+    assert told[f"{place}/push"] == (STEPS, PHYSICS * STEPS)
+    assert told[f"{place}/observe"] == (STEPS, OBSERVE * STEPS)
+    if name == "by_step":
+        assert told[place] == (STEPS, 450 * STEPS)
+    push = next(phase for phase in record.phases if phase.path.endswith("/push"))
+    assert push.p50_ns == pytest.approx(PHYSICS, rel=0.05)
+    assert push.max_ns == PHYSICS
+    slow = record.slow
+    assert slow is not None
+    assert {f"{place}/push", f"{place}/observe"} <= set(slow.steps[0].phases)
+
+
+def test_the_last_step_may_be_told_by_a_function_and_a_name_stays_one_row() -> None:
+    record = profile(Target("support.theirs:make", phases="support.reporting:last_step"), steps=STEPS)
+    assert rows(record)["wall/env.step/a.b"] == (STEPS, OBSERVE * STEPS)
+
+
+def test_counters_are_work_and_a_path_that_never_ran_is_said() -> None:
+    rounds = Rounds(count=6, iterations=50, warmup=20, box_iterations=False)
+    record = benching.bench(Target("support.reporting:in_all"), rounds, extras=benching.Extras(phases=True))
+    assert record.work.updates == 3 * 300
+    assert record.path.counters["native_steps"] == 0
+    assert "only 0.0% of the steps ran as native" in [each.text for each in record.notices]
+    assert any(phase.path.endswith("InAll.step/push") for phase in record.phases)
+
+
+def test_phases_and_less_work_are_compared() -> None:
+    a, b = (
+        TargetContender(Target("support.reporting:in_all", keys))
+        for keys in ({"updates": 3, "slower": 1_000}, {"updates": 1, "slower": 2_000})
+    )
+    plan = Plan(budget_ns=50_000_000, fewest=6)
+    record = compare(a, b, Asked(plan=plan, profile=True, unlike=True))
+    found = {each.phase: each.ratio.estimate for each in record.comparisons[0].phases}
+    assert found["push"] == pytest.approx(0.5)
+    assert record.comparisons[0].a.work.updates == 3 * record.comparisons[0].b.work.updates
+
+
+def test_what_is_no_phases_is_refused() -> None:
+    with pytest.raises(InputError, match="phases come as a list: expected a mapping"):
+        phases_of([1, 2])
+
+
+def test_a_function_from_python_finds_the_phases() -> None:
+    from support import reporting
+
+    record = hotloop.profile(reporting.behind, steps=STEPS, phases=reporting.engine)
+    assert rows(record)["wall/env.step/push"] == (STEPS, PHYSICS * STEPS)
