@@ -71,6 +71,8 @@ def explain(error: BaseException) -> int:
     elif isinstance(error, OSError) and error.errno in NO_ROOM:
         where = f" for {error.filename}" if error.filename else ""
         code, what = ExitCode.FAULT, f"{error.strerror}{where}: make room and run again"
+    elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        code, what = ExitCode.USAGE, "a name is longer than the file system takes: give a shorter one"
     elif is_theirs(error):
         from hotloop.envs.callables import last_words
 
