@@ -33,7 +33,7 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise TheirError(f"{target} raised: {last_words(error)}") from error
+        raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
 
 
 def bound(target: str, given: Mapping[str, object], instance: int | None = None) -> Callable[[], Any]:
@@ -59,8 +59,24 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
         return ()
 
 
+LENT: dict[str, Callable[..., Any]] = {}
+"""Functions that Python code gave, by the names they go by here."""
+
+
+def lend(function: Callable[..., Any], name: str | None = None) -> str:
+    """A name under which a function is found in this process, whether or not it can be imported."""
+    called = name or getattr(function, "__qualname__", type(function).__name__)
+    spelled = f"{getattr(function, '__module__', None)}:{called}"
+    free = (spelled, *(f"{spelled}#{n}" for n in range(2, len(LENT) + 3)))
+    chosen = next(each for each in free if LENT.get(each, function) is function)
+    LENT[chosen] = function
+    return chosen
+
+
 def find(target: str) -> Callable[..., Any]:
     """The callable itself, its module imported from a file or by name."""
+    if target in LENT:
+        return LENT[target]
     place, _, name = target.rpartition(":")
     module = load_file(Path(place)) if place.endswith(".py") else load_module(place)
     try:
