@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, TheirError
+from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
@@ -218,6 +219,6 @@ def raised(name: str, error: BaseException, *, masked: bool = True) -> BaseExcep
     """
     if isinstance(error, (HotloopError, KeyboardInterrupt)):
         return error
-    said = f"{name} raised: {last_words(error)}"
+    said = f"{name} raised: {last_words(error)}{lifeline.at_step()}"
     refused = not masked and REFUSAL.search(f"{type(error).__name__} {message_of(error)}")
     return TheirError(f"{said}; {REMEDY}" if refused else said)
