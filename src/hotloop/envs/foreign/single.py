@@ -26,10 +26,10 @@ class SingleSubject(Answering):
     autoreset = "after the step that ends an episode"
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
-        self._sample: Sample | None = None
         self._begun: Any = None
         """The infos of the reset that the last call ended with; None where it did not."""
+        super().__init__(env, spec, timed=timed)
+        self._sample: Sample | None = None
         self._masks = mask_method(env)
         self._many = spec.agents > 1
 
@@ -39,27 +39,38 @@ class SingleSubject(Answering):
                 given = seeded(self._reset, self.spec.seed)
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
-        self.observation, self._begun = first_of(given), None
-        self.resets += 1
-        self._given = (self.observation, 0.0, False, False, second_of(given))
+        self._begun, self.resets = None, self.resets + 1
+        self._given = (first_of(given), 0.0, False, False, second_of(given))
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._pulse[STEPS] = self._steps
+        """Written for speed: an env may take no more than a few microseconds."""
+        self._pulse[STEPS] = steps = self._steps
         try:
             if type(actions) is Pick:
                 actions = self._pick(actions)
-            self._given = given = five(self._step(actions))
-            self._steps += 1
+            given = self._step(actions)
+            if type(given) is not tuple or len(given) != 5:
+                given = five(given)
+            self._given, self._steps = given, steps + 1
             if all_over(given) if self._many else given[2] or given[3]:
                 begun = self._reset()
-                self.observation, self._begun = first_of(begun), second_of(begun)
+                self._seen, self._begun = first_of(begun), second_of(begun)
                 self.resets += 1
-            else:
-                self.observation, self._begun = given[0], None
+            elif self._begun is not None:
+                self._begun = None
         except BROKEN as error:
             check_given(self._given, self.env)
             raise raised(self.spec.name, error, masked=self._is_masked) from error
+
+    @property
+    def observation(self) -> Any:
+        """What the last step showed, or the reset that it ended with."""
+        return self._given[0] if self._begun is None else self._seen
+
+    @observation.setter
+    def observation(self, seen: Any) -> None:
+        self._seen = seen
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         if self._sample is None:
