@@ -19,7 +19,7 @@ need("stable_baselines3")
 
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402 - said first what it needs
 
-ORIGINAL = "hotloop_original"
+UNMARKED = "hotloop_unmarked"
 """The attribute of a function of ours that has what it took the place of."""
 
 
@@ -71,7 +71,7 @@ class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
         method = getattr(owner, name, None)
         if method is None:
             return
-        setattr(owner, name, marked(getattr(method, ORIGINAL, method), before, after))
+        setattr(owner, name, marked(getattr(method, UNMARKED, method), before, after))
         self._replaced.append((owner, name))
 
 
@@ -85,5 +85,5 @@ def marked(method: Callable[..., Any], before: str | None, after: str) -> Callab
         mark(after)
         return answer
 
-    setattr(call, ORIGINAL, method)
+    setattr(call, UNMARKED, method)
     return call
