@@ -33,7 +33,7 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise TheirError(f"{target} raised: {last_words(error)}") from error
+        raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
 
 
 def bound(target: str, given: Mapping[str, object], instance: int | None = None) -> Callable[[], Any]:

@@ -45,11 +45,12 @@ class ModelSubject(Answering):
             self._reset()
         self._fresh = True
         self.resets += 1
+        self._pulse[lifeline.DOING] = lifeline.Doing.STEP
         self._see(None)
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._pulse[lifeline.STEPS], self._pulse[lifeline.DOING] = self._steps, lifeline.Doing.STEP
+        self._pulse[lifeline.STEPS] = self._steps
         try:
             returned = self._step()
         except BROKEN as error:
@@ -103,10 +104,12 @@ class FunctionSubject(ModelSubject):
     autoreset = "never: a step is a call"
 
     def reset(self) -> None:
+        self._pulse[lifeline.DOING] = lifeline.Doing.STEP
         self._see(None)
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self._pulse[lifeline.STEPS] = self._steps
         try:
             self.observation = self._step()
         except BROKEN as error:

@@ -269,7 +269,8 @@ def made(target: str, make: Callable[[], Any]) -> Any:
             raise InputError(f"{target}: {what}{REGISTER if 'exist' in what else ''}") from None
         if isinstance(error, (InputError, SetupError)):
             raise
-        raise TheirError(f"{target} raised: {callables.last_words(error)}") from error
+        said = f"{target} raised: {callables.last_words(error)}{lifeline.at_step()}"
+        raise TheirError(said) from error
 
 
 def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
