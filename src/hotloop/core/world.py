@@ -274,6 +274,8 @@ class World:
 
     A world that has one is played once where nobody says how often, and can be plotted.
     """
+    kept_by: tuple[str, ...] = ()
+    """Variants that change how native code keeps an env: it cannot be saved by one and loaded by another."""
     rules_end: str = ""
     """In words, why an episode ends by the rules; empty where it is not told."""
     narrator: Callable[[Any], Narrator] | None = None

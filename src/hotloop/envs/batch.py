@@ -484,7 +484,9 @@ class Batch(AsDrawn):
 
     def _stamp(self) -> bytes:
         spec = self.spec
-        return f"hotloop 2 {spec.impl} {workload_hash(spec.world.name, spec.parameters)} ".encode()
+        names = spec.world.kept_by if spec.impl == "native" else ()
+        kept = "".join(f"{name}={getattr(spec.parameters, name)} " for name in names)
+        return f"hotloop 2 {spec.impl} {workload_hash(spec.world.name, spec.parameters)} {kept}".encode()
 
 
 def closed() -> OrderError:

@@ -53,6 +53,9 @@ class ObjectReader(nn.Module):
 class OptionsNetwork(nn.Module):
     """Objects, a trunk over the sum of them, and a head that scores each option by what it points at."""
 
+    has_fixed_shapes = False
+    """How many objects are there decides the sizes of a pass."""
+
     def __init__(self, parts: Sequence[Part], num_actions: int, settings: TrainSettings) -> None:
         super().__init__()
         if settings.lstm:

@@ -23,9 +23,9 @@ LOOK_EVERY = 8
 
 @dataclass(slots=True, kw_only=True)
 class Cut:
-    """Episodes that a limit cut off in one step, and what was seen last in them."""
+    """Episodes that a limit cut off, in which steps, and what was seen last in them."""
 
-    step: int
+    steps: Tensor
     rows: Tensor
     observations: Tensor
     memory: Memory | None
@@ -259,7 +259,9 @@ class Collector:
         self.kernels.scale(self.scale, self.on_device(self.final[rows]), observations)
         rows = self.on_device(rows)
         memory = None if self.memory is None else (self.memory[0][rows], self.memory[1][rows])
-        self.rollout.cuts.append(Cut(step=step, rows=rows, observations=observations, memory=memory))
+        self.rollout.cuts.append(
+            Cut(steps=torch.full_like(rows, step), rows=rows, observations=observations, memory=memory)
+        )
 
     def finish(self, *, labelled: bool) -> None:
         """Turn what the batch gave into tensors, and scale by it from the next rollout on."""
@@ -324,7 +326,7 @@ def bootstrap(student: Student, kept: Rollout, rewards: Tensor, gamma: float) ->
     if not kept.cuts:
         return rewards
     values = values_at(student, kept.cuts)
-    steps = torch.cat([torch.full_like(cut.rows, cut.step) for cut in kept.cuts])
+    steps = torch.cat([cut.steps for cut in kept.cuts])
     rows = torch.cat([cut.rows for cut in kept.cuts])
     return rewards.index_put((steps, rows), gamma * values, accumulate=True)
 

@@ -90,9 +90,9 @@ class TrainSettings:
     )
     kernels: str = parameter(
         "auto",
-        choices=("auto", "native", "torch"),
+        choices=("auto", "native", "torch", "graphs"),
         role="variant",
-        help="Who chooses actions, finds losses and moves weights: native code on a CPU, or torch.",
+        help="Who chooses actions, finds losses, moves weights: native code on a CPU, CUDA graphs, torch.",
     )
     device: str = parameter("cpu", choices=("cpu", "cuda"), role="variant", help="Where the network lives.")
     torch_threads: int = parameter(

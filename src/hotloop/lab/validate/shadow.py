@@ -27,6 +27,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.record import Difference, Validation
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
 from hotloop.envs.subject import LiveSpec, Subject
 from hotloop.lab.validate.equal import (
@@ -319,6 +320,7 @@ def shadow(batch: Batch, word: str | None) -> tuple[Batch, Shadowed | None]:
     """What a trainer is given as its batch, and who compares, where somebody asked for that."""
     if word is None:
         return batch, None
+    require_host(batch, "validate=")
     shadowed = Shadowed(batch, comparisons_of(word))
     return shadowed, shadowed
 

@@ -286,6 +286,7 @@ world = World(
         },
         "resources": {"in the nodes": "stock"},
     },
+    kept_by=("index", "resources"),
     rules_end="nobody is left",
     outcomes={
         "population": Outcome(info="population", help="Agents alive at the end."),
