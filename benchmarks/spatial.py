@@ -1,22 +1,26 @@
 """Radius queries over moving points, beside SciPy's cKDTree, in turns on one core.
 
-    ./.venv/bin/python benchmarks/spatial.py [--points 10000] [--rounds 20]
+    ./.venv/bin/python benchmarks/spatial.py [--points 10000] [--rounds 20] [--quick]
 
 Every round moves all points, then each contender is brought up to date and asked for all neighbours of all
 points within a radius that holds about ten. SciPy is asked twice: for lists, and for pairs as one array, so
-that Python lists are not what is beaten.
+that Python lists are not what is beaten. Times are CPU time, which a busy machine takes less from.
 """
 
-import argparse
 from collections.abc import Callable
+from functools import partial
+from itertools import islice
 from statistics import median
+from time import process_time_ns
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from hotloop.core.clock import now_ns
+import benchmark
 from hotloop.envs.spatial import KINDS, Index
+from hotloop.lab.measure.turns import rounds_of
+from hotloop.stats.ratio import ratio
 
 NEIGHBOURS = 10
 SIDE = 1_000.0
@@ -51,21 +55,27 @@ def contenders(points: Points, reach: float) -> dict[str, Contender]:
 
 
 def measure(count: int, rounds: int) -> tuple[dict[str, list[float]], float]:
-    """Milliseconds of each contender and round, and the mean number of neighbours."""
+    """CPU milliseconds of each contender and round, and the mean number of neighbours."""
     rng = np.random.default_rng(1)
     reach = float(np.float32(SIDE * np.sqrt(NEIGHBOURS / (np.pi * count))))
     points = rng.uniform(0, SIDE, (count, 2)).astype(np.float32)
     asked = contenders(points, reach)
-    taken: dict[str, list[float]] = {name: [] for name in asked}
     found: dict[str, int] = {}
-    for turn in range(rounds + 2):
-        points = np.clip(points + rng.normal(0, 1, points.shape), 0, SIDE).astype(np.float32)
-        for name in sorted(asked, key=lambda name: hash((turn, name)) if turn else 0):
-            start = now_ns()
-            found[name] = asked[name](points)
-            if turn >= 2:
-                taken[name].append((now_ns() - start) / 1e6)
+
+    def turn(name: str) -> float:
+        start = process_time_ns()
+        found[name] = asked[name](points)
+        return (process_time_ns() - start) / 1e6
+
+    taken: dict[str, list[float]] = {name: [] for name in asked}
+    for number, round_ in enumerate(
+        islice(rounds_of({name: partial(turn, name) for name in asked}), rounds + 2)
+    ):
+        if number >= 2:
+            for name, ms in round_.items():
+                taken[name].append(ms)
         check(found)
+        points = np.clip(points + rng.normal(0, 1, points.shape), 0, SIDE).astype(np.float32)
     return taken, found["grid"] / count - 1
 
 
@@ -76,20 +86,29 @@ def check(found: dict[str, int]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = benchmark.parser(__doc__, rounds=20)
     parser.add_argument("--points", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--quick", action="store_true", help="a few rounds over few points, to try it out")
     given = parser.parse_args()
-    if given.quick:
-        given.points, given.rounds = 500, 3
-    taken, neighbours = measure(given.points, given.rounds)
+    benchmark.pin(benchmark.one_core())
+    count = 500 if given.quick else given.points
+    taken, neighbours = measure(count, benchmark.rounds_asked(given))
     lists, pairs = taken["cKDTree query_ball_point"], taken["cKDTree query_pairs"]
-    print(f"{given.points:,} moving points, {neighbours:.1f} neighbours each, {given.rounds} rounds in turns")
-    print(f"{'':26}{'ms':>9}{'lists / it':>12}{'pairs / it':>12}")
-    for name, times in taken.items():
-        ratios = [median(a / b for a, b in zip(theirs, times, strict=True)) for theirs in (lists, pairs)]
-        print(f"{name:26}{median(times):9.2f}{ratios[0]:12.1f}{ratios[1]:12.1f}")
+    rows = [
+        [
+            name,
+            f"{median(times):.2f}",
+            f"{min(times):.2f} .. {max(times):.2f}",
+            benchmark.ratio_text(ratio(lists, times), 1),
+            benchmark.ratio_text(ratio(pairs, times), 1),
+        ]
+        for name, times in taken.items()
+    ]
+    header = ["", "CPU ms", "over the rounds", "query_ball_point / it", "query_pairs / it"]
+    about = (
+        f"{count:,} moving points, {neighbours:.1f} neighbours each; each is brought up to date and asked."
+    )
+    text = "\n\n".join([about, benchmark.table(header, rows)])
+    benchmark.publish("spatial", text, {"cpu_ms": taken, "neighbours": neighbours}, given)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,12 @@ BUILD = (
 )
 STEPS: dict[str, tuple[str, ...]] = {
     "build": BUILD,
-    "tests": ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/envs/test_cuda.py"),
+    "tests": (
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        *("tests/envs/test_cuda.py", "tests/train/test_device.py"),
+    ),
     "speed": ("benchmarks/cuda.py",),
+    "training": ("benchmarks/cuda_training.py",),
 }
 
 

@@ -139,7 +139,7 @@ class Batch final : public AnyDeviceBatch {
                          {"device_steps", steps},
                          {"batch_calls", calls},
                          {"env_steps", steps},
-                         {"agent_steps", steps * static_cast<int64_t>(agents())},
+                         {"agent_steps", agent_steps(steps)},
                          {"resets", static_cast<int64_t>(totals.resets)}};
     std::vector<unsigned long long> sums = summed(sum_counts<World>, std::size(World::counters));
     for (size_t k = 0; k < sums.size(); ++k)
@@ -361,6 +361,15 @@ class Batch final : public AnyDeviceBatch {
     run(kernel, num_envs(), place_, sums_.as<unsigned long long>());
     to_host(sums.data(), sums_.as(), count * sizeof sums[0]);
     return sums;
+  }
+
+  // Of those who lived, where rows may be empty.
+  int64_t agent_steps(int64_t env_steps) const {
+    if constexpr (requires { World::lived; }) {
+      return static_cast<int64_t>(summed(sum_lived<World>, 1)[0]);
+    } else {
+      return env_steps * static_cast<int64_t>(agents());
+    }
   }
 
   // For what the host does with a block: a copy of it.

@@ -27,11 +27,13 @@ __device__ bool finished(const Place<World>& place, size_t env) {
   return flag(out_terminals) | flag(out_truncations);
 }
 
-// Notes the envs of a warp that ended, in any order.
+// Notes those of a warp's envs that ended, in any order.
 template <class World>
-__device__ void note_ends(const Place<World>& place, size_t first, Totals* totals, uint32_t* ended) {
-  size_t env = first + threadIdx.x % lanes;
-  bool over = env < place.num_envs && finished(place, env);
+__device__ void note_ends(const Place<World>& place, size_t first, int span, Totals* totals,
+                          uint32_t* ended) {
+  int lane = threadIdx.x % lanes;
+  size_t env = first + lane;
+  bool over = lane < span && env < place.num_envs && finished(place, env);
   unsigned those = __ballot_sync(all_lanes, over);
   if (those == 0) return;
   unsigned long long at = 0;
@@ -53,7 +55,8 @@ __global__ void __launch_bounds__(lanes) step_envs(const __grid_constant__ Place
   Marks<Profiled> marks(totals->clocks);
   Spread<World>::template step<Part>(place, first, shared, actions, marks);
   __syncwarp();
-  if constexpr (Part == Spread<World>::parts - 1) note_ends(place, first, totals, ended);
+  if constexpr (Part == Spread<World>::parts - 1)
+    note_ends(place, first, Spread<World>::span(Part), totals, ended);
 }
 
 template <class World>
@@ -134,6 +137,12 @@ __global__ void sum_counts(const __grid_constant__ Place<World> place, unsigned 
   for (size_t k = 0; k < count_of(World::counters); ++k) {
     if (mine[k] != 0) atomicAdd(sums + k, mine[k]);
   }
+}
+
+template <class World>
+__global__ void sum_lived(const __grid_constant__ Place<World> place, unsigned long long* sums) {
+  for (size_t env = thread_number(); env < place.num_envs; env += threads())
+    atomicAdd(sums, static_cast<unsigned long long>(World::lived(place.slot(env, nullptr))));
 }
 
 template <class World>

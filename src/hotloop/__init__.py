@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from hotloop.envs.adapters.vectors import make_vec
     from hotloop.envs.open import make
     from hotloop.include import include_dir
-    from hotloop.lab.api import profile
+    from hotloop.lab.api import bench, compare, profile, validate
     from hotloop.loops.run import run
 
 __version__ = "0.1.0"
 __all__ = [
     "Marks",
     "__version__",
+    "bench",
+    "compare",
     "include_dir",
     "make",
     "make_vec",
@@ -32,6 +34,7 @@ __all__ = [
     "span",
     "spans",
     "spatial",
+    "validate",
 ]
 
 _HOMES = {
@@ -42,6 +45,9 @@ _HOMES = {
     "mark": "hotloop.core.spans",
     "monitor": "hotloop.core.spans.monitor",
     "profile": "hotloop.lab.api",
+    "validate": "hotloop.lab.api",
+    "compare": "hotloop.lab.api",
+    "bench": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
     "run": "hotloop.loops.run",
     "span": "hotloop.core.spans",

@@ -94,3 +94,34 @@ def test_what_is_nearly_a_target_is_answered_with_the_target(
     said = hotloop("bench", target)
     assert said.code == ExitCode.USAGE
     assert proposed in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "completed"), [("hotloop be", 1, "bench"), ("hotloop bench --ro", 2, "--rounds")]
+)
+def test_a_shell_has_words_completed(
+    hotloop: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, words: str, place: int, completed: str
+) -> None:
+    monkeypatch.setenv("_HOTLOOP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(place))
+    said = hotloop()
+    assert (said.code, said.out.split()) == (ExitCode.FINE, [completed])
+
+
+def test_the_lines_for_a_shell_are_shown_and_nonsense_is_refused(
+    hotloop: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_HOTLOOP_COMPLETE", "source_bash")
+    said = hotloop()
+    assert said.code == ExitCode.FINE
+    assert "_HOTLOOP_COMPLETE=complete_bash" in said.out
+    monkeypatch.setenv("_HOTLOOP_COMPLETE", "nonsense")
+    assert hotloop().code == ExitCode.USAGE
+
+
+def test_what_exits_without_a_shell_asking_is_no_success(
+    hotloop: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hotloop.cli.commands.doctor.doctor", lambda: sys.exit(0))
+    assert hotloop("doctor").code == ExitCode.FAULT

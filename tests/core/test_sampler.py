@@ -30,6 +30,8 @@ def test_a_function_at_work_has_the_time_and_the_timer_is_given_back() -> None:
         busy(sampler, 20)
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    worked, took = sum(sampler.cpu_ns.values()), sum(sampler.ns.values())
+    assert 0 < worked <= 1.05 * took
     inside = sum(ns for stack, ns in sampler.ns.items() if any(name == "busy" for name, _, _ in stack))
     assert inside > 0.9 * sum(sampler.ns.values())
     assert all(
@@ -55,6 +57,7 @@ def test_another_thread_and_a_taken_timer_are_looked_at_from_the_side() -> None:
         assert signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
     finally:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    assert not any(sampler.cpu_ns for sampler in found)
     assert [any(each[-1][0] == "busy" for each in sampler.ns) for sampler in found] == [True, True]
     assert sys.getswitchinterval() == before_s
 
@@ -65,12 +68,12 @@ def test_the_time_of_a_sample_is_all_since_the_one_before() -> None:
         busy(sampler, 1)
     noted = sum(sampler.ns.values())
     sampler._last_ns -= 5_000_000
-    sampler.note(sys._getframe())
+    sampler.note(sys._getframe(), is_own=True)
     assert sum(sampler.ns.values()) - noted >= 5_000_000
 
 
 def test_a_signal_while_a_sample_is_taken_is_left_out() -> None:
     sampler = StackSampler()
     sampler._noting = True
-    sampler.note(sys._getframe())
+    sampler.note(sys._getframe(), is_own=True)
     assert sampler.samples == 0

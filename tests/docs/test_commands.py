@@ -7,6 +7,7 @@ is not run, and UNTESTED says why.
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,7 @@ UNTESTED = {
     "hotloop doctor": "stands beside what needs a GPU",
     "hotloop bench prospector device=cuda": "needs a GPU; tests/envs/test_cuda.py runs it where one is",
     "hotloop validate prospector --against cuda": "needs a GPU",
+    "hotloop train prospector device=cuda": "needs a GPU; tests/train/test_device.py trains where one is",
     "./.venv/bin/python benchmarks/": "takes minutes, and a quiet machine",
     "./.venv/bin/python tools/figures.py": "changes the docs; test_figures.py runs it elsewhere",
     "./.venv/bin/python tests/worlds/record_golden.py": "the world it names is an example",
@@ -54,6 +56,7 @@ def folder(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / block.word).write_text(block.text)
     for variable in [name for name in os.environ if name.startswith("HOTLOOP_OBS")]:
         monkeypatch.delenv(variable)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

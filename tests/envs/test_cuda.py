@@ -26,6 +26,8 @@ WAYS: list[tuple[str, dict[str, object]]] = [
     ("grid/arena", {"max_steps": 100, "encoder": "original"}),
     ("grid/guard", {"max_steps": 100}),
     ("grid/guard", {"max_steps": 100, "encoder": "original"}),
+    ("cards", {"max_decisions": 40}),
+    ("farm/dev", {"max_steps": 40}),
 ]
 
 QUICK = [WAYS[0], WAYS[2]]

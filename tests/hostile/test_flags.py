@@ -1,8 +1,20 @@
 """Flags that make no sense are one line, at once."""
 
+import signal
+from pathlib import Path
+
 import pytest
+from support.nasty import Line, flag_lines, key_lines, sample
 
 from hotloop.cli.main import main
+
+SAMPLE = 40
+"""Of each kind, in the suite; `./check hostile` tries all of them."""
+
+FINE = (0, 1, 3, 4, 64)
+"""Done, judged, or refused: never a fault, a mismatch or an interruption."""
+
+PATIENCE_S = 30
 
 
 @pytest.mark.parametrize(
@@ -24,3 +36,34 @@ def test_a_number_that_makes_no_sense_is_refused(words, tmp_path, monkeypatch, c
     out, err = capsys.readouterr()
     assert out == ""
     assert err
+
+
+def refuse_all(lines: list[Line], folder: Path, monkeypatch, capsys) -> None:
+    """Try each in a folder of its own: one line or a result, in time, and never a fault."""
+    wrong = []
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    for number, line in enumerate(lines):
+        here = folder / "some" / str(number) / "deep"
+        here.mkdir(parents=True)
+        monkeypatch.chdir(here)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+        try:
+            code = main(list(line))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        err = capsys.readouterr().err
+        if code not in FINE or "Traceback" in err or (code == 64 and not err.strip()):
+            wrong.append((code, line[0], [word[:40] for word in line[-2:]], err[-200:]))
+    assert not wrong
+
+
+@pytest.mark.parametrize("lines", [flag_lines, key_lines])
+def test_some_nasty_values_of_every_kind_are_refused(lines, tmp_path, monkeypatch, capsys):
+    quick = (line for line in lines() if line[0] != "train")
+    refuse_all(sample(quick, SAMPLE, seed=20), tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("part", range(40))
+def test_every_nasty_value_of_every_flag_and_key_is_refused(part, tmp_path, monkeypatch, capsys):
+    refuse_all([*flag_lines(), *key_lines()][part::40], tmp_path, monkeypatch, capsys)

@@ -22,7 +22,10 @@ COMMANDS: dict[str, Callable[..., tuple[str, ...]]] = {
     "validate": lambda *words: ("validate", words[0], "400", *words[1:], "--against", TARGET),
 }
 
-VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.CANNOT_TELL)
+STEP = {"bench": 350, "profile": 350, "compare": 350, "validate": 60}
+"""At which it happens: after a few rounds, or in the middle of a course."""
+
+VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.REGRESSION, ExitCode.CANNOT_TELL)
 """What a command may say of a measurement of a hundred steps that stands, on any machine."""
 
 
@@ -46,6 +49,22 @@ ODD = {
     "reward": SKETCH.format(seen="0", answer="(0, 'much', False, False, {})"),
 }
 """Files that make no env that can be measured, or an odd one."""
+
+
+WORKERS = """
+import os, signal
+import gymnasium, numpy
+class Env(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+    age = 0
+    def reset(self, *, seed=None, options=None): return numpy.zeros(1, numpy.float32), {}
+    def step(self, action):
+        self.age += 1
+        if self.age == 120: os.kill(os.getpid(), signal.SIGKILL)
+        return numpy.zeros(1, numpy.float32), 0.0, False, False, {}
+make = Env
+"""
+"""Whose processes are killed after as many steps."""
 
 
 def words(how: str, at: int = 1, where: str = "step") -> tuple[str, ...]:
@@ -117,7 +136,8 @@ def test_what_it_prints_is_not_on_stdout_and_a_close_that_raises_costs_nothing(a
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("how", ENDS)
 def test_whatever_ends_it_is_one_line_and_theirs(apart: Command, command: str, how: str) -> None:
-    check_ended(apart(*COMMANDS[command](*words(how, 350)), *PATIENCE), "in step 350")
+    said = apart(*COMMANDS[command](*words(how, STEP[command])), *PATIENCE)
+    check_ended(said, f"in step {STEP[command]}")
 
 
 @pytest.mark.hostile
@@ -138,7 +158,7 @@ def test_wherever_it_ends_it_is_one_line_and_theirs(
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("how", STANDS)
 def test_whatever_does_not_end_it_is_undone(apart: Command, command: str, how: str) -> None:
-    check_stands(apart(*COMMANDS[command](*words(how, 350)), "--json"), how)
+    check_stands(apart(*COMMANDS[command](*words(how, STEP[command])), "--json"), how)
 
 
 @pytest.mark.hostile
@@ -162,3 +182,12 @@ def test_every_kind_has_a_way_to_end_or_not() -> None:
     assert len({*ENDS, *STANDS}) >= 40
     assert set(HANGS) <= set(ENDS)
     assert set(UNTIDY) <= set(STANDS)
+
+
+def test_a_killed_worker_of_a_vector_env_is_one_line(apart: Command) -> None:
+    pytest.importorskip("gymnasium")
+    Path("workers.py").write_text(WORKERS)
+    keys = ("num_envs=2", "vector=async")
+    said = apart(*COMMANDS["bench"]("workers.py:make", *keys))
+    assert said.code == ExitCode.USAGE
+    assert "workers.py:make: one of its workers has ended, in step 1" in said.line

@@ -13,7 +13,8 @@ from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.measure.policy import AheadPlay, play_of
 from hotloop.lab.sim import SimSettings, open_game, sim
-from hotloop.report.sections.sim import share_line, split_line
+from hotloop.report.sections.section import text_of
+from hotloop.report.sections.sim import about_games, share_line, split_line
 from hotloop.stats.intervals import wilson_interval
 
 
@@ -36,7 +37,14 @@ def test_a_record_says_who_won_why_it_ended_and_where_the_time_went() -> None:
     assert 0 < sum(record.values["contest.began"]) < 40
     assert record.values["contest.ended.life"] == (40.0,)
     assert record.values["contest.games_per_s"][0] > 0
-    assert set(split_line(record).split()[::2]) == {"env.step", "inference", "encoding", "rest"}
+    parts = ("env.step", "inference", "(forward", "selection", "encoding", "rest")
+    assert all(f"{part} " in split_line(record) for part in parts)
+    told = "\n".join(f"{name}: {text_of(value)}" for name, value in about_games(record).rows)
+    for line in ("player: passive against first", "steps a game: mean ", "p5 ", "p95 ", "cpu: ", "gpu: none"):
+        assert line in told
+    assert "in a network" in told
+    assert record.resources is not None
+    assert record.resources.rss_peak_bytes
     assert share_line(record, None).startswith("0.0% [0.0%, 8.8%] of 40")
     assert "no clean split" in split_line(played(num_games=4, num_threads=2))
 
@@ -48,7 +56,7 @@ def test_the_same_seed_plays_the_same_games() -> None:
 
 
 def test_no_games_are_refused() -> None:
-    with pytest.raises(InputError, match="expected int from 1"):
+    with pytest.raises(InputError, match="num_games=0 does not fit: expected int from 1"):
         played(num_games=0)
 
 

@@ -5,7 +5,8 @@ import pytest
 from support.scenes import quick, scene, slow, turn
 
 from hotloop.core.probe import ProbeError
-from hotloop.probes.line import look
+from hotloop.probes import samples
+from hotloop.probes.line import MOST_FUNCTIONS, look
 
 pytest.importorskip("line_profiler")
 
@@ -46,3 +47,13 @@ def test_nothing_is_traced_afterwards(tmp_path: Path) -> None:
     before = sys.gettrace()
     look(scene(tmp_path, turn, functions=(("turn", turn),)))
     assert sys.gettrace() is before
+
+
+def test_where_no_function_is_named_the_hottest_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "SHORTEST_NS", 50_000_000)
+    found = look(scene(tmp_path, turn, calls=500, marker="played"))
+    assert found.facts["ran"][0] == "slow"
+    assert len(found.tables) <= MOST_FUNCTIONS
+    assert any("total += number * 0.5" in row[-1] for row in found.tables[0].rows)

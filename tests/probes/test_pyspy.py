@@ -10,7 +10,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.probe import ProbeError
 from hotloop.core.record import stacks
 from hotloop.probes import pyspy
-from hotloop.probes.pyspy import attach, check_pid, describe, failure, inside, look, why_not
+from hotloop.probes.pyspy import attach, by_total, check_pid, describe, failure, inside, look, why_not
 
 MAIN, PLAY, STEP = ("main", "m.py", 1), ("drawn.<locals>.played", "p.py", 2), ("Env.step", "/a/env.py", 3)
 LATER = ("Env.step", "/a/env.py", 8)
@@ -133,3 +133,14 @@ def test_a_running_process_is_attached_to_and_lives_on(tmp_path: Path) -> None:
         finally:
             child.kill()
     assert any(row[0].startswith("slow ") for row in found.tables[0].rows)
+
+
+def test_a_running_process_is_told_by_total_time_with_lines() -> None:
+    main, busy, idle = ("main", "a.py", 3), ("busy", "a.py", 7), ("idle", "a.py", 9)
+    (table,) = by_total({(main, busy): 3.0, (main, idle): 1.0}).tables
+    assert table.title == "Functions by total time"
+    assert [(row[0], row[2], row[3]) for row in table.rows] == [
+        ("main (a.py:3)", 0.0, 1.0),
+        ("busy (a.py:7)", 0.75, 0.75),
+        ("idle (a.py:9)", 0.25, 0.25),
+    ]

@@ -32,7 +32,7 @@ def test_samples_come_to_peaks_shares_and_what_was_moved() -> None:
     assert found.facts == {
         "rss_peak_bytes": 5_000,
         "rss_mean_bytes": 3_000,
-        "rss_over_time": ((0, 1_000), (10**9, 5_000), (2 * 10**9, 3_000)),
+        "rss_over_time": [[0, 1_000], [10**9, 5_000], [2 * 10**9, 3_000]],
         "rss_slope": 1_000.0,
         "cpu_share": 0.5,
         "gpu": None,
@@ -66,7 +66,7 @@ def test_memory_over_time_keeps_as_many_points_as_a_curve_needs() -> None:
     many = [replace(START, at_ns=number, rss_bytes=number) for number in range(1_000)]
     kept = over_time(many)
     assert len(kept) <= resources.MOST_POINTS
-    assert kept[0] == (0, 0)
+    assert kept[0] == [0, 0]
     assert kept[-1][0] > 900
 
 

@@ -1,3 +1,4 @@
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ from support.scenes import scene, turn
 
 from hotloop.core.record import stacks
 from hotloop.probes import samples
-from hotloop.probes.samples import OURS, describe, look, rows_of, without_ours
+from hotloop.probes.samples import OURS, Seen, describe, look, rows_of, without_ours
 
 PLAYED = ("played", f"{OURS}/lab/profile/probes.py", 1)
 OURS_TOO = ("SingleSubject.step", f"{OURS}/envs/foreign/single.py", 2)
@@ -24,18 +25,22 @@ def test_what_is_ours_is_cut_off_and_callers_of_hotloop_with_it() -> None:
 def test_a_function_is_one_row_at_its_hottest_line_by_its_own_time() -> None:
     rows = rows_of({(WRAPPER, ENV): 30, (WRAPPER, ELSEWHERE): 50, (WRAPPER,): 10}, 100)
     assert rows == (
-        ("CartPoleEnv.step (classic_control/cartpole.py:5)", 0.8, 0.8),
-        ("OrderEnforcing.step (wrappers/common.py:3)", 0.1, 0.9),
+        ("CartPoleEnv.step (classic_control/cartpole.py:5)", 0.8, 0.8, None),
+        ("OrderEnforcing.step (wrappers/common.py:3)", 0.1, 0.9, None),
     )
+
+
+def test_a_function_that_waits_is_told_from_one_that_works() -> None:
+    rows = rows_of({(WRAPPER, ENV): 50, (WRAPPER,): 50}, 100, {(WRAPPER, ENV): 50, (WRAPPER,): 5})
+    assert [row[3] for row in rows] == [0.55, 1.0]
 
 
 def test_shares_are_of_the_whole_play_and_what_is_hardly_there_has_no_row() -> None:
-    found = describe(
-        {(PLAYED, WRAPPER, ENV): 1_000, (PLAYED, OURS_TOO): 1_000, (PLAYED, ENV): 0}, "played", 7
-    )
+    ns = Counter({(PLAYED, WRAPPER, ENV): 1_000, (PLAYED, OURS_TOO): 1_000, (PLAYED, ENV): 0})
+    found = describe(Seen(ns=ns, samples=7), "played")
     assert found.facts == {"samples": 7, "below_share": 0.5}
-    assert [row[1:] for row in found.tables[0].rows] == [(0.5, 0.5), (0.0, 0.5)]
-    assert rows_of({(ENV,): 1, (CALLER,): 999}, 1_000) == (("main (home/train.py:6)", 0.999, 0.999),)
+    assert [row[1:3] for row in found.tables[0].rows] == [(0.5, 0.5), (0.0, 0.5)]
+    assert rows_of({(ENV,): 1, (CALLER,): 999}, 1_000) == (("main (home/train.py:6)", 0.999, 0.999, None),)
 
 
 def test_a_slow_function_is_the_first_row_and_the_stacks_are_kept(

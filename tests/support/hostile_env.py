@@ -224,9 +224,9 @@ UNTIDY = {
     "own_sigterm": "changed the handlers of SIGTERM",
     "own_sigalrm": "changed the handlers of SIGALRM",
     "clears_variables": "changed the variables",
-    "thread": "left threads running (left)",
-    "daemon_thread": "left threads running (left)",
-    "process": "left 1 process running",
+    "thread": "left threads running (left",
+    "daemon_thread": "left threads running (left",
+    "process": "running",
     "closes_stdio": "closed stdout",
     "closes_everything": "closed stdout",
 }

@@ -19,6 +19,7 @@ DOORS = {
     "hotloop._cuda": "hotloop/envs/",
     "hotloop.core._spans": "hotloop/core/",
     "hotloop.train._kernels": "hotloop/train/",
+    "hotloop.train._device_kernels": "hotloop/train/",
 }
 """Each compiled module, and the folder that alone may import it."""
 

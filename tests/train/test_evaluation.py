@@ -103,6 +103,6 @@ def test_a_memory_begins_anew_where_an_episode_ended_and_nowhere_else() -> None:
     fresh = Actor(mine, batch, seed=1)
     fresh._seen.copy_(actor._seen)
     with torch.inference_mode():
-        went_on, began = actor._think(), fresh._think()
+        went_on, began = actor._think(actor._seen), fresh._think(fresh._seen)
     same = [torch.equal(one, other) for one, other in zip(went_on, began, strict=True)]
     assert same == [False, True, False]

@@ -84,7 +84,7 @@ def test_a_memory_begins_with_every_life() -> None:
 
 def test_only_who_lives_on_is_promised_what_lies_beyond_a_cut() -> None:
     cut = collect(Visited(lengths=(2,))).cuts[0]
-    assert (cut.step, cut.rows.tolist()) == (1, [0, 2])
+    assert (cut.steps.tolist(), cut.rows.tolist()) == ([1, 1], [0, 2])
 
 
 def samples(*, memory: bool) -> Samples:

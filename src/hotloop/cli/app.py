@@ -1,8 +1,9 @@
 """The commands as one typer application."""
 
 import inspect
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -30,6 +31,11 @@ PROGRAMS = "hotloop.cli.programs"
 
 DASHES = "--"
 
+COMPLETION = "_HOTLOOP_COMPLETE"
+"""What a shell sets to have words completed."""
+
+COMPLETION_FLAGS = ("--show-completion", "--install-completion")
+
 USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 """The base of typer's usage errors, which comes from click or from typer's own copy of it."""
 
@@ -37,13 +43,13 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 def run(argv: Sequence[str]) -> int:
     """Hand the words to their command, which returns its own exit code."""
     application = typer.Typer(
-        add_completion=False,
+        add_completion=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     application.callback(invoke_without_command=True, help=HELP)(teach)
-    for name, function in commands().items():
+    for name, function in chosen(argv).items():
         application.command(name, help=help_of(function))(function)
     words, program = parted(argv)
     if program is not None:
@@ -56,9 +62,19 @@ def run(argv: Sequence[str]) -> int:
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE
+    except SystemExit as ended:
+        if not is_completing(argv):
+            raise
+        return ExitCode.USAGE if ended.code else ExitCode.FINE
     except typer.Abort as abort:  # what some versions make of Ctrl-C
         raise abort.__cause__ or abort from None
     return code or ExitCode.FINE
+
+
+def is_completing(argv: Sequence[str]) -> bool:
+    """Whether a shell asks to complete words, or somebody for the lines that have it do so."""
+    asked = any(word.partition("=")[0] in COMPLETION_FLAGS for word in argv)
+    return COMPLETION in os.environ or asked
 
 
 def parted(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
@@ -70,10 +86,20 @@ def parted(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     return words[:at], tuple(words[at + 1 :])
 
 
+def chosen(argv: Sequence[str]) -> dict[str, Callable[..., Any]]:
+    """The command that was typed, or all of them where it is none: to load those takes long."""
+    names = [name for name in modules(COMMANDS, packages=False) if name in argv[:1]]
+    return named(COMMANDS, names) if names else commands()
+
+
 def commands(package: str = "") -> dict[str, Callable[..., Any]]:
     """Every command by its name."""
-    names = modules(package or COMMANDS, packages=False)
-    found = {name: import_module(f"{package or COMMANDS}.{name}") for name in names}
+    return named(package or COMMANDS, modules(package or COMMANDS, packages=False))
+
+
+def named(package: str, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
+    """Commands of a package by their names; a file without a function of its name is none."""
+    found = {name: import_module(f"{package}.{name}") for name in names}
     functions = {name: getattr(module, name) for name, module in found.items() if hasattr(module, name)}
     return {name: isolated(each) if runs_theirs(each) else each for name, each in functions.items()}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from hotloop.cli.streams import dropping_streams
-from hotloop.core.errors import ExitCode, HotloopError, TheirError
+from hotloop.core.errors import ExitCode, HotloopError
 from hotloop.core.interrupt import not_in_children
 from hotloop.core.isolate import lifeline
 
@@ -67,14 +67,16 @@ def explain(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         code, what = ExitCode.INTERRUPTED, "interrupted"
     elif isinstance(error, HotloopError):
-        code, what = error.exit_code, f"{error}{at_which_step() if isinstance(error, TheirError) else ''}"
+        code, what = error.exit_code, str(error)
     elif isinstance(error, OSError) and error.errno in NO_ROOM:
         where = f" for {error.filename}" if error.filename else ""
         code, what = ExitCode.FAULT, f"{error.strerror}{where}: make room and run again"
+    elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        code, what = ExitCode.USAGE, "a name is longer than the file system takes: give a shorter one"
     elif is_theirs(error):
         from hotloop.envs.callables import last_words
 
-        code, what = ExitCode.USAGE, f"the target raised: {last_words(error)}{at_which_step()}"
+        code, what = ExitCode.USAGE, f"the target raised: {last_words(error)}{lifeline.at_step()}"
     else:
         code, what = ExitCode.FAULT, f"a fault: {type(error).__name__}: {error}; {keep_traceback(error)}"
     line = "".join(each if each.isprintable() else "?" for each in " ".join(what.split()))
@@ -82,11 +84,6 @@ def explain(error: BaseException) -> int:
     if lifeline.line is not None:
         lifeline.line.say(failed=line)
     return code
-
-
-def at_which_step() -> str:
-    """Where somebody else's code was when it raised."""
-    return f", {lifeline.whereabouts()}" if lifeline.whereabouts() else ""
 
 
 def is_theirs(error: BaseException) -> bool:

@@ -4,19 +4,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hotloop.core.record.described import Code, Project
 from hotloop.core.target import names_callable
+
+if TYPE_CHECKING:
+    from hotloop.core.record.described import Code, Project
 
 UNKNOWN = "unknown"
 
 HERE = Path(__file__).parent
 
 
-def code(build: Mapping[str, Any] | None, folder: Path = HERE, *, target: str | None = None) -> Code:
+def code(build: Mapping[str, Any] | None, folder: Path = HERE, *, target: str | None = None) -> "Code":
     """The `code` part of a record; `build` is a batch's own account of its compiler.
 
     The commit is that of the repository around the folder, by default Hotloop's own; "unknown" outside a
@@ -42,7 +43,7 @@ def state(folder: Path) -> tuple[str, bool]:
     return commit or UNKNOWN, bool(commit and git(folder, "status", "--porcelain", "--untracked-files=no"))
 
 
-def project(folder: Path) -> Project:
+def project(folder: Path) -> "Project":
     """The repository around a folder, or the folder itself where there is none."""
     commit, dirty = state(folder)
     return {
@@ -69,6 +70,8 @@ def belongs(file: Path) -> bool:
 
 def version() -> str:
     """The installed version of Hotloop."""
+    from importlib import metadata
+
     try:
         return metadata.version("hotloop")
     except metadata.PackageNotFoundError:

@@ -134,6 +134,11 @@ class Code(StrEnum):
         "{target}: {fault}",
         "mend the environment before trusting what is trained on it",
     )
+    FUNCTION = (
+        "function",
+        "{target} returned a {returned}, no environment: the function itself is measured, a step is a call",
+        "return an environment to have that measured",
+    )
     WAITING = (
         "waiting",
         "{share:.0%} of the time was waiting for workers, {skew:.0%} for the slowest, mostly {worker}",

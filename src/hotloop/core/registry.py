@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.probe import Probe
 from hotloop.core.world import World
+
+if TYPE_CHECKING:
+    from hotloop.core.probe import Probe
 
 WORLDS = "hotloop.worlds"
 PROBES = "hotloop.probes"
@@ -67,8 +70,10 @@ def probe_names() -> tuple[str, ...]:
     return tuple(modules(PROBES, packages=False))
 
 
-def probes() -> dict[str, Probe]:
+def probes() -> "dict[str, Probe]":
     """Every file of `hotloop.probes` that declares a `probe`, by its name."""
+    from hotloop.core.probe import Probe
+
     declared = (
         getattr(import_module(f"{PROBES}.{name}"), "probe", None) for name in modules(PROBES, packages=False)
     )

@@ -36,14 +36,16 @@ class StackSampler:
     def __init__(self, every_s: float = EVERY_S) -> None:
         self.ns: Counter[Stack] = Counter()
         """Wall time by stack."""
+        self.cpu_ns: Counter[Stack] = Counter()
+        """The part of it in which the thread had a core; empty where it is looked at from another one."""
         self.samples = 0
         self._every_s = every_s
-        self._last_ns = 0
+        self._last_ns = self._last_cpu_ns = 0
         self._noting = False
         self._by: Timer | Thread | None = None
 
     def __enter__(self) -> Self:
-        self._last_ns = time.perf_counter_ns()
+        self._last_ns, self._last_cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
         self._by = (Timer if is_free() else Thread)(self)
         self._by.start(self._every_s)
         return self
@@ -54,13 +56,17 @@ class StackSampler:
         if self._by:
             self._by.stop()
 
-    def note(self, frame: FrameType | None) -> None:
-        """Take a sample."""
+    def note(self, frame: FrameType | None, *, is_own: bool) -> None:
+        """Take a sample, of the calling thread if it `is_own`."""
         if self._noting:  # the timer went off again meanwhile
             return
         self._noting = True
-        now_ns = time.perf_counter_ns()
-        self.ns[stack_of(frame)] += now_ns - self._last_ns
+        now_ns, stack = time.perf_counter_ns(), stack_of(frame)
+        self.ns[stack] += now_ns - self._last_ns
+        if is_own:
+            now_cpu_ns = time.thread_time_ns()
+            self.cpu_ns[stack] += now_cpu_ns - self._last_cpu_ns
+            self._last_cpu_ns = now_cpu_ns
         self.samples += 1
         self._last_ns = time.perf_counter_ns()
         self._noting = False
@@ -91,7 +97,7 @@ class Timer:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        self._sampler.note(frame)
+        self._sampler.note(frame, is_own=True)
 
 
 class Thread:
@@ -117,7 +123,7 @@ class Thread:
 
     def _run(self, every_s: float) -> None:
         while not self._over.wait(every_s):
-            self._sampler.note(sys._current_frames().get(self._watched))  # noqa: SLF001 - it is documented
+            self._sampler.note(sys._current_frames().get(self._watched), is_own=False)  # noqa: SLF001 - it is documented
 
 
 def stack_of(frame: FrameType | None) -> Stack:

@@ -12,10 +12,11 @@ Native code is given the numbers, texts and lists of numbers in it; other object
 """
 
 
-Kind = Literal["vector", "tokens", "objects", "image", "options"]
+Kind = Literal["vector", "tokens", "objects", "image", "options", "log"]
 """How a network should read numbers: as they are; as tokens [tokens, 3] of location, feature and value; as
 objects or options [count, features], whose last feature says whether there is one; as an image
-[channels, height, width]. Options are the actions, in their order."""
+[channels, height, width]. Options are the actions, in their order. A log says in numbers of its own what
+happened, for those who can read it: networks leave it out where options point at objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,13 @@ class Part:
     low: float | None = None
     high: float | None = None
     """What its values stay between; None is all that the observation's type holds."""
+    points_at: tuple[str, ...] = ()
+    """Its numbers name objects, row k those of option k: rows of these parts, counted through one after
+    another; -1 is none."""
+    joins: str = ""
+    """The part that it says more about: its k-th row is about the k-th one there with a column set."""
+    joins_where: int = 0
+    """Which column."""
 
     @property
     def size(self) -> int:
@@ -266,6 +274,8 @@ class World:
 
     A world that has one is played once where nobody says how often, and can be plotted.
     """
+    kept_by: tuple[str, ...] = ()
+    """Variants that change how native code keeps an env: it cannot be saved by one and loaded by another."""
     rules_end: str = ""
     """In words, why an episode ends by the rules; empty where it is not told."""
     narrator: Callable[[Any], Narrator] | None = None

@@ -96,7 +96,14 @@ class Spec:
             params=self._values("workload"),
             workload_hash=workload_hash(self.name, self.parameters, self.settings),
             variant=self._values("variant"),
+            keys=self._given(),
         )
+
+    def _given(self) -> dict[str, object]:
+        """The keys that a caller gave, whether or not they are what is usual; the instrument is no key."""
+        values = self._values("workload") | self._values("variant")
+        given = [key for key, by in self.decided_by.items() if by == "argument" and key != "profile"]
+        return {key: values[key] for key in given if key in values}
 
     def _values(self, role: Role) -> dict[str, object]:
         return by_role(self.parameters, role) | by_role(self.settings, role)
@@ -477,7 +484,9 @@ class Batch(AsDrawn):
 
     def _stamp(self) -> bytes:
         spec = self.spec
-        return f"hotloop 2 {spec.impl} {workload_hash(spec.world.name, spec.parameters)} ".encode()
+        names = spec.world.kept_by if spec.impl == "native" else ()
+        kept = "".join(f"{name}={getattr(spec.parameters, name)} " for name in names)
+        return f"hotloop 2 {spec.impl} {workload_hash(spec.world.name, spec.parameters)} {kept}".encode()
 
 
 def closed() -> OrderError:

@@ -6,6 +6,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +26,18 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
 
     `instance` is the number of what it makes, where that was taken already.
     """
+    make = bound(target, given, instance)
+    try:
+        with lifeline.doing(Doing.MAKE):
+            return make()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
+
+
+def bound(target: str, given: Mapping[str, object], instance: int | None = None) -> Callable[[], Any]:
+    """The callable with the given keys as its arguments; InputError where they do not fit."""
     function = find(target)
     number = NUMBERS.take() if instance is None else instance
     arguments = {key: literal(value) for key, value in numbered(given, number).items()}
@@ -36,13 +49,7 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
         raise InputError(f"{target}: {error}; give its arguments as key=value") from None
     except ValueError:  # no signature to look at, as with some built-in functions
         pass
-    try:
-        with lifeline.doing(Doing.MAKE):
-            return function(**arguments)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise TheirError(f"{target} raised: {last_words(error)}") from error
+    return partial(function, **arguments)
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -52,8 +59,24 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
         return ()
 
 
+LENT: dict[str, Callable[..., Any]] = {}
+"""Functions that Python code gave, by the names they go by here."""
+
+
+def lend(function: Callable[..., Any], name: str | None = None) -> str:
+    """A name under which a function is found in this process, whether or not it can be imported."""
+    called = name or getattr(function, "__qualname__", type(function).__name__)
+    spelled = f"{getattr(function, '__module__', None)}:{called}"
+    free = (spelled, *(f"{spelled}#{n}" for n in range(2, len(LENT) + 3)))
+    chosen = next(each for each in free if LENT.get(each, function) is function)
+    LENT[chosen] = function
+    return chosen
+
+
 def find(target: str) -> Callable[..., Any]:
     """The callable itself, its module imported from a file or by name."""
+    if target in LENT:
+        return LENT[target]
     place, _, name = target.rpartition(":")
     module = load_file(Path(place)) if place.endswith(".py") else load_module(place)
     try:

@@ -86,7 +86,7 @@ class Process:
     def _ended(self) -> TheirError:
         status = self._process.wait()
         how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended itself with {status}"
-        return TheirError(f"{self.name}: its process {how}")
+        return TheirError(f"{self.name}: its process {how}{lifeline.at_step()}")
 
     def close(self) -> None:
         with suppress(OSError):

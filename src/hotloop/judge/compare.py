@@ -311,7 +311,7 @@ def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Recor
     compared = replace(
         b,
         kind="compare",
-        run_id=run_id(now, *own_commit(b.code), b.target.name),
+        run_id=run_id(now, *own_commit(b.code), b.target.words),
         created=now.isoformat(timespec="seconds"),
         values={f"{name}.ns_per_env_step": tuple(round_times(each)) for name, each in ((A, a), (B, b))},
         comparisons=(versus(a, b, band=band, unlike=unlike),),

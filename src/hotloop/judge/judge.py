@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
@@ -250,7 +251,7 @@ class Wanted:
     """Whether missing it is a failure, and not only said."""
 
     def __post_init__(self) -> None:
-        if not self.env_steps_per_s > 0:
+        if not 0 < self.env_steps_per_s < inf:
             raise InputError(f"a target of {self.env_steps_per_s:g} steps a second: expected more than 0")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,20 @@ from hotloop.envs.callables import parameters_of
 from hotloop.envs.foreign.opening import Order, made, subject_of
 from hotloop.envs.instances import KEY, NUMBERS, numbered
 from hotloop.envs.subject import Subject
+from hotloop.lab import bench as benching
+from hotloop.lab.compare import compare as comparing
+from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.measure.settle import Plan
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.profile.probes import choose
 from hotloop.lab.profile.profile import Asked, Extras, look
 from hotloop.lab.profile.trace import Tracer
+from hotloop.lab.validate import validate as validating
+from hotloop.lab.validate.equal import closeness_of
+from hotloop.lab.validate.lockstep import Way
+from hotloop.lab.validate.match import match_of
 
 
 def profile(  # noqa: PLR0913 - one argument a flag of the command
@@ -48,7 +58,7 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     folder for what probes draw. `trace` is given sampled steps; `baselines` is a folder of profiles, whose
     latest of the target is compared with.
     """
-    extras = Extras(probes=choose(probes, time), baselines=baselines, files=files)
+    extras = Extras(probes=choose(probes), baselines=baselines, files=files)
     maker = None if isinstance(env, str) else maker_of(env, given, phases)
     with closing(Opener(maker.open if maker else None)) as opener:
         asked = Asked(
@@ -108,3 +118,103 @@ def copied(env: Any) -> Any:
         raise InputError(
             f"the environment cannot be copied ({error}): give a function that makes one"
         ) from None
+
+
+def target_of(env: Any, keys: dict[str, object], phases: Any = None) -> Target:
+    """What is measured, by a name under which it is found in this process."""
+    looks = phases if phases is None or isinstance(phases, str) else callables.lend(phases)
+    if isinstance(env, str):
+        target = Target.parse(env)
+        return replace(target, keys={**target.keys, **keys}, phases=looks)
+    if hasattr(env, "step") and not isinstance(env, type):
+        kind = type(env)
+        name = callables.lend(lambda: copied(env), f"{kind.__module__}.{kind.__qualname__}")
+        return Target(name, keys, looks)
+    if not callable(env):
+        raise InputError(
+            f"{env!r} cannot be measured: give a target, a function that makes an env, or an env"
+        )
+    return Target(callables.lend(env), keys, looks)
+
+
+def player_of(policy: Any) -> str:
+    """A policy by the name of it."""
+    return policy if isinstance(policy, str) else callables.lend(policy)
+
+
+def bench(
+    env: Any,
+    /,
+    *,
+    policy: Any = RANDOM,
+    rounds: int | None = None,
+    iterations: int | None = None,
+    warmup: int | None = None,
+    profile: bool = False,
+    phases: Any = None,
+    **given: object,
+) -> Record:
+    """Say how fast an environment steps: the record that `hotloop bench` prints.
+
+    `env` is a target as the command line names one, a function that makes an environment, or an environment;
+    `policy` is what the command takes, or a function. Other keys go to the target. Nothing is written.
+    """
+    usual = Rounds()
+    asked = Rounds(
+        count=usual.count if rounds is None else rounds,
+        iterations=usual.iterations if iterations is None else iterations,
+        warmup=usual.warmup if warmup is None else warmup,
+        box_iterations=iterations is None,
+        box_warmup=warmup is None,
+    )
+    target = target_of(env, given, phases)
+    return benching.bench(target, asked, policy=player_of(policy), extras=benching.Extras(phases=profile))
+
+
+def compare(
+    a: Any,
+    b: Any,
+    /,
+    *,
+    policy: Any = RANDOM,
+    seconds: float | None = None,
+    band: float | None = None,
+    profile: bool = False,
+    phases: Any = None,
+    unlike: bool = False,
+) -> Record:
+    """Say which of two is faster, and whether both do the same: the record that `hotloop compare` prints.
+
+    `a`, the baseline, and `b` are targets with their keys, as in `"grid/toy encoder=original"`, functions
+    that make environments, or environments. `seconds` is what one run may take, `band` a share: changes
+    up to it are the same.
+    """
+    plan = Plan()
+    plan = plan if seconds is None else replace(plan, budget_ns=round(seconds * 1e9))
+    plan = plan if band is None else replace(plan, band=band)
+    asked = comparing.Asked(plan=plan, policy=player_of(policy), profile=profile, unlike=unlike)
+    sides = [TargetContender(target_of(each, {}, phases)) for each in (a, b)]
+    return comparing.compare(sides[0], sides[1], asked)
+
+
+def validate(
+    candidate: Any,
+    /,
+    scale: str | int = "smoke",
+    *,
+    against: Any = None,
+    mode: str = "bytes",
+    ignore: Sequence[str] = (),
+    **given: object,
+) -> Record:
+    """Say whether one is the same as its reference: the record that `hotloop validate` prints.
+
+    Both are what `compare` takes; a preset of ours has a reference of its own. `scale` is `smoke`, `soak` or
+    a number of env-steps. What differs is named in the record; no bundle is kept.
+    """
+    reference = (
+        None if against is None else against if isinstance(against, str) else target_of(against, {}).words
+    )
+    match = match_of(target_of(candidate, given), reference)
+    way = Way(closeness=closeness_of(mode), ignore=tuple(ignore))
+    return validating.validate(match, validating.asked_for(str(scale), match.against, way))[0]

@@ -3,28 +3,31 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.clock import now_ns
+from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Method, Record
+from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Method, Record, Resources
 from hotloop.core.registry import find
-from hotloop.core.settings import parameter
+from hotloop.core.settings import by_role, parameter
+from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.core.target import Target
+from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.policy import RANDOM, TAPE
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
-from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.players import Player, find_players
 
 MOST_ENVS = 64
 """Envs played at once where nobody says how many."""
@@ -38,6 +41,9 @@ class SimSettings:
     """Who plays, and how much."""
 
     player: str = parameter(RANDOM, role="workload", help="Who chooses the actions.")
+    opponent: str = parameter(
+        "", role="workload", help="Who plays the other seat from outside, as run:NAME; the world where empty."
+    )
     episodes: int = parameter(64, low=1, high=1_000_000, role="workload", help="Episodes to play.")
     steps: int = parameter(
         0, low=0, high=2**31 - 1, role="workload", help="Cut an episode off after so many; 0 is never."
@@ -71,8 +77,8 @@ class SoFar:
     shares: list[int]
     wall_ns: int = 0
     """Of choosing and stepping; what watching costs is not in it."""
-    choose_ns: int = 0
-    """Of choosing alone."""
+    cpu_ns: int = 0
+    """Of the process, on all its cores, while choosing and stepping."""
     sums: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     """Of the infos of the world's history, over all steps of each env."""
     steps: int = 0
@@ -96,6 +102,7 @@ class Game:
     """A batch, its player and when to stop."""
 
     batch: Batch
+    player: Player
     asked: SimSettings
     limit: int
     """Steps after which an episode is cut off; 0 is never."""
@@ -106,17 +113,29 @@ class Game:
         ends = (self.limit, self.batch.spec.world.most_steps(self.batch.spec.parameters))
         return min((end for end in ends if end), default=0)
 
+    @property
+    def shares(self) -> list[int]:
+        """Episodes of each env that count; of a tape all that it has."""
+        envs, episodes = self.batch.spec.num_envs, self.asked.episodes
+        if self.asked.player.startswith(TAPE):
+            return [2**31] * envs
+        return [episodes // envs + (env < episodes % envs) for env in range(envs)]
+
     def play(self, found: SoFar) -> Iterator[Moment]:
         """Play until every env has played its share, stopping before each step for whoever looks."""
         batch, length = self.batch, self.length
         episodes = Episodes(batch, self.limit, watched=found.sums)
         yield Moment(batch=batch, episodes=episodes, length=length)
         while not found.done:
-            start = now_ns()
-            actions = batch.choose(self.asked.player)
-            found.choose_ns += now_ns() - start
+            start, used = now_ns(), cpu_ns()
+            try:
+                actions = self.player.choose()
+            except StopIteration:
+                return
             ended = episodes.step(actions)
+            self.player.note([episode.env for episode in ended])
             found.wall_ns += now_ns() - start
+            found.cpu_ns += cpu_ns() - used
             found.steps += 1
             for info in found.sums:
                 found.sums[info] += episodes.told[info]
@@ -136,10 +155,25 @@ def open_game(target: Target, asked: SimSettings) -> Game:
     if "autoreset" in target.keys:
         raise InputError("leave out autoreset=: sim begins every next episode by itself")
     timed = {"profile": True} if not target.is_foreign and find(target.name).world.contest else {}
-    batch = make(target.name, **{"num_envs": envs_for(asked.episodes), **timed, **target.keys})
+    batch = make(
+        target.name,
+        **{"num_envs": envs_for(asked.episodes), **recorded(target, asked), **timed, **target.keys},
+    )
     require_host(batch, "sim")
-    check_player(batch, asked.player)
-    return Game(batch=batch, asked=asked, limit=limit_of(batch, asked.steps))
+    player = find_players(batch, asked.player, asked.opponent)
+    return Game(batch=batch, player=player, asked=asked, limit=limit_of(batch, asked.steps))
+
+
+def recorded(target: Target, asked: SimSettings) -> dict[str, object]:
+    """The keys that a tape was recorded with, where one is to be played."""
+    if not asked.player.startswith(TAPE):
+        return {}
+    tape = tapes.read(Path(asked.player.removeprefix(TAPE)))
+    if tape.target != find(target.name).target:
+        raise InputError(
+            f"{asked.player} was recorded on {tape.target}: write {tape.target} for {target.name}"
+        )
+    return {**tape.parameters, "seed": tape.seed, "seed_step": tape.seed_step, "num_envs": tape.num_envs}
 
 
 def envs_for(episodes: int) -> int:
@@ -161,12 +195,11 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
     with closing(game.batch) as batch:
         recorder = Recorder("sim", batch.spec)
         batch.reset()
-        envs, episodes = batch.spec.num_envs, game.asked.episodes
         found = SoFar(
             work=Tally(lambda: batch.counters),
-            finished=[[] for _ in range(envs)],
-            shares=[episodes // envs + (env < episodes % envs) for env in range(envs)],
-            sums={info: np.zeros(envs) for info in history_of(batch).values()},
+            finished=[[] for _ in range(batch.spec.num_envs)],
+            shares=game.shares,
+            sums={info: np.zeros(batch.spec.num_envs) for info in history_of(batch).values()},
         )
         try:
             for moment in game.play(found):
@@ -199,6 +232,7 @@ def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
         },
         partial=found.partial,
         validation=describe_validation(batch.counters),
+        resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=found.cpu_ns / max(found.wall_ns, 1)),
     )
     return replace(made, notices=(*made.notices, *notices(game, found, made)))
 
@@ -251,7 +285,13 @@ def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
     phases = game.batch.phase_totals()
     encoded = phases.get(encoding, 0)
     stepped = sum(phases.values()) - phases.get("step", 0) - encoded
-    parts = {"env.step": stepped, "inference": found.choose_ns, "encoding": encoded}
+    player = game.player
+    parts = {
+        "env.step": stepped,
+        "inference/forward": player.forward_ns,
+        "inference/selection": player.select_ns,
+        "encoding": encoded,
+    }
     parts["rest"] = max(found.wall_ns - sum(parts.values()), 0)
     return {f"{SPLIT}{name}": [float(ns)] for name, ns in parts.items()}
 
@@ -260,7 +300,17 @@ def method(game: Game, found: SoFar) -> Method:
     """A round is an episode; its steps are the mean."""
     played = len(found.episodes)
     iterations = found.work.gained["env_steps"] // max(played, 1)
-    return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=game.asked.player)
+    return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=who_plays(game))
+
+
+def who_plays(game: Game) -> str:
+    """The player; in a contest also whom it plays."""
+    spec, asked = game.batch.spec, game.asked
+    if spec.world.contest is None:
+        return asked.player
+    known = by_role(spec.parameters, "workload")
+    [inside] = (known[key] for key in spec.world.contest.both_outside)
+    return f"{asked.player} against {asked.opponent or inside}"
 
 
 def notices(game: Game, found: SoFar, made: Record) -> list[Notice]:

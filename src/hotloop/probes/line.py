@@ -1,10 +1,17 @@
-"""line_profiler: the lines of named functions, how often each ran and how long."""
+"""line_profiler: the lines of functions, named ones or the hottest, how often each ran and how long."""
 
+import gc
+from types import FunctionType
 from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, package_missing
-from hotloop.core.record import Finding, Table
+from hotloop.core.record import Finding, Table, stacks
+from hotloop.core.sampler import name_of
+from hotloop.probes import samples
+
+MOST_FUNCTIONS = 5
+"""Looked at where none was named."""
 
 COLUMNS = ("line", "hits", "total_ns", "share", "code")
 
@@ -18,7 +25,8 @@ def look(scene: Scene) -> Finding:
     from line_profiler import LineProfiler
 
     profiler: Any = LineProfiler()
-    for _, function in scene.functions:
+    looked_at = scene.functions or hottest(scene)
+    for _, function in looked_at:
         profiler.add_function(function)
     play = scene.draw(scene.calls)
     begin = now_ns()
@@ -30,11 +38,11 @@ def look(scene: Scene) -> Finding:
     wall_ns = now_ns() - begin
     stats = profiler.get_stats()
     tables = tuple(
-        table(name, function, stats.timings, unit_ns=stats.unit * 1e9) for name, function in scene.functions
+        table(name, function, stats.timings, unit_ns=stats.unit * 1e9) for name, function in looked_at
     )
-    ran = [name for (name, _), each in zip(scene.functions, tables, strict=True) if each.rows]
+    ran = [name for (name, _), each in zip(looked_at, tables, strict=True) if each.rows]
     if not ran:
-        names = ", ".join(name for name, _ in scene.functions)
+        names = ", ".join(name for name, _ in looked_at)
         raise ProbeError(f"no line of {names} ran", "name functions that the loop calls in this process")
     return Finding(
         probe="line",
@@ -46,6 +54,21 @@ def look(scene: Scene) -> Finding:
         },
         tables=tables,
     )
+
+
+def hottest(scene: Scene) -> tuple[tuple[str, Any], ...]:
+    """The functions where most of the time is, by samples: those that Python holds under their names."""
+    below = samples.theirs(samples.sampled(scene).ns, scene.marker)
+    wanted = [each.frame[:2] for each in stacks.functions(below)]
+    held = {
+        (name_of(each.__code__), each.__code__.co_filename): each
+        for each in gc.get_objects()
+        if isinstance(each, FunctionType)
+    }
+    found = [(name, held[name, file]) for name, file in wanted if (name, file) in held]
+    if not found:
+        raise ProbeError("no function of yours was seen at work", "name functions with --time")
+    return tuple(found[:MOST_FUNCTIONS])
 
 
 def table(name: str, function: Any, timings: Any, *, unit_ns: float) -> Table:
@@ -72,7 +95,7 @@ def table(name: str, function: Any, timings: Any, *, unit_ns: float) -> Table:
 
 probe = Probe(
     name="line",
-    purpose="the lines of the functions that --time names",
+    purpose="the lines of the functions that --time names, or of the five hottest",
     why_not=why_not,
     look=look,
 )

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from hotloop.core.errors import InputError
@@ -80,7 +81,7 @@ def attach(pid: int, folder: Path, seconds: int) -> Finding:
             f"process {pid} did nothing for {seconds} s",
             "attach while it works, or look longer with --seconds",
         )
-    return describe(found)
+    return by_total(found)
 
 
 def record(path: Path, what: Sequence[str]) -> None:
@@ -184,6 +185,18 @@ def describe(seconds: Mapping[Stack, float]) -> Finding:
         tables=(Table(title="Functions by samples", columns=COLUMNS, rows=rows),),
         files=(FILE,),
     )
+
+
+def by_total(seconds: Mapping[Stack, float]) -> Finding:
+    """The functions of a running process by all the time they take, each at its hottest line.
+
+    Nobody knows where its work begins, so that the way in stands first, and what it leads to below.
+    """
+    whole = sum(seconds.values())
+    found = sorted(stacks.functions(seconds), key=lambda each: (-each.total, -each.own))[:MOST_ROWS]
+    rows = tuple((each.place, round(each.own * RATE), each.own / whole, each.total / whole) for each in found)
+    table = Table(title="Functions by total time", columns=COLUMNS, rows=rows)
+    return replace(describe(seconds), tables=(table,))
 
 
 def function_of(frame: Frame) -> str:

@@ -3,14 +3,14 @@
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean
 from types import TracebackType
 from typing import Any, Self
 
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Probe, Scene
-from hotloop.core.record import Finding, Table
+from hotloop.core.record import Finding, Resources, Table
 
 EVERY_S = 0.05
 """Between two samples."""
@@ -154,10 +154,17 @@ def describe(samples: Sequence[Sample], env_steps: int) -> Finding:
     return Finding(probe="resources", facts=facts, tables=(table,))
 
 
-def over_time(samples: Sequence[Sample]) -> tuple[tuple[int, int], ...]:
+def used(found: Finding) -> Resources:
+    """The facts that a record has fields of its own for."""
+    named = {each.name: found.facts[each.name] for each in fields(Resources)}
+    points = tuple((at_ns, rss_bytes) for at_ns, rss_bytes in named["rss_over_time"])
+    return Resources(**named | {"rss_over_time": points})
+
+
+def over_time(samples: Sequence[Sample]) -> list[list[int]]:
     """Memory at moments that are about as far apart, few enough to keep."""
     every = -(-len(samples) // MOST_POINTS)
-    return tuple((sample.at_ns - samples[0].at_ns, sample.rss_bytes) for sample in samples[::every])
+    return [[sample.at_ns - samples[0].at_ns, sample.rss_bytes] for sample in samples[::every]]
 
 
 def gpu_facts(samples: Sequence[Sample]) -> dict[str, Any] | None:

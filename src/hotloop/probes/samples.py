@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Probe, Scene
 from hotloop.core.record import Finding, Table, stacks
-from hotloop.core.record.stacks import Frame, Stack, place
+from hotloop.core.record.stacks import Stack
 from hotloop.core.sampler import StackSampler
 
 SHORTEST_NS = 1_000_000_000
@@ -20,34 +21,50 @@ SMALLEST_SHARE = 0.005
 
 FILE = "samples.speedscope.json"
 
-COLUMNS = ("function", "own_share", "total_share")
+COLUMNS = ("function", "own_share", "total_share", "cpu_share")
+"""The last is of its total: 100% works all the time, and what is far below it waits."""
 
 OURS = str(Path(__file__).parents[1])
 
 TITLE = "Hot functions, by samples"
 
 
+@dataclass(slots=True)
+class Seen:
+    """Samples, added up."""
+
+    ns: Counter[Stack] = field(default_factory=Counter)
+    cpu_ns: Counter[Stack] = field(default_factory=Counter)
+    samples: int = 0
+
+
 def look(scene: Scene) -> Finding:
     """Play for at least a second while a timer has the stack looked at."""
-    begin, samples = now_ns(), 0
-    found: Counter[Stack] = Counter()
-    while not samples or now_ns() - begin < SHORTEST_NS:
+    seen = sampled(scene)
+    below = theirs(seen.ns, scene.marker)
+    stacks.write(scene.folder / FILE, "samples", {each: ns / 1e9 for each, ns in below.items()})
+    return describe(seen, scene.marker)
+
+
+def sampled(scene: Scene) -> Seen:
+    """Play until there are samples enough."""
+    seen, begin = Seen(), now_ns()
+    while not seen.samples or now_ns() - begin < SHORTEST_NS:
         play = scene.draw(scene.calls)
         with StackSampler() as sampler:
             play()
-        found.update(sampler.ns)
-        samples += sampler.samples
-    stacks.write(
-        scene.folder / FILE, "samples", {each: ns / 1e9 for each, ns in theirs(found, scene.marker).items()}
-    )
-    return describe(found, scene.marker, samples)
+        seen.ns.update(sampler.ns)
+        seen.cpu_ns.update(sampler.cpu_ns)
+        seen.samples += sampler.samples
+    return seen
 
 
-def describe(found: Mapping[Stack, int], marker: str, samples: int) -> Finding:
-    """The functions by their own time, ours left out; `found` is the ns of each stack."""
-    whole, below = sum(found.values()), theirs(found, marker)
-    facts = {"samples": samples, "below_share": sum(below.values()) / whole}
-    table = Table(title=TITLE, columns=COLUMNS, rows=rows_of(below, whole))
+def describe(seen: Seen, marker: str) -> Finding:
+    """The functions by their own time, ours left out."""
+    whole, below = sum(seen.ns.values()), theirs(seen.ns, marker)
+    facts = {"samples": seen.samples, "below_share": sum(below.values()) / whole}
+    rows = rows_of(below, whole, theirs(seen.cpu_ns, marker))
+    table = Table(title=TITLE, columns=COLUMNS, rows=rows)
     return Finding(probe="samples", facts=facts, tables=(table,), files=(FILE,))
 
 
@@ -56,7 +73,7 @@ def theirs(found: Mapping[Stack, int], marker: str) -> Counter[Stack]:
     below: Counter[Stack] = Counter()
     for stack, ns in found.items():
         below[without_ours(stack, marker)] += ns
-    del below[()]
+    below.pop((), None)
     return below
 
 
@@ -67,30 +84,18 @@ def without_ours(stack: Stack, marker: str) -> Stack:
     return stack[next(inner, len(stack)) :]
 
 
-def rows_of(found: Mapping[Stack, int], whole: int) -> tuple[tuple[object, ...], ...]:
-    """One row a function, where most of its samples were: the share of its own, and with all it called."""
-    own: Counter[tuple[str, str]] = Counter()
-    total: Counter[tuple[str, str]] = Counter()
-    lines: dict[tuple[str, str], Counter[int]] = {}
-    for stack, ns in found.items():
-        own[stack[-1][:2]] += ns
-        for name, file, line in {frame[:2]: frame for frame in stack}.values():
-            total[name, file] += ns
-            lines.setdefault((name, file), Counter())[line] += ns
-    hot = [
-        each
-        for each in sorted(total, key=lambda each: (-own[each], -total[each]))
-        if total[each] >= SMALLEST_SHARE * whole
-    ]
-    return tuple(
-        (place(at_line(each, lines[each])), own[each] / whole, total[each] / whole)
-        for each in hot[:MOST_ROWS]
-    )
+def rows_of(
+    found: Mapping[Stack, int], whole: int, cpu: Mapping[Stack, int] | None = None
+) -> tuple[tuple[object, ...], ...]:
+    """One row a function, by its own time; what is hardly there, callees and all, has none."""
+    hot = [each for each in stacks.functions(found, cpu) if each.total >= SMALLEST_SHARE * whole]
+    return tuple((each.place, each.own / whole, each.total / whole, works(each)) for each in hot[:MOST_ROWS])
 
 
-def at_line(function: tuple[str, str], lines: Counter[int]) -> Frame:
-    """A function at its hottest line."""
-    return (*function, lines.most_common(1)[0][0])
+def works(function: stacks.Function) -> float | None:
+    """The share of a function's time in which it had a core; None where nobody knows."""
+    cpu = function.total_cpu
+    return None if cpu is None or not function.total else min(1.0, cpu / function.total)
 
 
 probe = Probe(

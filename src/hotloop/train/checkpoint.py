@@ -9,12 +9,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.saved import unsealed
 from hotloop.envs.tapes import DAMAGES
 
@@ -132,6 +134,7 @@ def first_line(error: Exception) -> str:
 def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
     """What must be the same for a checkpoint to fit."""
     spec = batch.spec
+    parts = {"parts": [[part.name, *part.shape] for part in spec.layout.parts]} if spec.layout.parts else {}
     return {
         "world": spec.world.name,
         "num_envs": spec.num_envs,
@@ -139,6 +142,7 @@ def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
         "seed": spec.seed,
         "num_actions": spec.num_actions,
         "observation": list(shape),
+        **parts,
     }
 
 
@@ -152,25 +156,34 @@ def check_fits(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> No
 
 
 def save_envs(batch: Batch) -> dict[str, Tensor]:
-    """Every env of a batch, as one array of bytes.
+    """Every env of a batch, as one array of bytes; none of a batch on a GPU, which begins anew.
 
     Each env is put back as it was saved, so that players begin to remember anew here just as they will in
     a run that is resumed from it: their memory is not part of an env.
     """
-    saved = [batch.save(env) for env in range(batch.spec.num_envs)]
+    envs = 0 if isinstance(batch, DeviceBatch) else batch.spec.num_envs  # some gigabytes, one by one
+    saved = [batch.save(env) for env in range(envs)]
     for env, one in enumerate(saved):
         batch.load(env, one)
     lengths = torch.tensor([len(one) for one in saved])
-    return {"lengths": lengths, "bytes": torch.frombuffer(bytearray(b"".join(saved)), dtype=torch.uint8)}
+    content = np.frombuffer(bytearray(b"".join(saved)), np.uint8)
+    return {"lengths": lengths, "bytes": torch.from_numpy(content)}
 
 
-def load_envs(batch: Batch, saved: Mapping[str, Tensor]) -> None:
-    """Put every env back; InputError where one is damaged or they are not as many."""
+def load_envs(batch: Batch, saved: Mapping[str, Tensor]) -> bool:
+    """Put every env back; InputError where one is damaged or they are not as many.
+
+    False where none was saved, and all begin anew.
+    """
     envs = parted(saved)
+    if not envs:
+        batch.reset()
+        return False
     if len(envs) != batch.spec.num_envs:
         raise InputError(f"the checkpoint has {len(envs)} envs, and this run {batch.spec.num_envs}")
     for env, one in enumerate(envs):
         batch.load(env, one)
+    return True
 
 
 def parted(saved: Mapping[str, Tensor]) -> list[bytes]:

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
 from hotloop.stats.intervals import mean_interval
-from hotloop.train.policy import log_probabilities, sample
+from hotloop.train.policy import allowed
 from hotloop.train.rollout import Presence, think_of
 from hotloop.train.settings import EvalSettings
 
@@ -32,6 +33,7 @@ class Policy(Protocol):
     network: Any
     student: Any
     observation_scale: Any
+    kernels: Any
     device: torch.device
 
 
@@ -43,31 +45,73 @@ class Actor:
         rows, device = batch.spec.num_envs * batch.spec.agents, policy.device
         shape = batch.observations.shape
         self._raw = torch.from_numpy(batch.observations).reshape(rows, *shape[2 if len(shape) > 2 else 1 :])
-        seen = torch.float32 if policy.observation_scale.active else self._raw.dtype
-        self._seen = torch.zeros(self._raw.shape, dtype=seen, device=device)
+        scaled = policy.observation_scale.active
+        self._in_place = not scaled and device.type == "cpu"
+        """Whether the network reads the batch's own buffer."""
+        seen = torch.float32 if scaled else self._raw.dtype
+        self._seen = self._raw if self._in_place else torch.zeros(self._raw.shape, dtype=seen, device=device)
         self._masks = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(rows, -1)
         self._memory = policy.network.first_memory(rows, device)
         self._begins = torch.ones(rows, dtype=torch.bool, device=device)
         self._random = torch.Generator(device).manual_seed(seed % 2**63)
         self._lives = Presence(batch, 1) if batch.spec.has_empty_rows else None
         self._actions = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
+        self._acting = torch.zeros(rows, dtype=torch.int32)
+        self._chosen = torch.zeros(rows, dtype=torch.int64, device=device)
+        self._log_probs = torch.zeros(rows, device=device)
+        self.forward_ns = self.select_ns = 0
+        """In the network, and in choosing by what it says, since the beginning."""
 
     @torch.inference_mode()
-    def choose(self) -> NDArray[np.int32]:
-        """Actions for what the batch shows now; the array is the actor's own, rewritten the next time."""
-        policy = self._policy
+    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
+        """Actions for what the batch shows now; the array is the actor's own, rewritten the next time.
+
+        Where `envs` names some, a network without a memory is asked for those alone; the others' stay.
+        """
         if self._lives is not None:
             self._lives.begin(0)
-        policy.observation_scale.write(self._raw.to(policy.device), self._seen)
-        masks = None if self._masks is None else self._masks.to(policy.device)
-        log_probs = log_probabilities(self._think(), masks)
-        if self._greedy:
-            chosen = log_probs.argmax(-1)
-        else:
-            uniforms = torch.rand(len(log_probs), generator=self._random, device=policy.device)
-            chosen = sample(log_probs, uniforms)
-        self._actions[:] = chosen.cpu().numpy().reshape(self._actions.shape)
+        rows = None if envs is None or self._memory is not None or self._lives else self._rows_of(envs)
+        seen = self._look(rows)
+        start = now_ns()
+        logits = self._think(seen)
+        thought = now_ns()
+        self._select(logits, rows)
+        self.forward_ns += thought - start
+        self.select_ns += now_ns() - thought
         return self._actions
+
+    def _rows_of(self, envs: NDArray[np.intp]) -> torch.Tensor:
+        agents = np.arange(self._batch.spec.agents)
+        return torch.from_numpy((envs[:, None] * len(agents) + agents).reshape(-1))
+
+    def _look(self, rows: torch.Tensor | None) -> torch.Tensor:
+        policy = self._policy
+        raw = self._raw if rows is None else self._raw.index_select(0, rows)
+        if self._in_place:
+            return raw
+        seen = self._seen[: len(raw)]
+        policy.observation_scale.write(raw.to(policy.device), seen)
+        return seen
+
+    def _select(self, logits: torch.Tensor, rows: torch.Tensor | None) -> None:
+        """Draw from the policies, or take what is most likely."""
+        policy, count = self._policy, len(logits)
+        masks = self._masks if rows is None or self._masks is None else self._masks.index_select(0, rows)
+        masks = None if masks is None else masks.to(policy.device)
+        chosen = self._chosen[:count]
+        if self._greedy:
+            chosen.copy_(allowed(logits, masks).argmax(-1))
+        else:
+            policy.kernels.choose(
+                logits,
+                masks,
+                torch.rand(count, generator=self._random, device=policy.device),
+                acting=self._acting[:count],
+                actions=chosen,
+                log_probs=self._log_probs[:count],
+            )
+        places = slice(None) if rows is None else rows.numpy()
+        self._actions.reshape(-1)[places] = chosen.cpu().numpy()
 
     def note(self, ended: Sequence[int]) -> None:
         """After a step: a memory begins anew in the envs whose episode ended, and with every life."""
@@ -78,13 +122,13 @@ class Actor:
             self._lives.end(0)
             self._begins |= self._lives.ends(0).to(self._begins.device)
 
-    def _think(self) -> torch.Tensor:
+    def _think(self, seen: torch.Tensor) -> torch.Tensor:
         if self._memory is None and self._lives is not None:
-            return think_of(self._policy.student, self._seen, self._lives.now().to(self._seen.device))[0]
+            return think_of(self._policy.student, seen, self._lives.now().to(seen.device))[0]
         if self._memory is None:
-            logits: torch.Tensor = self._policy.student(self._seen, None, None)[0]
+            logits: torch.Tensor = self._policy.student(seen, None, None)[0]
             return logits
-        several, _, self._memory = self._policy.student(self._seen[None], self._memory, self._begins[None])
+        several, _, self._memory = self._policy.student(seen[None], self._memory, self._begins[None])
         only: torch.Tensor = several[0]
         return only
 

@@ -7,16 +7,26 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, linear, pad
 
 from hotloop.core.world import Kind, Part
 from hotloop.envs.batch import Spec
+from hotloop.train.kernels.device import Recurrence, TokenSum, available
+from hotloop.train.options import OptionsNetwork
 from hotloop.train.settings import TrainSettings
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell state of an LSTM, each [rows, width]."""
 
-GAINS = {"encoder": 2**0.5, "trunk": 2**0.5, "lstm": 1.0, "policy": 0.01, "value": 1.0}
+GAINS = {
+    "encoder": 2**0.5,
+    "trunk": 2**0.5,
+    "options": 1.0,
+    "view": 1.0,
+    "lstm": 1.0,
+    "policy": 0.01,
+    "value": 1.0,
+}
 """How large the weights of each part begin; the policy's so small that a fresh one is nearly uniform."""
 
 TABLE_DEVIATION = 0.1
@@ -27,6 +37,9 @@ UNUSED = 0xFF
 
 BITS = 16
 """Of a token's place in the table; what sorts them counts on no more."""
+
+WIDTH_UNIT = 8
+"""Of the matrices that a GPU multiplies fast, in columns of bfloat16: others took twice as long."""
 
 SPREAD = 0x9E3779B1
 """An odd number whose multiples spread over the upper bits."""
@@ -39,7 +52,7 @@ class ActorCritic(nn.Module):
         self, encoder: nn.Module, width: int, num_actions: int, *, hidden: tuple[int, ...], lstm: int
     ):
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.width = encoder, width
         widths = (width, *hidden)
         layers = [
             layer for between in pairwise(widths) for layer in (nn.Linear(*between), nn.ReLU(inplace=True))
@@ -57,17 +70,62 @@ class ActorCritic(nn.Module):
         `begins` [steps, rows] says where an episode begins, and with it an empty memory.
         """
         if self.lstm is None:
-            features = self.trunk(self.encoder(observations))
-            return self.policy(features), self.value(features)[..., 0], None
-        features = self.trunk(self.encoder(observations.flatten(0, 1))).unflatten(0, observations.shape[:2])
-        hidden, cell = memory  # type: ignore[misc]
-        keeps = 1 - begins.to(features.dtype)[..., None]  # type: ignore[union-attr]
+            return *self.answer(self.look(observations)), None
+        looked = self.look(observations.flatten(0, 1))
+        features = looked.reshape(*observations.shape[:2], -1)
+        outputs, memory = self.remember(features, memory, begins)
+        return *self.answer(outputs), memory
+
+    def look(self, observations: Tensor) -> Tensor:
+        """Encoder and trunk; rows may be wider than what is seen, by columns that are 0."""
+        seen = self.encoder(observations)
+        spare = seen.shape[-1] - self.width
+        if not spare:
+            features: Tensor = self.trunk(seen)
+            return features
+        first: Any
+        first, *others = self.trunk
+        features = linear(seen, pad(first.weight, (0, spare)), first.bias)
+        for layer in others:
+            features = layer(features)
+        return features
+
+    def answer(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values; on a GPU by one product, as wide as its matrix units like it."""
+        if not features.is_cuda:
+            return self.policy(features), self.value(features)[..., 0]
+        weights, biases = self.policy.weight, self.policy.bias
+        count, width = weights.shape
+        spare = -(count + 1) % WIDTH_UNIT
+        found = linear(
+            features,
+            torch.cat((weights, self.value.weight, weights.new_zeros(spare, width))),
+            torch.cat((biases, self.value.bias, biases.new_zeros(spare))),
+        )
+        return found[..., :count], found[..., count]
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def remember(self, features: Tensor, memory: Memory, begins: Tensor) -> tuple[Tensor, Memory]:
+        """The LSTM over features [steps, rows, ...]: its outputs, and the memory after the last step."""
+        assert self.lstm is not None
+        hidden, cell = memory
+        if available(features, self.lstm.hidden_size):
+            biases = self.lstm.bias_ih + self.lstm.bias_hh
+            gates = linear(features, self.lstm.weight_ih, biases)
+            found = Recurrence.apply(gates, self.lstm.weight_hh, hidden, cell, begins)  # type: ignore[no-untyped-call]
+            return found[0], (found[1], found[2])
+        keeps = 1 - begins.to(features.dtype)[..., None]
         outputs = []
         for feature, keep in zip(features, keeps, strict=True):
             hidden, cell = self.lstm(feature, (hidden * keep, cell * keep))
             outputs.append(hidden)
-        features = torch.stack(outputs)
-        return self.policy(features), self.value(features)[..., 0], (hidden, cell)
+        return torch.stack(outputs), (hidden, cell)
+
+    @property
+    def has_fixed_shapes(self) -> bool:
+        """Whether a pass can be recorded: nothing in it depends on what is seen, but for what is computed."""
+        tables = [each.table for each in self.modules() if isinstance(each, TokenBag)]
+        return all(available(table, table.shape[1]) for table in tables)
 
     def first_memory(self, rows: int, device: torch.device) -> Memory | None:
         """The memory of rows that have seen nothing yet."""
@@ -75,6 +133,9 @@ class ActorCritic(nn.Module):
             return None
         empty = torch.zeros(rows, self.lstm.hidden_size, device=device)
         return empty, empty.clone()
+
+
+Network = ActorCritic | OptionsNetwork
 
 
 class ObjectBag(nn.Module):
@@ -133,7 +194,7 @@ def encoder_of(kind: Kind, shape: tuple[int, ...], settings: TrainSettings) -> t
     match kind:
         case "tokens":
             return TokenBag(width), width
-        case "objects" | "options":
+        case "objects" | "options" | "log":
             return ObjectBag(shape[-1], width), width
         case "image":
             return ImageReader(shape, width), width
@@ -150,17 +211,25 @@ def encoder_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> 
     return reader, reader.width
 
 
-def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic:
+def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
     """The network for a world's observations, its weights decided by the seed alone."""
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
-        encoder, width = encoder_for(spec, shape, settings)
-        network = ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
+        network = network_for(spec, shape, settings)
     initialise(network, torch.Generator().manual_seed(settings.seed))
     return network
 
 
+def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
+    """By options where they point at objects, else by a head over all actions."""
+    parts = spec.layout.parts
+    if any(part.points_at for part in parts):
+        return OptionsNetwork(parts, spec.num_actions, settings)
+    encoder, width = encoder_for(spec, shape, settings)
+    return ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
+
+
 @torch.no_grad()
-def initialise(network: ActorCritic, generator: torch.Generator) -> None:
+def initialise(network: nn.Module, generator: torch.Generator) -> None:
     """Orthogonal weights and no biases; the policy's part of the heads begins small."""
     for name, weights in network.named_parameters():
         if weights.ndim < 2:
@@ -185,6 +254,8 @@ class TokenBag(nn.Module):
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, tokens: Tensor) -> Tensor:
         """Tokens uint8 [rows, tokens, 3] to [rows, width]."""
+        if available(tokens, self.table.shape[1]):
+            return torch.relu(TokenSum.apply(self.table, tokens))  # type: ignore[no-untyped-call]
         used = tokens[..., 0] != UNUSED
         places = used.flatten().nonzero()[:, 0]
         location, feature, value = tokens.reshape(-1, 3).index_select(0, places).long().unbind(-1)

@@ -22,13 +22,20 @@ class Moments:
         mean = rows.mean(dim=0)
         self.merge(rows.shape[0], mean.double(), (rows - mean).square_().mean(dim=0).double())
 
-    def merge(self, count: int, mean: Tensor, variance: Tensor) -> None:
+    def merge(self, count: int | Tensor, mean: Tensor, variance: Tensor) -> None:
+        """Add what others have counted; in place, so that a GPU can do it again without being told how."""
         total = self.count + count
         apart = mean - self.mean
         spread = self.variance * self.count + variance * count + apart**2 * self.count * count / total
         self.mean += apart * count / total
-        self.variance = spread / total
-        self.count = total
+        self.variance.copy_(spread / total)
+        self.count.copy_(total)
+
+    def clear(self) -> None:
+        """Forget all that was added."""
+        self.count.zero_()
+        self.mean.zero_()
+        self.variance.fill_(1)
 
     def state(self) -> dict[str, Tensor]:
         return {"count": self.count, "mean": self.mean, "variance": self.variance}
@@ -55,19 +62,21 @@ class ObservationScale:
 
     def write(self, raw: Tensor, out: Tensor) -> None:
         """Scale observations into their place."""
-        if self.active:
+        if not self.active:
+            out.copy_(raw)
+        elif out.dtype == torch.float32:
             torch.addcmul(self.shift, raw, self.scale, out=out)
             out.clamp_(-CLIP, CLIP)
         else:
-            out.copy_(raw)
+            out.copy_(torch.addcmul(self.shift, raw, self.scale).clamp_(-CLIP, CLIP))
 
     def adopt(self) -> None:
-        """Scale from now on by what was seen until now."""
-        if not self.active or not self.fresh.count:
+        """Scale from now on by what was seen since the last time, which must be something."""
+        if not self.active:
             return
         fresh = self.fresh
-        self.moments.merge(int(fresh.count), fresh.mean, fresh.variance)
-        self.fresh = Moments(tuple(fresh.mean.shape), fresh.mean.device)
+        self.moments.merge(fresh.count, fresh.mean, fresh.variance)
+        fresh.clear()
         deviation = torch.sqrt(self.moments.variance + EPSILON)
         self.scale.copy_(1 / deviation)
         self.shift.copy_(-self.moments.mean / deviation)
@@ -99,7 +108,7 @@ class RewardScale:
             return rewards
         returns = self.returns(rewards, ends)
         self.moments.add(returns.flatten() if lives is None else returns[lives])
-        self.running = returns[-1] * (1 - ends[-1])
+        self.running.copy_(returns[-1] * (1 - ends[-1]))
         deviation = torch.sqrt(self.moments.variance + EPSILON).float()
         return (rewards / deviation).clamp(-CLIP, CLIP)
 

@@ -13,7 +13,7 @@ from hotloop.train import checkpoint
 from hotloop.train.evaluation import Actor
 from hotloop.train.kernels.kernels import Kernels, use_threads
 from hotloop.train.kernels.native import find_kernels
-from hotloop.train.networks import default_network
+from hotloop.train.networks import Network, default_network
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import make_student
 from hotloop.train.rollout import row_shape
@@ -27,7 +27,7 @@ NOT_A_PLAYERS = ("num_envs", "seed")
 class Trained:
     """What an actor needs of a trainer, read from a checkpoint."""
 
-    network: Any
+    network: Network
     student: Any
     observation_scale: ObservationScale
     kernels: Kernels

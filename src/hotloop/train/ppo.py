@@ -4,7 +4,7 @@ Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothi
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from hotloop.core.errors import HotloopError
 from hotloop.train.imitation import imitation_loss
+from hotloop.train.kernels.device import take_rows
 from hotloop.train.kernels.kernels import Kernels, Number
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import scan
@@ -23,13 +24,21 @@ from hotloop.train.timing import mark
 
 
 def advantages(
-    rewards: Tensor, values: Tensor, ends: Tensor, last_values: Tensor, *, gamma: float, gae_lambda: float
+    rewards: Tensor,
+    values: Tensor,
+    ends: Tensor,
+    last_values: Tensor,
+    *,
+    gamma: float,
+    gae_lambda: float,
+    turns: Tensor | None = None,
 ) -> Tensor:
     """Generalised advantage estimates; `ends` is 1 where a step ended its episode, however it ended.
 
-    The rewards of truncated steps already hold what the values promise beyond them.
+    The rewards of truncated steps already hold what the values promise beyond them. `turns` is -1 where the
+    next row is another player's, whose gain is this one's loss.
     """
-    goes_on = 1 - ends
+    goes_on = 1 - ends if turns is None else (1 - ends) * turns
     next_values = torch.cat((values[1:], last_values[None]))
     surprises = rewards + gamma * next_values * goes_on - values
     return scan(surprises, gamma * gae_lambda * goes_on)
@@ -72,10 +81,10 @@ class Samples:
 
     def take(self, indices: Tensor) -> "Samples":
         """Some samples; of a network with a memory some rows, with all their steps."""
-        axis = 0 if self.memory is None else 1
-        some: dict[str, Any] = {name: array.index_select(axis, indices) for name, array in self.arrays()}
-        if self.memory is not None:
-            some["memory"] = tuple(part.index_select(0, indices) for part in self.memory)
+        if self.memory is None:
+            return replace(self, **{name: take_rows(array, indices) for name, array in self.arrays()})  # type: ignore[arg-type]
+        some: dict[str, Any] = {name: array.index_select(1, indices) for name, array in self.arrays()}
+        some["memory"] = tuple(part.index_select(0, indices) for part in self.memory)
         return replace(self, **some)
 
     def inputs(self, indices: Tensor) -> tuple[Tensor, Memory | None, Tensor | None]:
@@ -129,18 +138,22 @@ def samples_of(kept: Rollout, advantage: Tensor) -> Samples:
     return Samples(**flat)  # type: ignore[arg-type]
 
 
-def losses(student: Student, part: Samples, settings: TrainSettings, imitating: float) -> dict[str, Tensor]:
-    """Every term of the objective and their sum; `imitating` 1 is imitation alone, 0 is PPO alone."""
+def losses(student: Student, part: Samples, settings: TrainSettings, imitating: Number) -> dict[str, Tensor]:
+    """Every term of the objective and their sum; `imitating` 1 is imitation alone, 0 is PPO alone.
+
+    A tensor stands for what lies between.
+    """
+    known = None if isinstance(imitating, Tensor) else imitating
     logits, values, _ = student(part.observations, part.memory, part.begins)
     if part.memory is not None and part.lives is not None:
         logits, values, part = logits[part.lives], values[part.lives], part.lived()
     logits = allowed(logits, part.masks)
     terms = {"value": value_loss(values, part.returns)}
     total = settings.vf_coef * terms["value"]
-    if imitating < 1:
+    if known is None or known < 1:
         terms |= ppo_terms(logits, part, settings)
         total = total + (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
-    if imitating > 0 and part.labels is not None:
+    if (known is None or known > 0) and part.labels is not None:
         terms["imitation"] = imitation_loss(logits, part.labels)
         total = total + imitating * terms["imitation"]
     return {"total": total, **terms}
@@ -230,8 +243,20 @@ def check_finite(
     minibatch: int,
 ) -> None:
     """Stop at the first loss or gradient norm that is not finite, and name what it came from."""
-    if math.isfinite(terms["total"] + terms["grad_norm"]):
-        return
+    if not math.isfinite(terms["total"] + terms["grad_norm"]):
+        raise diverged(network, terms, samples, indices, epoch=epoch, minibatch=minibatch)
+
+
+def diverged(
+    network: nn.Module,
+    terms: Mapping[str, Number],
+    samples: Samples,
+    indices: Tensor,
+    *,
+    epoch: int,
+    minibatch: int,
+) -> DivergedError:
+    """What to raise where a minibatch gave a loss or a gradient that is no number."""
     arrays = dict(samples.take(indices).arrays())
     there = {**arrays, **{name: torch.as_tensor(term) for name, term in terms.items()}}
     first = next((name for name, array in there.items() if not torch.isfinite(array).all()), "?")
@@ -245,4 +270,4 @@ def check_finite(
         "losses": {name: float(term) for name, term in terms.items()},
         "network": network.state_dict(),
     }
-    raise DivergedError(where, evidence)
+    return DivergedError(where, evidence)

@@ -12,6 +12,7 @@ from hotloop.envs.batch import Batch
 from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import ObservationScale
+from hotloop.train.opponents import Opponents
 from hotloop.train.policy import Student, allowed
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
@@ -22,9 +23,9 @@ LOOK_EVERY = 8
 
 @dataclass(slots=True, kw_only=True)
 class Cut:
-    """Episodes that a limit cut off in one step, and what was seen last in them."""
+    """Episodes that a limit cut off, in which steps, and what was seen last in them."""
 
-    step: int
+    steps: Tensor
     rows: Tensor
     observations: Tensor
     memory: Memory | None
@@ -54,7 +55,9 @@ class Rollout:
     """As it was before the first step."""
     cuts: list[Cut] = field(default_factory=list)
     lives: Tensor | None = None
-    """Whether a row was somebody's when the step began; None where each always is."""
+    """Whether a row was somebody's when the step began, and the learner chose; None where each always is."""
+    turns: Tensor | None = None
+    """1 where the next row is the same player's, -1 where it is the other's of two; None where each is."""
 
     @property
     def agent_steps(self) -> int:
@@ -111,9 +114,10 @@ class Collector:
         kernels: Kernels,
         generator: torch.Generator,
         watchers: Sequence[Watcher] = (),
+        opponents: Opponents | None = None,
     ) -> None:
         self.batch, self.device, self.scale, self.generator = batch, device, scale, generator
-        self.kernels, self.watchers = kernels, tuple(watchers)
+        self.kernels, self.watchers, self.opponents = kernels, tuple(watchers), opponents
         envs, agents = batch.spec.num_envs, batch.spec.agents
         self.envs, self.agents, self.steps, self.rows = envs, agents, steps, envs * agents
         self.raw = torch.from_numpy(batch.observations).reshape(self.rows, *row_shape(batch))
@@ -179,6 +183,9 @@ class Collector:
         if teacher:
             with span("teacher"):
                 self.ask(teacher, step)
+        if self.opponents is not None:
+            self.opponents.answer(step, seen, self.acting)
+            mark("opponents")
         self.batch.step(self.acting)
         mark("environment")
         self.store(step)
@@ -232,6 +239,8 @@ class Collector:
         batch = self.batch
         self.rewards[step] = batch.rewards.reshape(self.envs, self.agents)
         np.logical_or(batch.terminals, batch.truncations, out=self.ended[step])
+        if self.opponents is not None:
+            self.opponents.note(step)
         if self.lives is not None:
             self.lives.end(step)
         if self.memory is not None:
@@ -250,13 +259,17 @@ class Collector:
         self.kernels.scale(self.scale, self.on_device(self.final[rows]), observations)
         rows = self.on_device(rows)
         memory = None if self.memory is None else (self.memory[0][rows], self.memory[1][rows])
-        self.rollout.cuts.append(Cut(step=step, rows=rows, observations=observations, memory=memory))
+        self.rollout.cuts.append(
+            Cut(steps=torch.full_like(rows, step), rows=rows, observations=observations, memory=memory)
+        )
 
     def finish(self, *, labelled: bool) -> None:
         """Turn what the batch gave into tensors, and scale by it from the next rollout on."""
         kept, shape = self.rollout, (self.steps, self.rows)
         kept.rewards.copy_(torch.from_numpy(self.rewards).reshape(shape))
         kept.ends.copy_(self.per_row(self.ended))
+        if self.opponents is not None:
+            kept.lives, kept.turns = torch.from_numpy(self.opponents.mine), self.opponents.turns
         if self.lives is not None:
             kept.lives = torch.from_numpy(self.lives.lived).reshape(shape).to(self.device)
             kept.ends[torch.from_numpy(self.lives.died).reshape(shape).to(self.device)] = 1
@@ -313,7 +326,7 @@ def bootstrap(student: Student, kept: Rollout, rewards: Tensor, gamma: float) ->
     if not kept.cuts:
         return rewards
     values = values_at(student, kept.cuts)
-    steps = torch.cat([torch.full_like(cut.rows, cut.step) for cut in kept.cuts])
+    steps = torch.cat([cut.steps for cut in kept.cuts])
     rows = torch.cat([cut.rows for cut in kept.cuts])
     return rewards.index_put((steps, rows), gamma * values, accumulate=True)
 

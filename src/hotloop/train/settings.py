@@ -55,6 +55,17 @@ class TrainSettings:
     lstm: int = parameter(
         0, low=0, role="workload", help="Width of an LSTM between trunk and heads; 0 is none."
     )
+    opponents: tuple[str, ...] = parameter(
+        (),
+        role="workload",
+        help="Who plays the other seat, one of them in each game: self, past, or players of the world.",
+    )
+    past_every: int = parameter(
+        20, low=1, role="workload", help="Rollouts after which the network joins its earlier selves."
+    )
+    past_kept: int = parameter(
+        8, low=1, high=64, role="workload", help="Earlier selves that are kept for `past`, the last ones."
+    )
     teacher: str = parameter(
         "", role="workload", help="The world's player that labels observations while imitating."
     )
@@ -79,9 +90,9 @@ class TrainSettings:
     )
     kernels: str = parameter(
         "auto",
-        choices=("auto", "native", "torch"),
+        choices=("auto", "native", "torch", "graphs"),
         role="variant",
-        help="Who chooses actions, finds losses and moves weights: native code on a CPU, or torch.",
+        help="Who chooses actions, finds losses, moves weights: native code on a CPU, CUDA graphs, torch.",
     )
     device: str = parameter("cpu", choices=("cpu", "cuda"), role="variant", help="Where the network lives.")
     torch_threads: int = parameter(

@@ -1,22 +1,28 @@
 """The training loop: collect, estimate advantages, learn, again."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
+from hotloop.train.device import DeviceCollector
+from hotloop.train.graphs import use_own_stream
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
 from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels, torch_threads
+from hotloop.train.learner import RecordedLearner
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
+from hotloop.train.opponents import find_opponents
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
 from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
@@ -60,10 +66,14 @@ class Trainer:
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
+        check_together(batch, self.device)
+        if self.device.type == "cuda":
+            self.share_stream()
         use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
         self.steps = self.agent_steps = self.updates = self.learned = 0
-        self.make_parts(watchers)
+        with enough_memory():
+            self.make_parts(watchers)
         if resume is None:
             batch.reset()
             stagger(batch, settings.stagger)
@@ -73,9 +83,13 @@ class Trainer:
     def make_parts(self, watchers: Sequence[Watcher]) -> None:
         batch, settings, device = self.batch, self.settings, self.device
         shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
-        self.network: nn.Module = default_network(batch.spec, shape, settings).to(device)
-        self.student = make_student(self.network, settings)
-        self.kernels = find_kernels(settings, batch.spec.num_actions)
+        network = default_network(batch.spec, shape, settings).to(device)
+        self.network: nn.Module = network
+        fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows
+        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed)
+        # What is recorded is compiled as a whole, with what stands around the network.
+        whole = replace(settings, compile=False) if self.kernels.records else settings
+        self.student = make_student(self.network, whole)
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
         layout = batch.spec.layout
@@ -83,28 +97,50 @@ class Trainer:
         self.observation_scale = ObservationScale(shape, device, active=scales)
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
         self.acting = torch.Generator(device).manual_seed(settings.seed)
-        self.shuffling = torch.Generator().manual_seed(settings.seed)
-        self.collector = Collector(
-            batch,
-            steps=settings.num_steps,
-            device=device,
-            scale=self.observation_scale,
-            kernels=self.kernels,
-            generator=self.acting,
-            watchers=watchers,
-        )
+        self.shuffling = torch.Generator(device if self.kernels.records else "cpu").manual_seed(settings.seed)
+        self.opponents = find_opponents(batch, self.network, settings)
+        self.collector = self.make_collector(watchers)
         self.collector.memory = self.network.first_memory(rows, device)
         self.optimiser = torch.optim.Adam(
-            self.network.parameters(), lr=settings.learning_rate, eps=ADAM_EPSILON, fused=True
+            self.network.parameters(),
+            lr=torch.tensor(settings.learning_rate, device=device)
+            if self.kernels.records
+            else settings.learning_rate,
+            eps=ADAM_EPSILON,
+            fused=True,
+            capturable=device.type == "cuda",
         )
-        self.learner = Learner(
-            network=self.network,
-            student=self.student,
-            optimiser=self.optimiser,
-            settings=settings,
-            kernels=self.kernels,
-            generator=self.shuffling,
-        )
+        self.learner = self.make_learner()
+
+    def make_collector(self, watchers: Sequence[Watcher]) -> Collector | DeviceCollector:
+        parts: dict[str, Any] = {
+            "device": self.device,
+            "scale": self.observation_scale,
+            "kernels": self.kernels,
+            "generator": self.acting,
+            "watchers": watchers,
+        }
+        if isinstance(self.batch, DeviceBatch):
+            return DeviceCollector(self.batch, settings=self.settings, **parts)
+        return Collector(self.batch, steps=self.settings.num_steps, opponents=self.opponents, **parts)
+
+    def make_learner(self) -> Learner | RecordedLearner:
+        parts: dict[str, Any] = {
+            "network": self.network,
+            "student": self.student,
+            "optimiser": self.optimiser,
+            "settings": self.settings,
+            "generator": self.shuffling,
+        }
+        if self.kernels.records:
+            return RecordedLearner(**parts, device=self.device)
+        return Learner(**parts, kernels=self.kernels)
+
+    def share_stream(self) -> None:
+        """Let torch and the envs work on one stream, one that can be recorded."""
+        stream = use_own_stream()
+        if isinstance(self.batch, DeviceBatch):
+            self.batch.use_stream(stream)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -124,11 +160,14 @@ class Trainer:
         phase = phase_at(self.steps, self.settings)
         teacher = self.teacher if phase.imitating else None
         rate = self.set_learning_rate()
-        kept = self.collector.collect(self.student, teacher)
-        with span("learn"):
-            samples = self.prepare(kept)
-            mark("advantages")
-            losses = self.learn(samples, phase)
+        if self.opponents is not None:
+            self.opponents.begin(self.network)
+        with enough_memory():
+            kept = self.collector.collect(self.student, teacher)
+            with span("learn"):
+                samples = self.prepare(kept)
+                mark("advantages")
+                losses = self.learn(samples, phase)
         self.steps += self.steps_per_update
         self.agent_steps += kept.agent_steps
         self.updates += 1
@@ -138,7 +177,7 @@ class Trainer:
             steps=self.steps,
             agent_steps=self.agent_steps,
             phase=phase.name,
-            losses=losses,
+            losses=losses if self.opponents is None else losses | self.opponents.told(),
             learning_rate=rate,
             agreement=kept.agreement,
         )
@@ -155,6 +194,7 @@ class Trainer:
             kept.last_values,
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
+            turns=kept.turns,
         )
         return samples_of(kept, advantage)
 
@@ -176,7 +216,10 @@ class Trainer:
         left = 1 - self.steps / settings.total_timesteps if settings.anneal_lr else 1.0
         rate = settings.learning_rate * max(left, 0.0)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)  # the recorded steps read it where it is
+            else:
+                group["lr"] = rate
         return rate
 
     def save(self, folder: Path) -> Path:
@@ -201,6 +244,7 @@ class Trainer:
             "shuffling": self.shuffling.get_state(),
             "memory": None if collector.memory is None else list(collector.memory),
             "begins": collector.begins,
+            "opponents": None if self.opponents is None else self.opponents.state(),
             "envs": checkpoint.save_envs(self.batch),
         }
 
@@ -218,7 +262,7 @@ class Trainer:
 
     def take(self, content: Mapping[str, Any]) -> None:
         """Put everything but the network into the state of a checkpoint."""
-        self.optimiser.load_state_dict(content["optimiser"])
+        self.load_optimiser(content["optimiser"])
         self.observation_scale.restore(content["observation_scale"])
         self.reward_scale.restore(content["reward_scale"])
         self.acting.set_state(content["acting"])
@@ -226,9 +270,19 @@ class Trainer:
         memory = content["memory"]
         self.collector.memory = None if memory is None else (self.there(memory[0]), self.there(memory[1]))
         self.collector.begins.copy_(content["begins"])
-        checkpoint.load_envs(self.batch, content["envs"])
+        if self.opponents is not None:
+            self.opponents.restore(content["opponents"])
+        if not checkpoint.load_envs(self.batch, content["envs"]):
+            self.collector.begins.fill_(True)
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
+
+    def load_optimiser(self, state: dict[str, Any]) -> None:
+        """Take over what it has gathered; how it runs is this run's own business."""
+        [mine] = self.optimiser.param_groups
+        kept = {name: mine[name] for name in ("lr", "capturable", "fused")}
+        self.optimiser.load_state_dict(state)
+        self.optimiser.param_groups[0].update(kept)
 
     def load_network(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         try:
@@ -241,6 +295,35 @@ class Trainer:
 
     def there(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device)
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Say what to do where a GPU's memory does not suffice."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        asked = str(error).partition(". GPU")[0].removeprefix("CUDA out of memory. ")
+        raise DeviceError(
+            f"the GPU's memory is too small for this training ({asked}): "
+            "use fewer num_envs, shorter rollouts (num_steps) or a smaller minibatch_size"
+        ) from None
+
+
+def check_together(batch: Batch, device: torch.device) -> None:
+    """Refuse envs whose arrays are tensors where the network cannot read them."""
+    if not isinstance(batch, DeviceBatch):
+        return
+    if batch.spec.has_empty_rows:
+        raise InputError(
+            f"{batch.spec.target} has rows that are nobody's, and how many changes: add host_views=true"
+        )
+    there: Any = batch.observations
+    if there.device.type != device.type:
+        raise InputError(
+            f"the envs are on {there.device.type} and the network on {device.type}: "
+            "give train.device=cuda, or add host_views=true"
+        )
 
 
 def find_device(name: str) -> torch.device:

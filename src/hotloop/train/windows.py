@@ -7,13 +7,17 @@ at a time asks through `PerEnv`, and pays for it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import DeviceBatch
+
+if TYPE_CHECKING:
+    from hotloop.train.device_windows import DeviceWindows
 
 MOST_SAMPLED = 16
 """Envs whose infos are looked at when a window ends, whether or not an episode of theirs did."""
@@ -159,6 +163,15 @@ class Windows:
                     "resume with the same num_envs and agents"
                 )
             mine[:] = state[name]
+
+
+def windows_of(batch: Batch, *, compiled: bool = False) -> "Windows | DeviceWindows":
+    """Who adds up the episodes of a batch: on the host, or where its arrays are, compiled if wanted."""
+    if not isinstance(batch, DeviceBatch):
+        return Windows(batch)
+    from hotloop.train.device_windows import DeviceWindows
+
+    return DeviceWindows(batch, compiled=compiled)
 
 
 def mean(rows: NDArray[Any]) -> float:

@@ -164,7 +164,6 @@ def module_profile() -> Any:
     ("words", "why"),
     [
         (["grid/toy", "--probe", "cprof"], "did you mean cprofile"),
-        (["grid/toy", "--probe", "line"], "needs functions"),
         (["grid/toy", "--probe", "line", "--time", "hotloop.envs.batch.Batch.nope"], "has no function nope"),
         (["grid/toy", "--probe", "line", "--time", "math.sqrt"], "no lines"),
         (["grid/toy", "--pid", "1"], "leave out the target"),

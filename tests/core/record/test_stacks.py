@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-from hotloop.core.record.stacks import place, read, write
+from hotloop.core.record.stacks import functions, place, read, write
 
 RUN, STEP, SQRT = ("run", "/a/b/loop.py", 3), ("step", "/a/env.py", 9), ("<built-in sqrt>", "~", 0)
 SECONDS = {(RUN,): 0.5, (RUN, STEP): 1.5, (RUN, STEP, SQRT): 2.0}
@@ -35,3 +35,12 @@ def test_the_same_stack_of_several_profiles_is_added_up(tmp_path: Path) -> None:
 def test_a_place_is_short_enough_to_read_and_long_enough_to_find() -> None:
     assert place(RUN) == "run (b/loop.py:3)"
     assert place(SQRT) == "<built-in sqrt>"
+
+
+def test_functions_are_at_their_hottest_lines_and_count_once_where_they_call_themselves() -> None:
+    a1, a2, b = ("a", "f.py", 1), ("a", "f.py", 2), ("b", "f.py", 9)
+    found = functions({(a1, b): 2.0, (a2, a1): 3.0, (a2,): 4.0})
+    assert [(each.place, each.own, each.total) for each in found] == [
+        ("a (f.py:1)", 7.0, 9.0),
+        ("b (f.py:9)", 2.0, 2.0),
+    ]

@@ -173,7 +173,10 @@ def test_the_tree_reads_as_text_with_shares_of_the_row_above(spans):
     outer = row(path="learn", calls=1, total_ns=1_000_000, self_ns=250_000, children=(inner,))
     lines = [line.split() for line in spans.text([outer]).splitlines()]
     assert lines == [
-        ["learn", "1.000", "ms", "100.0%", "1", "x"],
-        ["forward", "0.750", "ms", "75.0%", "10", "x"],
+        ["learn", "1.000", "ms", "100.0%", "1", "x", "1,000.0", "µs", "1,000/s"],
+        ["forward", "0.750", "ms", "75.0%", "10", "x", "75.0", "µs", "10,000/s"],
         ["self", "0.250", "ms", "25.0%"],
     ]
+    slow = row(path="wait", calls=3, total_ns=2_000_000_000, self_ns=2_000_000_000, children=())
+    assert spans.text([slow]).split()[-1] == "1.5/s"
+    assert all(len(line) <= 80 for line in spans.text([outer]).splitlines())

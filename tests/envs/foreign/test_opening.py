@@ -85,7 +85,7 @@ def test_keys_go_to_the_callable_and_seed_is_ours_unless_it_has_one() -> None:
         ("pettingzoo:classic.tictactoe_v3", {"api": "both"}, 64, "expected one of parallel, aec"),
         ("pettingzoo:classic.tictactoe_v3", {"api": "parallel"}, 64, "has no parallel_env"),
         ("puffer:breakout", {}, 70, "pip install pufferlib"),
-        ("support.theirs:nothing", {}, 64, "returned a NoneType: expected an env of Gymnasium"),
+        ("support.theirs:nothing", {"num_envs": 2}, 64, "returned a NoneType: expected an env of Gymnasium"),
         (
             "support.theirs:needs",
             {},

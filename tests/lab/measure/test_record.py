@@ -30,7 +30,7 @@ def test_a_record_holds_what_ran_and_how_much_of_it() -> None:
     assert record.path.ran == {"native": 1.0}
     assert (record.method.rounds, record.method.iterations, record.method.policy) == (1, 4, "random")
     assert record.metrics["agent_steps_per_s"].median == 10.0
-    assert record.run_id.endswith("grid-toy")
+    assert record.run_id.endswith("grid-toy-num_envs-2-agents-2")
 
 
 def test_what_an_environment_variable_decided_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,14 @@ from hotloop.lab.profile import probes as probes_lab
 from hotloop.lab.profile.probes import Asked, check, choose, scene, with_probes
 
 SMALL = {"num_envs": 4, "agents": 3}
-RESOURCES = {"rss_peak_bytes": 5, "rss_slope": 0.5, "cpu_share": 0.9, "gpu": None}
+RESOURCES = {
+    "rss_peak_bytes": 5,
+    "rss_mean_bytes": 4,
+    "rss_slope": 0.5,
+    "rss_over_time": [[0, 5]],
+    "cpu_share": 0.9,
+    "gpu": None,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -58,30 +65,27 @@ def broken(_: Scene) -> Finding:
 
 
 def test_probes_are_chosen_by_repeating_by_commas_or_all_of_them() -> None:
-    def chosen(*words: str, time: tuple[str, ...] = ()) -> list[str]:
-        return [probe.name for probe in choose(words, time)]
+    def chosen(*words: str) -> list[str]:
+        return [probe.name for probe in choose(words)]
 
     assert chosen() == chosen("phases") == ["resources"]
     assert chosen("cprofile", "memory, threads") == ["cprofile", "memory", "resources", "threads"]
-    assert chosen("all", time=("f",)) == [*registry.probes()]
-    assert "line" not in chosen("all")
-    assert "line" in chosen("line", time=("f",))
+    assert chosen("all") == [*registry.probes()]
+    assert chosen("line") == ["line", "resources"]
 
 
 def test_an_unknown_probe_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match=r"unknown probe 'cprofle': did you mean cprofile\?"):
-        choose(["cprofle"], ())
+        choose(["cprofle"])
 
 
-def test_lines_are_only_looked_at_where_functions_are_named() -> None:
-    with pytest.raises(InputError, match="--probe line needs functions"):
-        choose(["line"], ())
+def test_a_named_function_without_lines_is_refused() -> None:
     with pytest.raises(InputError, match="has no lines"):
-        check(choose(["line"], ["math.sqrt"]), [Target("grid/toy")], ["math.sqrt"])
+        check(choose(["line"]), [Target("grid/toy")], ["math.sqrt"])
     with pytest.raises(InputError, match="has no function nope"):
-        check(choose(["line"], ["x"]), [Target("grid/toy")], ["support.theirs.Env.nope"])
-    check(choose(["line"], ["x"]), [Target("grid/toy")], ["support.theirs.Env.step"])
-    check(choose(["cprofile"], ["math.sqrt"]), [Target("grid/toy")], ["math.sqrt"])
+        check(choose(["line"]), [Target("grid/toy")], ["support.theirs.Env.nope"])
+    check(choose(["line"]), [Target("grid/toy")], ["support.theirs.Env.step"])
+    check(choose(["cprofile"]), [Target("grid/toy")], ["math.sqrt"])
 
 
 def test_findings_come_in_the_order_of_the_probes(tmp_path: Path) -> None:

@@ -137,9 +137,10 @@ def test_stacks_end_where_modules_are_imported() -> None:
 
 def test_stacks_of_all_processes_are_added_up(tmp_path: Path) -> None:
     for pid in (1, 2):
-        told = '{"samples": 3, "wall_ns": 9, "stacks": [[[["f", "a.py", 4]], 10]]}'
+        told = '{"samples": 3, "wall_ns": 9, "stacks": [[[["f", "a.py", 4]], 10, 5]]}'
         (tmp_path / f"{pid}.samples.json").write_text(told)
-    assert read_stacks(tmp_path) == ({(("f", "a.py", 4),): 20}, 6)
+    seen, stack = read_stacks(tmp_path), (("f", "a.py", 4),)
+    assert (seen.ns, seen.cpu_ns, seen.samples) == ({stack: 20}, {stack: 10}, 6)
     assert lines({(("f", "nowhere.py", 4),): 20}).tables[0].rows == ((4, 20, 1.0, ""),)
     assert phases(tmp_path, 100) == ()
 

@@ -156,8 +156,8 @@ def test_simple_beats_random(deck: str) -> None:
 
 @decks
 def test_hardly_anything_is_truncated(deck: str) -> None:
-    batch = hotloop.make(f"cards/{deck}", num_envs=100, encode=False)
-    play(batch, "random", 2_000)
+    batch = hotloop.make(f"cards/{deck}", num_envs=250, encode=False)
+    play(batch, "random", 10_000)
     counted = batch.counters
     cut = counted["coverage.options_truncated"] + counted["coverage.permanents_truncated"]
     assert cut <= counted["coverage.decisions_made"] * (0.001 if deck == "keywords" else 0)
@@ -252,6 +252,16 @@ def test_native_equals_the_twin_over_hundreds_of_games(deck: str, villain: str, 
         for impl in ("reference", "native")
     )
     lockstep(twin, fast, player, games=400)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("deck", "villain", "player"), LOCKSTEP)
+def test_native_equals_the_twin_over_thousands_of_games(deck: str, villain: str, player: str) -> None:
+    twin, fast = (
+        hotloop.make(f"cards/{deck}", num_envs=8, impl=impl, villain=villain, seed=8)
+        for impl in ("reference", "native")
+    )
+    lockstep(twin, fast, player, games=4_000)
 
 
 def lockstep(twin: Batch, fast: Batch, player: str, *, games: int) -> None:

@@ -97,6 +97,19 @@ def test_an_env_whose_resources_are_in_a_file_goes_on_as_it_would_have(impl: str
     assert [*tmp_path.iterdir()] == []
 
 
+def test_an_env_is_not_loaded_where_native_code_keeps_it_otherwise() -> None:
+    batches = [hotloop.make("farm/dev", num_envs=1, impl="native", perception=False, **way) for way in WAYS]
+    for batch in batches:
+        batch.reset()
+    saved = [batch.save(0) for batch in batches]
+    for (k, batch), (j, one) in product(enumerate(batches), enumerate(saved)):
+        if k == j:
+            batch.load(0, one)
+            continue
+        with pytest.raises(InputError, match="other parameters"):
+            batch.load(0, one)
+
+
 @pytest.mark.parametrize("impl", ["native", "reference"])
 def test_a_file_that_cannot_be_made_is_refused(
     impl: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

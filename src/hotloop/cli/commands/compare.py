@@ -47,6 +47,9 @@ ReturnAfter = Annotated[
     typer.Option(metavar="N", min=1, help="Of two trainings: also the return after N env-steps each."),
 ]
 
+MOST_S = 1_000_000
+"""Of a run: what takes longer was not meant."""
+
 SIDE = "A target with its key=value words in one quoted argument, or a record (.json)."
 
 
@@ -242,8 +245,10 @@ def plan(*, thorough: bool, band: float | None, budget: float | None) -> "Plan":
             raise InputError(f"--band {band:g} does not fit: expected per cent, above 0 and below 100")
         chosen = replace(chosen, band=band / 100)
     if budget is not None:
-        if budget <= 0:
-            raise InputError(f"--budget {budget:g} does not fit: expected seconds, above 0")
+        if not 0 < budget <= MOST_S:
+            raise InputError(
+                f"--budget {budget:g} does not fit: expected seconds, above 0 and up to {MOST_S:,}"
+            )
         chosen = replace(chosen, budget_ns=round(budget * 1e9))
     return chosen
 

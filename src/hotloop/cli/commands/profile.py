@@ -68,6 +68,7 @@ EXAMPLES = (
     "hotloop profile --pid 12345 --seconds 10",
     "hotloop profile -- python train.py --steps 1000",
     "hotloop profile grid/toy --trace",
+    "hotloop profile cards hero=simple villain=random num_games=500",
     "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
 )
 
@@ -172,8 +173,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         return run_again(replay_slow, ranks, FOLDER, trust, as_json=json)
     check_asked(trust, commit=commit)
     if target is None:
-        is_other = probe not in (None, ["pyspy"])
-        check_alone(probe=is_other, steps=steps, time=time, record=record, trace=trace)
+        check_alone(probe=probe not in (None, ["pyspy"]), steps=steps, time=time, record=record, trace=trace)
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
     if pid is not None or seconds is not None:
         raise InputError("--pid and --seconds are for a process that runs already: leave out the target")
@@ -183,7 +183,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         policy=policy,
         time=tuple(time or ()),
         tape=new_file(record, targets_of(asked)),
-        probes=probes_lab.choose(probe or (), time or ()),
+        probes=probes_lab.choose(probe or ()),
         commit=commit,
         trace=trace,
         gc=garbage_of(gc),
@@ -208,6 +208,40 @@ def check_alone(**flags: object) -> None:
         raise InputError(f"--{given[0]} is for a target: name one, or look at a process with --pid alone")
 
 
+def plays_games(target: Target) -> bool:
+    """Whether a player is named as a contest names its own: then whole games are looked at."""
+    from hotloop.core.registry import find
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    return contest is not None and contest.player in target.keys
+
+
+def profile_games(target: Target, looked: Looked, *, as_json: bool) -> int:
+    """Play games, split their time, and keep the page and the record."""
+    from hotloop.cli.commands import sim
+    from hotloop.lab.sim import open_game
+    from hotloop.report.sections.sim import sim as sections
+    from hotloop.report.terminal import draw
+
+    if looked.policy != "random" or looked.steps or looked.time or looked.tape or looked.trace:
+        raise InputError("a player is named, so whole games are looked at: leave out what is said of steps")
+    make_room(FOLDER)
+    played = sim.play(open_game(*sim.split(target)), (), fps=None, as_json=as_json)
+    remark(f"saved {keep_games(played, commit=looked.commit)}")
+    return tell([played], draw(sections(played)), as_json=as_json, as_list=False)
+
+
+def keep_games(played: "Record", *, commit: bool) -> Path:
+    from hotloop.report import markdown
+    from hotloop.report.sections.sim import page
+
+    path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"
+    kept = save(path, markdown.draw_page(page(played)), (".json", played.to_json()))
+    if commit:
+        commit_files([kept, kept.with_suffix(".json")], f"profile: {played.target.name}")
+    return kept
+
+
 def new_file(path: Path | None, targets: list[Target]) -> Path | None:
     """A tape is never overwritten, and is of one target."""
     if path is not None and len(targets) > 1:
@@ -221,6 +255,8 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, once they are known to be fit for it."""
     from hotloop.lab.profile import probes as probes_lab
 
+    if plays_games(target):
+        return profile_games(target, looked, as_json=as_json)
     targets = targets_of(target)
     with closing(looked.opener):
         check(targets, looked.policy, looked.opener)

@@ -94,7 +94,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     if chosen.is_foreign:
         refuse_drawing(show=show, gif=gif, png=png)
         return sim_theirs(chosen, asked, record, output, as_json=json)
-    game = open_game(drawn(chosen, show=show, pictures=bool(gif or png)), asked)
+    game = open_game(drawn(chosen, asked, show=show, pictures=bool(gif or png)), asked)
     keepsakes: list[Keepsake] = [Tape(record)] if record else []
     if gif or png:
         keepsakes.append(Pictures(gif, png, fps=fps))
@@ -136,11 +136,36 @@ def split(target: Target) -> "tuple[Target, SimSettings]":
     from hotloop.core.registry import find
     from hotloop.lab.sim import SimSettings
 
-    target = Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
+    target = seated(
+        Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
+    )
     ours = {info.name for info in describe(SimSettings)}
     usual = {} if target.is_foreign or not find(target.name).world.history else {"episodes": 1}
-    asked = apply(SimSettings, usual, {key: value for key, value in target.keys.items() if key in ours})
+    try:
+        asked = apply(SimSettings, usual, {key: value for key, value in target.keys.items() if key in ours})
+    except InputError as error:
+        raise InputError(as_typed(target, str(error))) from None
     return Target(target.name, {key: value for key, value in target.keys.items() if key not in ours}), asked
+
+
+def seated(target: Target) -> Target:
+    """The target with both seats outside where the other one is given to a run."""
+    from hotloop.core.registry import find
+    from hotloop.lab.measure.trained import is_trained
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    for key, outside in contest.both_outside.items() if contest else ():
+        if is_trained(str(target.keys.get(key, ""))):
+            return target.with_keys({key: outside, "opponent": target.keys[key]})
+    return target
+
+
+def as_typed(target: Target, message: str) -> str:
+    """A message about keys by the names that they were typed with."""
+    from hotloop.core.registry import find
+
+    contest = None if target.is_foreign else find(target.name).world.contest
+    return message.replace("episodes=", f"{contest.episodes}=", 1) if contest else message
 
 
 def plain_key(target: Target, key: str) -> str:
@@ -153,9 +178,10 @@ def plain_key(target: Target, key: str) -> str:
     return {contest.player: "player", contest.episodes: "episodes", "num_threads": "threads"}.get(key, key)
 
 
-def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
-    """The target as it is looked at: one env, unless somebody says how many."""
+def drawn(target: Target, asked: "SimSettings", *, show: bool, pictures: bool) -> Target:
+    """The target as it is looked at: one env, unless somebody or a tape says how many."""
     from hotloop.core.registry import find
+    from hotloop.lab.measure.policy import TAPE
 
     if not show and not pictures:
         return target
@@ -163,7 +189,8 @@ def drawn(target: Target, *, show: bool, pictures: bool) -> Target:
         raise InputError("--show draws text, --gif and --png draw images: run it twice, the seed is the same")
     if "render_mode" in target.keys:
         raise InputError("leave out render_mode=: --show, --gif and --png decide it")
-    seen = target.with_keys({"num_envs": target.keys.get("num_envs", 1)})
+    taped = asked.player.startswith(TAPE)
+    seen = target if taped else target.with_keys({"num_envs": target.keys.get("num_envs", 1)})
     if show and find(target.name).world.narrator:
         return seen
     return seen.with_keys({"render_mode": "ansi" if show else "rgb_array"})

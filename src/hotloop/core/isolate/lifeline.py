@@ -195,6 +195,11 @@ def whereabouts() -> str:
     return where(pulse[DOING], pulse[STEPS])
 
 
+def at_step() -> str:
+    """The same for the end of a line that says what was raised."""
+    return f", {whereabouts()}" if whereabouts() else ""
+
+
 def where(what: int, steps: int) -> str:
     if what == Doing.STEP:
         return f"in step {steps + 1}"

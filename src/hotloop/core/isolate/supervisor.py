@@ -301,7 +301,7 @@ class Supervisor:
         """Say how a process ended that did not say so itself."""
         ended = self._ended
         if ended.code is None and ended.why is None and not ended.interrupted:
-            if self._pid is None:
+            if self._pid is None and self._process.returncode >= 0:
                 raise SetupError(f"the process for {self.name} could not be started: {self._said()}")
             ended.why = self._death()
         return ended
@@ -310,6 +310,8 @@ class Supervisor:
         return " ".join(self._printed.decode(errors="replace").split())[-300:] or "it said nothing"
 
     def _death(self) -> str:
+        if self._pid is None:
+            return f"{self.name} was ended before it began: somebody killed its guard"
         at = where(self._pulse[DOING], self._pulse[STEPS]) or "before it was asked for anything"
         status = self._status if self._status is not None else 0
         if os.WIFSIGNALED(status) and status > 0:

@@ -82,6 +82,13 @@ class Described:
     params: dict[str, Any]
     workload_hash: str
     variant: dict[str, Any]
+    keys: dict[str, Any] = field(default_factory=dict)
+    """Those that were given: by them it differs from what its bare name means."""
+
+    @property
+    def words(self) -> str:
+        """Its name and its keys, as they would be typed."""
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.keys.items())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

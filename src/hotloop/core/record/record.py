@@ -59,6 +59,8 @@ REASON = f"{CONTEST}ended."
 """Before a reason in words: how many games ended for it."""
 
 SPLIT = f"{CONTEST}split."
+WITHIN = "/"
+FORWARD = f"{SPLIT}inference{WITHIN}forward"
 """Before a part of the time: its nanoseconds."""
 
 

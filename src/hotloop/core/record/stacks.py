@@ -1,7 +1,9 @@
 """Stacks: time by the chain of callers it was spent in, kept in the format of speedscope."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,50 @@ Stack = tuple[Frame, ...]
 """From the outermost caller inwards."""
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """What a function took, in whatever unit its stacks have."""
+
+    frame: Frame
+    """At its hottest line."""
+    own: float
+    total: float
+    """With all that it called."""
+    total_cpu: float | None = None
+    """The part of that in which it worked and did not wait, where that is known."""
+
+    @property
+    def place(self) -> str:
+        return place(self.frame)
+
+
+def functions(found: Mapping[Stack, float], cpu: Mapping[Stack, float] | None = None) -> list[Function]:
+    """Every function, that with most time of its own first; one that calls itself counts once.
+
+    `cpu` is the part of each stack's time in which it worked.
+    """
+    worked: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for stack, weight in (cpu or {}).items():
+        for each in {frame[:2] for frame in stack}:
+            worked[each] += weight
+    own: defaultdict[tuple[str, str], float] = defaultdict(float)
+    lines: dict[tuple[str, str], defaultdict[int, float]] = {}
+    for stack, weight in found.items():
+        own[stack[-1][:2]] += weight
+        for name, file, line in {frame[:2]: frame for frame in stack}.values():
+            lines.setdefault((name, file), defaultdict(float))[line] += weight
+    told = [
+        Function(
+            frame=(*each, max(at, key=at.__getitem__)),
+            own=own[each],
+            total=sum(at.values()),
+            total_cpu=worked[each] if cpu else None,
+        )
+        for each, at in lines.items()
+    ]
+    return sorted(told, key=lambda each: (-each.own, -each.total))
 
 
 def write(path: Path, name: str, seconds: Mapping[Stack, float]) -> None:

@@ -80,6 +80,9 @@ Begin and end are in ticks.
 moment = engine.moment
 """Ticks and nanoseconds of one moment; two of them make a time line of ticks."""
 
+RATE_WHOLE = 1_000
+"""Calls a second from which on a fraction says nothing."""
+
 MARKS = 2_000
 """Made in a row to see what one costs."""
 
@@ -116,23 +119,29 @@ def tree_here() -> tuple[Span, ...]:
 
 
 def text(rows: Iterable[Span] | None = None) -> str:
-    """The tree as lines of text: total, share of the row above, calls; `self` is what no child has."""
+    """The tree as lines of text: total, share of the row above, calls, one call, calls a second.
+
+    The second is one of its outermost span; `self` is what no child has.
+    """
     tops = tree() if rows is None else tuple(rows)
-    lines = [line for row in tops for line in _lines(row, row.total_ns, "")]
+    lines = [line for row in tops for line in _lines(row, row, row.total_ns, "")]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(row: Span, above_ns: int, indent: str) -> Iterator[str]:
-    yield _line(indent + row.path.rpartition("/")[2], row.total_ns, above_ns, f"{row.calls:>10,} x")
+def _lines(row: Span, top: Span, above_ns: int, indent: str) -> Iterator[str]:
+    each_us = row.total_ns / row.calls / 1e3 if row.calls else 0.0
+    rate = row.calls * 1e9 / top.total_ns if top.total_ns else 0.0
+    often = f"{row.calls:>8,} x {each_us:>9,.1f} µs {rate:>7,.{1 if rate < RATE_WHOLE else 0}f}/s"
+    yield _line(indent + row.path.rpartition("/")[2], row.total_ns, above_ns, often)
     for child in row.children:
-        yield from _lines(child, row.total_ns, indent + "  ")
+        yield from _lines(child, top, row.total_ns, indent + "  ")
     if row.children:
         yield _line(f"{indent}  self", row.self_ns, row.total_ns, "")
 
 
-def _line(name: str, total_ns: int, above_ns: int, calls: str) -> str:
+def _line(name: str, total_ns: int, above_ns: int, often: str) -> str:
     share = total_ns / above_ns if above_ns else 0.0
-    return f"{name:<40} {total_ns / 1e6:>12,.3f} ms {share:>7.1%} {calls}".rstrip()
+    return f"{name:<25} {total_ns / 1e6:>10,.3f} ms {share:>6.1%} {often}".rstrip()
 
 
 def merge(rows: Iterable[Raw], above: str = "") -> tuple[Span, ...]:

@@ -1,5 +1,6 @@
 """Monitor: what one block of a program took, said when it ends."""
 
+import resource
 import sys
 from typing import Self
 
@@ -49,6 +50,11 @@ def monitor(name: str, /) -> Monitor:
     threads of this process do meanwhile is in the CPU time and in the memory; child processes are not.
     """
     return Monitor(name)
+
+
+def peak_rss_bytes() -> int:
+    """The most memory this process has had in RAM."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def resident_bytes() -> int:

@@ -42,7 +42,9 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         """Whose row is which: everybody who lives."""
         self._seen = facets.agent_observations(self._batch)
         space = facets.observation_space(self._batch, self._seen, 2)
-        self.observation_spaces: dict[str, Any] = {agent: deepcopy(space) for agent in self.possible_agents}
+        self.observation_spaces: dict[str, Any] = {
+            agent: space if spec.has_empty_rows else deepcopy(space) for agent in self.possible_agents
+        }
         self.action_spaces: dict[str, Discrete[Any]] = {
             agent: Discrete(spec.num_actions) for agent in self.possible_agents
         }

@@ -116,6 +116,8 @@ def walk(path: Sequence[str]) -> Any:
 def imported(name: str) -> ModuleType | None:
     if name in sys.modules:
         return sys.modules[name]
+    if not all(part.isidentifier() for part in name.split(".")):
+        return None
     try:
         return importlib.import_module(name)
     except ImportError:

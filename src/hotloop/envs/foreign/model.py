@@ -8,7 +8,7 @@ import numpy as np
 from hotloop.core.errors import InputError
 from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
-from hotloop.envs.foreign.answering import Answering
+from hotloop.envs.foreign.answering import NAMES, Answering
 from hotloop.envs.foreign.examine import STEPS, examine
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.spec import BROKEN, is_number, raised
@@ -45,11 +45,12 @@ class ModelSubject(Answering):
             self._reset()
         self._fresh = True
         self.resets += 1
+        self._pulse[lifeline.DOING] = lifeline.Doing.STEP
         self._see(None)
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._pulse[lifeline.STEPS], self._pulse[lifeline.DOING] = self._steps, lifeline.Doing.STEP
+        self._pulse[lifeline.STEPS] = self._steps
         try:
             returned = self._step()
         except BROKEN as error:
@@ -86,6 +87,41 @@ class ModelSubject(Answering):
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         """Seen in going on, so that no other one has to be made."""
         return examine(self, [None] * STEPS)
+
+
+class Call:
+    """A function with its arguments, as something that steps: a step is a call."""
+
+    __slots__ = ("step",)
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.step = call
+
+
+class FunctionSubject(ModelSubject):
+    """A function that is measured itself; nothing begins or ends, and what it returns is its answer."""
+
+    autoreset = "never: a step is a call"
+
+    def reset(self) -> None:
+        self._pulse[lifeline.DOING] = lifeline.Doing.STEP
+        self._see(None)
+        self._answers.begin(self._parts())
+
+    def step(self, actions: Any) -> None:
+        self._pulse[lifeline.STEPS] = self._steps
+        try:
+            self.observation = self._step()
+        except BROKEN as error:
+            raise raised(self.spec.name, error) from error
+        self._steps += 1
+
+    def _parts(self) -> dict[str, Any]:
+        return dict(zip(NAMES, (self.observation, 0.0, False, False, {}), strict=True))
+
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        """It has no interface to keep to."""
+        return ()
 
 
 def is_shown(value: Any) -> bool:

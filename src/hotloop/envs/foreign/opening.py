@@ -17,12 +17,13 @@ import numpy as np
 from hotloop.core.errors import InputError, SetupError, TheirError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.notices import Code, notice
 from hotloop.core.packages import need
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.answering import ForeignSubject
-from hotloop.envs.foreign.model import ModelSubject
+from hotloop.envs.foreign.model import Call, FunctionSubject, ModelSubject
 from hotloop.envs.foreign.rows import RowsSubject
 from hotloop.envs.foreign.seeded import SeededSubject
 from hotloop.envs.foreign.several import SeveralSubject
@@ -80,7 +81,33 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
     order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
     with profiling(on=timed):
         order = replace(order, again=partial(callables.call, target.name, order.arguments))
-        return subject_of(called(order), order, timed=timed)
+        env = called(order)
+        one = order.num_envs is None and order.vector is None
+        return (
+            function(env, order, timed=timed)
+            if one and not is_env(env)
+            else subject_of(env, order, timed=timed)
+        )
+
+
+def is_env(returned: Any) -> bool:
+    """Whether what a callable returned is to be stepped, or a class that somebody forgot to call."""
+    return isinstance(returned, (Batch, Several, type)) or callable(getattr(returned, "step", None))
+
+
+def function(returned: Any, order: Order, *, timed: bool) -> Subject:
+    """A function that returned no env, and is measured itself; that call was its warm-up."""
+    said = notice(Code.FUNCTION, target=order.target.name, returned=type(returned).__name__)
+    spec = ForeignSpec(
+        asked=order.target,
+        kind="function",
+        arguments=order.arguments,
+        num_envs=1,
+        agents=1,
+        seed=order.seed,
+        notices=(said,),
+    )
+    return FunctionSubject(Call(callables.bound(order.target.name, order.arguments)), spec, timed=timed)
 
 
 @contextmanager
@@ -242,7 +269,8 @@ def made(target: str, make: Callable[[], Any]) -> Any:
             raise InputError(f"{target}: {what}{REGISTER if 'exist' in what else ''}") from None
         if isinstance(error, (InputError, SetupError)):
             raise
-        raise TheirError(f"{target} raised: {callables.last_words(error)}") from error
+        said = f"{target} raised: {callables.last_words(error)}{lifeline.at_step()}"
+        raise TheirError(said) from error
 
 
 def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:

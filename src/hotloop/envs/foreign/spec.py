@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, TheirError
+from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
 from hotloop.core.settings import hash_of
@@ -77,6 +78,7 @@ class ForeignSpec:
             params=params,
             workload_hash=hash_of(self.name, params),
             variant={"num_envs": self.num_envs, "interface": self.kind},
+            keys={key: plain(value) for key, value in self.asked.keys.items()},
         )
 
 
@@ -110,7 +112,16 @@ def time_method(owner: object, method: str, name: str) -> bool:
 
 def unwrapped(env: Any) -> Any:
     """An env without its wrappers, where it is of a kind that has them."""
-    return getattr(env, "unwrapped", env)
+    inner = attribute(env, "unwrapped")
+    return env if inner is None else inner
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """What an object has under a name, or None; one that looks for it in itself without end has it not."""
+    try:
+        return getattr(owner, name, None)
+    except RecursionError:
+        return None
 
 
 def time_inside(env: object) -> None:
@@ -208,6 +219,6 @@ def raised(name: str, error: BaseException, *, masked: bool = True) -> BaseExcep
     """
     if isinstance(error, (HotloopError, KeyboardInterrupt)):
         return error
-    said = f"{name} raised: {last_words(error)}"
+    said = f"{name} raised: {last_words(error)}{lifeline.at_step()}"
     refused = not masked and REFUSAL.search(f"{type(error).__name__} {message_of(error)}")
     return TheirError(f"{said}; {REMEDY}" if refused else said)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
+from hotloop.core.errors import TheirError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.core.spans import mark, span
@@ -73,6 +74,8 @@ class VectorSubject(ForeignSubject):
             if type(actions) is Pick:
                 actions = self._pick(actions)
             self._given = given = five(self._step(actions))
+        except (EOFError, ConnectionError) as error:
+            raise TheirError(f"{self.spec.name}: one of its workers has ended{lifeline.at_step()}") from error
         except BROKEN as error:
             raise raised(self.spec.name, error, masked=self._is_masked) from error
         self.observation = given[0]

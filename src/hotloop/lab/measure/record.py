@@ -66,7 +66,7 @@ class Recorder:
         refuse_standing_still(spec.name, counters, values)
         return with_metrics(
             Record(
-                run_id=run_id(self._now, *own_commit(self._code), spec.name),
+                run_id=run_id(self._now, *own_commit(self._code), spec.described.words),
                 kind=self._kind,
                 created=self._now.isoformat(timespec="seconds"),
                 target=spec.described,

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from inspect import unwrap
 from pathlib import Path
@@ -14,7 +14,7 @@ from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Finding, Instructions, Record, Resources
+from hotloop.core.record import Finding, Instructions, Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import KEPT, find, home_of
 from hotloop.envs.subject import Subject
@@ -23,6 +23,7 @@ from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, p
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
 from hotloop.lab.measure.target import Opener
+from hotloop.probes.resources import used
 
 PHASES = "phases"
 """What profile finds itself; it is asked for like a probe and always there."""
@@ -81,7 +82,7 @@ class Asked:
         return self.opener.by_name and isinstance(self.policy, str)
 
 
-def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
+def choose(words: Sequence[str]) -> tuple[Probe, ...]:
     """The probes that words name, commas between them or not, in the registry's order."""
     known = registry.probes()
     names = [name.strip() for word in words for name in word.split(",") if name.strip()]
@@ -89,9 +90,7 @@ def choose(words: Sequence[str], time: Sequence[str]) -> tuple[Probe, ...]:
         if name not in (*known, PHASES, EVERY):
             there = ", ".join((PHASES, *known))
             raise unknown("probe", name, (*known, PHASES, EVERY), f"there are {there}; {EVERY} means all")
-    if LINE in names and not time:
-        raise InputError("--probe line needs functions to look at: name them with --time module.Class.method")
-    wanted = {ALWAYS, *(known if EVERY in names else names)} - ({LINE} if not time else set())
+    wanted = {ALWAYS, *(known if EVERY in names else names)}
     return tuple(probe for name, probe in known.items() if name in wanted)
 
 
@@ -165,8 +164,7 @@ def added(record: Record, found: Finding) -> Record:
     """A record with a finding, and with the fields of its own that the finding fills."""
     record = replace(record, findings=(*record.findings, found))
     if found.probe == ALWAYS:
-        named = {field.name: found.facts[field.name] for field in fields(Resources)}
-        return replace(record, resources=Resources(**named))
+        return replace(record, resources=used(found))
     if found.probe == LINE:  # it has seen calls that a span around the function cannot
         denied = {notice(Code.NEVER_CALLED, function=name) for name in found.facts["ran"]}
         return replace(record, notices=tuple(said for said in record.notices if said not in denied))

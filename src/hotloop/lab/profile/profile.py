@@ -180,10 +180,14 @@ def with_findings(record: Record, asked: Asked, extras: Extras, progress: Progre
     return replace(probed, findings=tuple(replace(found, files=()) for found in probed.findings))
 
 
+MOST_STEPS = 10**12
+"""What nobody lives to see the end of is a slip of the finger."""
+
+
 def plan(steps: int | None) -> Rounds:
     """Split a number of env-steps, the same for each side, into pairs; None is the usual number."""
-    if steps is not None and steps < 1:
-        raise InputError(f"steps is {steps}: expected at least 1")
+    if steps is not None and not 1 <= steps <= MOST_STEPS:
+        raise InputError(f"steps is {steps}: expected at least 1 and at most {MOST_STEPS:,}")
     iterations = -(-(steps or STEPS) // PAIRS)
     return Rounds(count=PAIRS, iterations=iterations, warmup=WARMUP, box_iterations=steps is None)
 

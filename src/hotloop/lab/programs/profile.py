@@ -1,7 +1,7 @@
 """Profile of a program: once clean, once watched, and once more for each probe that looks by itself."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,7 +9,7 @@ from hotloop.core.errors import unknown
 from hotloop.core.notices import Code, notice
 from hotloop.core.probe import Obstacle, ProbeError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import RUNS_PER_S, Finding, Phase, Record, Resources
+from hotloop.core.record import RUNS_PER_S, Finding, Phase, Record
 from hotloop.judge.judge import judge
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.lab.programs import within
@@ -17,6 +17,7 @@ from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.record import ProgramRecorder
 from hotloop.lab.programs.watch import Outside
 from hotloop.probes import pyspy
+from hotloop.probes.resources import used
 
 ALWAYS = ("samples", "resources")
 """What looks in the watched pass whether or not it is asked for."""
@@ -109,11 +110,11 @@ def watch(
         so_far.passes += 1
         wall_ns = so_far.watched.wall_ns
         so_far.phases = within.phases(room, wall_ns)
-        stacks, taken = within.read_stacks(room)
+        seen = within.read_stacks(room)
     found: dict[str, Finding | Obstacle] = {}
-    found["samples"] = within.hot(stacks, taken, files) if stacks else within.NO_PYTHON
+    found["samples"] = within.hot(seen, files) if seen.ns else within.NO_PYTHON
     if "line" in probes:
-        found["line"] = within.lines(stacks) if stacks else within.NO_PYTHON
+        found["line"] = within.lines(seen.ns) if seen.ns else within.NO_PYTHON
     if "threads" in probes:
         found["threads"] = outside.by_thread(wall_ns)
     resources = outside.resources()
@@ -187,5 +188,4 @@ def with_finding(made: Record, name: str, found: Finding | Obstacle, picture: Pi
     made = replace(made, findings=(*made.findings, picture(found)))
     if name != "resources":
         return made
-    named = {field.name: found.facts[field.name] for field in fields(Resources)}
-    return replace(made, resources=Resources(**named))
+    return replace(made, resources=used(found))

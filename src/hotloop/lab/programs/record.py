@@ -90,7 +90,7 @@ class Taken:
         """Every value that was printed, and how many of them were warm-up."""
         if self.metric is None:
             return ()
-        rows = tuple((number, each.cut, each.values) for number, each in enumerate(self.series, 1))
+        rows = tuple((number, each.cut, [*each.values]) for number, each in enumerate(self.series, 1))
         table = Table(title=self.metric.name, columns=("round", "cut", "values"), rows=rows)
         return (Finding(probe="metric", tables=(table,)),)
 

@@ -13,6 +13,7 @@ from hotloop.core.probe import Obstacle
 from hotloop.core.record import WALL, Finding, Phase, Table, stacks
 from hotloop.core.record.stacks import Stack, place
 from hotloop.probes import cprofile, memory, samples
+from hotloop.probes.samples import Seen
 
 FOLDER = Path(__file__).parents[1] / "workers" / "within"
 
@@ -44,15 +45,16 @@ def environment(room: Path, *look: str) -> dict[str, str]:
     }
 
 
-def read_stacks(room: Path) -> tuple[Counter[Stack], int]:
-    """Wall time by stack, of all Python processes together, and the number of samples."""
-    found: Counter[Stack] = Counter()
-    taken = 0
+def read_stacks(room: Path) -> Seen:
+    """Time by stack, of all Python processes together."""
+    seen = Seen()
     for told in read_all(room, "samples.json"):
-        taken += told["samples"]
-        for frames, ns in told["stacks"]:
-            found[without_imports(tuple((name, file, line) for name, file, line in frames))] += ns
-    return found, taken
+        seen.samples += told["samples"]
+        for frames, ns, cpu_ns in told["stacks"]:
+            stack = without_imports(tuple((name, file, line) for name, file, line in frames))
+            seen.ns[stack] += ns
+            seen.cpu_ns[stack] += cpu_ns
+    return seen
 
 
 def without_imports(stack: Stack) -> Stack:
@@ -66,12 +68,12 @@ def read_all(room: Path, suffix: str) -> Iterator[Any]:
         yield json.loads(path.read_text("utf-8"))
 
 
-def hot(found: Mapping[Stack, int], taken: int, folder: Path) -> Finding:
+def hot(seen: Seen, folder: Path) -> Finding:
     """The functions by the time they take themselves."""
-    whole = sum(found.values())
-    stacks.write(folder / samples.FILE, "samples", {stack: ns / 1e9 for stack, ns in found.items()})
-    table = Table(title=samples.TITLE, columns=samples.COLUMNS, rows=samples.rows_of(found, whole))
-    return Finding(probe="samples", facts={"samples": taken}, tables=(table,), files=(samples.FILE,))
+    stacks.write(folder / samples.FILE, "samples", {stack: ns / 1e9 for stack, ns in seen.ns.items()})
+    rows = samples.rows_of(seen.ns, sum(seen.ns.values()), seen.cpu_ns)
+    table = Table(title=samples.TITLE, columns=samples.COLUMNS, rows=rows)
+    return Finding(probe="samples", facts={"samples": seen.samples}, tables=(table,), files=(samples.FILE,))
 
 
 def lines(found: Mapping[Stack, int]) -> Finding:

@@ -1,6 +1,5 @@
 """From a training run to its record: what each window of updates came to, and all of them together."""
 
-import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import OUTCOME, WALL, Method, Phase, Record, Resources, Validation
 from hotloop.core.record.times import Times, add
+from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
@@ -211,8 +211,3 @@ def phases(times: Times | None) -> dict[str, Any]:
 
 def text_of(path: Path | None) -> str | None:
     return None if path is None else str(path)
-
-
-def peak_rss_bytes() -> int:
-    """The most memory this process has had in RAM."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -32,7 +32,7 @@ from hotloop.lab.validate.shadow import Shadowed, shadow
 from hotloop.train.logs import Logs
 from hotloop.train.settings import ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, span
-from hotloop.train.windows import Watcher, Windows
+from hotloop.train.windows import Watcher, windows_of
 
 if TYPE_CHECKING:
     from hotloop.train.evaluation import Evaluation
@@ -97,7 +97,7 @@ class Session:
 
         self.asked, self.settings, self.watch = asked, asked.settings, watch
         self.batch, self.shadowed = batch, shadowed
-        self.windows = Windows(batch)
+        self.windows = windows_of(batch, compiled=self.settings.train.compile)
         self.trainer: Trainer = Trainer(
             batch,
             self.settings.train,

@@ -17,7 +17,6 @@ from hotloop.core.record import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.cuda import require_host
 from hotloop.envs.foreign.trainable import open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.settings import BatchSettings
@@ -57,12 +56,14 @@ class RunSettings:
         return self.around.timing != "off"
 
     def open(self) -> Batch:
-        """The batch that is trained on; its phases are timed where the run's are."""
+        """The batch that is trained on; its phases are timed where the run's are and the host steps it.
+
+        On a GPU a step that times its phases waits for them: there the tree has its steps as a whole.
+        """
         if self.target.is_foreign:
             return open_trainable(self.target)
-        batch = make(self.target.name, **{"profile": self.timed, **self.target.keys})
-        require_host(batch, "train")
-        return batch
+        timed = self.timed and not in_gpu_memory(self.target)
+        return make(self.target.name, **{"profile": timed, **self.target.keys})
 
     def described(self, batch: Batch) -> Described:
         """What a record says of it: the batch's own keys, and those of the training."""
@@ -92,6 +93,8 @@ def read(target: Target) -> RunSettings:
     keys = {"num_envs": FOREIGN_ENVS if target.is_foreign else NUM_ENVS, **parts["target"]}
     if "autoreset" in keys:
         raise InputError("leave out autoreset=: a run begins every next episode by itself")
+    if in_gpu_memory(target):
+        parts["train"] = {"device": "cuda", **parts["train"]}
     made: dict[str, Any] = {part: apply(cls, parts[part]) for part, (_, cls) in PARTS.items()}
     asked = RunSettings(target=Target(target.name, keys), **made)
     if target.is_foreign and "minibatch_size" not in parts["train"]:
@@ -106,6 +109,15 @@ def in_four(settings: RunSettings) -> RunSettings:
     samples = envs * train.num_steps
     size = largest_divisor(samples, max(samples // 4, 1), train.num_steps if train.lstm else 1)
     return replace(settings, train=replace(train, minibatch_size=size))
+
+
+def in_gpu_memory(target: Target) -> bool:
+    """Whether the arrays of its batch are tensors on a GPU, and so the network has to be there, too."""
+    told: dict[str, object] = {
+        name: target.keys[name] for name in ("device", "host_views") if name in target.keys
+    }
+    options = apply(BatchSettings, told)
+    return options.device == "cuda" and not options.host_views and not target.is_foreign
 
 
 def with_full_names(target: Target) -> Target:

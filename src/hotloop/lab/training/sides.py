@@ -26,7 +26,7 @@ from hotloop.lab.measure.turns import NO_PHASES, Side, Turn
 from hotloop.lab.training.settings import RunSettings, read
 from hotloop.lab.validate.equal import BOX_NS, Agreement
 from hotloop.stats.summary import with_metrics
-from hotloop.train.windows import Windows
+from hotloop.train.windows import windows_of
 
 LEARNING = "learning policy"
 """Who plays in a training, as a record says it."""
@@ -91,7 +91,7 @@ class TrainSide:
 
         self.name, self.settings, self.mode = name, settings, mode
         self.batch = settings.open()
-        self.windows = Windows(self.batch)
+        self.windows = windows_of(self.batch, compiled=settings.train.compile)
         self.trainer = Trainer(self.batch, settings.train, watchers=(self.windows,))
         self.updates = 0
 

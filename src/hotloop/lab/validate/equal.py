@@ -277,7 +277,17 @@ def shown(subject: Subject) -> Shown:
 
 def snapshot(subject: Subject, left_out: Sequence[str], envs: int) -> Shown:
     """Copies of what a subject shows, so that nothing it does later can change them."""
-    return {name: rows[:envs].copy() for name, rows in shown(subject).items() if name not in left_out}
+    left = tuple(left_out)
+    return {
+        name: rows[:envs].copy()
+        for name, rows in shown(subject).items()
+        if not any(is_within(name, each) for each in left)
+    }
+
+
+def is_within(name: str, part: str) -> bool:
+    """Whether a field is the named one, or a part of it: `infos.time` of `infos`."""
+    return name == part or name.startswith(f"{part}.")
 
 
 def random_states(subject: Subject) -> Shown:

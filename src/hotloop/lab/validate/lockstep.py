@@ -16,7 +16,7 @@ from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
 from hotloop.lab.validate.courses import Course, actions_of, resets_before
-from hotloop.lab.validate.equal import Closeness, row_hashes, snapshot
+from hotloop.lab.validate.equal import Closeness, is_within, row_hashes, snapshot
 from hotloop.lab.validate.match import Match, opened, takes
 from hotloop.lab.validate.shadow import Played, Shadowing
 
@@ -142,9 +142,20 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
         timing=(shadowing.reference_ns, shadowing.candidate_ns),
         hashes=hashes,
         played=shadowing.played,
-        seen={"fields": shadowing.fields, "left_out": shadowing.left_out},
+        seen={
+            "fields": shadowing.fields,
+            "left_out": left_out_of(shadowing),
+            "ignore": shadowing.ignore,
+            "names": tuple(shadowing.names),
+        },
         counters=dict(shadowing.candidate.counters),
     )
+
+
+def left_out_of(shadowing: Shadowing) -> tuple[str, ...]:
+    """What was not compared, with what was ignored and came later than the reset."""
+    ignored = {n for n in shadowing.names if any(is_within(n, each) for each in shadowing.ignore)}
+    return tuple(sorted({*shadowing.left_out, *ignored}))
 
 
 def with_keys(target: Target, course: Course, **more: object) -> Target:
@@ -167,7 +178,7 @@ def play_otherwise(
 
     Where they differ, the reference plays as much of it again, so that the place can be named.
     """
-    left_out = first.seen["left_out"]
+    left_out = (*first.seen["left_out"], *first.seen["ignore"])
     with closing(opened(with_keys(match.candidate, course, **keys))) as subject:
         spec, envs = subject.spec, min(subject.spec.num_envs, first.part.num_envs)
         at = first_apart(subject, first, left_out, envs, moved)

@@ -27,6 +27,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.record import Difference, Validation
 from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
 from hotloop.envs.subject import LiveSpec, Subject
 from hotloop.lab.validate.equal import (
@@ -39,6 +40,7 @@ from hotloop.lab.validate.equal import (
     check_shown,
     cut,
     first_of,
+    is_within,
     one_sided,
     shown,
     snapshot,
@@ -95,6 +97,8 @@ class Shadowing:
                 "the candidate must have at least as many"
             )
         self.ignore = (*ignore, *(() if closeness.compares_state else (STATE, RANDOM)))
+        self.names: set[str] = set()
+        """Of all that was shown, where something is ignored."""
         self.fields: tuple[str, ...] = ()
         self.left_out: tuple[str, ...] = ()
         self.comparisons = self.steps = 0
@@ -154,7 +158,7 @@ class Shadowing:
         begin = now_ns()
         self.reference.step(ours)
         self.reference_ns += now_ns() - begin
-        self._one = snapshot(self.reference, self.left_out, self.envs)
+        self._one = self._shown(self.reference)
         begin = now_ns()
         self.candidate.step(actions)
         self.candidate_ns += now_ns() - begin
@@ -186,9 +190,9 @@ class Shadowing:
         self.candidate.close()
 
     def _compare(self, *, after_reset: bool) -> None:
-        ours = self._one or snapshot(self.reference, self.left_out, self.envs)
+        ours = self._one or self._shown(self.reference)
         self._one = None
-        self.answered = theirs = snapshot(self.candidate, self.left_out, self.envs)
+        self.answered = theirs = self._shown(self.candidate)
         self.comparisons += self.envs * self.reference.spec.agents
         found = one_sided(self.steps, ours, theirs) or first_of(self.steps, ours, theirs, self.closeness)
         if found:
@@ -197,6 +201,12 @@ class Shadowing:
             self.difference = replace(found, agent=agent, before=before, after_reset=after_reset)
         else:
             self.moment = ours
+
+    def _shown(self, side: Subject) -> Shown:
+        """What a side shows of all that is compared; what is ignored may come and go."""
+        if self.ignore:
+            self.names |= shown(side).keys()
+        return snapshot(side, (*self.left_out, *self.ignore), self.envs)
 
     def _begin_tape(self) -> None:
         """Forget what led here, where both sides can be put here again."""
@@ -220,10 +230,6 @@ def load_both(reference: Subject, candidate: Subject, saved: Saved) -> None:
     for side, states in zip((reference, candidate), saved, strict=True):
         for env, state in enumerate(states):
             side.load(env, state)
-
-
-def is_within(name: str, part: str) -> bool:
-    return name == part or name.startswith(f"{part}.")
 
 
 def agent_of(found: Difference, moment: Shown, spec: LiveSpec) -> str | None:
@@ -314,6 +320,7 @@ def shadow(batch: Batch, word: str | None) -> tuple[Batch, Shadowed | None]:
     """What a trainer is given as its batch, and who compares, where somebody asked for that."""
     if word is None:
         return batch, None
+    require_host(batch, "validate=")
     shadowed = Shadowed(batch, comparisons_of(word))
     return shadowed, shadowed
 

@@ -5,7 +5,7 @@ play the courses in lockstep, everything compared at every step; and the candida
 other batch sizes and with more threads, held against the same play by hashes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
 from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
+from hotloop.lab.validate.equal import is_within
 from hotloop.lab.validate.lockstep import (
     Found,
     Limits,
@@ -125,9 +126,11 @@ def validated(
 
     progress = kept_so_far(so_far, progress)
     meter = Meter(progress, asked, calls)
-    check_itself(match, courses, asked.way, calls, meter)
+    names = check_itself(match, courses, asked.way, calls, meter)
     try:
         play_all(match, courses, asked, found, meter)
+        names = names.union(*(each.seen.get("names", ()) for each in found.plays))
+        check_ignored(asked.way.ignore, names)
         failed = found.failed
         if failed and failed.bundle:
             found.bundle = failed.bundle
@@ -153,12 +156,16 @@ def with_bundle(made: Record, bundle: Bundle, keep: Keep) -> Record:
     return replace(made, validation=replace(made.validation, bundle=str(path)))
 
 
-def check_itself(match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter") -> None:
-    """Refuse a reference that answers the same calls differently the second time."""
+def check_itself(
+    match: Match, courses: list[Course], way: Way, calls: int | None, meter: "Meter"
+) -> set[str]:
+    """Refuse a reference that answers the same calls differently the second time; says what it shows."""
     alone = replace(match, candidate=match.reference)
     limits = replace(ITSELF, calls=min(ITSELF_CALLS, calls or ITSELF_CALLS))
+    names: set[str] = set()
     for course in (each for each in courses if each.tape in (RANDOM, ADVERSARIAL)):
         found = play_course(alone, course, way, limits, moved=meter.wait, bundled=False)
+        names |= set(found.seen.get("names", ()))
         if found.interrupted:
             raise KeyboardInterrupt
         if found.difference:
@@ -166,6 +173,14 @@ def check_itself(match: Match, courses: list[Course], way: Way, calls: int | Non
                 f"the reference {match.reference.words} differs from itself ({found.difference}): "
                 "make it deterministic, or leave that field out with --ignore"
             )
+    return names
+
+
+def check_ignored(ignore: Sequence[str], names: Collection[str]) -> None:
+    """Refuse to ignore what is never shown: it is a slip of the pen."""
+    for each in ignore:
+        if not any(is_within(name, each) for name in names):
+            raise InputError(f"--ignore {each}: there is no such field; there are {', '.join(sorted(names))}")
 
 
 def planned(asked: Asked, spec: SubjectSpec) -> int | None:

@@ -28,7 +28,7 @@ def bench(records: Sequence[Record]) -> Sections:
         *number_columns("env-steps/s" if alone else "agent-steps/s", "95% interval"),
         *number_columns("spread", *(() if alone else ("env-steps/s",)), wide=True),
     )
-    rows = [(record.target.name, ran_as(record), *speeds(record)[: 3 if alone else 4]) for record in records]
+    rows = [(record.target.words, ran_as(record), *speeds(record)[: 3 if alone else 4]) for record in records]
     return (
         table(columns, rows),
         facts(*measured(records)),

@@ -1,12 +1,28 @@
 """Episodes that were played: what they came to, and what happened in them."""
 
+from collections.abc import Sequence
 from statistics import fmean
 
-from hotloop.core.record import CONTEST, ENDED, EPISODES_PER_S, MEAN, OUTCOME, REASON, SPLIT, Record
+from hotloop.core.record import (
+    CONTEST,
+    ENDED,
+    EPISODES_PER_S,
+    FORWARD,
+    MEAN,
+    OUTCOME,
+    REASON,
+    SPLIT,
+    WITHIN,
+    Record,
+    Resources,
+)
 from hotloop.report.sections.facts import mean_line, origin, pace_line, path_line, title, work_line
+from hotloop.report.sections.findings import resources
 from hotloop.report.sections.section import (
+    Chapter,
     Facts,
     Note,
+    Page,
     Section,
     Sections,
     Span,
@@ -15,13 +31,34 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import plain
+from hotloop.report.units import plain, took
 from hotloop.stats.intervals import wilson_interval
 
 
 def sim(record: Record) -> Sections:
     """What the episodes came to, what happened in them, and how long it took."""
     return title(record), about(record), *coverage(record)
+
+
+def page(record: Record) -> Page:
+    """The same as a page of its own."""
+    chapters = (
+        Chapter(title="Results", sections=(about(record),), summary=True),
+        Chapter(title="Time Breakdown", sections=(times(record),)),
+        Chapter(title="What happened", sections=coverage(record)),
+    )
+    return Page(title=f"Profile of {record.target.name}", when=record.created, chapters=chapters)
+
+
+def times(record: Record) -> Section:
+    """The parts of the time, with what each takes of a step."""
+    parts = {n.removeprefix(SPLIT): ns[0] for n, ns in record.values.items() if n.startswith(SPLIT)}
+    whole, steps = sum(parts.values()) or 1.0, record.work.env_steps
+    rows = [
+        (name.replace(WITHIN, ", "), f"{ns / whole:.1%}", took(ns), took(ns / steps))
+        for name, ns in parts.items()
+    ]
+    return table((*text_columns("part"), *number_columns("share", "time", "a step")), rows)
 
 
 def about(record: Record) -> Facts:
@@ -64,13 +101,15 @@ def about_games(record: Record) -> Facts:
         ("player", record.method.policy),
         ("games", f"{record.method.rounds:,}"),
         ("speed", Span(f"{games:,.0f} games/s, {decisions:,.0f} decisions/s", strong=True)),
-        ("steps a game", mean_line(record, "episode_length", "steps")),
+        ("steps a game", spread_line(record.values["episode_length"])),
         ("won", Span(share_line(record, None), strong=True)),
         ("won, first turn", share_line(record, 1.0)),
         ("won, second turn", share_line(record, 0.0)),
         ("ended by", ", ".join(f"{name} {int(count):,}" for name, count in ended.items())),
         ("split", split_line(record)),
+        ("a step", step_line(record)),
         ("work", work_line(record)),
+        *((name.lower(), text) for name, text in resources(record.resources or Resources(), record)),
         *origin(record),
         ("path", path_line(record)),
     )
@@ -90,9 +129,29 @@ def split_line(record: Record) -> str:
     """Where the time went; with threads their times add up to more than the wall's."""
     parts = {n.removeprefix(SPLIT): ns[0] for n, ns in record.values.items() if n.startswith(SPLIT)}
     whole = sum(parts.values()) or 1.0
-    line = ", ".join(f"{name} {ns / whole:.1%}" for name, ns in parts.items())
+    told: dict[str, list[str]] = {}
+    for name, ns in parts.items():
+        part, _, within = name.partition(WITHIN)
+        told.setdefault(part, []).append(f"{within} {ns / whole:.1%}".strip())
+    sums = {part: sum(ns for name, ns in parts.items() if name.partition(WITHIN)[0] == part) for part in told}
+    lines = {part: f" ({', '.join(within)})" if len(within) > 1 else "" for part, within in told.items()}
+    line = ", ".join(f"{part} {sums[part] / whole:.1%}{lines[part]}" for part in told)
     threads = int(record.target.variant.get("threads", 1))
     return line if threads == 1 else f"{line} ({threads} threads: no clean split, use one)"
+
+
+def step_line(record: Record) -> str:
+    """What one row's step took: in the network, and everything else."""
+    wall, steps = record.values["wall_ns"][0], record.work.env_steps
+    forward = record.values.get(FORWARD, (0.0,))[0]
+    return f"{took(forward / steps)} in a network, {took((wall - forward) / steps)} in all else"
+
+
+def spread_line(values: Sequence[float]) -> str:
+    """The mean of some numbers, and where the lowest and highest twentieth of them begin."""
+    ordered = sorted(values)
+    low, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.05, 0.95))
+    return f"mean {plain(fmean(ordered))}, p5 {plain(low)}, p95 {plain(high)}"
 
 
 def coverage(record: Record) -> tuple[Section, ...]:

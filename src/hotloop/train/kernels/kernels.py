@@ -43,9 +43,11 @@ where that is no number."""
 
 
 class Kernels(Protocol):
-    """One way to do it. `kernels_torch` is the specification of every other."""
+    """One way to do it. `TorchKernels` is the specification of every other."""
 
     name: str
+    records: bool
+    """Whether what it does is to be recorded as CUDA graphs: see `train/graphs.py`."""
 
     def scale(self, scale: "ObservationScale", raw: Tensor, out: Tensor) -> None:
         """Write observations [rows, ...] into their place, scaled where they are to be."""

@@ -30,6 +30,8 @@ TERMS = ("value", "policy", "entropy", "approx_kl", "clip_fraction", "imitation"
 class NativeKernels:
     """See `Kernels`; tensors are on the host, contiguous and of 32 bits."""
 
+    records = False
+
     def __init__(self, run: Any) -> None:
         self.name = f"native.{run.name}"
         self._run = run
@@ -190,8 +192,18 @@ def load() -> Any:
         return error
 
 
-def find_kernels(settings: TrainSettings, num_actions: int) -> Kernels:
-    """The native ones where they can run and are not refused, torch's elsewhere."""
+def find_kernels(settings: TrainSettings, num_actions: int, *, fixed_shapes: bool = True) -> Kernels:
+    """The native ones where they can run and are not refused, torch's elsewhere, on a GPU recorded."""
+    on_gpu = settings.device == "cuda"
+    if settings.kernels == "graphs" and not on_gpu:
+        raise SetupError("kernels=graphs: a GPU records them; use device=cuda, or leave it out")
+    if on_gpu and fixed_shapes and settings.kernels in ("auto", "graphs"):
+        return TorchKernels(records=True)
+    if settings.kernels == "graphs":
+        raise SetupError(
+            "kernels=graphs: rows that may be nobody's, and tokens without a build with HOTLOOP_CUDA=ON, "
+            "cannot be recorded; use kernels=torch, or leave it out"
+        )
     if settings.kernels == "torch":
         return TorchKernels()
     why_not = obstacle(settings, num_actions)

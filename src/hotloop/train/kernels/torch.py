@@ -13,9 +13,11 @@ from hotloop.train.settings import TrainSettings
 
 
 class TorchKernels:
-    """See `Kernels`."""
+    """See `Kernels`; recorded as CUDA graphs where `records`, else launched one operation at a time."""
 
-    name = "torch"
+    def __init__(self, *, records: bool = False) -> None:
+        self.name = "graphs" if records else "torch"
+        self.records = records
 
     def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
         scale.write(raw, out)

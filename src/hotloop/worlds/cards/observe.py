@@ -21,6 +21,10 @@ PHASES = (Step.MAIN, Step.BEGIN_COMBAT, Step.SECOND_MAIN, Step.END)
 SHOWN_EFFECTS = (Effect.MANA, Effect.HARM, Effect.COUNTER, Effect.RETURN)
 
 
+POINTED_AT = ("agent_cards", "opponent_cards", "agent", "opponent")
+"""What a focus numbers, one after another."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How much of everything an observation has room for."""
@@ -35,11 +39,21 @@ class Limits:
             Part(name="opponent", shape=(1, PLAYER)),
             Part(name="agent_cards", shape=(DECK, CARD), kind="objects"),
             Part(name="opponent_cards", shape=(DECK, CARD), kind="objects"),
-            Part(name="agent_permanents", shape=(self.permanents, PERMANENT), kind="objects"),
-            Part(name="opponent_permanents", shape=(self.permanents, PERMANENT), kind="objects"),
+            self.permanents_of("agent"),
+            self.permanents_of("opponent"),
             Part(name="actions", shape=(self.actions, ACTION), kind="options"),
-            Part(name="focus", shape=(self.actions, FOCUS)),
-            Part(name="events", shape=(EVENTS, EVENT), kind="objects"),
+            Part(name="focus", shape=(self.actions, FOCUS), points_at=POINTED_AT),
+            Part(name="events", shape=(EVENTS, EVENT), kind="log"),
+        )
+
+    def permanents_of(self, whose: str) -> Part:
+        """The k-th of them is the k-th card of its side that is on the battlefield."""
+        return Part(
+            name=f"{whose}_permanents",
+            shape=(self.permanents, PERMANENT),
+            kind="objects",
+            joins=f"{whose}_cards",
+            joins_where=Zone.BATTLEFIELD,
         )
 
     @property

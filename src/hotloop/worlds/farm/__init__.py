@@ -102,7 +102,7 @@ class Parameters:
         8.0, low=0.0, high=1e6, role="workload", help="Resources that whoever reproduces needs."
     )
     max_births: int = parameter(
-        0, low=0, high=10_000_000, role="workload", help="Births of an episode at most; 0 is without end."
+        0, low=0, high=100_000, role="workload", help="Births of an episode at most; 0 is without end."
     )
     reward_resources: float = parameter(
         0.1, low=-1e6, high=1e6, role="workload", help="For each unit of resources gained."
@@ -286,6 +286,7 @@ world = World(
         },
         "resources": {"in the nodes": "stock"},
     },
+    kept_by=("index", "resources"),
     rules_end="nobody is left",
     outcomes={
         "population": Outcome(info="population", help="Agents alive at the end."),

@@ -75,7 +75,8 @@ def samples() -> Callable[[], None]:
         ended.append(True)
         vars(signal)["signal"] = given
         sampler.__exit__(None, None, None)
-        stacks = [[list(stack), ns] for stack, ns in sampler.ns.most_common(MOST_STACKS)]
+        most = sampler.ns.most_common(MOST_STACKS)
+        stacks = [[list(stack), ns, sampler.cpu_ns[stack]] for stack, ns in most]
         told = {"samples": sampler.samples, "wall_ns": time.perf_counter_ns() - begun, "stacks": stacks}
         file("samples.json").write_text(json.dumps(told))
 

@@ -1,0 +1,124 @@
+"""A command and its processes, killed and interrupted at random moments: nothing unreadable, no orphan."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.isolate.guard import parent_of
+from hotloop.core.record import read
+
+TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
+
+MARK = "HOTLOOP_TEST_MARK"
+"""A variable that everything below a command inherits."""
+
+LATEST_S = 4.0
+"""After the start: about when the command would end by itself."""
+
+PATIENCE_S = 60.0
+
+IN_PARTS, KILLS, INTERRUPTIONS = 10, 20, 10
+
+CODE = "import sys; from hotloop.cli.main import main; sys.exit(main())"
+
+
+def command(folder: Path, mark: str) -> "subprocess.Popen[bytes]":
+    """A bench of an env that starts a process of its own in its first steps."""
+    words = (
+        "bench",
+        TARGET,
+        "how=process",
+        "at=20",
+        "--rounds",
+        "400",
+        "--iterations",
+        "50",
+        "--warmup",
+        "0",
+    )
+    variables = {name: value for name, value in os.environ.items() if name != "HOTLOOP_IN_PROCESS"}
+    return subprocess.Popen(
+        [sys.executable, "-c", CODE, *words, "--output", str(folder)],
+        cwd=folder,
+        env={**variables, MARK: mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def running() -> list[str]:
+    return [path.name for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def below(pid: int) -> Iterator[int]:
+    """A process, its guard and what that watches over, as far as they are there."""
+    found: int | None = pid
+    while found is not None:
+        yield found
+        found = next((int(name) for name in running() if parent_of(name) == found), None)
+
+
+def marked(mark: str) -> list[int]:
+    """Processes that come from a command and still run."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for name in running():
+        with suppress(OSError):
+            if wanted in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(int(name))
+    return found
+
+
+def check_nothing_left(mark: str, folder: Path) -> None:
+    until = monotonic() + PATIENCE_S
+    while (left := marked(mark)) and monotonic() < until:
+        sleep(0.02)
+    assert not left
+    for path in folder.glob("*.json"):
+        read(path)
+
+
+def strike(chance: random.Random, number: int, folder: Path, depth: int, mark: str) -> int:
+    """Start a command and send a signal to it, or to what is below it, some time later; its exit code."""
+    process = command(folder, mark)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(chance.uniform(0, LATEST_S))
+    struck = list(below(process.pid))[: depth + 1]
+    with suppress(ProcessLookupError):
+        os.kill(struck[-1], number)
+    try:
+        return process.wait(PATIENCE_S)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("part", range(IN_PARTS))
+def test_kills_leave_nothing_unreadable_and_no_orphan(part: int, tmp_path: Path) -> None:
+    chance = random.Random(part)
+    for each in range(KILLS):
+        mark = f"{os.getpid()}-{part}-{each}"
+        strike(chance, signal.SIGKILL, tmp_path, chance.randrange(3), mark)
+        check_nothing_left(mark, tmp_path)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("part", range(IN_PARTS))
+def test_interruptions_leave_nothing_unreadable_and_no_orphan(part: int, tmp_path: Path) -> None:
+    chance = random.Random(1000 + part)
+    for each in range(INTERRUPTIONS):
+        mark = f"{os.getpid()}-i{part}-{each}"
+        number = chance.choice([signal.SIGINT, signal.SIGTERM])
+        code = strike(chance, number, tmp_path, chance.choice([0, 2]), mark)
+        assert code not in (ExitCode.MISMATCH, ExitCode.REGRESSION, ExitCode.FAULT)
+        check_nothing_left(mark, tmp_path)
