@@ -26,6 +26,7 @@ from hotloop.envs.foreign.spec import (
     ENV_RESET,
     Answers,
     ForeignSpec,
+    attribute,
     everything,
     in_span,
     time_inside,
@@ -56,7 +57,7 @@ class ForeignSubject(ABC):
         if timed:
             self._look_inside()
         self._reported = Reported(lambda: self.env, spec.looks)
-        inside = getattr(unwrapped(env), "_batch", None)
+        inside = attribute(unwrapped(env), "_batch")
         self._batch = inside if isinstance(inside, Batch) else None
         """That of one of our own adapters, which has a log."""
         logs = timed and self._batch is None and self._reported.has_phases

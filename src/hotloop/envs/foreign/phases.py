@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
-from hotloop.envs.foreign.spec import ENV_STEP, in_span
+from hotloop.envs.foreign.spec import ENV_STEP, attribute, in_span, unwrapped
 from hotloop.envs.subject import OWN
 
 TOTALS, TIMING, COUNTERS = "phase_totals", "step_timing", "counters"
@@ -39,14 +39,16 @@ class Reported:
     @property
     def has_phases(self) -> bool:
         return self._looks is not None or any(
-            callable(getattr(each, TOTALS, None)) or hasattr(type(each), TIMING) or hasattr(each, TIMING)
+            callable(attribute(each, TOTALS))
+            or hasattr(type(each), TIMING)
+            or attribute(each, TIMING) is not None
             for each in self._owners()
         )
 
     def totals(self) -> dict[str, int] | None:
         """Nanoseconds of each phase since the beginning; None where only the last step is told."""
         for owner in self._owners():
-            read = getattr(owner, TOTALS, None)
+            read = attribute(owner, TOTALS)
             if callable(read):
                 return phases_of(read())
         return None
@@ -54,7 +56,7 @@ class Reported:
     def timing(self) -> dict[str, int]:
         """Nanoseconds of each phase of the last step; empty where nothing is told."""
         for owner in self._owners():
-            told = getattr(owner, TIMING, None)
+            told = attribute(owner, TIMING)
             if told is not None:
                 return phases_of(told() if callable(told) else told)
             if self._looks is not None and (isinstance(owner, Mapping) or named_ns(owner)):
@@ -63,7 +65,7 @@ class Reported:
 
     def counters(self) -> dict[str, int]:
         for owner in self._owners():
-            told = getattr(owner, COUNTERS, None)
+            told = attribute(owner, COUNTERS)
             told = told() if callable(told) else told
             if isinstance(told, Mapping):
                 return {str(name): int(n) for name, n in told.items() if isinstance(n, (int, np.integer))}
@@ -75,7 +77,7 @@ class Reported:
             yield self._looks(env)
             return
         yield env
-        inner = getattr(env, "unwrapped", env)
+        inner = unwrapped(env)
         if inner is not env:
             yield inner
 

@@ -112,7 +112,16 @@ def time_method(owner: object, method: str, name: str) -> bool:
 
 def unwrapped(env: Any) -> Any:
     """An env without its wrappers, where it is of a kind that has them."""
-    return getattr(env, "unwrapped", env)
+    inner = attribute(env, "unwrapped")
+    return env if inner is None else inner
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """What an object has under a name, or None; one that looks for it in itself without end has it not."""
+    try:
+        return getattr(owner, name, None)
+    except RecursionError:
+        return None
 
 
 def time_inside(env: object) -> None:
