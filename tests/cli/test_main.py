@@ -140,11 +140,14 @@ def test_no_command_shows_the_help_and_is_wrong_usage(hotloop: Callable[..., Any
 
 
 def test_a_forked_worker_ends_by_a_sigterm_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    begun, begin = os.pipe()
     with hearing_sigterm():
         worker = os.fork()
         if not worker:
+            os.write(begin, b".")
             time.sleep(30)
             os._exit(0)
+        os.read(begun, 1)  # one that has not begun yet is rid of the handler later than it is hit
         os.kill(worker, signal.SIGTERM)
         _, status = os.waitpid(worker, 0)
     assert os.WTERMSIG(status) == signal.SIGTERM

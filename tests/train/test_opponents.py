@@ -130,6 +130,16 @@ def test_a_run_with_opponents_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -
     assert [dict(resumed.update().losses)["value"] for _ in range(2)] == [each["value"] for each in expected]
 
 
+def test_a_run_may_go_on_against_fewer(tmp_path: Path) -> None:
+    many = trainer("self", "past", "simple", "first")
+    many.update()
+    resumed = trainer("simple", resume=many.save(tmp_path))
+    assert resumed.opponents is not None
+    assert not resumed.opponents.opponent.any()
+    for _ in range(3):
+        resumed.update()
+
+
 @pytest.mark.parametrize(
     ("target", "keys", "opponents", "message"),
     [

@@ -65,6 +65,7 @@ EVERYBODYS = {
         "births",
         "changed",
         "claim",
+        "completion",
         "invalid",
         "killed",
         "full",

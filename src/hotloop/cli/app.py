@@ -3,7 +3,7 @@
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -49,7 +49,7 @@ def run(argv: Sequence[str]) -> int:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     application.callback(invoke_without_command=True, help=HELP)(teach)
-    for name, function in commands(only=argv[:1]).items():
+    for name, function in chosen(argv).items():
         application.command(name, help=help_of(function))(function)
     words, program = parted(argv)
     if program is not None:
@@ -86,11 +86,20 @@ def parted(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
     return words[:at], tuple(words[at + 1 :])
 
 
-def commands(package: str = "", only: Sequence[str] = ()) -> dict[str, Callable[..., Any]]:
-    """Every command by its name; where `only` is the name of one, that one: to load all takes long."""
-    there = list(modules(package or COMMANDS, packages=False))
-    names = [name for name in there if name in only] or there
-    found = {name: import_module(f"{package or COMMANDS}.{name}") for name in names}
+def chosen(argv: Sequence[str]) -> dict[str, Callable[..., Any]]:
+    """The command that was typed, or all of them where it is none: to load those takes long."""
+    names = [name for name in modules(COMMANDS, packages=False) if name in argv[:1]]
+    return named(COMMANDS, names) if names else commands()
+
+
+def commands(package: str = "") -> dict[str, Callable[..., Any]]:
+    """Every command by its name."""
+    return named(package or COMMANDS, modules(package or COMMANDS, packages=False))
+
+
+def named(package: str, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
+    """Commands of a package by their names; a file without a function of its name is none."""
+    found = {name: import_module(f"{package}.{name}") for name in names}
     functions = {name: getattr(module, name) for name, module in found.items() if hasattr(module, name)}
     return {name: isolated(each) if runs_theirs(each) else each for name, each in functions.items()}
 

@@ -185,7 +185,7 @@ def compare(
 ) -> Record:
     """Say which of two is faster, and whether both do the same: the record that `hotloop compare` prints.
 
-    `a`, the baseline, and `b` are targets with their keys, as in `"grid/toy encoder=original"`, functions
+    `a`, the baseline, and `b` are targets with their keys, as in `"grid/toy agents=100"`, functions
     that make environments, or environments. `seconds` is what one run may take, `band` a share: changes
     up to it are the same.
     """

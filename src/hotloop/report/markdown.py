@@ -1,9 +1,11 @@
 """Sections as Markdown."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from hotloop.report.sections.section import (
+    Branch,
     Column,
     Curve,
     Facts,
@@ -75,8 +77,25 @@ def words(line: Words) -> str:
 
 
 def span(part: Span) -> str:
-    text = code(part.text) if part.code else part.text
+    text = code(part.text) if part.code else harmless(part.text)
     return f"**{text}**" if part.strong and text.strip() else text
+
+
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""Where HTML would begin."""
+
+MARKS = re.compile(r"([`*\\])")
+"""What gives a name another look."""
+
+
+def harmless(text: str) -> str:
+    """Words of others as they are: no line of its own, no HTML, no link."""
+    return TAG.sub("&lt;", " ".join(text.splitlines())).replace("](", "]\\(") if text.strip() else text
+
+
+def name_of(text: str) -> str:
+    """A name that somebody gave, letter by letter."""
+    return MARKS.sub(r"\\\1", harmless(text))
 
 
 def code(text: str) -> str:
@@ -99,12 +118,17 @@ def cell(column: Column, content: Words) -> str:
 def tree(section: Tree) -> list[str]:
     """A table whose indent shows what is part of what."""
     rows = [
-        [INDENT * branch.depth + (f"**{branch.name}**" if branch.strong else branch.name), *branch.values]
+        [INDENT * branch.depth + branch_name(branch), *branch.values]
         + ([words(branch.mark)] if branch.mark else [])
         for branch in section.branches
     ]
     mark = [""] if any(branch.mark for branch in section.branches) else []
     return framed([section.title, *section.columns, *mark], rows)
+
+
+def branch_name(branch: Branch) -> str:
+    name = name_of(branch.name)
+    return f"**{name}**" if branch.strong else name
 
 
 def framed(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

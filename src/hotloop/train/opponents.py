@@ -127,7 +127,7 @@ class Opponents:
     def restore(self, state: Mapping[str, Any]) -> None:
         self.past, self.rollouts = list(state["past"]), int(state["rollouts"])
         self.learner[:] = state["learner"].numpy()
-        self.opponent[:] = state["opponent"].numpy()
+        self.opponent[:] = state["opponent"].numpy() % len(self.names)  # fewer may be asked for now
         numbers = {name: int(number) for name, number in state["random"].items()}
         self.random.bit_generator.state = {**self.random.bit_generator.state, "state": numbers}
 

@@ -48,7 +48,7 @@ def test_two_programs_are_compared_by_what_they_print(
     said = hotloop("compare", "--rounds", "6", "--metric", r"sps=SPS: (\d+)", "--", *sides)
     assert said.code == ExitCode.REGRESSION
     assert "B is slower: 0.900 [0.900, 0.900] times as fast as A" in said.out
-    assert "C is same: 1.000 [1.000, 1.000] times as fast as A" in said.out
+    assert "C is the same: 1.000 [1.000, 1.000] times as fast as A" in said.out
     assert "6 rounds, and as much again" in said.err
 
 

@@ -90,7 +90,8 @@ def test_whatever_it_started_ends_with_it_wherever_it_hides() -> None:
         hidden += "print(os.getpid(), flush=True); time.sleep(600)"
         child = subprocess.Popen(["sleep", "600"])
         print(child.pid, flush=True)
-        subprocess.run([sys.executable, "-S", "-c", hidden])
+        daemon = subprocess.Popen([sys.executable, "-S", "-c", hidden], stdout=subprocess.PIPE)
+        print(int(daemon.stdout.readline()), flush=True)
         os._exit(0)
         """
     )

@@ -15,7 +15,7 @@ from hotloop.lab.programs.compare import compare
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.metrics import parse
 
-ROUNDS = 24
+ROUNDS = 40
 STEPS = ("--total-timesteps", "4000")
 LOOP = "while global_step < args.total_timesteps:\n"
 PRINTED = '    print("SPS:"'

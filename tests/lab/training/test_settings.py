@@ -54,9 +54,14 @@ def test_what_does_not_fit_is_refused_before_anything_is_made(words: dict[str, o
     assert told in str(caught.value)
 
 
-def test_somebody_elses_environment_is_refused() -> None:
-    with pytest.raises(InputError, match="not one of our worlds"):
-        read(Target("gym:CartPole-v1", {}))
+def test_keys_of_somebody_elses_environment_that_are_not_the_trainers_are_its_own() -> None:
+    made = read(
+        Target("gym:CartPole-v1", {"sutton_barto_reward": "true", "num_steps": 16, "train.gamma": 0.9})
+    )
+    assert made.target.keys == {"num_envs": 8, "sutton_barto_reward": "true"}
+    assert (made.train.num_steps, made.train.gamma, made.train.minibatch_size) == (16, 0.9, 32)
+    with pytest.raises(InputError, match=r"did you mean train\.gamma"):
+        read(Target("gym:CartPole-v1", {"train.gama": 1}))
 
 
 def test_nobody_says_how_many_envs() -> None:

@@ -5,6 +5,7 @@ from support.records import MACHINE, PROFILE
 from hotloop.core.record import Record
 from hotloop.report.sections.facts import (
     code_line,
+    cpu_line,
     machine_line,
     mean_line,
     method_line,
@@ -74,3 +75,10 @@ def test_work_and_pace_are_of_the_whole_run() -> None:
 def test_the_path_of_what_is_not_ours_is_no_choice() -> None:
     foreign = replace(PROFILE, path=replace(PROFILE.path, requested="foreign", ran={"foreign": 1.0}))
     assert path_line(foreign) == "your own code, 10 env-steps"
+
+
+def test_how_much_of_the_time_was_worked_is_said_and_waiting_where_it_is_much() -> None:
+    assert cpu_line(replace(PROFILE, values={"cpu_share": (0.97, 0.98, 0.99)})) == "98.0% of one core"
+    waits = replace(PROFILE, values={"cpu_share": (0.2, 0.3, 0.4)})
+    assert cpu_line(waits) == "30.0% of one core; 70.0% of the time it waited, or had none"
+    assert cpu_line(replace(PROFILE, values={})) == ""

@@ -24,12 +24,15 @@ EXAMPLES = (
     "hotloop train prospector run=first --resume total_timesteps=2000000",
     "hotloop train prospector train.profiler.enabled=true total_timesteps=200000",
     "hotloop train prospector validate=smoke total_timesteps=100000",
+    "hotloop train gym:CartPole-v1 num_envs=8 num_steps=32 minibatch_size=256 total_timesteps=60000",
     "hotloop train prospector --keys",
 )
 
 TargetOrNone = Annotated[
     str | None,
-    typer.Argument(metavar="TARGET", help="A preset such as prospector or grid/guard.", show_default=False),
+    typer.Argument(
+        metavar="TARGET", help="A preset such as prospector, gym:ID or my_env.py:make.", show_default=False
+    ),
 ]
 
 Words = Annotated[
@@ -64,6 +67,7 @@ def train(
     them. Ctrl-C finishes the update under way, saves a checkpoint and a record marked partial.
     validate=true (or smoke, soak, a number of comparisons) lets the world's Python twin shadow the first
     envs while the policy plays; a difference is exit code 2. With train.timing=off nothing is timed.
+    Your env is one of Gymnasium with Box observations and Discrete actions; further keys go to its maker.
     """
     asked_target = typed(target, words)
     if keys:
@@ -103,6 +107,8 @@ def asked_for(target: Target, root: Path, *, resume: bool) -> "Asked":
         checkpoint, damaged = folders.last_checkpoint(found)
         for line in damaged:
             remark(f"{line}; going on from {checkpoint.name}")
+    if validate is not None and target.is_foreign:
+        raise InputError(f"validate= needs a twin, and {target.name} has none: leave it out")
     if not target.name:
         raise InputError("train needs a TARGET, such as prospector: hotloop train --help says how")
     made = training_settings.read(target)
@@ -118,7 +124,7 @@ def resumed(run: "Run", target: Target) -> Target:
     from hotloop.lab.training.settings import with_full_names
 
     was = run.told()
-    if target.name and find(target.name).target != find(was.name).target:
+    if target.name and target.name != was.name and find(target.name).target != find(was.name).target:
         raise InputError(
             f"run {run.name} trains on {was.name}, not on {target.name}: "
             "leave the target out, or begin a new run"

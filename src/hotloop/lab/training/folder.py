@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.record import file_name
 from hotloop.core.record.plain import from_plain, parse
 from hotloop.core.target import Target
 from hotloop.envs.tapes import DAMAGES
@@ -103,7 +104,7 @@ class Run:
 
 def begin(root: Path, name: str | None, target: str) -> Run:
     """The folder of a new run, which is not made yet; refuses a name that is taken."""
-    chosen = name or f"{target.replace('/', '-')}-{utc_now():%Y%m%d-%H%M%S}"
+    chosen = name or f"{file_name(target)}-{utc_now():%Y%m%d-%H%M%S}"
     folder = folder_of(root, chosen) if name else free_path(folder_of(root, chosen))
     if folder.exists():
         raise InputError(

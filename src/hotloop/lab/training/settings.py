@@ -17,6 +17,7 @@ from hotloop.core.record import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.trainable import open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.settings import BatchSettings
 from hotloop.train.settings import Around, EvalSettings, ProfilerSettings, TrainSettings, check_sizes
@@ -33,6 +34,9 @@ PARTS: Mapping[str, tuple[str, type]] = {
 
 NUM_ENVS = 256
 """Where nobody says how many: four minibatches of the usual size in the usual rollout."""
+
+FOREIGN_ENVS = 8
+"""Of somebody else's, which are stepped one after another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,8 @@ class RunSettings:
 
         On a GPU a step that times its phases waits for them: there the tree has its steps as a whole.
         """
+        if self.target.is_foreign:
+            return open_trainable(self.target)
         timed = self.timed and not in_gpu_memory(self.target)
         return make(self.target.name, **{"profile": timed, **self.target.keys})
 
@@ -84,13 +90,25 @@ def named(parts: Mapping[str, Any], role: Any) -> dict[str, object]:
 def read(target: Target) -> RunSettings:
     """Sort keys to who reads them and check them; what is too small for one rollout is cut to size."""
     parts = sort_keys(target)
-    keys = {"num_envs": NUM_ENVS, **parts["target"]}
+    keys = {"num_envs": FOREIGN_ENVS if target.is_foreign else NUM_ENVS, **parts["target"]}
     if "autoreset" in keys:
         raise InputError("leave out autoreset=: a run begins every next episode by itself")
     if in_gpu_memory(target):
         parts["train"] = {"device": "cuda", **parts["train"]}
     made: dict[str, Any] = {part: apply(cls, parts[part]) for part, (_, cls) in PARTS.items()}
-    return check(fit(RunSettings(target=Target(target.name, keys), **made)))
+    asked = RunSettings(target=Target(target.name, keys), **made)
+    if target.is_foreign and "minibatch_size" not in parts["train"]:
+        asked = in_four(asked)
+    return check(fit(asked))
+
+
+def in_four(settings: RunSettings) -> RunSettings:
+    """About four minibatches a rollout: the usual size is for the many envs of a world of ours."""
+    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
+    train = settings.train
+    samples = envs * train.num_steps
+    size = largest_divisor(samples, max(samples // 4, 1), train.num_steps if train.lstm else 1)
+    return replace(settings, train=replace(train, minibatch_size=size))
 
 
 def in_gpu_memory(target: Target) -> bool:
@@ -99,7 +117,7 @@ def in_gpu_memory(target: Target) -> bool:
         name: target.keys[name] for name in ("device", "host_views") if name in target.keys
     }
     options = apply(BatchSettings, told)
-    return options.device == "cuda" and not options.host_views
+    return options.device == "cuda" and not options.host_views and not target.is_foreign
 
 
 def with_full_names(target: Target) -> Target:
@@ -115,13 +133,8 @@ def with_full_names(target: Target) -> Target:
 
 def sort_keys(target: Target) -> dict[str, dict[str, object]]:
     """Keys by who reads them: `target` for the batch and the world, else a field of RunSettings."""
-    if target.is_foreign:
-        raise InputError(
-            f"{target.name} is not one of our worlds, and these are what hotloop train trains on"
-        )
-    theirs = {info.name for info in describe(BatchSettings)}
-    theirs |= {info.name for info in describe(registry.find(target.name).world.parameters)}
     ours = our_names()
+    theirs = names_of_target(target, ours)
     found: dict[str, dict[str, object]] = {"target": {}, **{part: {} for part in PARTS}}
     for key, value in target.keys.items():
         part, name = ("target", key) if key in theirs else ours.get(key.removeprefix(PREFIX), ("", ""))
@@ -132,6 +145,17 @@ def sort_keys(target: Target) -> dict[str, dict[str, object]]:
             raise InputError(f"{key} is given twice, with {PREFIX} and without: give it once")
         found[part][name] = value
     return found
+
+
+def names_of_target(target: Target, ours: Mapping[str, object]) -> set[str]:
+    """The bare keys that are not the trainer's: of the batch and its world, or of an env's maker."""
+    if target.is_foreign:
+        return {"num_envs", "seed"} | {
+            key for key in target.keys if key not in ours and not key.startswith(PREFIX)
+        }
+    return {info.name for info in describe(BatchSettings)} | {
+        info.name for info in describe(registry.find(target.name).world.parameters)
+    }
 
 
 def our_names() -> dict[str, tuple[str, str]]:
@@ -171,7 +195,9 @@ def updates_of(settings: RunSettings) -> int:
 
 
 def agents_of(target: Target) -> int:
-    """How many there are in an env of a target."""
+    """How many there are in an env of a target; of somebody else's, one is all that is taken."""
+    if target.is_foreign:
+        return 1
     batch = make(target.name, **{**target.keys, "num_envs": 1})
     batch.close()
     return batch.spec.agents
@@ -185,6 +211,8 @@ def largest_divisor(samples: int, most: int, unit: int) -> int:
 
 def check(settings: RunSettings) -> RunSettings:
     """Refuse, before anything is made, what could not be run."""
+    if settings.target.is_foreign and settings.eval.every:
+        raise InputError("train.eval.every is for our worlds: the log has the return of every window")
     envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
     check_sizes(settings.train, envs * agents_of(settings.target))
     return settings

@@ -29,6 +29,9 @@ CHANGED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE)
 """Signals that Python, or this program, treats otherwise than the next one should."""
 
 
+ENDING = (signal.SIGTERM,)
+
+
 def main() -> None:
     ended, told = os.pipe()
     os.set_blocking(told, False)
@@ -46,12 +49,15 @@ def say(told: dict[str, object]) -> None:
 
 def run(order: dict[str, Any], ended: int) -> dict[str, object]:
     """Run one program to its end and say what it took."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # until it is known whom to end
     begin = time.perf_counter_ns()
     try:
         pid = started(order["words"], order["out"], order["err"], order["environment"] or {})
     except (OSError, ValueError) as error:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         return {"error": getattr(error, "strerror", None) or str(error)}
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         say({"pid": pid})
         status, used = waited(pid, ended)
         wall_ns = time.perf_counter_ns() - begin
@@ -79,6 +85,7 @@ def started(words: list[str], out: str, err: str, environment: dict[str, str]) -
         ],
         setsid=True,
         setsigdef=CHANGED,
+        setsigmask=(),
     )
 
 

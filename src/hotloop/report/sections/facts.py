@@ -1,9 +1,9 @@
 """The facts that stand beside every number: machine, code, path, method, each in one line."""
 
 from collections.abc import Iterator, Sequence
-from statistics import fmean
+from statistics import fmean, median
 
-from hotloop.core.record import EPISODES_PER_S, Code, Goal, Machine, Record
+from hotloop.core.record import CPU_SHARE, EPISODES_PER_S, Code, Goal, Machine, Record
 from hotloop.report.sections.section import Heading, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval
@@ -14,6 +14,9 @@ Rows = Iterator[tuple[str, Words]]
 
 FOREIGN = "foreign"
 """The implementation of what is not ours."""
+
+WAITS = 0.1
+"""Of a round's time without a core, from which on it is said."""
 
 SPREADS: dict[str, Tone] = {"excellent": "good", "good": "good", "fair": "warn", "unstable": "bad"}
 
@@ -69,12 +72,24 @@ def measured(records: Sequence[Record]) -> Rows:
         yield "path", target + path_line(record)
         if record.goal:
             yield "target", goal_words(record, record.goal, target)
+        if worked := cpu_line(record):
+            yield "CPU", target + worked
         if episodes := episodes_line(record):
             yield "episodes", target + episodes
         if counted := instructions_line(record):
             yield "instructions", target + counted
         if compared := shadow_line(record):
             yield "shadow", target + compared
+
+
+def cpu_line(record: Record) -> str:
+    """Say how much of a round's time was worked, and how much waited; empty where nobody counted."""
+    shares = record.values.get(CPU_SHARE, ())
+    if not shares:
+        return ""
+    share = median(shares)
+    waited = f"; {percent(1 - share)} of the time it waited, or had none" if share < 1 - WAITS else ""
+    return f"{percent(share)} of one core{waited}"
 
 
 def goal_words(record: Record, goal: Goal, who: str) -> Span:

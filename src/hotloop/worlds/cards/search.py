@@ -5,7 +5,6 @@ hand are dealt anew. From there on both seats are played by the simple player. s
 """
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from hotloop.core.exact.random import Draws
@@ -25,7 +24,7 @@ def search(s: State, limits: Limits, *, rollouts: int, max_decisions: int) -> in
     for turn in range(max(rollouts // len(points), 1)):
         dealt = imagine(s, s.holder, turn)
         for choice in range(len(points)):
-            points[choice] += play_out(deepcopy(dealt), s.holder, choice, limits, max_decisions)
+            points[choice] += play_out(dealt.fork(), s.holder, choice, limits, max_decisions)
     usual = simple(sight_of(s, s.holder, limits))
     return usual if points[usual] == max(points) else points.index(max(points))
 
@@ -33,7 +32,7 @@ def search(s: State, limits: Limits, *, rollouts: int, max_decisions: int) -> in
 def imagine(s: State, seat: int, turn: int) -> State:
     """The game as its seat may think that it is."""
     draws = Draws(s.seed, DRAWS + s.decisions * LANES + turn)
-    other = deepcopy(s)
+    other = s.fork()
     mine, theirs = other.sides[seat], other.sides[1 - seat]
     mine.library = mixed(mine.library, draws)
     hidden = mixed([*theirs.hand, *theirs.library], draws)

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Self
 
@@ -185,6 +186,16 @@ class Side:
     battlefield: list[int] = field(default_factory=list)
     graveyard: list[int] = field(default_factory=list)
 
+    def fork(self) -> Self:
+        return replace(
+            self,
+            mana=list(self.mana),
+            library=list(self.library),
+            hand=list(self.hand),
+            battlefield=list(self.battlefield),
+            graveyard=list(self.graveyard),
+        )
+
     def zone(self, zone: int) -> list[int]:
         return (self.library, self.hand, self.battlefield, self.graveyard)[zone]
 
@@ -252,6 +263,20 @@ class State:
         self.events = [*self.events, [what, seat, subject, other, amount, self.step]][-EVENTS:]
         self.event_count += 1
         self.counts[what] += 1
+
+    def fork(self) -> Self:
+        """The same game once more, to be played on by itself."""
+        return replace(
+            self,
+            sides=[side.fork() for side in self.sides],
+            cards={number: copy(card) for number, card in self.cards.items()},
+            stack=[copy(entry) for entry in self.stack],
+            pending=list(self.pending),
+            attackers=list(self.attackers),
+            seen=list(self.seen),
+            options=list(self.options),
+            counts=list(self.counts),
+        )
 
     def freeze(self) -> str:
         return json.dumps(asdict(self))

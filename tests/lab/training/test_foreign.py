@@ -1,0 +1,107 @@
+"""Our trainer on somebody else's env: its answers are the env's own, and what cannot be taken is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from hotloop.cli.main import main
+from hotloop.core.errors import HotloopError
+from hotloop.core.target import Target
+from hotloop.envs.foreign.trainable import open_trainable
+
+SMALL = ["num_envs=2", "num_steps=8", "minibatch_size=16", "hidden=16", "tensorboard=false", "log_every=2"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_batch_answers_as_its_envs_do() -> None:
+    batch = open_trainable(Target("gym:CartPole-v1", {"num_envs": 2}))
+    own = [gymnasium.make("CartPole-v1") for _ in range(2)]
+    batch.reset(seeds=[5, 6])
+    seen = [env.reset(seed=seed)[0] for env, seed in zip(own, (5, 6), strict=True)]
+    assert np.array_equal(batch.observations, seen)
+    ended, random = [False, False], np.random.default_rng(1)
+    while not all(ended):
+        actions = random.integers(2, size=(2, 1), dtype=np.int32)
+        batch.step(actions)
+        for env in (place for place in range(2) if not ended[place]):
+            now, reward, over, cut, _ = own[env].step(int(actions[env, 0]))
+            assert (batch.rewards[env, 0], batch.terminals[env], batch.truncations[env]) == (
+                reward,
+                over,
+                cut,
+            )
+            ended[env] = over or cut
+            shown = batch.final_observations if ended[env] else batch.observations
+            assert np.array_equal(shown[env], now)
+    assert batch.counters["env_steps"] == batch.counters["foreign_steps"] > 0
+    batch.close()
+
+
+def test_envs_have_seeds_of_their_own_that_one_seed_decides() -> None:
+    def first(seed: int) -> Any:
+        batch = open_trainable(Target("gym:CartPole-v1", {"num_envs": 3, "seed": seed}))
+        batch.reset()
+        return batch.observations.copy()
+
+    assert np.array_equal(first(1), first(1))
+    assert not np.array_equal(first(1), first(2))
+    assert len(np.unique(first(1), axis=0)) == 3
+
+
+def test_a_run_leaves_its_record_and_goes_on() -> None:
+    words = ["train", "support.theirs:make", "work=1", *SMALL, "run=mine"]
+    assert main([*words, "total_timesteps=64"]) == 0
+    assert main(["train", "run=mine", "--resume", "total_timesteps=128"]) == 0
+    first, second = (json.loads(path.read_text()) for path in sorted(Path("artifacts/throughput").iterdir()))
+    assert first["target"]["name"] == "support.theirs:make"
+    assert first["path"]["ran"] == {"foreign": 1.0}
+    assert first["values"]["episode_length"] == [10.0, 10.0]
+    assert (first["work"]["env_steps"], second["work"]["env_steps"]) == (64, 64)
+    assert "path-mixed" not in {notice["code"] for notice in first["notices"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["gym:Pendulum-v1"], "acts by Box"),
+        (["support.theirs:Plain"], "is a Plain"),
+        (["gym:CartPole-v1", "validate=smoke"], "validate= needs a twin"),
+        (["gym:CartPole-v1", "train.eval.every=1"], "is for our worlds"),
+        (["gym:CartPole-v1", "supervised_steps=10"], "no player to imitate"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_refused(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *words, *SMALL, "total_timesteps=64"]) == 64
+    assert told in capsys.readouterr().err
+
+
+def test_an_env_that_raises_is_told_by_its_own_words() -> None:
+    batch = open_trainable(Target("support.theirs:make"))
+    batch.reset()
+
+    def broken(action: Any) -> Any:
+        raise ValueError("out of fuel")
+
+    batch._envs[0].step = broken
+    with pytest.raises(HotloopError, match="out of fuel"):
+        batch.step(np.zeros((1, 1), np.int32))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_cartpole_is_learnt_within_100_000_steps(seed: int) -> None:
+    words = ["num_envs=8", "num_steps=32", "minibatch_size=256", "update_epochs=20", "learning_rate=0.001"]
+    more = ["gamma=0.98", "ent_coef=0", "torch_threads=1", f"train.seed={seed}", "tensorboard=false"]
+    assert main(["train", "gym:CartPole-v1", *words, *more, "total_timesteps=100000", f"seed={seed}"]) == 0
+    record = json.loads(next(Path("artifacts/throughput").iterdir()).read_text())
+    assert max(record["values"]["return_per_agent"]) >= 475
