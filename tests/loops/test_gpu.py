@@ -9,7 +9,6 @@ import pytest
 
 import hotloop
 from hotloop.core import spans
-from hotloop.core.clock import now_ns
 from hotloop.core.record import Record
 
 torch = pytest.importorskip("torch")
@@ -19,9 +18,6 @@ pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"EVENTS ARE NOT TES
 
 SIZE = 4_096
 PRODUCTS = 20
-SPANS = 2_000
-MOST_NS = 5_000
-"""Of a span with its two events."""
 
 
 @pytest.fixture
@@ -88,7 +84,7 @@ def test_waiting_at_every_boundary_tells_the_same(matrix: Any) -> None:
 
 def test_nothing_is_synchronised_in_the_loop(matrix: Any, tmp_path: Path) -> None:
     with hotloop.run("planted", every=1, say=lambda _: None) as run:
-        with torch.profiler.profile() as profiler:
+        with torch.profiler.profile(acc_events=True) as profiler:
             for _ in range(5):
                 with hotloop.span("matmul"):
                     multiply(matrix)
@@ -99,16 +95,3 @@ def test_nothing_is_synchronised_in_the_loop(matrix: Any, tmp_path: Path) -> Non
     # torch's own profiler waits once, when it stops.
     assert len([name for name in waits if name != "cudaDeviceSynchronize"]) == 0
     assert len(waits) <= 1
-
-
-def test_a_span_with_its_events_costs_little(matrix: Any) -> None:
-    taken = []
-    with hotloop.run("planted", every=0, say=lambda _: None) as run:
-        for _ in range(6):
-            begin = now_ns()
-            for _ in range(SPANS):
-                with hotloop.span("empty"):
-                    pass
-            taken.append((now_ns() - begin) / SPANS)
-            run.count(updates=1)
-    assert min(taken) < MOST_NS
