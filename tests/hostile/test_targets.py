@@ -20,9 +20,10 @@ COMMANDS: dict[str, Callable[..., tuple[str, ...]]] = {
     "profile": lambda *words: ("profile", *words, "--steps", "2000"),
     "compare": lambda *words: ("compare", " ".join(words), TARGET, "--budget", "0.5"),
     "validate": lambda *words: ("validate", words[0], "400", *words[1:], "--against", TARGET),
+    "sim": lambda *words: ("sim", *words, "episodes=2", "steps=300"),
 }
 
-STEP = {"bench": 350, "profile": 350, "compare": 350, "validate": 60}
+STEP = {"bench": 350, "profile": 350, "compare": 350, "validate": 60, "sim": 350}
 """At which it happens: after a few rounds, or in the middle of a course."""
 
 VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.REGRESSION, ExitCode.CANNOT_TELL)
@@ -102,9 +103,10 @@ def test_a_crash_leaves_a_record_of_the_rounds_there_were(apart: Command) -> Non
 
 
 def test_an_exit_is_no_verdict(apart: Command) -> None:
-    said = apart("profile", *words("exit_2", 10), "--steps", "2000")
-    check_ended(said, "ended its own process in step 10, with exit code 2")
-    assert said.out == ""
+    for command in ("profile", "sim"):
+        said = apart(*COMMANDS[command](*words("exit_2", 10)))
+        check_ended(said, "ended its own process in step 10, with exit code 2")
+        assert said.out == ""
 
 
 def test_what_hangs_shows_its_stack_and_is_ended(apart: Command) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from hotloop.lab.sim import Game, SimSettings
 
 
+ISOLATED = True
+
 PREFIX = "sim."
 
 Keepsake = Tape | Pictures | Plot
