@@ -194,6 +194,23 @@ def nearly() -> Echo:
     return Near()
 
 
+class Worded(Echo):
+    """Told what to do in words."""
+
+    def __init__(self, wrong_at: int = 0) -> None:
+        from gymnasium.spaces import Text
+
+        super().__init__(wrong_at)
+        self.action_space = Text(4)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return super().step(len(action))
+
+
+def worded(wrong_at: int = 0) -> Echo:
+    return Worded(wrong_at)
+
+
 def vector(mode: str) -> Any:
     from gymnasium.envs.classic_control import CartPoleEnv
     from gymnasium.vector import AutoresetMode, SyncVectorEnv

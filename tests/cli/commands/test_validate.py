@@ -217,9 +217,19 @@ def test_vector_envs_that_differ_are_kept_and_shown_again(hotloop: Command) -> N
     assert hotloop("validate", *words).code == ExitCode.MISMATCH
 
 
-def test_a_difference_is_one_even_where_its_actions_cannot_be_kept(hotloop: Command) -> None:
+def test_a_difference_in_a_game_of_turns_is_shown_again(hotloop: Command) -> None:
     other = "pettingzoo:classic.connect_four_v3"
     said = hotloop("validate", f"{FILE}:odd_turns", "40", "--against", other, "--json")
+    assert said.code == ExitCode.MISMATCH
+    assert said.json["validation"]["difference"]["step"] == 5
+    bundle = said.json["validation"]["bundle"]
+    assert hotloop("validate", "--replay", bundle, "--trust", bundle).code == ExitCode.MISMATCH
+
+
+def test_a_difference_is_one_even_where_its_actions_cannot_be_kept(hotloop: Command) -> None:
+    said = hotloop(
+        "validate", f"{FILE}:worded", "40", "wrong_at=5", "--against", f"{FILE}:worded wrong_at=0", "--json"
+    )
     assert said.code == ExitCode.MISMATCH
     assert said.json["validation"]["bundle"] is None
     assert said.json["validation"]["difference"]["step"] == 5
