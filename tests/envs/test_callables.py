@@ -21,9 +21,6 @@ def raises():
 
 def inner():
     raise KeyError("no such thing")
-
-def text():
-    return "hello"
 """
 
 
@@ -53,7 +50,6 @@ def test_a_callable_of_a_module_is_found_from_the_current_folder(user, monkeypat
         ("toy", {"agnts": "3"}, "unexpected keyword argument 'agnts'"),
         ("toi", {}, r"unknown callable 'toi': did you mean toy\?"),
         ("NUMBER", {}, "is a int: expected something that can be called"),
-        ("text", {}, "returned a str: expected an env"),
     ],
 )
 def test_what_is_wrong_with_somebodys_callable_is_said_in_one_line(user, name, given, message):

@@ -138,6 +138,7 @@ def keep_baseline(name: str | None, record: "Record") -> None:
 def read_folder(folder: Path) -> "tuple[list[Record], list[str]]":
     """The records of a folder, oldest first, and one line for each file that is none."""
     from hotloop.core.record import read
+    from hotloop.report.files import SPEEDSCOPE, TRACE
     from hotloop.stats.summary import with_metrics
 
     if not folder.is_dir():
@@ -145,6 +146,8 @@ def read_folder(folder: Path) -> "tuple[list[Record], list[str]]":
     records: list[Record] = []
     foreign: list[str] = []
     for path in sorted(folder.glob("*.json")):
+        if path.name.endswith((SPEEDSCOPE, TRACE)):  # what a record says, for other tools
+            continue
         try:
             records.append(with_metrics(read(path)))
         except InputError as error:
