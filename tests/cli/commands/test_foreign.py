@@ -77,7 +77,7 @@ def test_a_profile_leaves_its_page_and_record_and_prints_what_it_cost(hotloop: C
     assert "user.Env.look" in said.out
     assert "instrument  takes" in said.out
     assert "user.Env.look | " in page.read_text()
-    assert "left out" not in hotloop("bench", "--report", ".design").out
+    assert "left out" not in hotloop("bench", "--report", ".design").err
 
 
 def test_json_is_all_there_is_on_stdout_whatever_an_env_prints(hotloop: Command) -> None:
