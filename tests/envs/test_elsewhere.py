@@ -84,7 +84,10 @@ def test_what_is_drawn_there_moves_the_generator_here(subjects: tuple[Subject, S
     assert list(subjects[1].draw(again, 20)) == list(first)
 
 
-def test_a_callable_is_looked_at_where_it_is_opened(targets: tuple[Target, Target]) -> None:
+def test_a_callable_is_looked_at_where_it_is_opened(
+    targets: tuple[Target, Target], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "env", raising=False)
     with apart(*targets):
         assert parameters(targets[0]) == ("size",)
     assert "env" not in sys.modules

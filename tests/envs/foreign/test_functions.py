@@ -28,15 +28,17 @@ def test_a_name_is_looked_for_in_the_targets_own_module_too() -> None:
 def test_a_class_is_found_by_its_name_alone_where_it_is_imported_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert find("Faulty.step").owner.__name__ == theirs.Faulty.__name__
-    assert find("Faulty.step", "gym").rows == ("Faulty.step", "Faulty.step")
-    assert find("support.theirs.Faulty.step").rows == ("support.theirs.Faulty.step", "Faulty.step")
-    other = type("Faulty", (), {"step": lambda self: None, "__module__": "elsewhere"})
-    monkeypatch.setattr(stalling, "Faulty", other, raising=False)
-    with pytest.raises(
-        InputError, match=r"several Faulty; write one of elsewhere.Faulty.step, support.theirs"
-    ):
-        find("Faulty.step")
+    only, other = (
+        type("Only", (), {"step": lambda self: None, "__module__": home})
+        for home in (theirs.__name__, "elsewhere")
+    )
+    monkeypatch.setattr(theirs, "Only", only, raising=False)
+    assert find("Only.step").owner is only
+    assert find("Only.step", "gym").rows == ("Only.step", "Only.step")
+    assert find("support.theirs.Only.step").rows == ("support.theirs.Only.step", "Only.step")
+    monkeypatch.setattr(stalling, "Only", other, raising=False)
+    with pytest.raises(InputError, match=r"several Only; write one of elsewhere.Only.step, support.theirs"):
+        find("Only.step")
 
 
 def test_an_inherited_method_is_watched_where_it_is_written() -> None:

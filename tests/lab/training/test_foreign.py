@@ -60,7 +60,10 @@ def test_a_run_leaves_its_record_and_goes_on() -> None:
     words = ["train", "support.theirs:make", "work=1", *SMALL, "run=mine"]
     assert main([*words, "total_timesteps=64"]) == 0
     assert main(["train", "run=mine", "--resume", "total_timesteps=128"]) == 0
-    first, second = (json.loads(path.read_text()) for path in sorted(Path("artifacts/throughput").iterdir()))
+    first, second = (
+        json.loads(path.read_text())
+        for path in sorted(Path("artifacts/throughput").iterdir(), key=lambda path: path.stem)
+    )
     assert first["target"]["name"] == "support.theirs:make"
     assert first["path"]["ran"] == {"foreign": 1.0}
     assert first["values"]["episode_length"] == [10.0, 10.0]

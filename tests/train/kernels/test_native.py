@@ -15,7 +15,7 @@ _kernels = pytest.importorskip("hotloop.train._kernels")
 def test_the_native_ones_run_where_they_can() -> None:
     assert find_kernels(TrainSettings(), 69).name.startswith("native")
     assert find_kernels(TrainSettings(kernels="torch"), 69).name == "torch"
-    assert find_kernels(TrainSettings(device="cuda"), 69).name == "torch"
+    assert find_kernels(TrainSettings(device="cuda"), 69).name == "graphs"
     assert find_kernels(TrainSettings(), 1_025).name == "torch"
 
 
