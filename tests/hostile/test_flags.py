@@ -41,7 +41,7 @@ def test_a_number_that_makes_no_sense_is_refused(words, tmp_path, monkeypatch, c
 def refuse_all(lines: list[Line], folder: Path, monkeypatch, capsys) -> None:
     """Try each in a folder of its own: one line or a result, in time, and never a fault."""
     wrong = []
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     for number, line in enumerate(lines):
         here = folder / "some" / str(number) / "deep"
         here.mkdir(parents=True)
@@ -54,6 +54,7 @@ def refuse_all(lines: list[Line], folder: Path, monkeypatch, capsys) -> None:
         err = capsys.readouterr().err
         if code not in FINE or "Traceback" in err or (code == 64 and not err.strip()):
             wrong.append((code, line[0], [word[:40] for word in line[-2:]], err[-200:]))
+    signal.signal(signal.SIGALRM, before)
     assert not wrong
 
 
