@@ -1,3 +1,4 @@
+import gc
 import re
 
 import pytest
@@ -8,14 +9,15 @@ from hotloop.core.spans.monitor import monitor
 
 
 def test_it_prints_duration_cpu_and_memory_to_stderr(capsys, spin):
+    gc.collect()
     with monitor("load") as seen:
-        block = bytearray(64 << 20)
+        block = bytearray(256 << 20)
         spin(2_000_000)
     printed = capsys.readouterr()
     assert printed.out == ""
     line = r"load: \d+\.\d{3} s, CPU \d+\.\d{3} s \(\d+% of a core\), memory [\d.]+ MiB \([+-][\d.]+\)\n"
     assert re.fullmatch(line, printed.err), printed.err
-    assert len(block) == 64 << 20
+    assert len(block) == 256 << 20
     assert seen.wall_ns >= 2_000_000
     assert 0 < seen.cpu_ns
     assert seen.rss_bytes > seen.rss_change_bytes > 32 << 20

@@ -221,10 +221,11 @@ class Supervisor:
         with suppress(ProcessLookupError):
             os.killpg(pid, STACK_SIGNAL)  # it may wait for another process of ours
         until = now_ns() + round(STACK_S * 1e9)
-        heard = -1
-        while now_ns() < until and (not frames(self._ended.stack) or heard < len(self._ended.stack)):
-            heard = len(self._ended.stack)  # it is written piece by piece
+        before, heard = -1, 0
+        while now_ns() < until and (not frames(self._ended.stack) or before < heard):
+            before = heard  # it is written piece by piece
             self._read(POLL_S)
+            heard = sum(len(each) + 1 for each in (*self._ended.stack, *self._buffers.values()))
         if not self._ended.stack:
             self._ended.stack = py_spy(pid)
 
