@@ -105,7 +105,7 @@ def test_a_folder_is_shown_without_its_damaged_records(tmp_path, capsys):
     (tmp_path / "bad.json").write_text(json.dumps(plain(BENCH) | {"machine": {}}))
     assert main(["bench", "--report", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
-    assert BENCH.target.name in out
+    assert f"01-02 03:04 {BENCH.target.name}" in " ".join(out.split())
     assert "bad.json: not a Hotloop record: $.machine: lacks the field fingerprint" in " ".join(err.split())
 
 
