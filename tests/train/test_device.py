@@ -14,11 +14,11 @@ from hotloop.core.errors import DeviceError, InputError, SetupError
 from hotloop.envs import cuda
 from hotloop.envs.open import make
 from hotloop.train import trainer as trainers
-from hotloop.train.device import DeviceCollector
-from hotloop.train.graphs import Recorded
+from hotloop.train.device.collector import DeviceCollector
+from hotloop.train.device.graphs import Recorded
+from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.kernels.device import TokenSum, load, take_rows
 from hotloop.train.kernels.torch import TorchKernels
-from hotloop.train.learner import RecordedLearner
 from hotloop.train.networks import ActorCritic, TokenBag
 from hotloop.train.ppo import DivergedError
 from hotloop.train.settings import TrainSettings

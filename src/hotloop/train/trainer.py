@@ -14,12 +14,12 @@ from hotloop.core.files import free_path, write_new
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
-from hotloop.train.device import DeviceCollector
-from hotloop.train.graphs import use_own_stream
+from hotloop.train.device.collector import DeviceCollector
+from hotloop.train.device.graphs import use_own_stream
+from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
 from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels, torch_threads
-from hotloop.train.learner import RecordedLearner
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
 from hotloop.train.opponents import find_opponents

@@ -17,7 +17,7 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 
 if TYPE_CHECKING:
-    from hotloop.train.device_windows import DeviceWindows
+    from hotloop.train.device.windows import DeviceWindows
 
 MOST_SAMPLED = 16
 """Envs whose infos are looked at when a window ends, whether or not an episode of theirs did."""
@@ -169,7 +169,7 @@ def windows_of(batch: Batch, *, compiled: bool = False) -> "Windows | DeviceWind
     """Who adds up the episodes of a batch: on the host, or where its arrays are, compiled if wanted."""
     if not isinstance(batch, DeviceBatch):
         return Windows(batch)
-    from hotloop.train.device_windows import DeviceWindows
+    from hotloop.train.device.windows import DeviceWindows
 
     return DeviceWindows(batch, compiled=compiled)
 

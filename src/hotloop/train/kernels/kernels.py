@@ -47,7 +47,7 @@ class Kernels(Protocol):
 
     name: str
     records: bool
-    """Whether what it does is to be recorded as CUDA graphs: see `train/graphs.py`."""
+    """Whether what it does is to be recorded as CUDA graphs: see `train/device/graphs.py`."""
 
     def scale(self, scale: "ObservationScale", raw: Tensor, out: Tensor) -> None:
         """Write observations [rows, ...] into their place, scaled where they are to be."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hotloop.train.graphs import Recorded
+from hotloop.train.device.graphs import Recorded
 from hotloop.train.policy import Student
 from hotloop.train.ppo import Samples, diverged, losses
 from hotloop.train.settings import TrainSettings

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.train.graphs import Recorded
+from hotloop.train.device.graphs import Recorded
 from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import WIDTH_UNIT, Memory
 from hotloop.train.normalise import ObservationScale

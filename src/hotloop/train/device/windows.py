@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.envs.batch import Batch
-from hotloop.train.graphs import Recorded
+from hotloop.train.device.graphs import Recorded
 from hotloop.train.windows import MOST_SAMPLED, WindowEpisodes
 
 FIRST = 3
