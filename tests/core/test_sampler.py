@@ -53,6 +53,17 @@ def test_a_function_at_work_has_the_time_and_the_timer_is_given_back() -> None:
     )
 
 
+@pytest.mark.usefixtures("free_timer")
+def test_a_signal_that_comes_late_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    with StackSampler() as sampler:
+        busy(sampler, 1)
+        monkeypatch.setattr("time.sleep", lambda _: signal.raise_signal(signal.SIGALRM))
+        sampler.__exit__(None, None, None)
+        taken = sampler.samples
+        sampler.__exit__(None, None, None)
+    assert sampler.samples == taken
+
+
 def test_another_thread_and_a_taken_timer_are_looked_at_from_the_side() -> None:
     found: list[StackSampler] = []
 

@@ -20,6 +20,9 @@ from typing import Self
 EVERY_S = 0.00097
 """Between two samples, about; not a whole number of anything."""
 
+ON_ITS_WAY_S = 0.005
+"""How long a signal may take that was sent before the timer stopped, to a thread that waits for a core."""
+
 Frame = tuple[str, str, int]
 """Function with its class, file, and the line it was at."""
 
@@ -93,11 +96,18 @@ class Timer:
         signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
 
     def stop(self) -> None:
+        """Give the timer back; a signal that is still on its way finds somebody who does not mind it."""
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, unheard)
+        time.sleep(ON_ITS_WAY_S)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._sampler.note(frame, is_own=True)
+
+
+def unheard(number: int, frame: FrameType | None) -> None:
+    """Hear a signal that came after the last sample."""
 
 
 class Thread:
