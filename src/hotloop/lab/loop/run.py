@@ -14,6 +14,7 @@ from hotloop.core.record import Record
 from hotloop.lab.loop.account import Account, Ended, Timing, cuda_runs, elsewhere, open_account
 from hotloop.lab.loop.record import Found, Origin, record_of, trace_of
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopWindow, Windows, whole
+from hotloop.lab.measure.stepping import PauseClock
 from hotloop.lab.profile.calls import Timeline
 from hotloop.probes.resources import Sampler, reader
 
@@ -109,6 +110,7 @@ class Run:
         spans.watch(self._account.boundary)
         self._mark_ns = spans.mark_cost_ns()
         self._sampler.__enter__()
+        self._pauses = PauseClock().__enter__()
         self._timeline = Timeline()
         spans.keep(self.asked.traced)
         spans.enable()
@@ -231,6 +233,7 @@ class Run:
             hosted=self._hosted,
             mark_ns=self._mark_ns,
             samples=self._sampler.samples,
+            pauses=self._pauses.pauses,
             broken=broken,
         )
 
@@ -247,6 +250,7 @@ class Run:
         global _open  # noqa: PLW0603
         spans.watch(None)
         spans.disable()
+        self._pauses.__exit__()
         self._sampler.__exit__(None, None, None)
         _open = None
 

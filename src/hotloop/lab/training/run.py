@@ -29,6 +29,7 @@ from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
+from hotloop.probes.resources import ready_ns
 from hotloop.train.logs import Logs
 from hotloop.train.settings import ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, span
@@ -148,10 +149,12 @@ class Session:
 
     def run(self, stop: Stop) -> None:
         """WindowEpisodes after window until all steps are made, or somebody stops it."""
-        self.found.begin_ns, self.found.begin_cpu_ns = now_ns(), cpu_ns()
-        self.begin_window(self.found.begin_ns)
-        while not self.trainer.finished and not stop.asked and not self.differs:
-            self.one_update(stop)
+        found = self.found
+        found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), ready_ns()
+        self.begin_window(found.begin_ns)
+        with found.pauses:
+            while not self.trainer.finished and not stop.asked and not self.differs:
+                self.one_update(stop)
         if self.updates:
             self.end_window()
         self.found.partial = stop.asked and not self.trainer.finished
