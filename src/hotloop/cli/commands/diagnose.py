@@ -1,7 +1,7 @@
 """hotloop diagnose: what to change first, and what it would buy."""
 
 import json as json_format
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hotloop.judge.case import Alternative
     from hotloop.judge.diagnose import Candidate, Diagnosis, Since
     from hotloop.judge.expect import Expectations
+    from hotloop.judge.slopes import Trial
+    from hotloop.report.sections.section import Page
 
 FOLDER = Path(".design")
 
@@ -31,6 +33,7 @@ EXAMPLES = (
     "hotloop diagnose",
     "hotloop diagnose .design/profile-20250102-0304.json",
     "hotloop diagnose --since .design/profile-20250102-0304.json",
+    "hotloop diagnose --causal -- python train.py",
     "hotloop diagnose artifacts/throughput/mine.json --since artifacts/throughput/before.json --json",
 )
 
@@ -50,6 +53,11 @@ SinceFile = Annotated[
     ),
 ]
 
+Causal = Annotated[
+    bool,
+    typer.Option("--causal", help="Measure what a speed-up is worth by small delays, one part at a time."),
+]
+
 Quick = Annotated[
     bool,
     typer.Option("--quick", help="Measure nothing: no other ways of a phase, no copying of memory."),
@@ -57,7 +65,12 @@ Quick = Annotated[
 
 
 def diagnose(
-    record: RecordFile = None, *, since: SinceFile = None, quick: Quick = False, json: Json = False
+    record: RecordFile = None,
+    *,
+    since: SinceFile = None,
+    causal: Causal = False,
+    quick: Quick = False,
+    json: Json = False,
 ) -> int:
     """What to change first, and what it would buy end to end.
 
@@ -68,12 +81,17 @@ def diagnose(
     says what to run to have it. Where a world has a faster way of a phase, both are measured in turns for two
     seconds. What this machine has reached before stands beside it. Make the change, measure again, and
     --since RECORD says what was predicted and what came of it. Writes .design/diagnosis-<YYYYMMDD-HHMM>.md.
+    --causal -- CMD runs a loop of your own with small delays instead: diagnose --help -- says how.
     """
     from hotloop.report.sections import diagnose as sections
     from hotloop.report.terminal import draw
 
     path = record or newest()
     found = load(path)
+    if causal:
+        raise InputError(
+            f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop_of(found)}"
+        )
     before = load(since) if since else None
     told = look(found, path, quick=quick)
     after = hold(before, found, told) if before else None
@@ -83,6 +101,13 @@ def diagnose(
     else:
         show(draw((*sections.diagnosis(told), *(sections.changed(after) if after else ()))))
     return ExitCode.FINE
+
+
+def loop_of(record: "Record") -> str:
+    """What would be typed to run the loop of a record again."""
+    if record.kind == "train":
+        return f"hotloop train {record.target.words} run=NAME"
+    return record.target.name if record.work.runs else "python YOUR_LOOP.py"
 
 
 def newest() -> Path:
@@ -187,15 +212,39 @@ def predictions(run_id: str) -> "Iterator[tuple[Candidate, ...]]":
 
 def keep(told: "Diagnosis", after: "Since | None") -> None:
     """Write the page with its checklist, and beside it what --since reads."""
-    from hotloop.report import markdown
     from hotloop.report.sections.diagnose import page
 
     make_room(FOLDER)
+    write(lambda when: page(told, when, after), plain(told, after))
+
+
+def write(page: "Callable[[str], Page]", told: "Mapping[str, Any]") -> None:
+    """Write a page and what it says as JSON beside it, and say where."""
+    from hotloop.report import markdown
+
     now = utc_now()
-    text = markdown.draw_page(page(told, f"{now:%Y-%m-%d %H:%M} UTC", after))
-    beside = json_format.dumps(plain(told, after), indent=1, allow_nan=False) + "\n"
+    text = markdown.draw_page(page(f"{now:%Y-%m-%d %H:%M} UTC"))
+    beside = json_format.dumps(told, indent=1, allow_nan=False) + "\n"
     remark(f"saved {save(FOLDER / f'{DIAGNOSIS}{now:%Y%m%d-%H%M}.md', text, ('.json', beside))}")
 
 
 def plain(told: "Diagnosis", after: "Since | None") -> dict[str, Any]:
     return {**asdict(told), "since": asdict(after) if after else None}
+
+
+def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int:
+    """Say what delays came to, and keep it; nothing is told where no part had enough turns."""
+    from hotloop.judge.slopes import causal
+    from hotloop.report.sections import diagnose as sections
+    from hotloop.report.terminal import draw
+
+    found = causal(trials)
+    told = {"target": target, "parts": [asdict(each) for each in found]}
+    make_room(FOLDER)
+    write(lambda when: sections.causal_page(target, found, when), told)
+    if as_json:
+        emit(json_format.dumps(told, indent=1, allow_nan=False) + "\n")
+    else:
+        show(draw(sections.causal(target, found)))
+    known = all(each.slope_interval for each in found)
+    return ExitCode.FINE if known else ExitCode.CANNOT_TELL

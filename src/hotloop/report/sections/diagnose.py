@@ -1,10 +1,11 @@
 """A diagnosis: what bounds the speed, what to change first, and what it would buy."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from hotloop.core.record.plain import Interval
 from hotloop.judge.diagnose import Candidate, Diagnosis, Outcome, Since
 from hotloop.judge.expect import Expectations, Reached
+from hotloop.judge.slopes import Causal
 from hotloop.report.sections.section import (
     Chapter,
     Heading,
@@ -222,6 +223,41 @@ def whether_moved(found: Since) -> str:
     if found.moved:
         return f"bottleneck  moved from {before.name} ({percent(before.share)}) to {after.name}: {after.said}"
     return f"bottleneck  still {after.name}: {after.said}, {percent(before.share)} before"
+
+
+def causal(target: str, found: Sequence[Causal]) -> Sections:
+    """Predicted by the share and seen by delays, side by side, the part that is worth most first."""
+    columns = (
+        *text_columns("part"),
+        *number_columns("of the time", "turns", "2x: predicted", "2x: seen"),
+        *number_columns("a delay costs", wide=True),
+        *text_columns("so it is"),
+    )
+    rows = [
+        (
+            each.part,
+            percent(each.share),
+            str(each.trials),
+            f"{times(each.predicted)} {interval(each.predicted_interval, times)}".rstrip(),
+            f"{times(each.seen)} {interval(each.seen_interval, times)}".rstrip(),
+            f"{each.slope:.2f} {interval(each.slope_interval, '{:.2f}'.format)}".rstrip(),
+            each.said,
+        )
+        for each in found
+    ]
+    first = found[0]
+    return (
+        Heading(words=(Span(target, strong=True), "  delays in one part at a time")),
+        Note(words=("bottleneck  ", Span(f"{first.part}: 2x there buys {times(first.seen)}", strong=True))),
+        table(columns, rows),
+    )
+
+
+def causal_page(target: str, found: Sequence[Causal], when: str) -> Page:
+    chapter = Chapter(
+        title="What a speed-up of each part is worth", sections=causal(target, found), summary=True
+    )
+    return Page(title=f"Delays in {target}", when=when, chapters=(chapter,))
 
 
 def times(ratio: float) -> str:
