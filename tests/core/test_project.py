@@ -145,10 +145,8 @@ def test_a_name_that_is_not_there_is_refused_with_the_nearest() -> None:
 def test_a_budget_is_written_in_place_and_comments_stay(tmp_path: Path) -> None:
     path = tmp_path / "hotloop.toml"
     path.write_text(
-    new_budget = Budget(
-        name="new", target="m:f", keys={"n": 3}, metric="rss_peak_bytes", max_change=0.05, against="main"
-    )
-    put_budget(path, new_budget)
+        "# ours\n[budget.speed] # the floor\ntarget = 'grid/toy'\nmetric = 'env_steps_per_s'\n"
+        "limit = 5 # low\nowner = 'me'\n"
     )
     put_budget(path, Budget(name="speed", target="grid/toy", metric="env_steps_per_s", limit=7.0))
     put_budget(
