@@ -30,7 +30,6 @@ from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
-from hotloop.probes.resources import ready_ns
 from hotloop.train.logs import Logs
 from hotloop.train.settings import ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, span
@@ -151,7 +150,7 @@ class Session:
     def run(self, stop: Stop) -> None:
         """WindowEpisodes after window until all steps are made, or somebody stops it."""
         found = self.found
-        found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), ready_ns()
+        found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), found.ready.read()
         self.begin_window(found.begin_ns)
         with found.pauses, causal.asked_for() as turn:
             while not self.trainer.finished and not stop.asked and not self.differs:
