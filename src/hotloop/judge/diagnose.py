@@ -207,7 +207,8 @@ def again(record: Record) -> str:
     """What makes another record like it."""
     if record.kind == "run":
         return "run it again as before"
-    return f"hotloop {record.kind} {typed(record)}"
+    run = " run=NAME" if record.kind == "train" else ""
+    return f"hotloop {record.kind} {typed(record)}{run}"
 
 
 def typed(record: Record) -> str:

@@ -246,7 +246,8 @@ def allocations(case: Case) -> Iterator[Sight]:
 def evaluation(case: Case) -> Iterator[Sight]:
     every, calls = case.setting("every"), case.record.work.updates
     for sight in rows_over(EVALUATION, 0.05, RARER)(case):
-        often = f", once in {calls / sight.row.calls:.0f} updates" if sight.row.calls and calls else ""
+        apart = round(calls / sight.row.calls) if sight.row.calls and calls else 0
+        often = f", once in {apart} updates" if apart > 1 else ", after every update" if apart else ""
         keys = {"train.eval.every": int(every * RARER)} if isinstance(every, int) and every else {}
         yield replace(sight, said=sight.said + often, keys=keys)
 
