@@ -23,6 +23,7 @@ from hotloop.core.record.described import (
     own_commit,
 )
 from hotloop.core.record.findings import Finding, Table
+from hotloop.core.record.held import Estimate, Held, Standing
 from hotloop.core.record.profile import (
     PYTHON,
     STEP,
@@ -98,9 +99,11 @@ __all__ = [
     "Described",
     "Difference",
     "Draw",
+    "Estimate",
     "Facts",
     "Finding",
     "Goal",
+    "Held",
     "Instructions",
     "Machine",
     "Method",
@@ -120,6 +123,7 @@ __all__ = [
     "Slow",
     "SlowStep",
     "Spread",
+    "Standing",
     "Table",
     "Validation",
     "Work",

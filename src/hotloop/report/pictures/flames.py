@@ -1,7 +1,7 @@
 """Flames: stacks drawn as one picture, the whole on top, each caller over what it calls."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
@@ -72,10 +72,18 @@ def boxes(root: Node) -> Iterator[Box]:
 
 def draw(seconds: Mapping[Stack, float], title: str) -> str:
     """An SVG that stands by itself; a click on a box zooms, a click on the top one goes back."""
-    found = list(boxes(tree_of(seconds)))
+    return drawn(
+        list(boxes(tree_of(seconds))), title, tint=colour, told=lambda node: scaled(node.seconds * 1e9, TIMES)
+    )
+
+
+def drawn(
+    found: Sequence[Box], title: str, *, tint: Callable[[Node], str], told: Callable[[Node], str]
+) -> str:
+    """The boxes in their colours, with what each says when the mouse rests there."""
     deepest = max((box.depth for box in found), default=0)
     height = MARGIN + (deepest + 1) * ROW + 6
-    body = "".join(draw_box(box) for box in found)
+    body = "".join(draw_box(box, tint, told) for box in found)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="flames" viewBox="0 0 {WIDTH} {height}" '
         'width="100%" preserveAspectRatio="xMinYMin" '
@@ -87,17 +95,45 @@ def draw(seconds: Mapping[Stack, float], title: str) -> str:
     )
 
 
-def draw_box(box: Box) -> str:
+def draw_difference(then: Mapping[Stack, float], now: Mapping[Stack, float], title: str) -> str:
+    """The flames of now, each box as red as it grew and as blue as it shrank, in shares of the whole then.
+
+    Seconds of both are of as much work; what is gone altogether has no box.
+    """
+    before, after = tree_of(then), tree_of(now)
+    marked: dict[int, float] = {}
+
+    def mark(node: Node, old: Node | None) -> None:
+        marked[id(node)] = (node.seconds - (old.seconds if old else 0.0)) / (before.seconds or 1.0)
+        for key, child in node.below.items():
+            mark(child, old.below.get(key) if old else None)
+
+    mark(after, before)
+    return drawn(
+        list(boxes(after)),
+        title,
+        tint=lambda node: warmth(marked[id(node)]),
+        told=lambda node: f"{marked[id(node)]:+.1%} of the time then",
+    )
+
+
+def warmth(change: float) -> str:
+    """Red for what grew, blue for what shrank, white for what stayed; a tenth of the whole is the utmost."""
+    depth = min(1.0, abs(change) / 0.1)
+    return f"hsl({8 if change > 0 else 212} {round(80 * depth)}% {round(96 - 34 * depth)}%)"
+
+
+def draw_box(box: Box, tint: Callable[[Node], str], more: Callable[[Node], str]) -> str:
     """A rectangle with its label, as far as that fits, and all of it when the mouse rests there."""
     x, width, y = box.left * WIDTH, box.share * WIDTH, MARGIN + box.depth * ROW
     node = box.node
     where = f" ({node.place})" if node.place else ""
-    told = f"{node.name}{where}: {scaled(node.seconds * 1e9, TIMES)}, {percent(box.share)}"
+    told = f"{node.name}{where}: {more(node)}, {percent(box.share)}"
     data = json.dumps([round(box.left, 6), round(box.share, 6)])
     return (
         f'<g class="box" data-at="{data}"><title>{escape(told)}</title>'
         f'<rect x="{x:.2f}" y="{y}" width="{max(width - 0.5, 0.3):.2f}" height="{ROW - 1}" rx="2" '
-        f'fill="{colour(node)}"/>'
+        f'fill="{tint(node)}"/>'
         f'<text x="{x + 4:.2f}" y="{y + 13}" fill="#1b1f24" data-text="{escape(node.name, quote=True)}">'
         f"{escape(fitting(node.name, width))}</text></g>"
     )
