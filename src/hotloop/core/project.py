@@ -9,7 +9,7 @@
     max_change = "5%"
     against = "main"
     reason = "rollouts are most of a training's time"
-    owner = "sim team"
+    owner = "the simulator"
 
 It is the nearest one upward from the current folder. What does not fit is refused with its line and key.
 """

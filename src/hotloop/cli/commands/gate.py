@@ -69,18 +69,20 @@ def gate(  # noqa: PLR0913 - one argument a flag
     words: Words = None,
     *,
     only: Only = None,
-    list_: Annotated[bool, typer.Option("--list", help="Show the budgets and measure nothing.")] = False,
+    list: Annotated[  # noqa: A002 - it is the flag's name
+        bool, typer.Option("--list", help="Show the budgets and measure nothing.")
+    ] = False,
     bisect: Annotated[
         bool, typer.Option("--bisect", help="Find the commit since which a budget is missed.")
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain/--no-explain", help="Profile both commits where a budget is missed.")
-    ] = True,
+    no_explain: Annotated[
+        bool, typer.Option("--no-explain", help="Do not profile both commits where a budget is missed.")
+    ] = False,
     unlike: Annotated[
         bool, typer.Option("--unlike", help="The change is meant to change answers: compare speed alone.")
     ] = False,
     build: Build = None,
-    seconds: Seconds = 6.0,
+    budget: Seconds = 6.0,
     init: Annotated[
         bool, typer.Option("--init", help="Measure TARGET and write a first hotloop.toml, and CI for it.")
     ] = False,
@@ -115,8 +117,10 @@ def gate(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab.gate.gate import FOLDER, chosen
 
     budgets = chosen(project, only or ())
-    asked = Asked(unlike=unlike, seconds=seconds, build=build, bisect=bisect, explain=explain, as_json=json)
-    if list_:
+    asked = Asked(
+        unlike=unlike, seconds=budget, build=build, bisect=bisect, explain=not no_explain, as_json=json
+    )
+    if list:
         return listed(budgets)
     with chdir(project.folder):
         folder = output or FOLDER
@@ -197,7 +201,7 @@ def bisected(result: "Result", how: "How", profiles: "Profiles") -> "Sections":
             continue
         with bar(f"bisecting {row.budget.name}") as progress, stdout_kept_clean():
             found = bisect(row.budget, how, profiles, progress, say=remark)
-        steps = [(step.commit, step.verdict, step.why) for step in found.steps]
+        steps = [(step.commit, step.told, step.why) for step in found.steps]
         told += sections(row.budget.name, found.suspects, steps)
     return tuple(told)
 

@@ -13,7 +13,7 @@ from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.explain import Profiles
 from hotloop.lab.gate.measure import Against, How, against_of, held_against
 
-Verdict = Literal["good", "bad", "skip"]
+Told = Literal["good", "bad", "skip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Step:
     """One commit that was tried."""
 
     commit: str
-    verdict: Verdict
+    told: Told
     why: str
 
 
@@ -55,10 +55,10 @@ class Search:
         middle = (self.low + self.high) / 2
         return min(left, key=lambda at: abs(at - middle), default=None)
 
-    def note(self, at: int, verdict: Verdict) -> None:
-        if verdict == "good":
+    def note(self, at: int, told: Told) -> None:
+        if told == "good":
             self.low = at
-        elif verdict == "bad":
+        elif told == "bad":
             self.high = at
         else:
             self.skipped.add(at)
@@ -78,7 +78,7 @@ def search(
     looked, steps = Search(commits), list[Step]()
     while (at := looked.next()) is not None:
         steps.append(judge(commits[at]))
-        looked.note(at, steps[-1].verdict)
+        looked.note(at, steps[-1].told)
     suspects = tuple((commit, subject(commit)) for commit in looked.suspects)
     return Found(suspects=suspects, steps=tuple(steps))
 
@@ -99,7 +99,7 @@ def bisect(budget: Budget, how: How, profiles: Profiles, progress: Progress = si
 
     def tried(commit: str) -> Step:
         step = try_one(budget, by_speed, against, commit, profiles, progress)
-        say(f"{commit[:12]} {step.verdict}: {step.why}")
+        say(f"{commit[:12]} {step.told}: {step.why}")
         return step
 
     return search(commits, tried, subject)
@@ -125,10 +125,10 @@ def try_one(
         record = held_against(budget, how, against, place, progress)
     except HotloopError as error:
         why = str(error).partition("\n")[0]
-        return Step(commit=commit, verdict="skip", why=why)
+        return Step(commit=commit, told="skip", why=why)
     keep_profile(budget, profiles, how, commit)
-    verdict, why = verdict_of(record)
-    return Step(commit=commit, verdict=verdict, why=why)
+    told, why = told_by(record)
+    return Step(commit=commit, told=told, why=why)
 
 
 def keep_profile(budget: Budget, profiles: Profiles, how: How, commit: str) -> None:
@@ -139,9 +139,9 @@ def keep_profile(budget: Budget, profiles: Profiles, how: How, commit: str) -> N
         return
 
 
-def verdict_of(record: Record) -> tuple[Verdict, str]:
+def told_by(record: Record) -> tuple[Told, str]:
     held = record.held
     assert held is not None
     change = f"{held.change.value:+.1%}; " if held.change else ""
-    verdicts: dict[str, Verdict] = {"met": "good", "missed": "bad"}
-    return verdicts.get(held.standing, "skip"), f"{change}{held.standing}, {held.why}"
+    known: dict[str, Told] = {"met": "good", "missed": "bad"}
+    return known.get(held.standing, "skip"), f"{change}{held.standing}, {held.why}"

@@ -61,7 +61,7 @@ class Profiles:
             found = room / STACKS
             beside = path.with_suffix(f".{STACKS}")
             if found.exists():
-                found.replace(beside)
+                stacks.write(beside, "samples", within(place.folder, stacks.read(found)))
             write_new(path, record.to_json())
         finally:
             for left in room.iterdir():
@@ -78,6 +78,15 @@ class Profiles:
         beside = path.with_suffix(f".{STACKS}")
         same = record.machine["fingerprint"] == machine()["fingerprint"]
         return Kept(record=record, stacks=beside if beside.exists() else None) if same else None
+
+
+def within(folder: Path, found: Mapping[Stack, float]) -> dict[Stack, float]:
+    """The same stacks with files of a place by their paths in it, so that two places can be compared."""
+    home = f"{folder.resolve()}/"
+    told: Counter[Stack] = Counter()
+    for stack, seconds in found.items():
+        told[tuple((name, file.removeprefix(home), line) for name, file, line in stack)] += seconds  # type: ignore[assignment]
+    return dict(told)
 
 
 def explained(record: Record, budget: Budget, then: Place, now: Place, profiles: Profiles) -> Record:

@@ -25,7 +25,7 @@ SPEED_CHANGE, COUNT_CHANGE = 0.05, 0.02
 """That a first budget allows: a shared machine tells 5% of speed, and 2% of instructions anywhere."""
 
 FLOOR, GOAL = 0.5, 1.25
-"""Of the speed measured: what no machine of the team should be below, and what to aim at."""
+"""Of the speed measured: what no machine should be below, and what to aim at."""
 
 BRANCHES = ("main", "master", "trunk", "develop")
 

@@ -29,6 +29,8 @@ from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
 from hotloop.stats.summary import with_metrics
 
+KIND = "gate"
+
 SPEEDS = ("env_steps_per_s", "agent_steps_per_s")
 COUNTED = "instructions_per_env_step"
 
@@ -144,7 +146,7 @@ def held_against(
     held = settle(runs)
     kept = replace(
         measured.record,
-        kind="gate",
+        kind=KIND,
         label=budget.name,
         held=held,
         created=utc_now().isoformat(timespec="seconds"),
