@@ -203,12 +203,12 @@ def kept(record: "Record", asked: Mapping[str, Any]) -> int:
 
 def sections_of(record: "Record") -> Any:
     """What a person is shown of a record, by its kind."""
-    from hotloop.report.sections import bench, compare, profile, slow, validate
+    from hotloop.report.sections import bench, compare, profile, scale, slow, validate
 
     several: dict[str, Any] = {
         "bench": bench.bench,
         "profile": profile.profiles,
         "validate": validate.validations,
     }
-    single: dict[str, Any] = {"compare": compare.compare, "replay": slow.again}
+    single: dict[str, Any] = {"compare": compare.compare, "replay": slow.again, "scale": scale.scale}
     return several[record.kind]([record]) if record.kind in several else single[record.kind](record)

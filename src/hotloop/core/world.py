@@ -282,6 +282,8 @@ class World:
     """From parameters to who tells what happens in a world without a drawer."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """What an episode came to beside its return, by name."""
+    sizes: Mapping[str, Mapping[float, Mapping[str, object]]] = field(default_factory=dict)
+    """Grids that it can be swept over, by name: a size, to the keys that make it."""
     contest: Contest | None = None
     """Where episodes are games against somebody; None where they are not."""
 
