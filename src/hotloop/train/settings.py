@@ -51,6 +51,9 @@ class TrainSettings:
     hidden: tuple[int, ...] = parameter(
         (128, 128), low=1, role="workload", help="Widths of the trunk that policy and value share."
     )
+    network: str = parameter(
+        "", role="workload", help="A network of your own instead, my_net.py:Net, made with (shape, outputs)."
+    )
     embedding: int = parameter(64, low=1, role="workload", help="Width of a token's embedding.")
     lstm: int = parameter(
         0, low=0, role="workload", help="Width of an LSTM between trunk and heads; 0 is none."
@@ -67,7 +70,9 @@ class TrainSettings:
         8, low=1, high=64, role="workload", help="Earlier selves that are kept for `past`, the last ones."
     )
     teacher: str = parameter(
-        "", role="workload", help="The world's player that labels observations while imitating."
+        "",
+        role="workload",
+        help="Who labels observations while imitating: a player of the world, or my_teacher.py:Teacher.",
     )
     supervised_steps: int = parameter(
         0, low=0, role="workload", help="Env-steps of pure imitation before PPO; 0 is none."

@@ -72,6 +72,8 @@ class Trainer:
         use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
         self.steps = self.agent_steps = self.updates = self.learned = 0
+        self.began_anew = resume is None
+        """Whether every env begins an episode now, rather than in the middle of one."""
         with enough_memory():
             self.make_parts(watchers)
         if resume is None:
@@ -86,7 +88,9 @@ class Trainer:
         network = default_network(batch.spec, shape, settings).to(device)
         self.network: nn.Module = network
         fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows
-        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed)
+        self.kernels = find_kernels(
+            settings, batch.spec.num_actions, fixed_shapes=fixed, acts=batch.spec.layout.acts
+        )
         # What is recorded is compiled as a whole, with what stands around the network.
         whole = replace(settings, compile=False) if self.kernels.records else settings
         self.student = make_student(self.network, whole)
@@ -274,6 +278,8 @@ class Trainer:
             self.opponents.restore(content["opponents"])
         if not checkpoint.load_envs(self.batch, content["envs"]):
             self.collector.begins.fill_(True)
+            self.reward_scale.running.zero_()
+            self.began_anew = True
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
 

@@ -106,7 +106,8 @@ class Session:
             folder=asked.run.folder,
         )
         if asked.resume is not None:
-            self.windows.restore(folders.read_windows(asked.resume))
+            if not self.trainer.began_anew:
+                self.windows.restore(folders.read_windows(asked.resume))
             self.check_unfinished()
         elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
