@@ -90,7 +90,9 @@ class EnvsEngine:
         self._crew.begin(begun)
 
     def step(self, actions: NDArray[Any]) -> None:
-        np.copyto(self._actions, actions.reshape(self._actions.shape), casting="same_kind")
+        if actions.dtype != self._actions.dtype or actions.size != self._actions.size:
+            raise TypeError("actions that cannot be read in place")
+        np.copyto(self._actions, actions.reshape(self._actions.shape))
         alive = self._arrays.get("alive")
         self._lived += self._envs if alive is None else int(np.count_nonzero(alive))
         self._crew.step()
@@ -172,6 +174,8 @@ class EnvsBatch(Batch):
         if self.spec.layout.acts is None:
             return super()._accept(actions)
         like, given = self.new_actions(), np.asarray(actions)
+        if (given.dtype, given.shape) == (like.dtype, like.shape):
+            return actions
         raise InputError(f"actions are {given.dtype} {given.shape}: expected {like.dtype} {like.shape}")
 
 
