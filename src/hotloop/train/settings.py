@@ -6,6 +6,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.envs.settings import MAX_SEED
 
+AUTO = 0
+"""As many threads as bear a minibatch best."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
@@ -101,7 +104,12 @@ class TrainSettings:
     )
     device: str = parameter("cpu", choices=("cpu", "cuda"), role="variant", help="Where the network lives.")
     torch_threads: int = parameter(
-        0, low=0, high=256, role="variant", help="Threads of one torch operation; 0 is one a core."
+        AUTO,
+        low=0,
+        high=256,
+        role="variant",
+        words={"auto": AUTO},
+        help="Threads of one torch operation; auto, or 0, tries a minibatch with some counts first.",
     )
     log_every: int = parameter(10, low=1, role="variant", help="Rollouts between two log entries.")
     checkpoint_every: int = parameter(
