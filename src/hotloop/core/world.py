@@ -189,7 +189,7 @@ class RunLog(Protocol):
     def note(self) -> None:
         """A step was made: write down what the arrays say."""
 
-    def drain(self) -> None:
+    def flush(self) -> None:
         """Return when all that was noted is written."""
 
     def counters(self) -> Mapping[str, int]:

@@ -66,7 +66,7 @@ class LoggedBatch(Batch):
     def wait(self) -> None:
         """Return when the log has every row of the steps so far."""
         with span(LOG):
-            self._log.drain()
+            self._log.flush()
 
     @property
     def counters(self) -> dict[str, int]:

@@ -112,7 +112,7 @@ LOG_COUNTERS = "log."
 """What the names of counters begin with that say how a log was written, and not how much was done."""
 
 LOST_STEPS, LOG_BYTES = f"{LOG_COUNTERS}lost_steps", f"{LOG_COUNTERS}bytes"
-LOG_PAGES, LOG_WAITS = f"{LOG_COUNTERS}pages", f"{LOG_COUNTERS}waits"
+LOG_WRITTEN, LOG_WAITS = f"{LOG_COUNTERS}pages", f"{LOG_COUNTERS}waits"
 """Env-steps that are in no log; what its file has grown by, pages written, and how often a run waited."""
 
 

@@ -7,8 +7,8 @@ from hotloop.core.record import (
     CPU_SHARE,
     EPISODES_PER_S,
     LOG_BYTES,
-    LOG_PAGES,
     LOG_WAITS,
+    LOG_WRITTEN,
     Code,
     Goal,
     Machine,
@@ -232,7 +232,7 @@ def log_lines(record: Record) -> list[tuple[str, str]]:
     if LOG_BYTES not in counted or not rows:
         return []
     each = counted[LOG_BYTES] / rows
-    how = f"{counted[LOG_PAGES]:,} pages written, the run waited {counted[LOG_WAITS]:,} times"
+    how = f"{counted[LOG_WRITTEN]:,} pages written, the run waited {counted[LOG_WAITS]:,} times"
     return [("log", f"{rows:,} rows of {each:.1f} bytes, {how}")]
 
 

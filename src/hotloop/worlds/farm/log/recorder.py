@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError
 from hotloop.core.files import free_path
-from hotloop.core.record import LOG_BYTES, LOG_COUNTERS, LOG_PAGES, LOG_WAITS, LOST_STEPS
+from hotloop.core.record import LOG_BYTES, LOG_COUNTERS, LOG_WAITS, LOG_WRITTEN, LOST_STEPS
 from hotloop.core.world import Run
 from hotloop.worlds.farm import ledger
 from hotloop.worlds.farm.ledger import Number
@@ -133,7 +133,7 @@ class FarmLog:
         written = self._tabulator.tabulate(stretch)
         self._database.write(written, singly=self._parameters.log_buffer == 1)
 
-    def drain(self) -> None:
+    def flush(self) -> None:
         if self._writer is not None:
             self._hand_over()
             self._writer.drain()
@@ -147,7 +147,7 @@ class FarmLog:
             "rows": database.rows,
             LOST_STEPS: self._noted - database.env_steps if self._is_off else 0,
             LOG_BYTES: database.bytes,
-            LOG_PAGES: database.pages_written,
+            LOG_WRITTEN: database.pages_written,
             LOG_WAITS: writer.waits,
             f"{LOG_COUNTERS}wait_ns": writer.wait_ns,
             f"{LOG_COUNTERS}flushes": database.flushes,
