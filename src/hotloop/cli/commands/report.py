@@ -44,7 +44,7 @@ Out = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="F", help="The file to write; one that exists is kept."),
 ]
-Format = Annotated[str, typer.Option("--format", metavar="NAME", help=f"One of {', '.join(FORMATS)}.")]
+Format = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FORMATS)}.")]
 Read = Annotated[
     list[Path] | None,
     typer.Option(
@@ -68,7 +68,7 @@ def report(  # noqa: PLR0913 - one a flag
     folder: Dir = None,
     *,
     output: Out = None,
-    format_name: Format = "html",
+    format: Format = "html",  # noqa: A002 - the flag's name
     read: Read = None,
     accept: Accept = None,
     why: Why = None,
@@ -82,8 +82,8 @@ def report(  # noqa: PLR0913 - one a flag
     The trend has one point a commit, and marks where the level changed. Results of other tools join it by
     --read. --serve follows records and trainings as they are written.
     """
-    if format_name not in FORMATS:
-        raise unknown("format", format_name, FORMATS, f"expected one of {', '.join(FORMATS)}")
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS, f"expected one of {', '.join(FORMATS)}")
     if (accept is None) != (why is None):
         raise InputError("--accept and --why belong together: which run, and the reason")
     folders = places(folder)
@@ -94,8 +94,8 @@ def report(  # noqa: PLR0913 - one a flag
     shelf = shelf_of(folders, read or [])
     for reason in shelf.left_out:
         remark(f"left out: {reason}")
-    text = drawn(shelf, "json" if json else format_name, title_of(folders))
-    return kept(text, output, is_page=format_name == "html" and not json)
+    text = drawn(shelf, "json" if json else format, title_of(folders))
+    return kept(text, output, is_page=format == "html" and not json)
 
 
 def places(folder: Path | None) -> list[Path]:
