@@ -21,6 +21,7 @@ from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import judge
+from hotloop.lab import causal
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
@@ -162,10 +163,13 @@ class Session:
 
     def run(self, stop: Stop) -> None:
         """WindowEpisodes after window until all steps are made, or somebody stops it."""
-        self.found.begin_ns, self.found.begin_cpu_ns = now_ns(), cpu_ns()
-        self.begin_window(self.found.begin_ns)
-        while not self.trainer.finished and not stop.asked and not self.differs:
-            self.one_update(stop)
+        found = self.found
+        found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), found.ready.read()
+        self.begin_window(found.begin_ns)
+        with found.pauses, causal.asked_for() as turn:
+            while not self.trainer.finished and not stop.asked and not self.differs:
+                self.one_update(stop)
+                turn()
         if self.updates:
             self.end_window()
         self.found.partial = stop.asked and not self.trainer.finished
