@@ -113,6 +113,15 @@ class Layout:
         return next(array for array in self.arrays if array.name == "observations")
 
     @property
+    def action_shape(self) -> tuple[int, ...]:
+        """Of what one env is told in a step."""
+        return (self.agents,) if self.acts is None else (self.agents, self.acts.width)
+
+    @property
+    def action_type(self) -> str:
+        return "float32" if self.acts is not None and self.acts.low else "int32"
+
+    @property
     def drawn_actions(self) -> int:
         """From how many actions random play draws."""
         return self.num_actions if self.random_actions is None else self.random_actions

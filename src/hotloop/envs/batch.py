@@ -428,10 +428,8 @@ class Batch(AsDrawn):
 
     def new_actions(self) -> NDArray[Any]:
         """Actions of every agent, all 0, as `step` reads them in place."""
-        shape, acts = (self.spec.num_envs, self.spec.agents), self.spec.layout.acts
-        if acts is None:
-            return np.zeros(shape, np.int32)
-        return np.zeros((*shape, acts.width), np.int32 if acts.choices else np.float32)
+        layout = self.spec.layout
+        return np.zeros((self.spec.num_envs, *layout.action_shape), layout.action_type)
 
     def _phases(self, *, last_step_only: bool) -> dict[str, int]:
         if not self.spec.settings.profile:

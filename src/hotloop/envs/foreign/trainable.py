@@ -253,12 +253,10 @@ def crew_asked(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:
 
 def make_arrays(spec: EnvsSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
     """The batch's arrays and the actions, in memory that workers can share."""
-    envs, acts = spec.num_envs, spec.layout.acts
-    arrays = {each.name: room((envs, *each.shape), each.dtype) for each in spec.layout.arrays}
+    envs, layout = spec.num_envs, spec.layout
+    arrays = {each.name: room((envs, *each.shape), each.dtype) for each in layout.arrays}
     arrays["final_observations"] = room(arrays["observations"].shape, np.float32)
-    if acts is None:
-        return arrays, room((envs, spec.agents), np.int32)
-    return arrays, room((envs, spec.agents, acts.width), np.int32 if acts.choices else np.float32)
+    return arrays, room((envs, *layout.action_shape), layout.action_type)
 
 
 def make_env(name: str, order: Order, number: int) -> Any:
