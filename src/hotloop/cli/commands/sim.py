@@ -45,6 +45,7 @@ EXAMPLES = (
     "hotloop sim prospector player=greedy episodes=1000",
     "hotloop sim prospector player=cautious episodes=1 --show",
     "hotloop sim farm steps=1000 agents=100 player=weighted --plot farm.png",
+    "hotloop sim farm steps=1000 agents=100 log=run.db",
     "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
     "hotloop sim cards hero=simple villain=random num_games=1000",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
@@ -74,6 +75,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     perf_profile: Annotated[
         bool, typer.Option("--perf-profile", help="Keep cProfile's account of the run beside the record.")
     ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a log that is there.")] = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -91,7 +93,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
         target, words = contests()[0], [target, *(words or ())]
     if "=" in target:
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
-    keys = [word.removeprefix(PREFIX) for word in words or ()]
+    keys = [*(word.removeprefix(PREFIX) for word in words or ()), *["overwrite=true"] * overwrite]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
     if chosen.is_foreign:
         refuse_drawing(show=show, gif=gif, png=png)
