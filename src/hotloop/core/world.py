@@ -165,6 +165,40 @@ class Narrator(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is written down, as its log is told before it begins."""
+
+    target: str
+    impl: str
+    num_envs: int
+    settings: Mapping[str, object]
+    """Every parameter and setting with its value."""
+    arrays: Mapping[str, Any]
+    """What every step rewrites, by name; the first axis is the envs."""
+
+
+class RunLog(Protocol):
+    """What writes down a batch's run, step by step, and never leaves a row out.
+
+    HotloopError where it cannot be written, unless the run is to go on without it.
+    """
+
+    def begin(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        """Episodes begin; what went on in these envs was over, or is cut off."""
+
+    def note(self) -> None:
+        """A step was made: write down what the arrays say."""
+
+    def flush(self) -> None:
+        """Return when all that was noted is written."""
+
+    def counters(self) -> Mapping[str, int]:
+        """`rows` written so far, and how, under names that begin with `log.`."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeLength:
     """Which parameter says when an episode is cut off."""
 
@@ -276,6 +310,8 @@ class World:
     """
     kept_by: tuple[str, ...] = ()
     """Variants that change how native code keeps an env: it cannot be saved by one and loaded by another."""
+    log: Callable[[Any, Run], RunLog | None] | None = None
+    """From parameters to what writes a run down, where they ask for it; None where there is no such thing."""
     rules_end: str = ""
     """In words, why an episode ends by the rules; empty where it is not told."""
     narrator: Callable[[Any], Narrator] | None = None

@@ -46,6 +46,7 @@ EXAMPLES = (
     "hotloop sim prospector player=greedy episodes=1000",
     "hotloop sim prospector player=cautious episodes=1 --show",
     "hotloop sim farm steps=1000 agents=100 player=weighted --plot farm.png",
+    "hotloop sim farm steps=1000 agents=100 log=run.db",
     "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
     "hotloop sim cards hero=simple villain=random num_games=1000",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
@@ -77,6 +78,7 @@ Plots = Annotated[
     list[Path] | None,
     typer.Option(metavar="F", help="Draw what changed over steps, as .png or .svg; may be given twice."),
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a log that is there.")]
 Account = Annotated[
     bool, typer.Option("--perf-profile", help="Keep cProfile's account of the run beside the record.")
 ]
@@ -96,6 +98,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     png: Png = None,
     plot: Plots = None,
     perf_profile: Account = False,
+    overwrite: Overwrite = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -116,7 +119,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
         target, words = contests()[0], [target, *(words or ())]
     if "=" in target:
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
-    keys = [word.removeprefix(PREFIX) for word in words or ()]
+    keys = [*(word.removeprefix(PREFIX) for word in words or ()), *["overwrite=true"] * overwrite]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
     if chosen.is_foreign:
         refuse_drawing(show=show, gif=gif, png=png)

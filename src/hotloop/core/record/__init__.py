@@ -13,6 +13,11 @@ from hotloop.core.record.comparison import (
     Ratio,
 )
 from hotloop.core.record.described import (
+    LOG_BYTES,
+    LOG_COUNTERS,
+    LOG_WAITS,
+    LOG_WRITTEN,
+    LOST_STEPS,
     Code,
     Described,
     Instructions,
@@ -74,6 +79,11 @@ __all__ = [
     "ENV_STEPS_PER_S",
     "EPISODES_PER_S",
     "FORWARD",
+    "LOG_BYTES",
+    "LOG_COUNTERS",
+    "LOG_WAITS",
+    "LOG_WRITTEN",
+    "LOST_STEPS",
     "MEAN",
     "METHOD",
     "OUTCOME",
