@@ -1,7 +1,7 @@
 """What lies beside a record: its page, the files and pictures of its probes, and its trace."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,19 +88,11 @@ def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
     for number, each in enumerate(found):
         then, now = (each.facts.get(f"stacks_{side}") for side in ("then", "now"))
         if then and now:
-            whole: float = each.facts["times_as_long"]
-            a, b = (parts_of(stacks.read(Path(file))) for file in (then, now))
-            b = {stack: share * whole for stack, share in b.items()}
+            before, after = (stacks.read(Path(file)) for file in (then, now))
             title = f"{record.target.words}: red grew, blue shrank"
-            kept.append((".difference.svg", flames.draw_difference(a, b, title)))
+            kept.append((".difference.svg", flames.draw(after, title, before=before)))
             found[number] = replace(each, files=(*each.files, "difference.svg"))
     return replace(record, findings=tuple(found)), kept
-
-
-def parts_of(seconds: Mapping[stacks.Stack, float]) -> dict[stacks.Stack, float]:
-    """Each stack's part of the whole."""
-    whole = sum(seconds.values()) or 1.0
-    return {stack: each / whole for stack, each in seconds.items()}
 
 
 def about_trace(record: Record) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_red_is_3_and_says_whom_to_ask_why_and_which_function(
     (record,) = [read(path) for path in (project.root / "artifacts/gate").glob("*-cost.json")]
     assert record.exit_code == ExitCode.REGRESSION
     (picture,) = (project.root / "artifacts/gate").glob("*.difference.svg")
-    assert "+25.0% of the time then" in picture.read_text()
+    assert "+10.0% of the whole" in picture.read_text()
 
 
 def test_json_prints_the_records_and_nothing_else(hotloop: Command, project: Project) -> None:
