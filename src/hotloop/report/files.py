@@ -89,7 +89,7 @@ def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
         then, now = (each.facts.get(f"stacks_{side}") for side in ("then", "now"))
         if then and now:
             before, after = (stacks.read(Path(file)) for file in (then, now))
-            title = f"{record.target.words}: red grew, blue shrank"
+            title = f"{record.target.words}: orange grew, blue shrank"
             kept.append((".difference.svg", flames.draw(after, title, before=before)))
             found[number] = replace(each, files=(*each.files, "difference.svg"))
     return replace(record, findings=tuple(found)), kept
