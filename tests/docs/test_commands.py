@@ -58,7 +58,8 @@ def folder(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for made in ("src/hotloop/worlds", "native/engine"):
         (tmp_path / made).mkdir(parents=True)
     (tmp_path / "CMakeLists.txt").touch()
-    (tmp_path / "hotloop").symlink_to(ROOT / "hotloop")
+    for there in ("hotloop", "examples"):
+        (tmp_path / there).symlink_to(ROOT / there)
     for block in blocks(page):
         if block.language in ("toml", "text") and block.word:
             (tmp_path / block.word).write_text(block.text)
