@@ -64,6 +64,16 @@ Seconds = Annotated[
 ]
 
 
+Unlike = Annotated[
+    bool, typer.Option("--unlike", help="The change is meant to change answers: compare speed alone.")
+]
+
+Output = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where records go.  [default: artifacts/gate beside hotloop.toml]"),
+]
+
+
 def gate(  # noqa: PLR0913 - one argument a flag
     target: TargetToBegin = None,
     words: Words = None,
@@ -78,9 +88,7 @@ def gate(  # noqa: PLR0913 - one argument a flag
     no_explain: Annotated[
         bool, typer.Option("--no-explain", help="Do not profile both commits where a budget is missed.")
     ] = False,
-    unlike: Annotated[
-        bool, typer.Option("--unlike", help="The change is meant to change answers: compare speed alone.")
-    ] = False,
+    unlike: Unlike = False,
     build: Build = None,
     budget: Seconds = 6.0,
     init: Annotated[
@@ -89,10 +97,7 @@ def gate(  # noqa: PLR0913 - one argument a flag
     self_test: Annotated[
         bool, typer.Option("--self-test", help="Plant a slow-down, nothing and a mismatch: does it see them?")
     ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where records go.  [default: artifacts/gate beside hotloop.toml]"),
-    ] = None,
+    output: Output = None,
     json: Json = False,
 ) -> int:
     """Hold budgets, written in hotloop.toml, against what is measured now; for CI.
