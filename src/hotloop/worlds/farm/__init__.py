@@ -310,6 +310,14 @@ world = World(
     name="farm",
     summary="An ecology of agents in continuous space, which gather, share, fight, breed and starve.",
     parameters=Parameters,
+    sizes={
+        # The population is held: the ground grows with it; then a hundred on ever less ground.
+        "agents": {agents: {"agents": agents, "held": True} for agents in (10, 20, 50, 100, 200, 500, 1000)},
+        "crowding": {
+            round(1e6 / edge**2, 1): {"agents": 100, "width": edge, "height": edge}
+            for edge in (800, 400, 200, 100, 50)
+        },
+    },
     presets={
         "default": {},
         "dev": {"agents": 15, "max_agents": 50, "width": 50, "height": 50, "nodes": 10},
