@@ -6,7 +6,7 @@ next one's time, and the windows add up to the run.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -85,7 +85,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
             raise
         session.close()
         found, label = session.found, asked.run.name
-        return judge(record_of(asked.settings, opened, found, recorder, shadowed, label=label))
+        return judge(record_of(session.settled, opened, found, recorder, shadowed, label=label))
 
 
 class Session:
@@ -107,7 +107,8 @@ class Session:
             folder=asked.run.folder,
         )
         if asked.resume is not None:
-            self.windows.restore(folders.read_windows(asked.resume))
+            if not self.trainer.began_anew:
+                self.windows.restore(folders.read_windows(asked.resume))
             self.check_unfinished()
         elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
@@ -118,6 +119,12 @@ class Session:
             first_agent_steps=self.trainer.agent_steps,
         )
         self.saved_at: int | None = self.trainer.steps if asked.resume else None
+
+    @property
+    def settled(self) -> RunSettings:
+        """The settings with what was chosen for them."""
+        train = replace(self.settings.train, torch_threads=self.trainer.threads.threads)
+        return replace(self.settings, train=train)
 
     def counters(self) -> dict[str, int]:
         return self.batch.counters | self.trainer.counters
@@ -130,6 +137,12 @@ class Session:
                 "give a larger total_timesteps to go on"
             )
 
+    def say_threads(self) -> None:
+        """How many threads torch has, where that was measured."""
+        if self.trainer.threads.worst_ns:
+            self.logs.say(self.trainer.threads.text)
+            self.watch.say(self.trainer.threads.text)
+
     def open_folder(self, stack: ExitStack) -> None:
         """Make the run's folder, now that nothing is left to refuse, and open its logs."""
         run, resumed = self.asked.run, self.asked.resume is not None
@@ -140,6 +153,7 @@ class Session:
         board = self.settings.around.tensorboard
         self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
         self.trace: Trace | None = open_trace(self.settings.profiler, run)
+        self.say_threads()
 
     def make_clock(self) -> Clock | None:
         if not self.settings.timed:
