@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | cuda | hostile | long | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | hostile | boundary | long | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 
@@ -91,16 +91,31 @@ def fix_stages() -> tuple[Stage, ...]:
     return (Stage(name="fix", commands=commands),)
 
 
+def boundary_stages() -> tuple[Stage, ...]:
+    """The tests of the native module, with one that stops at the first access out of bounds."""
+    tests = (f"tests/hostile/test_{name}.py" for name in ("boundary", "native", "forged"))
+    commands = (
+        ("cmake", "--preset", "boundary", f"-DPython_EXECUTABLE={sys.executable}"),
+        ("cmake", "--build", "--preset", "boundary"),
+        python("tools/boundary.py", "build/boundary", *tests),
+    )
+    return (Stage(name="boundary", commands=commands, show_last_line=True),)
+
+
 def hostile_stages() -> tuple[Stage, ...]:
     """All of the attacks that the tests draw a sample of."""
     tests = ("-m", "pytest", "-n", "auto", "--dist", "load", "-m", "hostile", "tests/hostile")
-    return (Stage(name="hostile", commands=(python(*tests),), show_last_line=True),)
+    return (*boundary_stages(), Stage(name="hostile", commands=(python(*tests),), show_last_line=True))
 
 
 def long_stages() -> tuple[Stage, ...]:
     """Proofs that take minutes: the same claims as in the tests, over much more."""
     tests = ("-m", "pytest", "-n", "auto", "--dist", "load", "-m", "long")
     return (Stage(name="long", commands=(python(*tests),), show_last_line=True),)
+
+
+PROOFS = {"hostile": hostile_stages, "boundary": boundary_stages, "long": long_stages}
+"""What no other word runs."""
 
 
 def choose(words: Sequence[str]) -> tuple[Stage, ...]:
@@ -112,10 +127,8 @@ def choose(words: Sequence[str]) -> tuple[Stage, ...]:
             return tuple(stage for stage in all_stages(fast=True) if not stage.slow)
         case ["fix"]:
             return fix_stages()
-        case ["hostile"]:
-            return hostile_stages()
-        case ["long"]:
-            return long_stages()
+        case [("hostile" | "boundary" | "long") as proof]:
+            return PROOFS[proof]()
     stages = {stage.name: stage for stage in all_stages(fast=False)}
     unknown = [word for word in words if word not in stages]
     if unknown:
@@ -142,7 +155,7 @@ def run_stage(stage: Stage) -> bool:
     print(f"{stage.name:<8}", end="", flush=True)
     began = time.perf_counter()
     succeeded, output = run_commands(stage)
-    print(f"{'ok' if succeeded else 'FAILED':<8}{time.perf_counter() - began:6.1f} s", flush=True)
+    print(f" {'ok' if succeeded else 'FAILED':<8}{time.perf_counter() - began:6.1f} s", flush=True)
     if not succeeded:
         print(output, flush=True)
     elif stage.show_last_line:

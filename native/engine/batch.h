@@ -116,15 +116,7 @@ class Batch final : public AnyBatch {
     if (saved.size() != saved_bytes())
       throw std::invalid_argument("saved by a batch of another configuration");
     const std::string before = save(env);
-    const bool waited = finished(env) && !options_.autoreset;
-    put(env, saved);
-    const char* wrong = flaw(env);
-    if (wrong == nullptr && save(env) != saved) wrong = "what follows from its state is something else";
-    if (wrong != nullptr) {
-      put(env, before);
-      throw std::invalid_argument(wrong);
-    }
-    waiting_ += (finished(env) && !options_.autoreset) - waited;
+    if (!ready_ || saved != before) exchange(env, before, saved);
     ++begun_[env];
     ready_ = true;
   }
@@ -380,6 +372,18 @@ class Batch final : public AnyBatch {
       std::memcpy(part, at, bytes);
       at += bytes;
     });
+  }
+
+  void exchange(size_t env, const std::string& before, const std::string& saved) {
+    const bool waited = finished(env) && !options_.autoreset;
+    put(env, saved);
+    const char* wrong = flaw(env);
+    if (wrong == nullptr && save(env) != saved) wrong = "what follows from its state is something else";
+    if (wrong != nullptr) {
+      put(env, before);
+      throw std::invalid_argument(wrong);
+    }
+    waiting_ += (finished(env) && !options_.autoreset) - waited;
   }
 
   // What is wrong with an env that was handed in; null where nothing is.

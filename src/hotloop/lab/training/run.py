@@ -183,9 +183,10 @@ class Session:
             self.watch.update(trainer.steps, asked.train.total_timesteps)
         if trainer.finished or stop.asked:
             return  # the end logs and saves
-        if len(self.updates) >= asked.train.log_every:
+        saves = due(asked.train.checkpoint_every, trainer.updates)
+        if saves or len(self.updates) >= asked.train.log_every:
             self.end_window()
-        if due(asked.train.checkpoint_every, trainer.updates):  # after the log: no kill loses a window
+        if saves:  # after the log: whoever goes on from here goes on with a window of its own
             with span("checkpoint"):
                 self.save()
 
