@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
 from hotloop.core.settings import apply
 from hotloop.core.target import Target
@@ -47,6 +49,7 @@ class EnvsEngine:
             "final_observations": np.zeros((count, size), np.float32),
         }
         self._steps = self._resets = 0
+        self._pulse = lifeline.pulse
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self._arrays
@@ -63,11 +66,13 @@ class EnvsEngine:
         if seed is None and self._resets < len(self._envs):
             seed = int(self._seeds.integers(2**31))
         self._resets += 1
-        seen, _ = self._ask(partial(self._envs[env].reset, seed=seed))
+        with lifeline.doing(Doing.RESET, Doing.STEP):
+            seen, _ = self._ask(partial(self._envs[env].reset, seed=seed))
         self._write("observations", env, seen)
 
     def step(self, actions: NDArray[np.int32]) -> None:
         arrays = self._arrays
+        self._pulse[lifeline.STEPS] = self._steps // len(self._envs)
         for env, action in enumerate(actions.reshape(-1).tolist()):
             answer = self._ask(partial(self._envs[env].step, action + self._start))
             seen, arrays["rewards"][env, 0], ended, cut, _ = answer
@@ -155,8 +160,15 @@ class EnvsBatch(Batch):
         return dict(self.engine.counters()) | {"actions_converted": self._converted}
 
     def close(self) -> None:
+        """Close the envs; one that raises then has been trained on all the same."""
         for env in self._envs:
-            env.close()
+            try:
+                with lifeline.doing(Doing.CLOSE):
+                    env.close()
+            except KeyboardInterrupt:
+                raise
+            except BROKEN as error:  # whatever it raises, it is over
+                lifeline.unclosed.append(callables.last_words(error))
         self._envs = ()
         super().close()
 

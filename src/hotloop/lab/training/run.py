@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.interrupt import Stop
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
 from hotloop.core.record import Record
 from hotloop.core.record.times import Times, tree_text
@@ -170,9 +172,14 @@ class Session:
             self.clock.begin(at_ns)
 
     def one_update(self, stop: Stop) -> None:
-        """One rollout and what is due after it; the window ends when it is full."""
+        """One rollout and what is due after it."""
+        self.updates.append(self.trainer.update())
+        with lifeline.doing(Doing.OURS):
+            self.after_update(stop)
+
+    def after_update(self, stop: Stop) -> None:
+        """Evaluate, log and save where it is due; the window ends when it is full."""
         asked, trainer = self.settings, self.trainer
-        self.updates.append(trainer.update())
         if self.trace:
             with span("profiler"):
                 self.trace.step()

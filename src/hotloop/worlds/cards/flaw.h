@@ -94,6 +94,7 @@ inline bool is_sound(const Game& g, const Entry& entry) {
 // Every spell is there once, and there is room for all that can still be paid for.
 inline bool is_stack_sound(const Game& g) {
   const State& s = g.s;
+  if (s.stack_size > stack_most) return false;
   uint64_t spells[seats] = {};
   int most = s.stack_size + s.pending_size + 1;
   for (int k = 0; k < s.stack_size; ++k) {
@@ -131,10 +132,11 @@ inline bool is_combat_sound(const Game& g) {
 }
 
 inline bool are_triggers_sound(const Game& g) {
+  if (g.s.pending_size >= pending_most) return false;
   for (int k = 0; k < g.s.pending_size; ++k) {
     if (!is_card(g.c, g.s.pending[k])) return false;
   }
-  return g.s.pending_size < pending_most;
+  return true;
 }
 
 inline bool are_events_sound(const State& s) {
