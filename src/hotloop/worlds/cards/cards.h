@@ -105,12 +105,17 @@ HL_FN void observations(const Slot& slot) {
 inline const char* flaw(const Slot& slot) {
   const Game g = game_of(slot);
   if (const char* wrong = flaw_of_state(g)) return wrong;
+  std::byte shown[sizeof(Shown)];
+  std::memcpy(shown, &g.s.shown, sizeof shown);
+  const Shown before = g.s.shown;
   if (g.c.encode) {
     g.s.shown = {};
     std::memset(slot.out<float>(out_observations), 0, static_cast<size_t>(row_size(g.c)) * sizeof(float));
   }
   observations(slot);
-  return nullptr;
+  const bool same = is_same(before, g.s.shown);
+  std::memcpy(static_cast<void*>(&g.s.shown), shown, sizeof shown);
+  return same ? nullptr : "something else is shown";
 }
 
 // --- what the engine asks of every world --------------------------------------------------------------

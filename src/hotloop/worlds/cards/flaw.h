@@ -153,18 +153,31 @@ inline bool is_shown_sound(const Config& c, const Shown& shown) {
          is_within(shown.events, 0, events_kept) && is_within(int{shown.seat}, 0, seats - 1);
 }
 
-// What there is to choose from, as the state says.
-inline const char* derive_options(const Game& g) {
-  State& s = g.s;
-  if (s.ending != ending_none) {
-    s.options_size = 0;
-    s.truncated = false;
-    return nullptr;
+inline bool is_same(const Option& one, const Option& other) {
+  return one.kind == other.kind && one.subject == other.subject && one.object == other.object;
+}
+
+// Field by field, for what lies between fields is nobody's.
+inline bool is_same(const Shown& one, const Shown& other) {
+  bool same = one.options == other.options && one.events == other.events && one.seat == other.seat;
+  for (int k = 0; k < seats; ++k) {
+    same = same && one.cards[k] == other.cards[k] && one.permanents[k] == other.permanents[k] &&
+           one.stale[k] == other.stale[k];
   }
+  return same;
+}
+
+// What there is to choose from, held against what the state says.
+inline const char* flaw_of_options(const Game& g) {
+  const State& s = g.s;
+  if (s.ending != ending_none) return s.options_size == 0 && !s.truncated ? nullptr : "it is over";
   if (s.wants == wants_nothing) return "nobody is asked for anything";
   if (s.wants != wants_priority && !is_card(g.c, s.subject)) return "no such card is asked about";
-  list_options(g);
-  return s.options_size > 1 ? nullptr : "there is nothing to choose";
+  State again = s;
+  list_options({g.c, again});
+  bool same = again.options_size == s.options_size && again.truncated == s.truncated && s.options_size > 1;
+  for (int k = 0; k < again.options_size && same; ++k) same = is_same(again.options[k], s.options[k]);
+  return same ? nullptr : "its options are others";
 }
 
 inline const char* flaw_of_state(const Game& g) {
@@ -177,7 +190,7 @@ inline const char* flaw_of_state(const Game& g) {
   if (!are_triggers_sound(g) || !is_stack_sound(g)) return "the stack is out of range";
   if (!is_combat_sound(g)) return "the attackers are out of range";
   if (!are_events_sound(s)) return "an event is out of range";
-  return is_shown_sound(g.c, s.shown) ? derive_options(g) : "what is shown is out of range";
+  return is_shown_sound(g.c, s.shown) ? flaw_of_options(g) : "what is shown is out of range";
 }
 
 }  // namespace hl::cards
