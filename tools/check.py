@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | cuda | hostile | boundary | long | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | hostile | boundary | long | gate | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 
@@ -82,6 +82,7 @@ def all_stages(*, fast: bool) -> tuple[Stage, ...]:
         Stage(name="asan", commands=native_tests("asan"), slow=True),
         Stage(name="tsan", commands=native_tests("tsan"), slow=True),
         Stage(name="device", commands=(python("tools/device.py"),), show_last_line=True),
+        Stage(name="browser", commands=(python("tools/browser.py"),), show_last_line=True),
         Stage(name="tests", commands=(python(*tests),), show_last_line=True),
     )
 
@@ -114,8 +115,23 @@ def long_stages() -> tuple[Stage, ...]:
     return (Stage(name="long", commands=(python(*tests),), show_last_line=True),)
 
 
-PROOFS = {"hostile": hostile_stages, "boundary": boundary_stages, "long": long_stages}
-"""What no other word runs."""
+def gate_stages() -> tuple[Stage, ...]:
+    """The budgets of hotloop.toml, against the branch that others are merged into; the gate itself first."""
+    gate = python("-c", "import sys; from hotloop.cli.main import main; sys.exit(main())", "gate")
+    return (
+        Stage(name="itself", commands=((*gate, "--self-test"),), show_last_line=True),
+        Stage(name="gate", commands=(gate,), show_last_line=True),
+    )
+
+
+ALONE = {
+    "fix": fix_stages,
+    "hostile": hostile_stages,
+    "boundary": boundary_stages,
+    "long": long_stages,
+    "gate": gate_stages,
+}
+"""What is run only when it is asked for, and by itself."""
 
 
 def choose(words: Sequence[str]) -> tuple[Stage, ...]:
@@ -125,10 +141,8 @@ def choose(words: Sequence[str]) -> tuple[Stage, ...]:
             return all_stages(fast=False)
         case ["fast"]:
             return tuple(stage for stage in all_stages(fast=True) if not stage.slow)
-        case ["fix"]:
-            return fix_stages()
-        case [("hostile" | "boundary" | "long") as proof]:
-            return PROOFS[proof]()
+        case [word] if word in ALONE:
+            return ALONE[word]()
     stages = {stage.name: stage for stage in all_stages(fast=False)}
     unknown = [word for word in words if word not in stages]
     if unknown:

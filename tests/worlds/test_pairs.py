@@ -18,7 +18,7 @@ NATIVE_ALONE = {
 """Faster ways of what other headers say; twins have one way of everything."""
 
 HOSTS = "flaw.h"
-"""What a state is held against that was handed in: a twin's own is text, and Python watches over its memory."""
+"""What a state is held against that was handed in: of a twin, Python watches over the memory."""
 
 
 @pytest.fixture(params=sorted(registry.worlds()))

@@ -71,7 +71,7 @@ class Spec:
 
     @property
     def requested(self) -> str:
-        return self.settings.impl
+        return self.settings.impl if self.world.has_native else "reference"
 
     @property
     def num_envs(self) -> int:
@@ -97,7 +97,12 @@ class Spec:
             workload_hash=workload_hash(self.name, self.parameters, self.settings),
             variant=self._values("variant"),
             keys=self._given(),
+            observation_bytes=self._observation_bytes(),
         )
+
+    def _observation_bytes(self) -> int:
+        array = self.layout.observation
+        return int(np.prod(array.shape)) * np.dtype(array.dtype).itemsize
 
     def _given(self) -> dict[str, object]:
         """The keys that a caller gave, whether or not they are what is usual; the instrument is no key."""
@@ -419,10 +424,12 @@ class Batch(AsDrawn):
         """Number a player and make the array it writes."""
         if player not in self.players:
             raise unknown("player", player, self.players, f"the players are {', '.join(self.players)}")
-        return self._seats.setdefault(player, (self.players.index(player), self._new_actions()))
+        return self._seats.setdefault(player, (self.players.index(player), self.new_actions()))
 
-    def _new_actions(self) -> NDArray[np.int32]:
-        return np.zeros((self.spec.num_envs, self.spec.agents), np.int32)
+    def new_actions(self) -> NDArray[Any]:
+        """Actions of every agent, all 0, as `step` reads them in place."""
+        layout = self.spec.layout
+        return np.zeros((self.spec.num_envs, *layout.action_shape), layout.action_type)
 
     def _phases(self, *, last_step_only: bool) -> dict[str, int]:
         if not self.spec.settings.profile:

@@ -109,7 +109,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> DeviceEngin
         raise InputError("device=cuda: a memory-mapped file is the host's; keep everything in memory")
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
     engine: DeviceEngine = module.make(
-        world.name,
+        world.native_name,
         plain,
         options.num_envs,
         options.seed,
@@ -213,8 +213,8 @@ class DeviceBatch(Batch):
         self._on_device = None
         super().close()
 
-    def _new_actions(self) -> Any:
-        return upload(super()._new_actions())
+    def new_actions(self) -> Any:
+        return upload(super().new_actions())
 
     def _accept(self, actions: Any) -> Any:
         """Copy what is on the host, counted as converted; say what is wrong with the rest."""

@@ -20,7 +20,7 @@ from hotloop.train.device.collector import DeviceCollector
 from hotloop.train.device.graphs import use_own_stream
 from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
-from hotloop.train.kernels.kernels import use_threads
+from hotloop.train.kernels.kernels import USUAL_THREADS, use_threads
 from hotloop.train.kernels.native import find_kernels, torch_threads
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale, RewardScale
@@ -28,7 +28,8 @@ from hotloop.train.opponents import find_opponents
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
 from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
-from hotloop.train.settings import TrainSettings, check_sizes
+from hotloop.train.settings import AUTO, TrainSettings, check_sizes
+from hotloop.train.threads import fit_threads
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
@@ -71,24 +72,31 @@ class Trainer:
         check_together(batch, self.device)
         if self.device.type == "cuda":
             self.share_stream()
-        use_threads(settings.torch_threads)
         self.teacher = find_teacher(batch, settings)
         self.steps = self.agent_steps = self.updates = self.learned = 0
+        self.began_anew = resume is None
+        """Whether every env begins an episode now, rather than in the middle of one."""
+        content = None if resume is None else checkpoint.read(resume)
         with enough_memory():
-            self.make_parts(watchers)
-        if resume is None:
+            self.make_parts(watchers, settings.torch_threads or threads_of(content))
+        if resume is None or content is None:
             batch.reset()
             stagger(batch, settings.stagger)
         else:
-            self.restore(resume)
+            self.restore(resume, content)
 
-    def make_parts(self, watchers: Sequence[Watcher]) -> None:
+    def make_parts(self, watchers: Sequence[Watcher], threads: int) -> None:
         batch, settings, device = self.batch, self.settings, self.device
         shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
         network = default_network(batch.spec, shape, settings).to(device)
         self.network: nn.Module = network
+        seen = torch.zeros(rows, *shape, dtype=getattr(torch, batch.spec.layout.observation.dtype))
+        self.threads = fit_threads(network, seen, replace(settings, torch_threads=threads))
+        use_threads(self.threads.threads)
         fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows
-        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed)
+        self.kernels = find_kernels(
+            settings, batch.spec.num_actions, fixed_shapes=fixed, acts=batch.spec.layout.acts
+        )
         # What is recorded is compiled as a whole, with what stands around the network.
         whole = replace(settings, compile=False) if self.kernels.records else settings
         self.student = make_student(self.network, whole)
@@ -238,6 +246,7 @@ class Trainer:
             "steps": self.steps,
             "agent_steps": self.agent_steps,
             "updates": self.updates,
+            "torch_threads": self.threads.threads,
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "observation_scale": self.observation_scale.state(),
@@ -250,9 +259,8 @@ class Trainer:
             "envs": checkpoint.save_envs(self.batch),
         }
 
-    def restore(self, path: Path) -> None:
+    def restore(self, path: Path, content: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
-        content = checkpoint.read(path)
         checkpoint.check_fits(
             path, content["identity"], checkpoint.identity(self.batch, row_shape(self.batch))
         )
@@ -276,6 +284,8 @@ class Trainer:
             self.opponents.restore(content["opponents"])
         if not checkpoint.load_envs(self.batch, content["envs"]):
             self.collector.begins.fill_(True)
+            self.reward_scale.running.zero_()
+            self.began_anew = True
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
 
@@ -297,6 +307,12 @@ class Trainer:
 
     def there(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device)
+
+
+def threads_of(content: Mapping[str, Any] | None) -> int:
+    """What a run had that goes on, since its numbers depend on it to the last bit; AUTO elsewhere."""
+    kept = 0 if content is None else content.get("torch_threads", 0)
+    return kept if isinstance(kept, int) and 0 < kept <= USUAL_THREADS else AUTO
 
 
 @contextmanager

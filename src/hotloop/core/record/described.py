@@ -84,6 +84,8 @@ class Described:
     variant: dict[str, Any]
     keys: dict[str, Any] = field(default_factory=dict)
     """Those that were given: by them it differs from what its bare name means."""
+    observation_bytes: Count | None = None
+    """That one env writes in a step for all its agents; None where nobody said."""
 
     @property
     def words(self) -> str:
@@ -106,6 +108,14 @@ class Work:
     """Of a whole program, each to its end."""
     coverage: dict[str, Count] = field(default_factory=dict)
     """Mechanic to how often it fired."""
+
+
+LOG_COUNTERS = "log."
+"""What the names of counters begin with that say how a log was written, and not how much was done."""
+
+LOST_STEPS, LOG_BYTES = f"{LOG_COUNTERS}lost_steps", f"{LOG_COUNTERS}bytes"
+LOG_WRITTEN, LOG_WAITS = f"{LOG_COUNTERS}pages", f"{LOG_COUNTERS}waits"
+"""Env-steps that are in no log; what its file has grown by, pages written, and how often a run waited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,8 @@ class Asked:
     opener: Opener = field(default_factory=Opener)
     """Who opens it; it may have the clean side open already, and has it again after."""
     steps: int | None = None
+    warmup: int = WARMUP
+    """Env-steps before the first pair, at most."""
     policy: object = RANDOM
     """The name of a player, `tape:FILE`, or a callable or its name."""
     time: tuple[str, ...] = ()
@@ -184,17 +186,17 @@ MOST_STEPS = 10**12
 """What nobody lives to see the end of is a slip of the finger."""
 
 
-def plan(steps: int | None) -> Rounds:
+def plan(steps: int | None, warmup: int = WARMUP) -> Rounds:
     """Split a number of env-steps, the same for each side, into pairs; None is the usual number."""
     if steps is not None and not 1 <= steps <= MOST_STEPS:
         raise InputError(f"steps is {steps}: expected at least 1 and at most {MOST_STEPS:,}")
     iterations = -(-(steps or STEPS) // PAIRS)
-    return Rounds(count=PAIRS, iterations=iterations, warmup=WARMUP, box_iterations=steps is None)
+    return Rounds(count=PAIRS, iterations=iterations, warmup=warmup, box_iterations=steps is None)
 
 
 def measure(asked: Asked, progress: Progress) -> Record:
     """Play both sides pair by pair; the record is not judged yet."""
-    rounds = plan(asked.steps)
+    rounds = plan(asked.steps, asked.warmup)
     with ExitStack() as stack:
         sides = cast(asked, stack)
         recorder = Recorder("profile", sides.clean.spec)
@@ -265,6 +267,7 @@ class StepView:
         self._batch = batch
         self._times, self._work = Tally(batch.phase_totals), Tally(lambda: batch.counters)
         self._wall_ns = 0
+        self._rounds: list[tuple[int, Mapping[str, int]]] = []
 
     @property
     def mark_ns(self) -> float | None:
@@ -284,6 +287,7 @@ class StepView:
         self._wall_ns += wall_ns
         self._times.note()
         self._work.note()
+        self._rounds.append((self._wall_ns, self._times.gained))
 
     def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
         settings = self._batch.spec.settings
@@ -294,6 +298,7 @@ class StepView:
             threads=settings.threads,
             spreads=spreads,
             num_envs=settings.num_envs,
+            rounds=self._rounds,
         )
         return timing.rows(), timing.unaccounted_ns
 
@@ -329,7 +334,8 @@ class LoopView:
             return play_in_laps(self._player, actions, watch.counted)
 
     def note(self, wall_ns: int) -> None:
-        """The tree has it already."""
+        """The tree has the times already."""
+        self._tree.end_round()
 
     def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
         return self._tree.rows(spreads), self._tree.unaccounted_ns
