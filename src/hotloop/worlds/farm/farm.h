@@ -284,4 +284,9 @@ struct World {
   HL_FN static uint64_t digest(const Slot& slot) { return digest_of(State(slot)); }
 };
 
+// What a component is: the same world with other phases.
+struct Part : World {
+  static const char* flaw(const Slot& slot) { return flaw_of_part(slot); }
+};
+
 }  // namespace hl::farm
