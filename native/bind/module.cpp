@@ -65,6 +65,14 @@ void fork_env(AnyBatch& batch, int64_t env, int64_t into) {
   batch.fork(known(batch, env), known(batch, into));
 }
 
+void reset_many(AnyBatch& batch, Envs envs, std::optional<Seeds> seeds) {
+  if (!is_aligned(envs)) throw std::invalid_argument("envs are not aligned");
+  for (size_t k = 0; k < envs.size(); ++k) known(batch, envs.data()[k]);
+  check_seeds(seeds, envs.size());
+  Turn turn(batch);
+  batch.reset_many({envs.data(), envs.size()}, span_of(seeds));
+}
+
 // What one mark of a phase takes.
 double mark_ns() {
   constexpr int turns = 20'000;
@@ -123,16 +131,7 @@ NB_MODULE(_native, m) {
             b.reset(span_of(seeds));
           },
           nb::arg().none())
-      .def(
-          "reset_many",
-          [](AnyBatch& b, Envs envs, std::optional<Seeds> seeds) {
-            if (!is_aligned(envs)) throw std::invalid_argument("envs are not aligned");
-            for (size_t k = 0; k < envs.size(); ++k) known(b, envs.data()[k]);
-            check_seeds(seeds, envs.size());
-            Turn turn(b);
-            b.reset_many({envs.data(), envs.size()}, span_of(seeds));
-          },
-          nb::arg(), nb::arg().none())
+      .def("reset_many", reset_many, nb::arg(), nb::arg().none())
       .def("digest", [](const AnyBatch& b, int64_t env) { return b.digest(known(b, env)); })
       .def("save", save)
       .def("load", load)
