@@ -219,6 +219,16 @@ class Code(StrEnum):
         "the run was broken off: {why}",
         "run it to the end before comparing",
     )
+    SKIPPED = (
+        "skipped",
+        "{at} was skipped: {why}",
+        "give values that the target takes",
+    )
+    SWEEP_PARTIAL = (
+        "sweep-partial",
+        "the sweep was interrupted with values of {done} places",
+        "--resume goes on where it was stopped",
+    )
     PARTIAL = (
         "partial",
         "the run was interrupted after {done} rounds",

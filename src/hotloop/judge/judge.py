@@ -7,7 +7,7 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, own_commit
+from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, Standing, own_commit
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
@@ -31,6 +31,14 @@ OUTCOMES: Mapping[Outcome, ExitCode] = {
     "same": ExitCode.FINE,
     "slower": ExitCode.REGRESSION,
     "cannot tell": ExitCode.CANNOT_TELL,
+}
+
+STANDINGS: Mapping[Standing, ExitCode] = {
+    "met": ExitCode.FINE,
+    "missed": ExitCode.REGRESSION,
+    "expired": ExitCode.REGRESSION,
+    "cannot tell": ExitCode.CANNOT_TELL,
+    "not equal": ExitCode.MISMATCH,
 }
 
 UNACCOUNTED_SHARE = 0.05
@@ -96,6 +104,13 @@ def outcomes(record: Record) -> Iterator[ExitCode]:
         yield OUTCOMES[comparison.outcome]
 
 
+def budget(record: Record) -> Iterator[ExitCode]:
+    """How the run stands to its budget; a target that is only hoped for is told, and no failure."""
+    held = record.held
+    if held and (held.enforced or held.standing in ("not equal", "expired")):
+        yield STANDINGS[held.standing]
+
+
 def instability(record: Record) -> Iterator[ExitCode]:
     metric = record.metrics.get(record.method.headline)
     if metric and label(metric.cv) == "unstable":
@@ -127,6 +142,18 @@ def open_notices(record: Record) -> Iterator[Notice]:
     """How far a run came whose rounds are those there were."""
     if record.partial:
         yield notice(Code.PARTIAL, done=record.method.rounds)
+
+
+def sweep_notices(record: Record) -> Iterator[Notice]:
+    """Which places of a sweep there are not."""
+    swept = record.sweep
+    if swept is None:
+        return
+    if record.partial:
+        yield notice(Code.SWEEP_PARTIAL, done=len(swept.points))
+    for refused in swept.refused:
+        at = " ".join(f"{axis}={value}" for axis, value in refused.at.items())
+        yield notice(Code.SKIPPED, at=at, why=refused.why)
 
 
 def rounds_notices(record: Record) -> Iterator[Notice]:
@@ -229,9 +256,12 @@ RULES = {
         notices=(equality_notices, planned_notices, rounds_notices, phase_notices, machine_notices),
         codes=(instability,),
     ),
+    "gate": Rules(notices=(open_notices, machine_notices), codes=(budget,)),
     "replay": Rules(notices=(open_notices,), codes=(repetition,)),
     # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
     "run": Rules(notices=(open_notices, phase_notices, machine_notices)),
+    # What it costs is told by laws, each with its interval; nothing in it is right or wrong.
+    "scale": Rules(notices=(equality_notices, sweep_notices, machine_notices)),
     # How many episodes there were to be, only the game knows and says.
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.

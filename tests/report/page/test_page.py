@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 from support.shelves import MARKUP, everything, fill, history, measured
 
+from hotloop.core.record.frames import PICTURE, SUFFIX, Frame, Frames, write_frames
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import read_shelf
 
-TABS = ("overview", "trend", "phases", "comparisons", "flames", "training", "sweeps", "records")
+TABS = ("overview", "trend", "phases", "comparisons", "flames", "training", "sweeps", "replays", "records")
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shelf")
     (fill(folder / "records", everything()) / "broken.json").write_text('{"schema": 1')
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    shown = [Frame(step=k, picture=PICTURE + pixel, note="the mark" if k == 3 else None) for k in range(5)]
+    write_frames(folder / "records" / f"x{SUFFIX}", Frames(target="x", title=MARKUP, frames=tuple(shown)))
     page = folder / "page.html"
     page.write_text(draw_page(read_shelf([folder / "records"]), f"Records {MARKUP}"))
     return page
@@ -45,7 +49,7 @@ def test_markup_in_names_is_text(opened: Any, drawn: Path) -> None:
     seen.tab("records").locator("tr", has_text="onerror").first.click()
     assert "onerror" in seen.page.locator("dialog").inner_text()
     assert seen.page.title() == f"Records {MARKUP}"
-    assert seen.page.locator("img").count() == 0
+    assert seen.page.locator("img:not(.player img)").count() == 0
     assert seen.complaints == []
 
 
@@ -116,3 +120,15 @@ def test_an_accepted_change_is_marked_and_begins_the_baseline(tmp_path: Path) ->
     text = draw_page(read_shelf([folder]), "x")
     assert "a larger map" in text
     assert "no change of level" in text
+
+
+def test_a_replay_is_stepped_and_jumped_through(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    player = seen.tab("replays").locator(".player")
+    assert player.locator("output").inner_text() == "step 0"
+    player.locator("[data-act=forward]").click()
+    assert player.locator("output").inner_text() == "step 1"
+    player.locator("[data-act=jump]").click()
+    assert player.locator("output").inner_text() == "step 3: the mark"
+    assert player.locator("img").evaluate("image => image.naturalWidth") == 1
+    assert seen.complaints == []

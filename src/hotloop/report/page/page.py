@@ -56,6 +56,7 @@ def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
     yield "flames", tabs.flame_graphs(shelf.entries)
     yield "training", tabs.training(records)
     yield "sweeps", tabs.sweeps(records, numbers)
+    yield "replays", tabs.replays(shelf.replays)
     yield "records", tabs.listing(shelf.entries, numbers)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record, read
+from hotloop.core.record import frames as drawn
 from hotloop.core.record.accepted import SUFFIX, read_accepted
 from hotloop.report.files import SPEEDSCOPE, TRACE
 from hotloop.stats.summary import with_metrics
@@ -33,6 +34,8 @@ class Shelf:
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()
     """One line a file that is no record."""
+    replays: tuple[drawn.Frames, ...] = ()
+    """What tapes and bundles look like, where somebody drew them."""
     accepted: Mapping[str, str] = field(default_factory=dict)
     """Run id to why the level since it is the right one."""
 
@@ -45,10 +48,13 @@ def read_shelf(folders: list[Path]) -> Shelf:
     """All records below some folders; what is none is named and left out."""
     entries: list[Entry] = []
     left_out: list[str] = []
+    replays: list[drawn.Frames] = []
     accepted: dict[str, str] = {}
     for path in record_files(folders):
         try:
-            if path.name.endswith(SUFFIX):
+            if path.name.endswith(drawn.SUFFIX):
+                replays.append(drawn.read_frames(small(path)))
+            elif path.name.endswith(SUFFIX):
                 note = read_accepted(path)
                 accepted[note.run_id] = note.why
             else:
@@ -56,7 +62,7 @@ def read_shelf(folders: list[Path]) -> Shelf:
         except InputError as error:
             left_out.append(str(error))
     entries.sort(key=lambda entry: entry.record.created)
-    return Shelf(entries=tuple(entries), left_out=tuple(left_out), accepted=accepted)
+    return Shelf(entries=tuple(entries), left_out=tuple(left_out), replays=tuple(replays), accepted=accepted)
 
 
 def record_files(folders: list[Path]) -> Iterator[Path]:
@@ -68,8 +74,12 @@ def record_files(folders: list[Path]) -> Iterator[Path]:
 
 
 def read_small(path: Path) -> Record:
-    """Read a record whose file has a size that one can have."""
+    return with_metrics(read(small(path)))
+
+
+def small(path: Path) -> Path:
+    """The path itself; InputError where its file is larger than any of ours can be."""
     size = path.stat().st_size
     if size > LARGEST:
         raise InputError(f"{path}: {size >> 20} MiB are no record: at most {LARGEST >> 20} MiB are read")
-    return with_metrics(read(path))
+    return path

@@ -1,11 +1,14 @@
 """The tabs beyond overview and trend, each drawn from the latest record of every target that has it."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Comparison, Record, stacks
+from hotloop.core.record.frames import Frames
 from hotloop.core.record.stacks import Stack
 from hotloop.report import html
 from hotloop.report.page.plot import Curve, Plot, figure, plots
@@ -218,3 +221,28 @@ def listed(record: Record, numbers: Numbers) -> str:
 def spread(record: Record) -> float | None:
     metric = record.metrics.get(record.method.headline)
     return metric.cv if metric else None
+
+
+PLAYER = (
+    '<button data-act="back">◀</button><button data-act="play">play</button>'
+    '<button data-act="forward">▶</button>'
+    '<button data-act="jump">jump to the mark</button>'
+)
+
+
+def replays(found: Sequence[Frames]) -> str:
+    """Tapes and bundles, to be stepped through."""
+    if not found:
+        return "<p>No frames yet: <code>hotloop sim --replay TAPE --frames</code> draws some.</p>"
+    return "".join(map(player, found))
+
+
+def player(frames: Frames) -> str:
+    data = escape(json.dumps([asdict(frame) for frame in frames.frames]), quote=True)
+    shown = '<img alt="the env">' if any(frame.picture for frame in frames.frames) else "<pre></pre>"
+    last = max(len(frames.frames) - 1, 0)
+    slider = f'<input type="range" min="0" max="{last}" value="0" aria-label="step">'
+    return (
+        f"<h3>{escape(frames.title)}</h3>"
+        f'<div class="player" data-frames="{data}">{PLAYER}{slider}<output></output>{shown}</div>'
+    )

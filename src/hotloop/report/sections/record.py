@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from hotloop.core.record import Record
-from hotloop.report.sections import bench, compare, profile, programs, run, sim, slow, train, validate
+from hotloop.report.sections import bench, compare, profile, programs, run, scale, sim, slow, train, validate
 from hotloop.report.sections.facts import measured, title
 from hotloop.report.sections.notices import notices
 from hotloop.report.sections.section import Chapter, Sections, facts
@@ -16,6 +16,7 @@ LOOPS: Mapping[str, Told] = {
     "compare": compare.compare,
     "validate": lambda record: validate.validations([record]),
     "replay": slow.again,
+    "scale": scale.scale,
     "sim": sim.sim,
     "train": train.train,
     "run": lambda record: all_of(run.run_page(record).chapters),
