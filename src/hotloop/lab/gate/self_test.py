@@ -52,6 +52,7 @@ class Planted:
     turns: int = TURNS
     twist: int = 0
     metric: str
+    max_change: float = MAX_CHANGE
     expected: ExitCode
 
 
@@ -63,6 +64,8 @@ class Case:
     expected: str
     found: str
     why: str
+    change: float | None = None
+    """Of the metric, as it was measured."""
 
     @property
     def passed(self) -> bool:
@@ -123,7 +126,12 @@ def judged(project: Path, base: str, case: Planted, seconds: float) -> Case:
     in_git(project, "checkout", "--quiet", base)
     write(project, case, case.name)
     budget = Budget(
-        name="planted", target=TARGET, metric=case.metric, max_change=MAX_CHANGE, against=base, owner="nobody"
+        name="planted",
+        target=TARGET,
+        metric=case.metric,
+        max_change=case.max_change,
+        against=base,
+        owner="nobody",
     )
     with Places(project, say=lambda words: None) as places, chdir(project):
         how = How(places=places, today=utc_now().date(), seconds=seconds)
@@ -135,6 +143,7 @@ def judged(project: Path, base: str, case: Planted, seconds: float) -> Case:
         expected=case.expected.name.lower(),
         found=result.code.name.lower(),
         why=held.why if held else row.error or "",
+        change=held.change.value if held and held.change else None,
     )
 
 
