@@ -7,7 +7,7 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, own_commit
+from hotloop.core.record import SLOWER_IN, STEP, WALL, Goal, Outcome, Record, own_commit
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
@@ -100,6 +100,14 @@ def instability(record: Record) -> Iterator[ExitCode]:
     metric = record.metrics.get(record.method.headline)
     if metric and label(metric.cv) == "unstable":
         yield ExitCode.UNSTABLE
+
+
+def growing(record: Record) -> Iterator[ExitCode]:
+    """Whether something of a soak surely grows; too short a one cannot tell."""
+    if record.soak and not record.soak.enough:
+        yield ExitCode.CANNOT_TELL
+    if record.soak and any(not each.name.startswith(SLOWER_IN) for each in record.soak.alarms):
+        yield ExitCode.REGRESSION
 
 
 def repetition(record: Record) -> Iterator[ExitCode]:
@@ -249,6 +257,7 @@ RULES = {
     # How many episodes there were to be, only the game knows and says.
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.
+    "soak": Rules(notices=(open_notices,), codes=(growing,)),
     "train": Rules(notices=(equality_notices, open_notices, threads_notices, machine_notices)),
     # A difference is told by its place.
     "validate": Rules(notices=(open_notices,)),

@@ -3,7 +3,19 @@
 from collections.abc import Callable, Mapping
 
 from hotloop.core.record import Record
-from hotloop.report.sections import bench, compare, profile, programs, run, scale, sim, slow, train, validate
+from hotloop.report.sections import (
+    bench,
+    compare,
+    profile,
+    programs,
+    run,
+    scale,
+    sim,
+    slow,
+    soak,
+    train,
+    validate,
+)
 from hotloop.report.sections.facts import measured, title
 from hotloop.report.sections.notices import notices
 from hotloop.report.sections.section import Chapter, Sections, facts
@@ -18,6 +30,7 @@ LOOPS: Mapping[str, Told] = {
     "replay": slow.again,
     "scale": scale.scale,
     "sim": sim.sim,
+    "soak": soak.soak,
     "train": train.train,
     "run": lambda record: all_of(run.run_page(record).chapters),
 }
@@ -27,6 +40,7 @@ PROGRAMS: Mapping[str, Told] = {
     "bench": programs.bench,
     "profile": programs.profile,
     "compare": programs.compare,
+    "soak": soak.soak,
 }
 """Of whole programs."""
 
