@@ -125,6 +125,18 @@ def growing(record: Record) -> Iterator[ExitCode]:
         yield ExitCode.REGRESSION
 
 
+def learning(record: Record) -> Iterator[ExitCode]:
+    """Whether the settings that won surely learn less."""
+    if record.tuning and record.tuning.learnt and record.tuning.learnt.worse:
+        yield ExitCode.REGRESSION
+
+
+def unsure(record: Record) -> Iterator[ExitCode]:
+    """Whether the confirmation came to nothing."""
+    if any(each.outcome == "cannot tell" for each in record.comparisons):
+        yield ExitCode.CANNOT_TELL
+
+
 def repetition(record: Record) -> Iterator[ExitCode]:
     if record.again and record.again.outcome == "cannot tell":
         yield ExitCode.CANNOT_TELL
@@ -276,6 +288,7 @@ RULES = {
     "soak": Rules(notices=(open_notices,), codes=(growing,)),
     "train": Rules(notices=(equality_notices, open_notices, threads_notices, machine_notices)),
     # A difference is told by its place.
+    "tune": Rules(notices=(equality_notices, machine_notices), codes=(learning, unsure)),
     "validate": Rules(notices=(open_notices,)),
 }
 """Kind to what is judged of it, notices in the order in which they are told."""

@@ -98,6 +98,11 @@ from hotloop.core.record.sweep import (
     Refused,
     Sweep,
 )
+from hotloop.core.record.tuning import (
+    Learnt,
+    Tried,
+    Tuning,
+)
 from hotloop.core.record.validation import BUNDLE_FORMAT, BYTES, Difference, Facts, Part, Validation
 
 __all__ = [
@@ -166,6 +171,7 @@ __all__ = [
     "Instructions",
     "Knee",
     "Law",
+    "Learnt",
     "Machine",
     "Method",
     "Metric",
@@ -191,6 +197,8 @@ __all__ = [
     "Sweep",
     "Table",
     "Trend",
+    "Tried",
+    "Tuning",
     "Validation",
     "Work",
     "file_name",

@@ -20,6 +20,7 @@ from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, fro
 from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
 from hotloop.core.record.soak import Soak
 from hotloop.core.record.sweep import Sweep
+from hotloop.core.record.tuning import Tuning
 from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
@@ -168,6 +169,7 @@ class Record:
     again: Again | None = None
     sweep: Sweep | None = None
     soak: Soak | None = None
+    tuning: Tuning | None = None
     findings: tuple[Finding, ...] = ()
     """What probes found, each in a pass of its own."""
     notices: tuple[Notice, ...] = ()

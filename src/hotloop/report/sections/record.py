@@ -14,6 +14,7 @@ from hotloop.report.sections import (
     slow,
     soak,
     train,
+    tune,
     validate,
 )
 from hotloop.report.sections.facts import measured, title
@@ -32,6 +33,7 @@ LOOPS: Mapping[str, Told] = {
     "sim": sim.sim,
     "soak": soak.soak,
     "train": train.train,
+    "tune": tune.tune,
     "run": lambda record: all_of(run.run_page(record).chapters),
 }
 """Of loops, by the kind of record."""
