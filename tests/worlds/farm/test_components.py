@@ -99,3 +99,13 @@ def test_a_component_is_benched_and_profiled(
     assert record["target"]["name"] == target
     assert record["work"]["agent_steps"] == 2 * 20 * 20
     assert (record["work"]["rows"] > 0) == (target == "farm/log")
+
+
+def test_deciding_alone_is_played_and_nothing_happens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["agents=20", "num_envs=1", "episodes=1", "steps=7", "player=weighted", "--json"]
+    assert main(["sim", "farm/decision", *words, "--output", str(tmp_path)]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["work"]["decisions"] == record["work"]["agent_steps"] == 7 * 20
+    assert not any(record["work"]["coverage"].get(name) for name in ("move", "gather", "birth"))
