@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
@@ -172,7 +174,7 @@ class Trainer:
             self.opponents.begin(self.network)
         with enough_memory():
             kept = self.collector.collect(self.student, teacher)
-            with span("learn"):
+            with lifeline.doing(Doing.OURS), span("learn"):
                 samples = self.prepare(kept)
                 mark("advantages")
                 losses = self.learn(samples, phase)
