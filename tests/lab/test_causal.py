@@ -137,7 +137,7 @@ def test_what_is_called_often_is_delayed_in_some_of_its_calls() -> None:
     [
         (None, "too few turns"),
         ((0.9, 1.1), "as predicted"),
-        ((-0.2, 0.1), "hidden by other work"),
+        ((-0.2, 0.1), "hidden"),
         ((0.3, 0.45), "partly hidden"),
         ((0.1, 1.2), "cannot tell yet"),
     ],

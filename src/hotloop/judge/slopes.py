@@ -103,7 +103,7 @@ def compared(slope: Interval | None) -> str:
         return "too few turns"
     low, high = slope
     if high < HIDDEN:
-        return "hidden by other work" if low <= HIDDEN / 2 else "partly hidden"
+        return "hidden" if low <= HIDDEN / 2 else "partly hidden"
     if low > HIDDEN:
         return "as predicted" if low <= 1 / HIDDEN else "worth more than that"
     return "cannot tell yet"

@@ -78,5 +78,5 @@ def test_predicted_and_seen_of_delays_stand_side_by_side() -> None:
         for n in range(8)
     ]
     said = markdown.draw(sections.causal("python loop.py", causal(hidden)))
-    assert "| 1.23x [1.23x, 1.23x] | 1.00x [1.00x, 1.00x] | hidden by other work |" in said
+    assert "| 1.23x [1.23x, 1.23x] | 1.00x [1.00x, 1.00x] | hidden |" in said
     assert "| env | 37.5% | 8 |" in said

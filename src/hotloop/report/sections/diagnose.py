@@ -237,8 +237,8 @@ def causal(target: str, found: Sequence[Causal]) -> Sections:
     columns = (
         *text_columns("part", whole=True),
         *number_columns("of the time"),
-        *number_columns("turns", "a delay costs", wide=True),
-        *number_columns("2x: predicted", "2x: seen"),
+        *number_columns("turns", "delay costs", wide=True),
+        *number_columns("2x predicted", "2x seen"),
         *text_columns("which is", whole=True),
     )
     rows = [
