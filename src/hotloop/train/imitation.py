@@ -1,16 +1,14 @@
 """Imitation: a teacher labels what the student sees, and its say fades out as PPO's fades in."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from torch import Tensor
 
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
+from hotloop.train.algorithm import PhaseName
 from hotloop.train.policy import read
 from hotloop.train.settings import TrainSettings
-
-PhaseName = Literal["imitation", "fade", "ppo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

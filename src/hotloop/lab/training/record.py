@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hotloop.train.trainer import Update
 
 
+UPDATES = "updates."
+"""What the names of counters begin with that say whose arithmetic updates were made with."""
+
 CLOCK = "perf_counter_ns; regions "
 """What a method says of its clock, before how the regions were timed."""
 
@@ -138,7 +141,7 @@ def record_of(
     cpu_share = (cpu_ns() - found.begin_cpu_ns) / max(now_ns() - found.begin_ns, 1)
     made = recorder.record(
         method=method(settings, batch, found),
-        counters=found.work.gained | {"updates": found.updates},
+        counters=counters(found),
         values=values(batch, found),
         notices=notices(settings, found),
         partial=found.partial,
@@ -148,6 +151,12 @@ def record_of(
         **phases(found.times),
     )
     return replace(made, target=settings.described(batch))
+
+
+def counters(found: SoFar) -> dict[str, int]:
+    """What was done, with how often was learned from: rollouts with PPO, minibatches with DQN."""
+    gained = found.work.gained
+    return gained | {"updates": sum(n for name, n in gained.items() if name.startswith(UPDATES))}
 
 
 def validation(batch: Batch, found: SoFar, shadowed: Shadowed | None) -> Validation | None:
