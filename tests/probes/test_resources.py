@@ -22,9 +22,18 @@ START = Sample(
     processes=1,
     cores=(0.0, 0.0),
     gpus=(),
+    ready_ns=50,
 )
 MIDDLE = replace(START, at_ns=10**9, cpu_ns=10**9 + 100, rss_bytes=5_000, threads=4, cores=(0.5, 1.0))
-END = replace(MIDDLE, at_ns=2 * 10**9, rss_bytes=3_000, read_bytes=25, written_bytes=8, cores=(0.7, 0.0))
+END = replace(
+    MIDDLE,
+    at_ns=2 * 10**9,
+    rss_bytes=3_000,
+    read_bytes=25,
+    written_bytes=8,
+    cores=(0.7, 0.0),
+    ready_ns=50 + 5 * 10**8,
+)
 
 
 def test_samples_come_to_peaks_shares_and_what_was_moved() -> None:
@@ -35,6 +44,7 @@ def test_samples_come_to_peaks_shares_and_what_was_moved() -> None:
         "rss_over_time": [[0, 1_000], [10**9, 5_000], [2 * 10**9, 3_000]],
         "rss_slope": 1_000.0,
         "cpu_share": 0.5,
+        "ready_share": 0.25,
         "gpu": None,
         "read_bytes": 20,
         "written_bytes": 1,
@@ -45,6 +55,11 @@ def test_samples_come_to_peaks_shares_and_what_was_moved() -> None:
         "wall_ns": 2 * 10**9,
     }
     assert found.tables[0].rows == ((0, pytest.approx(0.6), 0.7), (1, 0.5, 1.0))
+
+
+def test_the_time_without_a_core_is_not_known_where_the_kernel_does_not_say() -> None:
+    samples = [replace(START, ready_ns=None), END]
+    assert describe(samples, 1).facts["ready_share"] is None
 
 
 def test_gpus_are_told_one_by_one() -> None:

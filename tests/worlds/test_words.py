@@ -60,7 +60,7 @@ EVERYBODYS = {
         "won",
         "began",
     ),
-    *("share", "unknown", "pass", "held", "failed", "lives", "people"),
+    *("share", "unknown", "pass", "held", "failed", "lives", "people", "buy"),
     *(
         "births",
         "changed",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 FOLDER = Path("artifacts/throughput")
 """Where records go unless somebody says otherwise."""
 
+DIAGNOSIS = "diagnosis-"
+"""What the names of files begin with that say what follows from a record."""
+
 VALIDATION = "validate"
 """The kind of records that hold no speed."""
 
@@ -146,7 +149,7 @@ def read_folder(folder: Path) -> "tuple[list[Record], list[str]]":
     records: list[Record] = []
     foreign: list[str] = []
     for path in sorted(folder.glob("*.json")):
-        if path.name.endswith((SPEEDSCOPE, TRACE)):  # what a record says, for other tools
+        if path.name.endswith((SPEEDSCOPE, TRACE)) or path.name.startswith(DIAGNOSIS):  # said of records
             continue
         try:
             records.append(with_metrics(read(path)))

@@ -97,7 +97,12 @@ class Spec:
             workload_hash=workload_hash(self.name, self.parameters, self.settings),
             variant=self._values("variant"),
             keys=self._given(),
+            observation_bytes=self._observation_bytes(),
         )
+
+    def _observation_bytes(self) -> int:
+        array = self.layout.observation
+        return int(np.prod(array.shape)) * np.dtype(array.dtype).itemsize
 
     def _given(self) -> dict[str, object]:
         """The keys that a caller gave, whether or not they are what is usual; the instrument is no key."""

@@ -1,9 +1,11 @@
 """Resources: CPU, memory, I/O, threads and GPU of the process and its children, seen from a side thread."""
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from statistics import fmean
 from types import TracebackType
 from typing import Any, Self
@@ -45,6 +47,8 @@ class Sample:
     """Share of each core that was busy since the last sample, with whatever ran on it."""
     gpus: tuple[tuple[float, int], ...]
     """Busy share and memory in use of each GPU."""
+    ready_ns: int | None = None
+    """For how long its threads could have run and had no core; None where the kernel does not say."""
 
 
 class Sampler:
@@ -99,9 +103,38 @@ def reader(pid: int | None = None) -> Callable[[], Sample]:
             processes=len(told),
             cores=tuple(percent / 100 for percent in psutil.cpu_percent(percpu=True)),
             gpus=gpus(),
+            ready_ns=ready_ns(*(each.pid for each in family)),
         )
 
     return read
+
+
+def ready_ns(*pids: int) -> int | None:
+    """For how long the threads of processes, by default this one, waited for a core; of those that live."""
+    folders = [Path("/proc", str(pid), "task") for pid in pids or (os.getpid(),)]
+    told = [waited_of(task) for folder in folders for task in tasks_of(folder)]
+    known = [ns for ns in told if ns is not None]
+    return sum(known) if known else None
+
+
+def tasks_of(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def waited_of(task: Path) -> int | None:
+    """The second number of what the scheduler keeps; None of a thread that has just ended."""
+    try:
+        return int((task / "schedstat").read_text().split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def ready_share(first: int | None, last: int | None, wall_ns: int) -> float | None:
+    """The time without a core over wall time; threads that ended meanwhile took theirs with them."""
+    return None if first is None or last is None else max(0, last - first) / max(wall_ns, 1)
 
 
 def figures(process: Any) -> tuple[float, float, float, float, float] | None:
@@ -138,6 +171,7 @@ def describe(samples: Sequence[Sample], env_steps: int) -> Finding:
         "rss_over_time": over_time(samples),
         "rss_slope": slope([(sample.at_ns / 1e9, sample.rss_bytes) for sample in samples]),
         "cpu_share": (last.cpu_ns - first.cpu_ns) / wall_ns,
+        "ready_share": ready_share(first.ready_ns, last.ready_ns, wall_ns),
         "gpu": gpu_facts(samples),
         "read_bytes": last.read_bytes - first.read_bytes,
         "written_bytes": last.written_bytes - first.written_bytes,
@@ -156,7 +190,7 @@ def describe(samples: Sequence[Sample], env_steps: int) -> Finding:
 
 def used(found: Finding) -> Resources:
     """The facts that a record has fields of its own for."""
-    named = {each.name: found.facts[each.name] for each in fields(Resources)}
+    named = {each.name: found.facts[each.name] for each in fields(Resources) if each.name in found.facts}
     points = tuple((at_ns, rss_bytes) for at_ns, rss_bytes in named["rss_over_time"])
     return Resources(**named | {"rss_over_time": points})
 

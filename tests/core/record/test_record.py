@@ -126,7 +126,7 @@ FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
     "unaccounted_ns overhead validation resources goal instructions comparisons slow again findings notices "
     "verdict exit_code content_hash",
-    "target": "name world impl device params workload_hash variant keys",
+    "target": "name world impl device params workload_hash variant keys observation_bytes",
     "method": "rounds iterations warmup threads order clock policy garbage version headline",
     "work": "env_steps agent_steps resets decisions updates tokens rows runs coverage",
     "path": "requested ran counters",
@@ -134,7 +134,7 @@ FIELDS = {
     "validation": "comparisons mismatches timing_ratio mode against fields left_out parts difference bundle",
     "goal": "env_steps_per_s floor enforced met",
     "instructions": "per_env_step runs isa",
-    "resources": "rss_peak_bytes rss_mean_bytes rss_slope rss_over_time cpu_share gpu",
+    "resources": "rss_peak_bytes rss_mean_bytes rss_slope rss_over_time cpu_share ready_share pauses gpu",
 }
 
 
@@ -167,7 +167,10 @@ def test_the_schema_has_exactly_these_fields(part):
 def test_the_rows_of_a_record_have_exactly_these_fields():
     plain = json.loads(FULL.to_json())
     assert list(plain["metrics"]["env_steps_per_s"]) == ["median", "mean", "cv", "ci95", "min", "max"]
-    assert " ".join(plain["phases"][0]) == "path calls total_ns mean_ns p50_ns p95_ns p99_ns max_ns share"
+    assert (
+        " ".join(plain["phases"][0])
+        == "path calls total_ns mean_ns p50_ns p95_ns p99_ns max_ns share rounds_ns"
+    )
     assert list(plain["notices"][0]) == ["code", "text", "remedy"]
 
 

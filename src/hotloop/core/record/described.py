@@ -84,6 +84,8 @@ class Described:
     variant: dict[str, Any]
     keys: dict[str, Any] = field(default_factory=dict)
     """Those that were given: by them it differs from what its bare name means."""
+    observation_bytes: Count | None = None
+    """That one env writes in a step for all its agents; None where nobody said."""
 
     @property
     def words(self) -> str:

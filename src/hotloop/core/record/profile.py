@@ -143,6 +143,8 @@ class Phase:
     max_ns: float | None = None
     share: float
     """Of the wall time."""
+    rounds_ns: tuple[int, ...] = ()
+    """Its time in each round, or window, where that was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

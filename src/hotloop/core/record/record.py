@@ -16,7 +16,7 @@ from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
 from hotloop.core.record.findings import Finding
 from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
-from hotloop.core.record.profile import Again, Overhead, Phase, Slow
+from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
 from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
@@ -111,6 +111,10 @@ class Resources:
     """Nanoseconds since the pass began, and bytes then; as many points as a curve needs."""
     cpu_share: Amount | None = None
     """CPU time over wall time; 2.0 is two cores busy."""
+    ready_share: Amount | None = None
+    """Time that its threads could have run and had no core, over wall time; None where nobody looked."""
+    pauses: Pauses | None = None
+    """Garbage collection in the whole run; None where nobody looked."""
     gpu: dict[str, Any] | None = None
 
 

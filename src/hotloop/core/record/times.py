@@ -10,7 +10,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
+
+from hotloop.core.record.profile import WALL
 
 How = Literal["sync", "events", "async"]
 
@@ -113,6 +116,15 @@ def add(windows: Iterable[Times]) -> Times | None:
         wall_ns=sum(window.wall_ns for window in all_windows),
         regions=in_order(totals),
     )
+
+
+def series_of(windows: Iterable[Times]) -> dict[str, tuple[int, ...]]:
+    """The path of every row of a record, the wall's among them, to its time in each window."""
+    each = [
+        {WALL: window.wall_ns, **{f"{WALL}/{row.path}": row.total_ns for row in window.regions}}
+        for window in windows
+    ]
+    return {path: tuple(times.get(path, 0) for times in each) for path in dict.fromkeys(chain(*each))}
 
 
 def in_order(totals: Mapping[str, tuple[int, int]], above: str = "") -> tuple[Region, ...]:

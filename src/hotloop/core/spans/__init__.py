@@ -34,7 +34,8 @@ else:
         from hotloop.core.spans import python as engine
 
 from hotloop.core.clock import now_ns
-from hotloop.core.spans.python import Raw
+from hotloop.core.spans.python import Boundary, Raw
+from hotloop.core.spans.relay import Relay
 
 span = engine.span
 """A region by name: a context manager and a decorator, one shared object for each name."""
@@ -44,9 +45,6 @@ mark = engine.mark
 
 Marks = engine.Marks
 """Chained marks: `Marks(names)`, `start()`, `mark(slot)`."""
-
-watch = engine.watch
-"""Tell a `Boundary` of every beginning, end and mark before the clock is read; None tells nobody."""
 
 opened = engine.opened
 """The names of the spans this thread is in, from the outermost inwards."""
@@ -106,6 +104,26 @@ class Span:
         yield self
         for child in self.children:
             yield from child.walk()
+
+
+_told: dict[str, Boundary | None] = {"first": None, "then": None}
+"""Who is told of boundaries: whoever delays a part, and whoever watches."""
+
+
+def watch(boundary: Boundary | None, /) -> None:
+    """Tell a `Boundary` of every beginning, end and mark before the clock is read; None tells nobody."""
+    _tell(then=boundary)
+
+
+def delay_by(boundary: Boundary | None, /) -> None:
+    """The same for whoever makes a part slower, who is told before whoever watches."""
+    _tell(first=boundary)
+
+
+def _tell(**changed: Boundary | None) -> None:
+    _told.update(changed)
+    told = [each for each in _told.values() if each is not None]
+    engine.watch(Relay(*told) if len(told) > 1 else told[0] if told else None)
 
 
 def tree() -> tuple[Span, ...]:
@@ -180,7 +198,7 @@ def mark_cost_ns() -> float:
 
 def start_anew() -> None:
     """Empty the tree and leave it on or off: what a child process inherits happened in its parent."""
-    watch(None)
+    _tell(first=None, then=None)
     was_on = enabled()
     enable()
     if not was_on:

@@ -1,7 +1,7 @@
 """From a loop's windows to its record and its trace."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from hotloop.core.record import (
     Method,
     Overhead,
     PathRan,
+    Pauses,
     Phase,
     Record,
     Resources,
@@ -25,7 +26,7 @@ from hotloop.core.record import (
     run_id,
 )
 from hotloop.core.record import Code as RanCode
-from hotloop.core.record.times import How, Times
+from hotloop.core.record.times import How, Times, series_of
 from hotloop.core.settings import hash_of
 from hotloop.core.spans.trace import Slice, Trace
 from hotloop.judge.judge import judge
@@ -87,6 +88,7 @@ class Found:
     """Whether its first windows were read by the host's clock though a GPU worked."""
     mark_ns: float
     samples: Sequence[resources.Sample]
+    pauses: Pauses
     broken: str | None
     """What ended the loop before its end."""
 
@@ -109,9 +111,9 @@ def record_of(found: Found) -> Record:
         path=PathRan(requested=IMPL, ran={IMPL: 1.0} if windows else {}, counters=dict(found.counts)),
         values=values(found.windows),
         overhead=overhead(found.mark_ns, times),
-        resources=used(found.samples),
+        resources=used(found.samples, found.pauses),
         notices=tuple(notices(found)),
-        **phases(times, found.threads),
+        **phases(times, found.threads, found.windows.rounds),
     )
     return judge(with_metrics(made))
 
@@ -168,10 +170,11 @@ def values(windows: Windows) -> dict[str, tuple[float, ...]]:
     return known
 
 
-def phases(times: Times | None, threads: Totals) -> dict[str, Any]:
+def phases(times: Times | None, threads: Totals, windows: Sequence[Times]) -> dict[str, Any]:
     """The account of all windows, and beside it what other threads did."""
     if times is None:
         return {}
+    series = series_of(windows)
     rows = [
         (WALL, 1, times.wall_ns),
         *((f"{WALL}/{row.path}", row.calls, row.total_ns) for row in times.regions),
@@ -179,7 +182,14 @@ def phases(times: Times | None, threads: Totals) -> dict[str, Any]:
     ]
     wall_ns = max(times.wall_ns, 1)
     account = tuple(
-        Phase(path=path, calls=calls, total_ns=ns, mean_ns=ns / max(calls, 1), share=ns / wall_ns)
+        Phase(
+            path=path,
+            calls=calls,
+            total_ns=ns,
+            mean_ns=ns / max(calls, 1),
+            share=ns / wall_ns,
+            rounds_ns=series.get(path, ()),
+        )
         for path, calls, ns in rows
     )
     return {"phases": account, "unaccounted_ns": times.unaccounted_ns}
@@ -193,9 +203,8 @@ def overhead(mark_ns: float, times: Times | None) -> Overhead | None:
     return Overhead(ratio=1 + boundaries * mark_ns / times.wall_ns, ci95=None, mark_ns=mark_ns)
 
 
-def used(samples: Sequence[resources.Sample]) -> Resources:
-    facts = resources.describe(samples, 0).facts
-    return Resources(**{name: facts[name] for name in ("rss_peak_bytes", "rss_slope", "cpu_share", "gpu")})
+def used(samples: Sequence[resources.Sample], pauses: Pauses) -> Resources:
+    return replace(resources.used(resources.describe(samples, 0)), rss_mean_bytes=None, pauses=pauses)
 
 
 def notices(found: Found) -> Iterator[Notice]:

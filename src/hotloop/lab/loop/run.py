@@ -11,9 +11,12 @@ from hotloop.core import spans
 from hotloop.core.errors import InputError
 from hotloop.core.interrupt import put_off_interrupt
 from hotloop.core.record import Record
+from hotloop.lab import causal
+from hotloop.lab.causal import Experiment
 from hotloop.lab.loop.account import Account, Ended, Timing, cuda_runs, elsewhere, open_account
 from hotloop.lab.loop.record import Found, Origin, record_of, trace_of
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopWindow, Windows, whole
+from hotloop.lab.measure.stepping import PauseClock
 from hotloop.lab.profile.calls import Timeline
 from hotloop.probes.resources import Sampler, reader
 
@@ -83,6 +86,7 @@ class Run:
         self._counts = {UPDATES: 0, STEPS: 0, SAMPLES: 0}
         self._due = 0
         """Updates at which the window ends; 0 is never."""
+        self._experiment: Experiment | None = None
 
     def __enter__(self) -> Self:
         global _open  # noqa: PLW0603 - like the spans themselves, one for the process
@@ -109,10 +113,14 @@ class Run:
         spans.watch(self._account.boundary)
         self._mark_ns = spans.mark_cost_ns()
         self._sampler.__enter__()
+        self._pauses = PauseClock().__enter__()
         self._timeline = Timeline()
         spans.keep(self.asked.traced)
         spans.enable()
         self._account.begin()
+        self._experiment = causal.from_environment()
+        if self._experiment is not None:
+            self._experiment.begin()
 
     def count(self, *, updates: int = 0, steps: int = 0, samples: int = 0) -> None:
         """Say what the loop has done since it said so last; a window ends with its last update."""
@@ -123,6 +131,8 @@ class Run:
             counts[SAMPLES] += whole("samples", samples)
         if updates:
             counts[UPDATES] += whole("updates", updates)
+            if self._experiment is not None:
+                self._experiment.turn()
             if 0 < self._due <= counts[UPDATES] and get_ident() == self._thread:
                 self._turn()
 
@@ -203,8 +213,7 @@ class Run:
             finally:
                 self._let_go()
             self.record = record_of(found)
-            trace = trace_of(self._timeline, self.record) if self.asked.traced else None
-            self._watch.keep(self.record, trace)
+            self._keep(self.record)
             self._watch.close()
             spans.keep(0)
             if self._was_on:
@@ -212,7 +221,16 @@ class Run:
         if pressed and broken is None:
             raise KeyboardInterrupt
 
+    def _keep(self, record: Record) -> None:
+        """Hand the record over; of a loop that was delayed, only what the delays came to."""
+        if self._experiment is not None:
+            causal.write(self._experiment)
+        else:
+            self._watch.keep(record, trace_of(self._timeline, record) if self.asked.traced else None)
+
     def _stop(self, broken: str | None) -> Found:
+        if self._experiment is not None:
+            self._experiment.end()
         left_open = spans.opened()
         self._due = 0
         self._turn()
@@ -231,6 +249,7 @@ class Run:
             hosted=self._hosted,
             mark_ns=self._mark_ns,
             samples=self._sampler.samples,
+            pauses=self._pauses.pauses,
             broken=broken,
         )
 
@@ -247,6 +266,7 @@ class Run:
         global _open  # noqa: PLW0603
         spans.watch(None)
         spans.disable()
+        self._pauses.__exit__()
         self._sampler.__exit__(None, None, None)
         _open = None
 

@@ -10,6 +10,9 @@ from hotloop.core.record.times import Times, add
 MOST_WINDOWS = 8_192
 """That a run keeps apart; beyond that, neighbours are put together."""
 
+MOST_ROUNDS = 64
+"""Whose trees are kept apart: as many as an interval needs, and no more."""
+
 UPDATES, STEPS, SAMPLES = "updates", "env_steps", "samples"
 """What is counted."""
 
@@ -57,11 +60,17 @@ class Windows:
         """Those in which something was counted."""
         self.times: Times | None = None
         """Of all of them, also where nothing was counted."""
+        self.rounds: list[Times] = []
+        """Of each, as long as they are few enough to keep apart."""
 
     def add(self, counted: Counted, times: Times) -> None:
         self.times = add([self.times, times] if self.times else [times])
         if any(counted.counts.values()):
             self.kept.append(counted)
+            self.rounds.append(times)
+        if len(self.rounds) >= MOST_ROUNDS:
+            pairs = zip(self.rounds[::2], self.rounds[1::2], strict=True)
+            self.rounds = [each for pair in pairs if (each := add(pair))]
         if len(self.kept) >= MOST_WINDOWS:
             self.kept = [both(*pair) for pair in zip(self.kept[::2], self.kept[1::2], strict=True)]
 

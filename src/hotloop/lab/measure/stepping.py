@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
 from time import process_time_ns, sleep, thread_time_ns
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from hotloop.core.clock import now_ns
+from hotloop.core.record import Pauses
 from hotloop.core.spans import glance, lap, span
 from hotloop.envs.subject import Subject
 
@@ -62,6 +63,32 @@ def collecting(*, automatic: bool) -> Iterator[None]:
         gc.callbacks.remove(note)
         if not was_on:
             gc.disable()
+
+
+class PauseClock:
+    """Times each collection of garbage for as long as it is entered."""
+
+    def __init__(self) -> None:
+        self.pauses = Pauses()
+        self._begin_ns = 0
+
+    def __enter__(self) -> Self:
+        gc.callbacks.append(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        gc.callbacks.remove(self._note)
+
+    def _note(self, phase: str, _: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._begin_ns = now_ns()
+            return
+        took_ns, before = now_ns() - self._begin_ns, self.pauses
+        self.pauses = Pauses(
+            collections=before.collections + 1,
+            total_ns=before.total_ns + took_ns,
+            longest_ns=max(before.longest_ns, took_ns),
+        )
 
 
 def repeat(actions: Sequence[Actions], calls: int) -> Iterator[Actions]:

@@ -265,6 +265,7 @@ class StepView:
         self._batch = batch
         self._times, self._work = Tally(batch.phase_totals), Tally(lambda: batch.counters)
         self._wall_ns = 0
+        self._rounds: list[tuple[int, Mapping[str, int]]] = []
 
     @property
     def mark_ns(self) -> float | None:
@@ -284,6 +285,7 @@ class StepView:
         self._wall_ns += wall_ns
         self._times.note()
         self._work.note()
+        self._rounds.append((self._wall_ns, self._times.gained))
 
     def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
         settings = self._batch.spec.settings
@@ -294,6 +296,7 @@ class StepView:
             threads=settings.threads,
             spreads=spreads,
             num_envs=settings.num_envs,
+            rounds=self._rounds,
         )
         return timing.rows(), timing.unaccounted_ns
 
@@ -329,7 +332,8 @@ class LoopView:
             return play_in_laps(self._player, actions, watch.counted)
 
     def note(self, wall_ns: int) -> None:
-        """The tree has it already."""
+        """The tree has the times already."""
+        self._tree.end_round()
 
     def rows(self, spreads: Mapping[str, Spread]) -> tuple[tuple[Phase, ...], int]:
         return self._tree.rows(spreads), self._tree.unaccounted_ns

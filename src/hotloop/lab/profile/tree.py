@@ -1,7 +1,8 @@
 """Rows that add up: the tree of a watched loop, and the phases of a native step."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hotloop.core.record import PYTHON, STEP, WALL, Phase, Spread
 from hotloop.core.spans import Span
@@ -37,6 +38,8 @@ class Tree:
         self._subject = subject
         self._totals: dict[str, list[int]] = {}
         """Path to calls and ns."""
+        self._rounds: list[Mapping[str, int]] = []
+        """Path to ns at the end of each round, since the beginning."""
         self.wall_ns = self.loop_ns = self.else_ns = self.calls = 0
 
     def add(self, tops: Iterable[Span], wall_ns: int, calls: int, native_before: Mapping[str, int]) -> None:
@@ -67,6 +70,13 @@ class Tree:
         row[0] += calls
         row[1] += ns
 
+    def end_round(self) -> None:
+        """A round is over: what was added since the last one is its own."""
+        self._rounds.append({path: ns for path, (_, ns) in self._all().items()})
+
+    def _all(self) -> dict[str, list[int]]:
+        return {WALL: [self.calls, self.wall_ns], **self._totals, ELSE: [self.calls, self.else_ns]}
+
     @property
     def unaccounted_ns(self) -> int:
         """What the wall has beyond the loop: the instrument's own beginning and end."""
@@ -82,10 +92,9 @@ class Tree:
 
     def rows(self, spreads: Mapping[str, Spread]) -> tuple[Phase, ...]:
         """The whole first, then parents before their children."""
-        totals = {WALL: [self.calls, self.wall_ns], **self._totals, ELSE: [self.calls, self.else_ns]}
         return tuple(
             self._row(path, calls, ns, spreads.get(path, Spread(path=path, calls=0)))
-            for path, (calls, ns) in totals.items()
+            for path, (calls, ns) in self._all().items()
         )
 
     def _row(self, path: str, calls: int, ns: int, spread: Spread) -> Phase:
@@ -99,7 +108,13 @@ class Tree:
             p99_ns=spread.p99_ns,
             max_ns=spread.max_ns,
             share=ns / self.wall_ns,
+            rounds_ns=gained([each.get(path, 0) for each in self._rounds]),
         )
+
+
+def gained(totals: Sequence[int]) -> tuple[int, ...]:
+    """What was added from each total to the next, from zero on."""
+    return tuple(after - before for before, after in pairwise([0, *totals]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +130,8 @@ class Timing:
     """Path to how single batch calls varied."""
     num_envs: int
     """Env-steps of one such call."""
+    rounds: Sequence[tuple[int, PhaseTimes]] = ()
+    """Wall ns and times at the end of each round, since the beginning."""
 
     @property
     def phases(self) -> dict[str, int]:
@@ -129,15 +146,23 @@ class Timing:
     def rows(self) -> tuple[Phase, ...]:
         """Draw up the account, the whole first."""
         step_ns = self.times["step"]
-        inside = (self._row(f"{STEP}/{name}", ns) for name, ns in self.phases.items())
+        walls, steps = [wall for wall, _ in self.rounds], self._series("step")
+        python = [wall - step for wall, step in zip(walls, steps, strict=True)]
+        inside = (
+            self._row(f"{STEP}/{name}", ns, [each // self.threads for each in self._series(name)])
+            for name, ns in self.phases.items()
+        )
         return (
-            self._row(WALL, self.wall_ns),
-            self._row(PYTHON, self.wall_ns - step_ns),
-            self._row(STEP, step_ns),
+            self._row(WALL, self.wall_ns, walls),
+            self._row(PYTHON, self.wall_ns - step_ns, python),
+            self._row(STEP, step_ns, steps),
             *inside,
         )
 
-    def _row(self, path: str, total_ns: int) -> Phase:
+    def _series(self, name: str) -> list[int]:
+        return [times.get(name, 0) for _, times in self.rounds]
+
+    def _row(self, path: str, total_ns: int, totals: Sequence[int]) -> Phase:
         spread = self.spreads.get(path, Spread(path=path, calls=0))
         return Phase(
             path=path,
@@ -149,6 +174,7 @@ class Timing:
             p99_ns=self._of_env_step(spread.p99_ns),
             max_ns=self._of_env_step(spread.max_ns),
             share=total_ns / self.wall_ns,
+            rounds_ns=gained(totals),
         )
 
     def _of_env_step(self, call_ns: float | None) -> float | None:

@@ -2,20 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import OUTCOME, WALL, Method, Phase, Record, Resources, Validation
-from hotloop.core.record.times import Times, add
+from hotloop.core.record.times import Times, add, series_of
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.record import Recorder, describe_method
+from hotloop.lab.measure.stepping import PauseClock
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
+from hotloop.probes.resources import ready_ns, ready_share
 from hotloop.train.windows import WindowEpisodes
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 UPDATES = "updates."
 """What the names of counters begin with that say whose arithmetic updates were made with."""
+
+MOST_ROUNDS = 64
+"""Windows, the last ones, whose trees are kept apart: as many as an interval needs."""
 
 CLOCK = "perf_counter_ns; regions "
 """What a method says of its clock, before how the regions were timed."""
@@ -110,6 +116,8 @@ class SoFar:
     first_agent_steps: int = 0
     begin_ns: int = 0
     begin_cpu_ns: int = 0
+    begin_ready_ns: int | None = None
+    pauses: PauseClock = field(default_factory=PauseClock)
     updates: int = 0
     windows: list[Window] = field(default_factory=list)
     evaluations: list["Evaluation"] = field(default_factory=list)
@@ -138,7 +146,6 @@ def record_of(
     label: str,
 ) -> Record:
     """The record of the windows there were: one value a window."""
-    cpu_share = (cpu_ns() - found.begin_cpu_ns) / max(now_ns() - found.begin_ns, 1)
     made = recorder.record(
         method=method(settings, batch, found),
         counters=counters(found),
@@ -147,8 +154,8 @@ def record_of(
         partial=found.partial,
         label=label,
         validation=validation(batch, found, shadowed),
-        resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=cpu_share),
-        **phases(found.times),
+        resources=used(found),
+        **phases(found.times, [window.times for window in found.windows if window.times]),
     )
     return replace(made, target=settings.described(batch))
 
@@ -157,6 +164,19 @@ def counters(found: SoFar) -> dict[str, int]:
     """What was done, with how often was learned from: rollouts with PPO, minibatches with DQN."""
     gained = found.work.gained
     return gained | {"updates": sum(n for name, n in gained.items() if name.startswith(UPDATES))}
+
+
+def used(found: SoFar) -> Resources:
+    """What the run used, memory as it was at the end of each window."""
+    wall_ns = max(now_ns() - found.begin_ns, 1)
+    ends = accumulate(window.wall_ns for window in found.windows)
+    return Resources(
+        rss_peak_bytes=peak_rss_bytes(),
+        rss_over_time=tuple(zip(ends, (window.rss_bytes for window in found.windows), strict=True)),
+        cpu_share=(cpu_ns() - found.begin_cpu_ns) / wall_ns,
+        ready_share=ready_share(found.begin_ready_ns, ready_ns(), wall_ns),
+        pauses=found.pauses.pauses,
+    )
 
 
 def validation(batch: Batch, found: SoFar, shadowed: Shadowed | None) -> Validation | None:
@@ -201,17 +221,23 @@ def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
     return {name: rows for name, rows in known.items() if rows or name.endswith("_per_s")}
 
 
-def phases(times: Times | None) -> dict[str, Any]:
+def phases(times: Times | None, windows: Sequence[Times]) -> dict[str, Any]:
     """The account of all windows; nothing where nothing was timed."""
     if times is None:
         return {}
+    series = series_of(windows[-MOST_ROUNDS:])
     rows = [
         (WALL, 1, times.wall_ns),
         *((f"{WALL}/{row.path}", row.calls, row.total_ns) for row in times.regions),
     ]
     account = tuple(
         Phase(
-            path=path, calls=calls, total_ns=ns, mean_ns=ns / max(calls, 1), share=ns / max(times.wall_ns, 1)
+            path=path,
+            calls=calls,
+            total_ns=ns,
+            mean_ns=ns / max(calls, 1),
+            share=ns / max(times.wall_ns, 1),
+            rounds_ns=series.get(path, ()),
         )
         for path, calls, ns in rows
     )

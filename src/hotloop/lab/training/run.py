@@ -21,6 +21,7 @@ from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import judge
+from hotloop.lab import causal
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
@@ -29,6 +30,7 @@ from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
+from hotloop.probes.resources import ready_ns
 from hotloop.train.logs import Logs
 from hotloop.train.settings import ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, span
@@ -148,10 +150,13 @@ class Session:
 
     def run(self, stop: Stop) -> None:
         """WindowEpisodes after window until all steps are made, or somebody stops it."""
-        self.found.begin_ns, self.found.begin_cpu_ns = now_ns(), cpu_ns()
-        self.begin_window(self.found.begin_ns)
-        while not self.trainer.finished and not stop.asked and not self.differs:
-            self.one_update(stop)
+        found = self.found
+        found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), ready_ns()
+        self.begin_window(found.begin_ns)
+        with found.pauses, causal.asked_for() as turn:
+            while not self.trainer.finished and not stop.asked and not self.differs:
+                self.one_update(stop)
+                turn()
         if self.updates:
             self.end_window()
         self.found.partial = stop.asked and not self.trainer.finished

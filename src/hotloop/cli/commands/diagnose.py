@@ -1,0 +1,250 @@
+"""hotloop diagnose: what to change first, and what it would buy."""
+
+import json as json_format
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hotloop.cli.console import bar, emit, remark, show
+from hotloop.cli.flags import Json
+from hotloop.cli.results import DIAGNOSIS, make_room
+from hotloop.cli.results import FOLDER as RECORDS
+from hotloop.core.clock import utc_now
+from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.files import save
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+    from hotloop.judge.case import Alternative
+    from hotloop.judge.diagnose import Candidate, Diagnosis, Since
+    from hotloop.judge.expect import Expectations
+    from hotloop.judge.slopes import Trial
+    from hotloop.report.sections.section import Page
+
+FOLDER = Path(".design")
+
+FOLDERS = (FOLDER, RECORDS)
+"""Where records lie unless somebody says otherwise."""
+
+EXAMPLES = (
+    "hotloop diagnose",
+    "hotloop diagnose .design/profile-20250102-0304.json",
+    "hotloop diagnose --since .design/profile-20250102-0304.json",
+    "hotloop diagnose --causal -- python train.py",
+    "hotloop diagnose artifacts/throughput/mine.json --since artifacts/throughput/before.json --json",
+)
+
+RecordFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="RECORD",
+        help="A profile, a training, or a run of your own loop (.json).  [default: the newest here]",
+        show_default=False,
+    ),
+]
+
+SinceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--since", metavar="RECORD", help="The record from before a change: predicted against what was seen."
+    ),
+]
+
+Causal = Annotated[
+    bool,
+    typer.Option("--causal", help="Measure what a speed-up is worth by small delays, one part at a time."),
+]
+
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="Measure nothing: no other ways of a phase, no copying of memory."),
+]
+
+
+def diagnose(
+    record: RecordFile = None,
+    *,
+    since: SinceFile = None,
+    causal: Causal = False,
+    quick: Quick = False,
+    json: Json = False,
+) -> int:
+    """What to change first, and what it would buy end to end.
+
+    Reads a record and says what bounds the speed: each row's share with its interval, and what making it
+    faster would buy in all (Amdahl). Some twenty rules look for known faults (copies, teacher calls, small
+    batches, Python for each env, resets, skew, garbage, logging, evaluation, idle cores, waiting, ...), each
+    with its evidence, its remedy and the command that checks it; a rule whose evidence is not in the record
+    says what to run to have it. Where a world has a faster way of a phase, both are measured in turns for two
+    seconds. What this machine has reached before stands beside it. Make the change, measure again, and
+    --since RECORD says what was predicted and what came of it. Writes .design/diagnosis-<YYYYMMDD-HHMM>.md.
+    --causal -- CMD runs a loop of your own with small delays instead: diagnose --help -- says how.
+    """
+    from hotloop.report.sections import diagnose as sections
+    from hotloop.report.terminal import draw
+
+    path = record or newest()
+    found = load(path)
+    if causal:
+        raise InputError(
+            f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop_of(found)}"
+        )
+    before = load(since) if since else None
+    told = look(found, path, quick=quick)
+    after = hold(before, found, told) if before else None
+    keep(told, after)
+    if json:
+        emit(json_format.dumps(plain(told, after), indent=1, allow_nan=False) + "\n")
+    else:
+        show(draw((*sections.diagnosis(told), *(sections.changed(after) if after else ()))))
+    return ExitCode.FINE
+
+
+def loop_of(record: "Record") -> str:
+    """What would be typed to run the loop of a record again."""
+    if record.kind == "train":
+        return f"hotloop train {record.target.words} run=NAME"
+    return record.target.name if record.work.runs else "python YOUR_LOOP.py"
+
+
+def newest() -> Path:
+    """The newest record of this folder that says where time went."""
+    from hotloop.judge.diagnose import KINDS
+
+    for path in files():
+        told = read_or_none(path)
+        if told is not None and told.kind in KINDS:
+            return path
+    raise InputError(
+        "there is nothing here to diagnose: hotloop profile TARGET, hotloop train TARGET or hotloop.run in a "
+        "loop of your own makes a record"
+    )
+
+
+def files() -> list[Path]:
+    """What may be records, the newest first."""
+    from hotloop.report.files import SPEEDSCOPE, TRACE
+
+    found = [path for folder in FOLDERS for path in folder.glob("*.json")]
+    kept = [each for each in found if not each.name.endswith((SPEEDSCOPE, TRACE)) and not is_ours(each)]
+    return sorted(kept, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+
+
+def is_ours(path: Path) -> bool:
+    return path.name.startswith(DIAGNOSIS)
+
+
+def read_or_none(path: Path) -> "Record | None":
+    try:
+        return load(path)
+    except InputError:
+        return None
+
+
+def load(path: Path) -> "Record":
+    from hotloop.core.record import read
+    from hotloop.stats.summary import with_metrics
+
+    return with_metrics(read(path))
+
+
+def look(record: "Record", path: Path, *, quick: bool) -> "Diagnosis":
+    """Diagnose a record, with what this machine knows beside it where it is of this machine."""
+    from hotloop.core.machine import machine
+    from hotloop.judge import diagnose as judge
+
+    judge.check(record)
+    here = machine()["fingerprint"]
+    mine = record.machine["fingerprint"] == here
+    others = measured(record) if mine and not quick else ()
+    return judge.diagnose(record, others, expected(record, here, quick=quick or not mine), file=str(path))
+
+
+def measured(record: "Record") -> "tuple[Alternative, ...]":
+    """The other ways of a phase, where the world has some; what cannot be opened here is said and no more."""
+    from hotloop.lab.alternatives import alternatives
+
+    try:
+        with bar("both ways of a phase") as progress:
+            progress(0, 1)
+            return alternatives(record)
+    except (InputError, SetupError) as error:
+        remark(f"! no other way was measured: {error}")
+        return ()
+
+
+def expected(record: "Record", here: str, *, quick: bool) -> "Expectations":
+    from hotloop.judge.expect import expect
+    from hotloop.lab.alternatives import copy_bytes_per_s
+
+    others = [each for path in files() if (each := read_or_none(path))]
+    return expect(record, others, here, None if quick else copy_bytes_per_s())
+
+
+def hold(before: "Record", after: "Record", told: "Diagnosis") -> "Since":
+    """What was predicted of the earlier record, against what came of it."""
+    from hotloop.judge.diagnose import diagnose as judged
+    from hotloop.judge.diagnose import since
+
+    if before.run_id == after.run_id:
+        raise InputError(f"{before.run_id} is the newest record itself: measure again after the change")
+    predicted = next((kept for kept in predictions(before.run_id)), None)
+    return since(before, after, judged(before).candidates if predicted is None else predicted)
+
+
+def predictions(run_id: str) -> "Iterator[tuple[Candidate, ...]]":
+    """What earlier diagnoses of a record predicted, the latest first."""
+    from hotloop.core.record.plain import ForeignError, from_plain, parse
+    from hotloop.judge.diagnose import Candidate
+
+    paths = sorted(FOLDER.glob(f"{DIAGNOSIS}*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for path in paths:
+        try:
+            kept = parse(path.read_text(encoding="utf-8"))
+            if isinstance(kept, dict) and kept.get("run_id") == run_id:
+                yield tuple(from_plain(Candidate, each) for each in kept["candidates"])
+        except (OSError, ForeignError, KeyError, TypeError):
+            continue
+
+
+def keep(told: "Diagnosis", after: "Since | None") -> None:
+    """Write the page with its checklist, and beside it what --since reads."""
+    from hotloop.report.sections.diagnose import page
+
+    make_room(FOLDER)
+    write(lambda when: page(told, when, after), plain(told, after))
+
+
+def write(page: "Callable[[str], Page]", told: "Mapping[str, Any]") -> None:
+    """Write a page and what it says as JSON beside it, and say where."""
+    from hotloop.report import markdown
+
+    now = utc_now()
+    text = markdown.draw_page(page(f"{now:%Y-%m-%d %H:%M} UTC"))
+    beside = json_format.dumps(told, indent=1, allow_nan=False) + "\n"
+    remark(f"saved {save(FOLDER / f'{DIAGNOSIS}{now:%Y%m%d-%H%M}.md', text, ('.json', beside))}")
+
+
+def plain(told: "Diagnosis", after: "Since | None") -> dict[str, Any]:
+    return {**asdict(told), "since": asdict(after) if after else None}
+
+
+def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int:
+    """Say what delays came to, and keep it; nothing is told where no part had enough turns."""
+    from hotloop.judge.slopes import causal
+    from hotloop.report.sections import diagnose as sections
+    from hotloop.report.terminal import draw
+
+    found = causal(trials)
+    told = {"target": target, "parts": [asdict(each) for each in found]}
+    make_room(FOLDER)
+    write(lambda when: sections.causal_page(target, found, when), told)
+    if as_json:
+        emit(json_format.dumps(told, indent=1, allow_nan=False) + "\n")
+    else:
+        show(draw(sections.causal(target, found)))
+    known = all(each.slope_interval for each in found)
+    return ExitCode.FINE if known else ExitCode.CANNOT_TELL

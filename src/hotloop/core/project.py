@@ -1,0 +1,461 @@
+"""hotloop.toml: the suites and budgets of a project, read and checked, and written in place.
+
+    [suite.nightly]
+    items = [{ target = "grid/arena", keys = { agents = 100 }, do = "bench" }]
+
+    [budget.arena-speed]
+    target = "grid/arena"
+    metric = "env_steps_per_s"
+    max_change = "5%"
+    against = "main"
+    reason = "rollouts are most of a training's time"
+    owner = "sim team"
+
+It is the nearest one upward from the current folder. What does not fit is refused with its line and key.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from hotloop.core.errors import InputError, SetupError, unknown
+from hotloop.core.places import Keys, places
+from hotloop.core.target import Target
+
+NAME = "hotloop.toml"
+
+DO = ("bench", "profile", "compare", "instructions")
+"""What a suite may do with a target."""
+
+PROGRAM = "-- "
+"""What the target of a budget begins with where it is a program."""
+
+SAYABLE = re.compile(r"\w[\w.-]*")
+"""What a suite or a budget may be called: it is typed, and is part of file names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of metric that a budget can be about."""
+
+    more_is_better: bool
+    unit: str
+    part: str | None = None
+    """What is named after the colon, where something is."""
+    help: str
+
+
+METRICS = {
+    "env_steps_per_s": Kind(more_is_better=True, unit="env-steps/s", help="the speed"),
+    "agent_steps_per_s": Kind(more_is_better=True, unit="agent-steps/s", help="the speed times the agents"),
+    "instructions_per_env_step": Kind(
+        more_is_better=False, unit="instructions", help="counted by valgrind: a busy machine cannot move it"
+    ),
+    "phase": Kind(
+        more_is_better=False, unit="ns/env-step", part="PATH", help="the time of a phase, or of a span"
+    ),
+    "share": Kind(more_is_better=False, unit="of the wall time", part="PATH", help="the part it is of all"),
+    "unaccounted_share": Kind(more_is_better=False, unit="of the step", help="the time that is in no phase"),
+    "rss_peak_bytes": Kind(more_is_better=False, unit="bytes", help="the memory of a process of its own"),
+    "runs_per_s": Kind(more_is_better=True, unit="runs/s", help="how often a program runs to its end"),
+    "printed": Kind(more_is_better=True, unit="", part="NAME", help="what a program prints as name=number"),
+    "printed_less": Kind(
+        more_is_better=False, unit="", part="NAME", help="the same, where less of it is better"
+    ),
+}
+"""Every metric there is, by the word before its colon."""
+
+OF_PROGRAMS = ("runs_per_s", "rss_peak_bytes", "printed", "printed_less")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing that a suite does."""
+
+    target: Target
+    do: str = "bench"
+    against: Target | None = None
+    """What it is compared with, by `compare`."""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A list of things to measure, by one name."""
+
+    name: str
+    items: tuple[Item, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a metric of a target may be, why, and who is to be asked."""
+
+    name: str
+    target: str
+    """As it would be typed, without its keys; a program begins with `-- `."""
+    keys: dict[str, Any] = field(default_factory=dict)
+    metric: str
+    limit: float | None = None
+    """In the metric's unit: the least of what more is better of, else the most."""
+    max_change: float | None = None
+    """For the worse, as a share of what it is compared with."""
+    against: str | None = None
+    """A commit, or a baseline's name or file."""
+    reason: str = ""
+    owner: str = ""
+    expires: date | None = None
+    """The last day on which it holds."""
+    enforce: bool = True
+    """False is a target to be reached: its distance is told and is no failure."""
+    line: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        return METRICS[self.metric.partition(":")[0]]
+
+    @property
+    def part(self) -> str:
+        """What the metric names after its colon; empty where it names nothing."""
+        return self.metric.partition(":")[2]
+
+    @property
+    def program(self) -> str | None:
+        """The command line of a program; None of any other target."""
+        return self.target.removeprefix(PROGRAM) if self.target.startswith(PROGRAM) else None
+
+    @property
+    def measured(self) -> Target:
+        """What it is about, where that is no program."""
+        return Target(self.target, self.keys)
+
+    @property
+    def words(self) -> str:
+        """The target as it would be typed."""
+        return self.target if self.program is not None else self.measured.words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """What a hotloop.toml says."""
+
+    path: Path
+    suites: dict[str, Suite]
+    budgets: dict[str, Budget]
+
+    @property
+    def folder(self) -> Path:
+        """Where its targets are opened from."""
+        return self.path.parent
+
+    def suite(self, name: str) -> Suite:
+        """The suite of that name; InputError with the nearest where there is none."""
+        if name in self.suites:
+            return self.suites[name]
+        has = ", ".join(self.suites) or "none: write [suite.NAME] with items"
+        raise unknown("suite", name, self.suites, f"{self.path} has {has}")
+
+    def budget(self, name: str) -> Budget:
+        """The budget of that name; InputError with the nearest where there is none."""
+        if name in self.budgets:
+            return self.budgets[name]
+        has = ", ".join(self.budgets) or "none: hotloop gate --init writes the first"
+        raise unknown("budget", name, self.budgets, f"{self.path} has {has}")
+
+
+def find_file(folder: Path | None = None) -> Path | None:
+    """The nearest hotloop.toml upward from a folder, by default the current one; None where there is none."""
+    start = (folder or Path.cwd()).resolve()
+    return next((path for place in (start, *start.parents) if (path := place / NAME).is_file()), None)
+
+
+def find(folder: Path | None = None) -> Project:
+    """The project around a folder, by default the current one; InputError where there is none."""
+    path = find_file(folder)
+    if path is None:
+        raise InputError(f"there is no {NAME} here or above: hotloop gate --init writes a first one")
+    return read(path)
+
+
+def read(path: Path) -> Project:
+    """Read and check a hotloop.toml; InputError with line and key where something does not fit."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: expected text in UTF-8") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path = Path(NAME)) -> Project:
+    """A project from the text of its file; `path` is what errors call it."""
+    try:
+        plain = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}: mend the TOML there") from None
+    source = Source(path, places(text))
+    source.known((), plain, ("suite", "budget"))
+    suites = source.tables("suite", plain)
+    budgets = source.tables("budget", plain)
+    return Project(
+        path=path,
+        suites={name: suite_of(source, name, table) for name, table in suites.items()},
+        budgets={name: budget_of(source, name, table) for name, table in budgets.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, and where its keys stand."""
+
+    path: Path
+    lines: Mapping[Keys, int]
+
+    def line(self, where: Keys) -> int:
+        """The line of a key, or of the nearest around it that has one."""
+        around = (where[:length] for length in range(len(where), 0, -1))
+        return next((self.lines[key] for key in around if key in self.lines), 1)
+
+    def refuse(self, where: Keys, what: str) -> InputError:
+        return InputError(f"{self.path}: line {self.line(where)}: {'.'.join(where)}: {what}")
+
+    def known(
+        self, where: Keys, table: Mapping[str, Any], keys: "tuple[str, ...] | Mapping[str, Any]"
+    ) -> None:
+        """Refuse a key that nobody reads."""
+        for key in table:
+            if key not in keys:
+                error = unknown("key", key, keys, f"the keys are {', '.join(keys)}")
+                raise self.refuse((*where, key), str(error))
+
+    def tables(self, kind: str, plain: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """The tables of one kind by their names."""
+        tables = self.table((kind,), plain.get(kind, {}))
+        for name, each in tables.items():
+            if not SAYABLE.fullmatch(name):
+                raise self.refuse((kind, name), "a name has letters, digits, '-', '_' and '.'")
+            self.table((kind, name), each)
+        return tables
+
+    def table(self, where: Keys, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self.refuse(where, f"expected a table, got {shown(value)}")
+        return value
+
+    def text(self, where: Keys, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            raise self.refuse(where, f"expected text, got {shown(value)}")
+        return value
+
+    def flag(self, where: Keys, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.refuse(where, f"expected true or false, got {shown(value)}")
+        return value
+
+    def number(self, where: Keys, value: Any) -> float:
+        is_one = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_one or not 0 <= value < math.inf:
+            raise self.refuse(where, f"expected a number of at least 0, got {shown(value)}")
+        return float(value)
+
+    def share(self, where: Keys, value: Any) -> float:
+        """A change as `"5%"`, or as a part of one."""
+        word = value.strip() if isinstance(value, str) else ""
+        if word.endswith("%"):
+            try:
+                value = float(word[:-1]) / 100
+            except ValueError:
+                raise self.refuse(where, f'expected a change such as "5%", got {shown(value)}') from None
+        if isinstance(value, str):
+            raise self.refuse(where, f'expected a change such as "5%", got {shown(value)}')
+        share = self.number(where, value)
+        if not 0 < share < 1:
+            raise self.refuse(
+                where, f'expected a change above 0% and below 100%, as "5%", got {shown(value)}'
+            )
+        return share
+
+    def day(self, where: Keys, value: Any) -> date:
+        if isinstance(value, str):
+            try:
+                value = date.fromisoformat(value)
+            except ValueError:
+                raise self.refuse(where, f"expected a day such as 2027-01-31, got {shown(value)}") from None
+        if type(value) is not date:
+            raise self.refuse(where, f"expected a day such as 2027-01-31, got {shown(value)}")
+        return value
+
+    def keys(self, where: Keys, value: Any) -> dict[str, Any]:
+        """Keys of a target: single values."""
+        for key, each in self.table(where, value).items():
+            if not isinstance(each, str | int | float | bool):
+                raise self.refuse((*where, key), f"expected one value, got {shown(each)}")
+        return dict(value)
+
+    def metric(self, where: Keys, value: Any) -> str:
+        word = self.text(where, value)
+        name, colon, part = word.partition(":")
+        if name not in METRICS:
+            names = [key if kind.part is None else f"{key}:{kind.part}" for key, kind in METRICS.items()]
+            raise self.refuse(where, str(unknown("metric", word, METRICS, f"there are {', '.join(names)}")))
+        kind = METRICS[name]
+        if kind.part and not part:
+            raise self.refuse(where, f"{name} needs a name: write {name}:{kind.part}")
+        if colon and not kind.part:
+            raise self.refuse(where, f"{name} takes no name after a colon")
+        return word
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
+    "target": Source.text,
+    "keys": Source.keys,
+    "metric": Source.metric,
+    "limit": Source.number,
+    "max_change": Source.share,
+    "against": Source.text,
+    "reason": Source.text,
+    "owner": Source.text,
+    "expires": Source.day,
+    "enforce": Source.flag,
+}
+"""The keys of a budget, and how each is read."""
+
+ITEM = ("target", "keys", "do", "against")
+
+
+def budget_of(source: Source, name: str, table: Mapping[str, Any]) -> Budget:
+    """A budget; one that says too little or too much is refused."""
+    where = ("budget", name)
+    source.known(where, table, BUDGET)
+    for key in ("target", "metric"):
+        if key not in table:
+            raise source.refuse(where, f"lacks {key}")
+    read = {key: BUDGET[key](source, (*where, key), value) for key, value in table.items()}
+    budget = Budget(name=name, line=source.line(where), **read)
+    check_limit(source, where, budget)
+    check_program(source, where, budget)
+    return budget
+
+
+def check_limit(source: Source, where: Keys, budget: Budget) -> None:
+    """One limit, and what a relative one is relative to."""
+    if (budget.limit is None) == (budget.max_change is None):
+        raise source.refuse(where, "give either limit or max_change with against")
+    if (budget.max_change is None) != (budget.against is None):
+        raise source.refuse(where, "max_change and against belong together: a change is from something")
+
+
+def check_program(source: Source, where: Keys, budget: Budget) -> None:
+    """A metric that its target can have."""
+    of_programs = budget.metric.partition(":")[0] in OF_PROGRAMS
+    only_programs = of_programs and budget.metric != "rss_peak_bytes"
+    if budget.program is not None and not of_programs:
+        raise source.refuse((*where, "metric"), f"{budget.metric} is not known of a program: {OF_PROGRAMS}")
+    if budget.program is None and only_programs:
+        raise source.refuse((*where, "metric"), f'{budget.metric} is of programs: target = "-- COMMAND"')
+    if budget.program is not None and budget.keys:
+        raise source.refuse((*where, "keys"), "a program has its arguments in its command line")
+
+
+def suite_of(source: Source, name: str, table: Mapping[str, Any]) -> Suite:
+    where = ("suite", name)
+    source.known(where, table, ("items",))
+    items = table.get("items")
+    if not isinstance(items, list) or not items:
+        raise source.refuse((*where, "items"), f"expected a list of at least one item, got {shown(items)}")
+    read = tuple(item_of(source, (*where, "items", str(i)), item) for i, item in enumerate(items))
+    return Suite(name=name, items=read, line=source.line(where))
+
+
+def item_of(source: Source, where: Keys, item: Any) -> Item:
+    """One thing that a suite does."""
+    source.known(where, source.table(where, item), ITEM)
+    if "target" not in item:
+        raise source.refuse(where, "lacks target")
+    name = source.text((*where, "target"), item["target"])
+    do = source.text((*where, "do"), item.get("do", "bench"))
+    if do not in DO:
+        raise source.refuse((*where, "do"), str(unknown("word", do, DO, f"there are {', '.join(DO)}")))
+    against = source.text((*where, "against"), item["against"]) if "against" in item else None
+    if (do == "compare") != (against is not None):
+        raise source.refuse(where, 'do = "compare" and against, the other target, belong together')
+    return Item(
+        target=Target(name, source.keys((*where, "keys"), item.get("keys", {}))),
+        do=do,
+        against=None if against is None else Target.parse(against),
+        line=source.line(where),
+    )
+
+
+def put_budget(path: Path, budget: Budget) -> None:
+    """Write a budget into a hotloop.toml, which need not exist; comments and all else stay as they are.
+
+    One of that name keeps the keys that the new one does not say, except for the other kind of limit.
+    """
+    import tomlkit
+
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    parse(text, path)
+    document = tomlkit.parse(text)
+    if "budget" not in document:
+        document["budget"] = tomlkit.table(is_super_table=True)
+    budgets = document["budget"]
+    assert isinstance(budgets, tomlkit.items.Table | tomlkit.container.OutOfOrderTableProxy)
+    if budget.name not in budgets:
+        budgets[budget.name] = tomlkit.table()
+    table = budgets[budget.name]
+    assert isinstance(table, tomlkit.items.Table | tomlkit.items.InlineTable)
+    said = said_of(budget)
+    for key in ("limit", "max_change", "against"):
+        if key in table and key not in said:
+            table.remove(key)
+    for key, value in said.items():
+        table[key] = value
+    written = tomlkit.dumps(document)
+    parse(written, path)
+    rewrite(path, written)
+
+
+def said_of(budget: Budget) -> dict[str, Any]:
+    """The keys of a budget as its table has them, without those that are as usual."""
+    change = None if budget.max_change is None else f"{budget.max_change * 100:g}%"
+    whole = budget.limit is not None and budget.limit == int(budget.limit)
+    said: dict[str, Any] = {
+        "target": budget.target,
+        "keys": budget.keys or None,
+        "metric": budget.metric,
+        "limit": int(budget.limit or 0) if whole else budget.limit,
+        "max_change": change,
+        "against": budget.against,
+        "reason": budget.reason or None,
+        "owner": budget.owner or None,
+        "expires": budget.expires,
+        "enforce": None if budget.enforce else False,
+    }
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Replace a file by its new text: whoever looks sees the one or the other."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,233 @@
+"""A case: what a record says about where its time went, as rows whose shares have intervals."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hotloop.core.record import STEP, WALL, Phase, Ratio, Record
+from hotloop.core.record.plain import Interval
+from hotloop.stats.intervals import sign_interval, wilson_interval
+
+OURS = f"{WALL}/hotloop"
+"""The row of what a run of ours does between two windows."""
+
+ELSE = "everything else"
+
+THREADS = "threads/"
+"""What the paths of rows begin with that lie beside the wall, in other threads."""
+
+FUNCTIONS = "samples"
+"""The probe whose table has functions."""
+
+LEAST_LEFT = 0.001
+
+FEW = 2
+"""Rounds whose range is said where they are too few for an interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of the time: its share of the wall, with an interval where several rounds were kept."""
+
+    share: float
+    interval: Interval | None = None
+
+    @property
+    def low(self) -> float:
+        return self.interval[0] if self.interval else self.share
+
+    @property
+    def high(self) -> float:
+        return self.interval[1] if self.interval else self.share
+
+    def scaled(self, factor: float) -> "Part":
+        ends = (self.low * factor, self.high * factor) if self.interval else None
+        return Part(share=self.share * factor, interval=ends)
+
+
+WHOLE = Part(share=1.0)
+
+
+def gain(part: Part, factor: float) -> float:
+    """How many times as fast all of it is where a part is so many times as fast (Amdahl)."""
+    return speed_up(part.share, factor)
+
+
+def speed_up(share: float, factor: float) -> float:
+    """Amdahl's law; what would leave nothing at all leaves a thousandth."""
+    return 1 / max(1 - min(share, 1.0) * (1 - 1 / factor), LEAST_LEFT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of a profile's tree, or one function that samples met."""
+
+    path: str
+    name: str
+    """Its last word, as the code calls it."""
+    part: Part
+    calls: int
+    mean_ns: float
+    parent: str | None = None
+    of_parent: float | None = None
+    """Its share of the row above, where that is not the wall itself."""
+    worked: float | None = None
+    """Of its time, that it was on a core for; None where nobody looked."""
+    is_leaf: bool = True
+    sampled: bool = False
+    """Whether it is a function that samples met, and no row of the tree."""
+
+    def matches(self, words: "re.Pattern[str]") -> bool:
+        return bool(words.search(self.name.lower()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """Another way of doing a phase, measured beside the one that a record has."""
+
+    phase: str
+    keys: Mapping[str, object]
+    """What chooses it."""
+    ratio: Ratio
+    """How many times as long the way of the record takes, of that phase alone."""
+
+    @property
+    def words(self) -> str:
+        return " ".join(f"{key}={value}" for key, value in self.keys.items())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A record, and what rules ask it."""
+
+    record: Record
+    alternatives: tuple[Alternative, ...] = ()
+
+    @cached_property
+    def wall_ns(self) -> int:
+        """Of all that the tree is about; 0 where there is none."""
+        return next((phase.total_ns for phase in self.record.phases if phase.path == WALL), 0)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The tree without its root, parents before their children."""
+        phases = self.record.phases
+        by_path = {phase.path: phase for phase in phases}
+        return tuple(
+            self._row(phase, by_path)
+            for phase in phases
+            if phase.path.startswith(f"{WALL}/") and phase.path != OURS
+        )
+
+    def _row(self, phase: Phase, by_path: Mapping[str, Phase]) -> Row:
+        above = phase.path.rpartition("/")[0]
+        parent = by_path.get(above)
+        inner = parent is not None and above != WALL and parent.total_ns > 0
+        return Row(
+            path=phase.path,
+            name=phase.path.rpartition("/")[2],
+            part=self.part_of(phase),
+            calls=phase.calls,
+            mean_ns=phase.mean_ns,
+            parent=above.rpartition("/")[2] if inner else None,
+            of_parent=phase.total_ns / parent.total_ns if inner and parent else None,
+            is_leaf=not any(path.startswith(f"{phase.path}/") for path in by_path),
+        )
+
+    def part_of(self, phase: Phase) -> Part:
+        """Its share of the wall; the interval is that of its shares in each round."""
+        walls = next((each.rounds_ns for each in self.record.phases if each.path == WALL), ())
+        shares = [ns / wall for ns, wall in zip(phase.rounds_ns, walls, strict=False) if wall > 0]
+        around = sign_interval(shares) or ((min(shares), max(shares)) if len(shares) >= FEW else None)
+        if around:
+            around = min(around[0], phase.share), max(around[1], phase.share)
+        return Part(share=phase.share, interval=around)
+
+    @cached_property
+    def functions(self) -> tuple[Row, ...]:
+        """What samples met, by the share with all that was called."""
+        return tuple(self._functions())
+
+    def _functions(self) -> Iterator[Row]:
+        for found in self.record.findings:
+            for table in found.tables if found.probe == FUNCTIONS else ():
+                samples = int(found.facts.get("samples", 0))
+                for told in (dict(zip(table.columns, row, strict=False)) for row in table.rows):
+                    share = float(told["total_share"])
+                    around = wilson_interval(share * samples, samples) if samples else None
+                    yield Row(
+                        path=str(told["function"]),
+                        name=str(told["function"]).partition(" (")[0],
+                        part=Part(share=share, interval=around),
+                        calls=0,
+                        mean_ns=0.0,
+                        worked=told.get("cpu_share"),
+                        is_leaf=float(told["own_share"]) > share / 2,
+                        sampled=True,
+                    )
+
+    def named(self, words: "re.Pattern[str]") -> tuple[Row, ...]:
+        """The outermost rows whose names match; functions only where no row does."""
+        found = [row for row in self.rows if row.matches(words)]
+        outer = [row for row in found if not any(row.path.startswith(f"{each.path}/") for each in found)]
+        return tuple(outer) or tuple(row for row in self.functions if row.matches(words))
+
+    @property
+    def leaves(self) -> tuple[Row, ...]:
+        """Rows that have no rows below; of a program without spans, its functions by their own time."""
+        leaves = tuple(row for row in self.rows if row.is_leaf)
+        return leaves or tuple(row for row in self.functions if row.is_leaf)
+
+    @property
+    def largest(self) -> Row | None:
+        """The leaf that takes most."""
+        return max(self.leaves, key=lambda row: row.part.share, default=None)
+
+    def setting(self, *names: str) -> Any:
+        """What was set, under whichever of the names and whatever stands before them; None where nothing."""
+        for told in (self.record.target.variant, self.record.target.params):
+            for key, value in told.items():
+                if key in names or key.rpartition(".")[2] in names:
+                    return value
+        return None
+
+    def fact(self, probe: str, name: str) -> Any:
+        """What a probe found; None where it did not look."""
+        found = (each.facts for each in self.record.findings if each.probe == probe)
+        return next((facts[name] for facts in found if name in facts), None)
+
+    def looked(self, probe: str) -> bool:
+        return any(found.probe == probe for found in self.record.findings)
+
+    @property
+    def cores(self) -> int | None:
+        """That the run could use."""
+        machine = self.record.machine
+        limit = machine["limits"]["cpus"]
+        cores = machine.get("usable_cores") or machine["cores"]
+        return cores if limit is None or cores is None else max(1, min(cores, int(limit)))
+
+    @property
+    def busy(self) -> float | None:
+        """How many of its threads had something to do on average; None where that was not seen."""
+        used = self.record.resources
+        if used is None or used.cpu_share is None or used.ready_share is None:
+            return None
+        return used.cpu_share + used.ready_share
+
+    @property
+    def on_gpu(self) -> bool:
+        device = str(self.setting("device") or "")
+        return "cuda" in (self.record.target.device, device) or device.startswith("cuda")
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether a whole loop was looked at, and not an env alone."""
+        return self.record.kind in ("train", "run") or bool(self.record.work.runs)
+
+    @property
+    def is_step(self) -> bool:
+        """Whether native code told the phases of its step."""
+        return any(row.path == STEP for row in self.rows)

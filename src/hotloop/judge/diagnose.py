@@ -1,0 +1,384 @@
+"""A diagnosis: the bottleneck of a record, what to change first, and what each change would buy."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Ratio, Record
+from hotloop.core.record.plain import Interval
+from hotloop.judge.alike import differences, setting_of
+from hotloop.judge.case import Alternative, Case, Row, gain, speed_up
+from hotloop.judge.compare import ratio_of
+from hotloop.judge.expect import Expectations
+from hotloop.judge.sights import Sight, told
+from hotloop.judge.symptoms import RULES, Rule
+
+WORTH = 1.02
+"""Times as fast, below which a change is not worth a word."""
+
+AWAY = 1e12
+"""How many times as fast something is that is gone."""
+
+LARGEST = 8
+"""Rows that are listed."""
+
+MOVED = 1.1
+"""How many times as fast a row is called changed."""
+
+KINDS = ("profile", "train", "run")
+"""Of records that say where time went."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A row that bounds the speed, and what making it faster would buy end to end."""
+
+    name: str
+    path: str
+    share: float
+    interval: Interval | None
+    said: str
+    halved: float
+    """Times as fast in all, were it twice as fast."""
+    gone: float
+    """Were it gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A change that is worth making, or something that must be mended before numbers mean anything."""
+
+    rule: str
+    symptom: str
+    said: str
+    """The evidence."""
+    remedy: str
+    check: str
+    """The command that shows what it came to."""
+    path: str | None = None
+    """Of the row that it is about."""
+    share: float | None = None
+    gain: float | None = None
+    """Times as fast end to end; None where that cannot be told from a record."""
+    interval: Interval | None = None
+    at_most: bool = False
+    keys: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A rule whose evidence the record does not have."""
+
+    rule: str
+    symptom: str
+    needs: str
+    get: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What is said of one record."""
+
+    run_id: str
+    kind: str
+    target: str
+    created: str
+    partial: bool
+    bounds: tuple[Bound, ...]
+    """The largest rows, the first being the bottleneck."""
+    candidates: tuple[Candidate, ...]
+    """In the order of what they would buy."""
+    gaps: tuple[Gap, ...]
+    expectations: Expectations | None = None
+
+    @property
+    def is_healthy(self) -> bool:
+        return not self.candidates
+
+
+def diagnose(
+    record: Record,
+    alternatives: Sequence[Alternative] = (),
+    expectations: Expectations | None = None,
+    *,
+    file: str = "RECORD",
+) -> Diagnosis:
+    """Hold every rule against a record; `file` is how the record would be typed."""
+    check(record)
+    case = Case(record, tuple(alternatives))
+    return Diagnosis(
+        run_id=record.run_id,
+        kind=record.kind,
+        target=record.target.words,
+        created=record.created,
+        partial=record.partial,
+        bounds=tuple(bounds(case)),
+        candidates=tuple(candidates(case, file)),
+        gaps=tuple(gaps(case)),
+        expectations=expectations,
+    )
+
+
+def check(record: Record) -> None:
+    """Refuse what says nothing about where its time went, with what does."""
+    case = Case(record)
+    if case.rows or case.functions:
+        return
+    word = record.target.words
+    how = {
+        "train": f"train with its times: hotloop train {record.target.name} train.timing=auto",
+        "run": "put spans inside the run: with hotloop.span('learn'): ...",
+        "profile": f"profile it to the end: hotloop profile {word}",
+    }
+    if record.work.runs:
+        how["bench"] = f"look inside it: hotloop profile -- {word}"
+    raise InputError(
+        f"{record.run_id} is a {record.kind} record without phases: "
+        f"{how.get(record.kind, f'look inside it: hotloop profile {word}')}"
+    )
+
+
+def bounds(case: Case) -> Iterable[Bound]:
+    """The leaves by their share, the largest first."""
+    ordered = sorted(case.leaves, key=lambda row: -row.part.share)
+    return (bound(row) for row in ordered[:LARGEST] if row.part.share > 0)
+
+
+def bound(row: Row) -> Bound:
+    return Bound(
+        name=row.name,
+        path=row.path,
+        share=row.part.share,
+        interval=row.part.interval,
+        said=told(row).partition(" is ")[2],
+        halved=gain(row.part, 2.0),
+        gone=gain(row.part, AWAY),
+    )
+
+
+def candidates(case: Case, file: str) -> list[Candidate]:
+    """What every rule sees; a row is claimed by the first that sees it."""
+    found: list[Candidate] = []
+    claimed = set[str]()
+    for rule in RULES:
+        for sight in rule.look(case) if rule.concerns(case) and rule.has(case) else ():
+            path = sight.row.path if sight.row else None
+            bought = sight.gain
+            if path in claimed or (bought is not None and bought < WORTH):
+                continue
+            claimed.update([path] if path else [])
+            found.append(candidate(rule, sight, case.record, file))
+    return sorted(found, key=lambda each: (each.gain is None, -(each.gain or 0.0)))
+
+
+def candidate(rule: Rule, sight: Sight, record: Record, file: str) -> Candidate:
+    words = " ".join(f"{key}={value}" for key, value in sight.keys.items())
+    return Candidate(
+        rule=rule.name,
+        symptom=rule.symptom,
+        said=sight.said,
+        remedy=rule.remedy.format(keys=words),
+        check=check_command(rule, words, record, file),
+        path=sight.row.path if sight.row else None,
+        share=sight.part.share if sight.part else None,
+        gain=sight.gain,
+        interval=sight.interval,
+        at_most=sight.at_most,
+        keys={key: str(value) for key, value in sight.keys.items()},
+    )
+
+
+def check_command(rule: Rule, words: str, record: Record, file: str) -> str:
+    """The rule's own, or: both ways in turns, or the same again and what was predicted beside it."""
+    target = typed(record)
+    if rule.check and not record.work.runs:
+        return rule.check.format(target=target)
+    if words and record.kind == "profile" and record.target.world:
+        return f'hotloop compare "{target}" "{changed(record, words)}"'
+    return f"{again(record)} {words}".rstrip() + f", then: hotloop diagnose --since {file}"
+
+
+def again(record: Record) -> str:
+    """What makes another record like it."""
+    if record.kind == "run":
+        return "run it again as before"
+    return f"hotloop {record.kind} {typed(record)}"
+
+
+def typed(record: Record) -> str:
+    """The target as it would be typed, a program after its dashes."""
+    return f"-- {record.target.words}" if record.work.runs else record.target.words
+
+
+def changed(record: Record, words: str) -> str:
+    """The target with some keys changed."""
+    new = dict(word.split("=", 1) for word in words.split())
+    keys = {**record.target.keys, **new}
+    return " ".join([record.target.name, *(f"{key}={value}" for key, value in keys.items())])
+
+
+def gaps(case: Case) -> list[Gap]:
+    """The rules that could matter and have nothing to look at."""
+    target = typed(case.record)
+    return [
+        Gap(
+            rule=rule.name,
+            symptom=rule.symptom,
+            needs=rule.needs,
+            get=rule.get.format(target=target, again=again(case.record)),
+        )
+        for rule in RULES
+        if rule.get and rule.concerns(case) and not rule.has(case)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """One row before and after."""
+
+    name: str
+    path: str
+    before_ns: float
+    """Of one env-step, update or run, as the records count."""
+    after_ns: float
+    worth: float
+    """Times as fast in all by this row's change alone, by the account of before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was predicted of a change, and what came of it."""
+
+    symptom: str
+    predicted: float
+    interval: Interval | None
+    at_most: bool
+    said: str
+    """`as predicted`, `less than predicted`, `more than predicted`, `cannot tell`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """A record against an earlier one: predicted, seen, and whether the bottleneck has moved."""
+
+    before: str
+    after: str
+    seen: float
+    """Times as fast."""
+    interval: Interval | None
+    unlike: tuple[str, ...]
+    settings: tuple[str, ...]
+    """What differs in how it was run."""
+    outcomes: tuple[Outcome, ...]
+    rows: tuple[Changed, ...]
+    bottleneck: tuple[Bound, Bound] | None
+    """Before and after."""
+
+    @property
+    def moved(self) -> bool:
+        return self.bottleneck is not None and self.bottleneck[0].path != self.bottleneck[1].path
+
+
+def since(before: Record, after: Record, predicted: Sequence[Candidate]) -> Since:
+    """Hold what was predicted of an earlier record against a later one of the same."""
+    if before.target.name != after.target.name or before.kind != after.kind:
+        raise InputError(
+            f"{before.run_id} is a {before.kind} of {before.target.name}, {after.run_id} a {after.kind} of "
+            f"{after.target.name}: --since takes an earlier record of the same"
+        )
+    seen = seen_of(before, after)
+    rows = changed_rows(before, after)
+    first, last = next(iter(bounds(Case(before))), None), next(iter(bounds(Case(after))), None)
+    made = [each for each in predicted if each.gain is not None and was_made(each, before, after, rows)]
+    return Since(
+        before=before.run_id,
+        after=after.run_id,
+        seen=seen.estimate,
+        interval=(seen.low, seen.high) if seen.high > seen.low else None,
+        unlike=tuple(differences(setting_of(before), setting_of(after))),
+        settings=tuple(settings_changed(before, after)),
+        outcomes=tuple(outcome(each, seen) for each in made),
+        rows=rows,
+        bottleneck=(first, last) if first and last else None,
+    )
+
+
+def seen_of(before: Record, after: Record) -> Ratio:
+    """How many times as fast it is; without an interval where the rounds are too few for one."""
+    found = ratio_of(before, after)
+    if found is not None:
+        return found
+    times = per_unit(before) / per_unit(after)
+    return Ratio(estimate=times, low=times, high=times, pairs=0)
+
+
+def per_unit(record: Record) -> float:
+    """Wall ns of one env-step, update or run."""
+    work = record.work
+    if record.work.runs:
+        return record.values["wall_ns"][0]
+    speeds = record.metrics.get(record.method.headline)
+    if speeds and speeds.median:
+        return 1e9 / speeds.median
+    return Case(record).wall_ns / max(work.env_steps or work.updates, 1)
+
+
+def units(record: Record) -> int:
+    """What the times of rows are divided by."""
+    return 1 if record.work.runs else max(record.work.env_steps or record.work.updates, 1)
+
+
+def changed_rows(before: Record, after: Record) -> tuple[Changed, ...]:
+    """The leaves that got faster or slower, with what that alone is worth, the most first."""
+    ns = [
+        {phase.path: phase.total_ns / units(record) for phase in record.phases} for record in (before, after)
+    ]
+    leaves = {row.path: row for row in Case(before).rows if row.is_leaf}
+    rows = [
+        Changed(
+            name=row.name,
+            path=path,
+            before_ns=ns[0][path],
+            after_ns=ns[1].get(path, 0.0),
+            worth=speed_up(row.part.share, ns[0][path] / max(ns[1].get(path, 0.0), 1e-9)),
+        )
+        for path, row in leaves.items()
+        if ns[0][path] > 0
+    ]
+    moved = [each for each in rows if not 1 / WORTH < each.worth < WORTH]
+    return tuple(sorted(moved, key=lambda each: -abs(each.worth - 1)))
+
+
+def settings_changed(before: Record, after: Record) -> Iterable[str]:
+    old, new = all_settings(before), all_settings(after)
+    for key in {**old, **new}:
+        if old.get(key) != new.get(key):
+            yield f"{key} {old.get(key)} → {new.get(key)}"
+
+
+def all_settings(record: Record) -> dict[str, object]:
+    return {**record.target.params, **record.target.variant}
+
+
+def was_made(each: Candidate, before: Record, after: Record, rows: Sequence[Changed]) -> bool:
+    """Whether the change was made: its settings are there now, or its row is faster."""
+    if each.keys:
+        old, new = all_settings(before), all_settings(after)
+        same = [str(new.get(key)).lower() == value.lower() for key, value in each.keys.items()]
+        return all(same) and any(
+            str(old.get(key)).lower() != value.lower() for key, value in each.keys.items()
+        )
+    return any(row.path == each.path and row.before_ns > MOVED * row.after_ns for row in rows)
+
+
+def outcome(each: Candidate, seen: Ratio) -> Outcome:
+    assert each.gain is not None, "only what would buy something is held against what it did"
+    low, high = each.interval or (each.gain, each.gain)
+    low = 1.0 if each.at_most else low
+    if seen.high >= low and seen.low <= high:
+        said = "as predicted"
+    else:
+        said = "less than predicted" if seen.high < low else "more than predicted"
+    return Outcome(
+        symptom=each.symptom, predicted=each.gain, interval=each.interval, at_most=each.at_most, said=said
+    )

@@ -1,0 +1,440 @@
+"""Sights: what each rule of a diagnosis sees in a case; every one looks at the record and runs nothing."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+from hotloop.core.record import Pauses
+from hotloop.core.record.plain import Interval
+from hotloop.judge.case import WHOLE, Case, Part, Row, gain, speed_up
+from hotloop.judge.judge import OVERHEAD_SHARE, UNACCOUNTED_SHARE
+
+SMALL_BATCH = 64
+"""Rows of one forward call, up to which the call costs about as much as its rows."""
+
+RARER = 10.0
+"""How many times as rarely one may evaluate, or write a log, and still see a training."""
+
+SHORT_CALL_NS = 200_000
+"""A call of one env that is shorter has much of Python's own in it."""
+
+ALLOCATIONS = 50
+"""An env-step, from which on they are worth a look."""
+
+ALLOCATED_BYTES = 65_536
+
+SERIAL = 1.25
+"""Threads that have something to do on average, up to which a loop is called serial."""
+
+CROWDED = 1.5
+"""Threads that have something to do for each core, from which on they stand in each other's way."""
+
+GROWTH_SHARE = 0.05
+"""Of the memory at the half, that was added in the second half."""
+
+GROWTH_BYTES = 1 << 20
+
+STEADY = 0.7
+"""Of the looks at memory that must find it at its highest so far."""
+
+FEWEST_LOOKS = 6
+
+WAITED = 0.15
+"""Of its time that a row was on a core for, up to which it is called waiting."""
+
+BFLOAT16 = 2.0
+"""Half the bytes: what mixed precision could at most make of a matrix product that memory bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a rule sees in a case."""
+
+    said: str
+    """The evidence, in a sentence."""
+    row: Row | None = None
+    part: Part | None = None
+    """Of the wall time that the change would touch; None where it buys no time that is known."""
+    factor: float = inf
+    """How many times as fast that part would be; infinite where it goes away."""
+    factors: Interval | None = None
+    """The interval of that, where it was measured."""
+    at_most: bool = False
+    """Whether the factor is a bound and no promise."""
+    keys: Mapping[str, object] = field(default_factory=dict)
+    """What would be typed to make the change."""
+
+    @property
+    def gain(self) -> float | None:
+        """Times as fast end to end."""
+        return gain(self.part, self.factor) if self.part else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Of the gain: from the smallest share at the smallest factor to the largest at the largest."""
+        if self.part is None or (self.part.interval is None and self.factors is None):
+            return None
+        low, high = self.factors or (self.factor, self.factor)
+        return speed_up(self.part.low, low), speed_up(self.part.high, high)
+
+
+def pattern(*words: str) -> "re.Pattern[str]":
+    return re.compile("|".join(words))
+
+
+COPIES = pattern(
+    r"device.?to.?host",
+    r"host.?to.?device",
+    r"\bd2h\b",
+    r"\bh2d\b",
+    r"to.?cpu",
+    r"to.?host",
+    r"memcpy",
+    r"stack and back",
+    r"read.?back",
+    r"\.cpu\b",
+    r"_to_copy",
+    r"\bcopy_$",
+)
+TEACHER = pattern("teacher", "expert", "oracle", "labell?er")
+STORE = pattern(r"\bstore", "buffer", "replay")
+STUDENT = pattern("student", "policy", "forward", "inference", r"\bact\b", "predict")
+RESETS = pattern("reset")
+SKEW = pattern("from the first to the last", "straggler", "slowest", "skew")
+LOGGING = pattern(r"\blog\b", "logg", "log_", r"\bprint", "tensorboard", "wandb", r"\bflush", "write_metrics")
+EVALUATION = pattern(r"eval(?!uate_actions)", "test.?episodes")
+INDEX = pattern("rebuild", "build.?index", r"\bindex\b", "kd.?tree", "quad.?tree", "spatial")
+INSERTS = pattern("insert", r"\bappend\b", "enqueue", r"\badd\b", r"\bput\b", r"\bpush\b")
+BARRIER = pattern("barrier", r"\bjoin\b", "rendezvous", "all.?reduce", "synchroni[sz]e")
+WAITS = pattern("wait", "queue", r"\brecv", r"_recv\b", "receive", r"\bpoll", "sleep", r"\block\b", "acquire")
+LEARNING = pattern("forward", "backward", "student", "optimi[sz]er")
+ENV_STEP = pattern(r"^envs?([._ ]?step)?$", "^environment$", r"\.step$", "^step$")
+
+
+def told(row: Row) -> str:
+    """A row's share in words: of what it is part of, and of everything."""
+    if row.parent is not None and row.of_parent is not None:
+        return f"{row.name} is {row.of_parent:.0%} of {row.parent} = {row.part.share:.1%} of the time"
+    return f"{row.name} is {row.part.share:.1%} of the time"
+
+
+def rows_over(words: "re.Pattern[str]", least: float, factor: float = inf, **more: Any) -> Any:
+    """What looks for rows of such names that take more than so much."""
+
+    def look(case: Case) -> Iterator[Sight]:
+        for row in case.named(words):
+            if row.part.share >= least:
+                yield Sight(said=told(row), row=row, part=row.part, factor=factor, **more)
+
+    return look
+
+
+def copies(case: Case) -> Iterator[Sight]:
+    """Rows that copy, or operators of torch that do."""
+    yield from rows_over(COPIES, 0.03)(case)
+    for found in case.record.findings:
+        for table in found.tables if found.probe == "torch" else ():
+            rows = [dict(zip(table.columns, each, strict=False)) for each in table.rows]
+            spent = {str(each["operator"]): each["self_cpu_ns"] + each["self_device_ns"] for each in rows}
+            whole = sum(spent.values())
+            moved = {name: ns for name, ns in spent.items() if COPIES.search(name.lower())}
+            share = sum(moved.values()) / whole if whole else 0.0
+            if share >= 0.1:
+                names = ", ".join(moved)
+                yield Sight(said=f"{names} are {share:.0%} of what torch did", part=Part(share=share))
+
+
+def imitation_steps(case: Case) -> int | None:
+    """Env-steps that a teacher was asked for; None where nobody said."""
+    told = [case.setting(name) for name in ("supervised_steps", "fade_steps")]
+    return None if all(each is None for each in told) else sum(int(each or 0) for each in told)
+
+
+def teacher_left_on(case: Case) -> Iterator[Sight]:
+    """A teacher that is called after the steps of imitation are over."""
+    asked, steps = imitation_steps(case), case.record.work.env_steps
+    if asked is None or not steps or asked >= steps:
+        return
+    loop_calls = max((row.calls for row in case.rows if row.matches(ENV_STEP)), default=0)
+    for row in case.named(TEACHER):
+        calls = loop_calls or steps
+        wanted = asked / steps
+        if row.calls > (wanted + 0.05) * calls and row.part.share >= 0.02:
+            beyond = 1 - wanted * calls / row.calls
+            said = f"{told(row)}; imitation ends after {wanted:.0%} of the steps, and it is called in all"
+            yield Sight(said=said, row=row, part=row.part.scaled(beyond))
+
+
+def small_batch(case: Case) -> Iterator[Sight]:
+    """Forward calls of few rows: the call costs more than they do."""
+    samples = case.record.work.agent_steps
+    for row in case.named(STUDENT):
+        batch = samples / row.calls if row.calls and samples else inf
+        if batch < SMALL_BATCH and row.part.share >= 0.1 and "learn" not in row.path:
+            said = f"{told(row)}, in calls of {batch:.0f} rows"
+            yield Sight(said=said, row=row, part=row.part, factor=SMALL_BATCH / max(batch, 1.0), at_most=True)
+
+
+def python_per_env(case: Case) -> Iterator[Sight]:
+    """Several envs, each stepped by a call of its own from Python."""
+    envs, steps = case.setting("num_envs") or 1, case.record.work.env_steps
+    if envs < 2 or case.record.target.impl == "native":
+        return
+    for row in case.rows:
+        single = row.matches(ENV_STEP) and row.calls >= 0.9 * steps and row.mean_ns < SHORT_CALL_NS
+        if single and steps and row.part.share >= 0.2 and not below(row, case):
+            said = f"{told(row)}: {row.calls:,} calls of {row.mean_ns / 1e3:.1f} µs for {envs} envs"
+            yield Sight(said=said, row=row, part=row.part, factor=float(envs), at_most=True)
+
+
+def below(row: Row, case: Case) -> bool:
+    """Whether another row of the kind is above it, which has it already."""
+    return any(
+        row.path.startswith(f"{each.path}/") and each.matches(ENV_STEP) and each.calls == row.calls
+        for each in case.rows
+    )
+
+
+def skew(case: Case) -> Iterator[Sight]:
+    """Workers, or threads, of which one is waited for."""
+    yield from rows_over(SKEW, 0.05)(case)
+    for found in case.record.findings:
+        for table in found.tables if found.probe == "threads" and case.record.method.threads > 1 else ():
+            shares = [row[2] for row in table.rows if len(row) > 2 and isinstance(row[2], float)]
+            busy = sorted((each for each in shares if each > 0.05), reverse=True)
+            if len(busy) > 1 and busy[0] > 1.5 * sum(busy) / len(busy):
+                lost = 1 - sum(busy) / len(busy) / busy[0]
+                ends = f"{busy[0]:.0%} of the time, the least busy {busy[-1]:.0%}"
+                said = f"the busiest of {len(busy)} threads works {ends}"
+                yield Sight(said=said, part=Part(share=lost), at_most=True)
+
+
+def garbage(case: Case) -> Iterator[Sight]:
+    pauses, wall_ns = pauses_of(case)
+    share = pauses.total_ns / wall_ns if pauses and wall_ns else 0.0
+    if pauses and share >= 0.02:
+        said = (
+            f"{pauses.collections:,} collections took {share:.1%} of the time, "
+            f"the longest {pauses.longest_ns / 1e6:.1f} ms"
+        )
+        yield Sight(said=said, part=Part(share=share))
+
+
+def pauses_of(case: Case) -> tuple[Pauses | None, int]:
+    """The pauses that were seen, and the time they are part of."""
+    record = case.record
+    if record.slow is not None:
+        return record.slow.pauses, sum(map(int, record.values.get("instrumented_wall_ns", ())))
+    if record.resources is not None and record.resources.pauses is not None:
+        return record.resources.pauses, case.wall_ns
+    return None, 0
+
+
+def allocations(case: Case) -> Iterator[Sight]:
+    count = case.fact("memory", "allocations_per_env_step")
+    size = case.fact("memory", "allocated_bytes_per_env_step")
+    if count is not None and size is not None and (count >= ALLOCATIONS or size >= ALLOCATED_BYTES):
+        yield Sight(said=f"{count:,.0f} allocations of {size:,.0f} bytes in all an env-step")
+
+
+def evaluation(case: Case) -> Iterator[Sight]:
+    every, calls = case.setting("every"), case.record.work.updates
+    for sight in rows_over(EVALUATION, 0.05, RARER)(case):
+        often = f", once in {calls / sight.row.calls:.0f} updates" if sight.row.calls and calls else ""
+        keys = {"train.eval.every": int(every * RARER)} if isinstance(every, int) and every else {}
+        yield replace(sight, said=sight.said + often, keys=keys)
+
+
+def half_precision(case: Case) -> Iterator[Sight]:
+    if case.setting("mixed_precision", "amp", "bf16") is not False:
+        return
+    rows = [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
+    part = together(rows)
+    if part.share >= 0.2:
+        said = f"{', '.join(row.name for row in rows)} are {part.share:.0%} of the time, in float32 on a GPU"
+        keys = {"train.mixed_precision": "true"} if case.record.kind == "train" else {}
+        yield Sight(said=said, part=part, factor=BFLOAT16, at_most=True, keys=keys)
+
+
+def together(rows: list[Row]) -> Part:
+    """Several rows as one part; its interval is at most the sum of theirs."""
+    ends = (sum(row.part.low for row in rows), sum(row.part.high for row in rows))
+    known = any(row.part.interval for row in rows)
+    return Part(share=sum(row.part.share for row in rows), interval=ends if known else None)
+
+
+SLOW_PATH = pattern("fall.?back", "slow.?path", "python_path", "reference_steps")
+
+
+def path_not_taken(case: Case) -> Iterator[Sight]:
+    """Steps that left the way that was asked for, by the counters of who did them."""
+    path, steps = case.record.path, case.record.work.env_steps
+    asked = "native" if path.requested == "auto" else path.requested
+    native = path.counters.get("native_steps")
+    ran = native / steps if native is not None and steps else path.ran.get(asked, 1.0)
+    if path.ran and ran < 1:
+        yield Sight(said=f"{1 - ran:.1%} of the steps did not run as {asked}", part=None)
+        return
+    for name, count in path.counters.items():
+        if count and SLOW_PATH.search(name.lower()):
+            yield Sight(said=f"the counter {name} is {count:,} in {steps:,} steps")
+
+
+def unaccounted(case: Case) -> Iterator[Sight]:
+    share = (case.record.unaccounted_ns or 0) / case.wall_ns if case.wall_ns else 0.0
+    if share > UNACCOUNTED_SHARE and not (case.is_step and case.record.method.threads > 1):
+        yield Sight(said=f"{share:.1%} of the time is in no row")
+
+
+def heavy(case: Case) -> Iterator[Sight]:
+    cost = case.record.overhead
+    least = (cost.ci95[0] if cost.ci95 else cost.ratio) if cost else 1.0
+    if cost and least > 1 + OVERHEAD_SHARE:
+        yield Sight(
+            said=f"it took {cost.ratio:.2f} times as long with the instrument: short rows look too large"
+        )
+
+
+def growth(case: Case) -> Iterator[Sight]:
+    """Memory that goes on rising when a run has settled: the second half is looked at."""
+    low = case.fact("memory", "growth_bytes_low")
+    if low is not None:
+        if low > 64:
+            each = case.fact("memory", "growth_bytes_per_env_step")
+            yield Sight(said=f"memory grows by {each:,.0f} bytes an env-step, at least {low:,.0f}")
+        return
+    used = case.record.resources
+    points = used.rss_over_time if used else ()
+    later = points[len(points) // 2 :]
+    if len(later) < FEWEST_LOOKS:
+        return
+    sizes = [size for _, size in later]
+    highest = sum(size >= max(sizes[: at + 1]) for at, size in enumerate(sizes)) / len(sizes)
+    rises = sum(after > before for before, after in pairwise(sizes))
+    grown, seconds = sizes[-1] - sizes[0], (later[-1][0] - later[0][0]) / 1e9
+    if grown > max(GROWTH_BYTES, GROWTH_SHARE * sizes[0]) and highest >= STEADY and rises >= len(sizes) // 2:
+        rate = grown / seconds / (1 << 20) if seconds else 0.0
+        yield Sight(
+            said=f"memory grew by {grown / (1 << 20):.0f} MiB in its second half, {rate:.1f} MiB a second"
+        )
+
+
+def idle_core(case: Case) -> Iterator[Sight]:
+    busy, cores = case.busy, case.cores
+    if busy is None or cores is None or cores < 2 or busy > SERIAL:
+        return
+    part, keys = spreadable(case, cores)
+    said = f"{busy:.2f} threads had something to do on average, and there are {cores} cores"
+    if part.share >= 0.05:
+        yield Sight(said=said, part=part, factor=float(cores), at_most=True, keys=keys)
+
+
+def spreadable(case: Case, cores: int) -> tuple[Part, dict[str, object]]:
+    """What more threads could share: of a training, the env's step and torch's part; else nobody knows."""
+    if case.record.kind != "train":
+        return WHOLE, {}
+    keys: dict[str, object] = {}
+    rows: list[Row] = []
+    if case.record.method.threads < cores:
+        rows += [row for row in case.rows if row.name == "environment"]
+        keys["threads"] = cores
+    if case.setting("torch_threads") == 1:
+        rows += [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
+        keys["train.torch_threads"] = cores
+    return together(rows), keys
+
+
+def crowd(case: Case) -> Iterator[Sight]:
+    """More threads with something to do than cores, beyond what was there before the run."""
+    busy, cores = case.busy, case.cores
+    load = case.record.machine.get("load") or 0.0
+    asked = case.record.method.threads
+    if cores and asked > cores:
+        yield Sight(said=f"{asked} threads on {cores} cores")
+    elif busy is not None and cores and busy > CROWDED * cores + load:
+        lost = case.record.resources.ready_share if case.record.resources else None
+        said = f"{busy:.1f} threads had something to do on average, on {cores} cores"
+        yield Sight(said=said, part=Part(share=min((lost or 0) / busy, 0.9)), at_most=True)
+
+
+def barriers(case: Case) -> Iterator[Sight]:
+    """Rows that wait for each other, and what an env's step has beyond its phases on several threads."""
+    yield from rows_over(BARRIER, 0.05)(case)
+    if case.record.method.threads < 2:
+        return
+    for row in case.rows:
+        inside = [each for each in case.rows if each.path.rpartition("/")[0] == row.path]
+        if row.name in ("environment", "step") and inside:
+            rest = row.part.share - sum(each.part.share for each in inside)
+            if rest >= 0.1:
+                said = f"{rest:.0%} of the time is the call into {row.name} and its threads' waiting"
+                yield Sight(said=said, row=row, part=Part(share=rest), at_most=True)
+
+
+def rebuilt(case: Case) -> Iterator[Sight]:
+    """An index that is built anew more often than anything in it moves or is asked for."""
+    counters = case.record.path.counters
+    builds = sum(count for name, count in counters.items() if "rebuild" in name.lower())
+    reasons = [
+        count for name, count in counters.items() if re.search("quer|lookup|moved|changed", name.lower())
+    ]
+    if builds and reasons and builds > max(reasons):
+        rows = case.named(INDEX)
+        row = rows[0] if rows else None
+        wasted = 1 - max(reasons) / builds
+        said = f"{builds:,} rebuilds for {max(reasons):,} queries or changes"
+        part = row.part.scaled(wasted) if row else None
+        yield Sight(said=f"{told(row)}; {said}" if row else said, row=row, part=part)
+
+
+def inserts(case: Case) -> Iterator[Sight]:
+    """Rows that put things away one at a time."""
+    steps, envs = case.record.work.env_steps, case.setting("num_envs") or 1
+    for row in case.named(INSERTS):
+        if (
+            steps
+            and row.calls >= 0.9 * steps
+            and row.part.share >= 0.05
+            and (envs > 1 or row.calls >= 8 * calls_of(case))
+        ):
+            said = f"{told(row)}, in {row.calls:,} calls for {steps:,} env-steps"
+            yield Sight(
+                said=said, row=row, part=row.part, factor=row.calls / max(calls_of(case), 1), at_most=True
+            )
+
+
+def calls_of(case: Case) -> int:
+    """How often the loop went round: its updates, or the calls of a batch."""
+    work, envs = case.record.work, case.setting("num_envs") or 1
+    return work.updates or max(1, work.env_steps // max(int(envs), 1))
+
+
+def waits(case: Case) -> Iterator[Sight]:
+    """Rows called waiting, and functions that were hardly on a core."""
+    seen = set[str]()
+    for sight in rows_over(WAITS, 0.1)(case):
+        if sight.row.worked is None or sight.row.worked < 0.5:
+            seen.add(sight.row.path)
+            yield sight
+    busy = (case.record.resources.ready_share or 0.0) if case.record.resources else 0.0
+    for row in case.functions:
+        idle = row.worked is not None and row.worked < WAITED and row.is_leaf
+        if idle and row.part.share >= 0.1 and row.path not in seen and busy < 0.2:
+            yield Sight(said=f"{told(row)}, on a core for {row.worked:.0%} of it", row=row, part=row.part)
+
+
+def rival(case: Case) -> Iterator[Sight]:
+    """Another way of doing a phase, which was measured beside the one that ran."""
+    for other in case.alternatives:
+        for row in case.rows:
+            if row.name == other.phase and row.is_leaf:
+                ratio = other.ratio
+                measured = f"{other.words} was {ratio.estimate:.2f} times as fast there, measured in turns"
+                said = f"{told(row)}; {measured}"
+                ends = (ratio.low, ratio.high)
+                yield Sight(
+                    said=said, row=row, part=row.part, factor=ratio.estimate, factors=ends, keys=other.keys
+                )

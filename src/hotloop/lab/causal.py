@@ -1,0 +1,281 @@
+"""Causal: small delays in one part of a loop at a time, in turns, and what each costs the whole.
+
+A loop says when an update ends. Its first updates show its parts; then blocks of updates follow one another
+in shuffled pairs, one with a delay in a part and one without. How long a delay really was is measured, so
+that it need not be exact; of a block the median update counts, since a busy machine spoils single ones.
+"""
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
+from threading import get_ident
+from time import sleep
+from typing import Any
+
+from hotloop.core import spans
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.judge.slopes import Trial
+from hotloop.lab.programs.launch import Launcher, Program
+
+SWITCH = "HOTLOOP_CAUSAL"
+"""Names a folder, as an environment variable: loops inside delay their parts and write what they saw."""
+
+BLOCK = 6
+"""Updates of a block, of which the first is let by: what was queued before is done in it."""
+
+FIRST = 8
+"""Updates in which the parts are learnt."""
+
+DOSE = 0.2
+"""Of an update's time that is added to it: little, since what is hidden comes out where much is added."""
+
+SHORTEST_NS = 200_000
+"""Of one delay; of what is called more often, every so many calls have one."""
+
+SMALLEST = 0.02
+"""Of the time of an update, from which on a part is tried."""
+
+MOST_PARTS = 8
+
+Totals = Mapping[str, tuple[int, int]]
+"""Name of a part to calls and ns."""
+
+
+class Delays:
+    """Told of every boundary, it waits at the end of one part."""
+
+    def __init__(self, clock: Callable[[], int] = now_ns, wait: Callable[[float], None] = sleep) -> None:
+        self._clock, self._wait = clock, wait
+        self.part: str | None = None
+        self.delay_ns, self.every, self._calls = 0, 1, 0
+        self.inserted_ns = 0
+
+    def give(self, part: str | None, delay_ns: float, every: int) -> None:
+        """From now on, in this part and in no other."""
+        self.part, self.delay_ns, self.every = part, int(delay_ns), max(every, 1)
+        self._calls = self.inserted_ns = 0
+
+    def open(self, name: str) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+    def close(self, name: str) -> None:
+        self.mark(name)
+
+    def mark(self, name: str) -> None:
+        if name != self.part:
+            return
+        self._calls += 1
+        if self._calls % self.every == 0:
+            begin = self._clock()
+            self._wait(self.delay_ns / 1e9)
+            self.inserted_ns += self._clock() - begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Some updates with a delay in one part, or in none."""
+
+    part: str | None
+    wall_ns: tuple[int, ...]
+    """Of each update."""
+    inserted_ns: tuple[int, ...]
+    own_ns: dict[str, float]
+    """Of every part, in one update on average."""
+
+
+@dataclass(slots=True)
+class Experiment:
+    """A loop whose updates are counted: `turn` at the end of each."""
+
+    clock: Callable[[], int] = now_ns
+    delays: Delays = field(default_factory=Delays)
+    read: Callable[[], Totals] = lambda: totals(spans.tree())
+    only: Sequence[str] = ()
+    """Parts that are tried; those that take most where none are named."""
+    seed: int | None = None
+    blocks: list[Block] = field(default_factory=list)
+    parts: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Of an update: calls and ns."""
+    _updates: int = 0
+    _order: Iterator[str | None] | None = None
+    _begin: tuple[int, Totals] | None = None
+    _update_ns: float = 0.0
+    _ends: list[tuple[int, int]] = field(default_factory=list)
+    """When each update of the block ended, and what had been inserted by then."""
+    _thread: int = 0
+
+    def begin(self) -> None:
+        """Begin to look; whoever calls this counts the updates."""
+        self._thread = get_ident()
+        self._updates, self._begin = 0, (self.clock(), self.read())
+        spans.delay_by(self.delays)
+
+    def end(self) -> None:
+        spans.delay_by(None)
+
+    def turn(self) -> None:
+        """An update has ended."""
+        if self._begin is None or get_ident() != self._thread:
+            return
+        self._updates += 1
+        if self._order is None:
+            if self._updates == FIRST:
+                self._learn()
+            return
+        self._ends.append((self.clock(), self.delays.inserted_ns))
+        if self._updates == 1:
+            self._begin = (self.clock(), self.read())
+        elif self._updates == BLOCK:
+            self._note()
+
+    def _gained(self) -> tuple[int, dict[str, tuple[int, int]]]:
+        assert self._begin is not None, "a block has begun"
+        (begin_ns, before), now = self._begin, self.read()
+        gained = {
+            name: (calls - before.get(name, (0, 0))[0], ns - before.get(name, (0, 0))[1])
+            for name, (calls, ns) in now.items()
+        }
+        return self.clock() - begin_ns, gained
+
+    def _learn(self) -> None:
+        """Choose the parts by what they took in the first updates."""
+        wall_ns, gained = self._gained()
+        self._update_ns = wall_ns / FIRST
+        found = {name: each for name, each in gained.items() if each[1] >= SMALLEST * wall_ns and each[0]}
+        chosen = [name for name in self.only if name in gained] if self.only else largest(found)
+        self.parts = {name: (gained[name][0] / FIRST, gained[name][1] / FIRST) for name in chosen}
+        self._order = rounds(chosen, random.Random(self.seed))
+        self._next()
+
+    def _next(self) -> None:
+        assert self._order is not None, "the parts are known"
+        part, self._updates = next(self._order), 0
+        self._ends.clear()
+        calls = self.parts[part][0] if part else 1.0
+        delay_ns = DOSE * self._update_ns / calls
+        every = round(SHORTEST_NS / delay_ns) if delay_ns < SHORTEST_NS else 1
+        self.delays.give(part, delay_ns * max(every, 1), every)
+
+    def _note(self) -> None:
+        _, gained = self._gained()
+        steps = [(end - begin, after - before) for (begin, before), (end, after) in pairwise(self._ends)]
+        made = Block(
+            part=self.delays.part,
+            wall_ns=tuple(wall_ns for wall_ns, _ in steps),
+            inserted_ns=tuple(inserted_ns for _, inserted_ns in steps),
+            own_ns={name: gained.get(name, (0, 0))[1] / len(steps) for name in self.parts},
+        )
+        self.blocks.append(made)
+        self._next()
+
+
+def totals(tops: Sequence[spans.Span]) -> Totals:
+    """Calls and ns of every leaf by its name, of all threads together."""
+    calls, ns = Counter[str](), Counter[str]()
+    for row in (row for top in tops for row in top.walk() if not row.children):
+        name = row.path.rpartition("/")[2]
+        calls[name] += row.calls
+        ns[name] += row.total_ns
+    return {name: (calls[name], ns[name]) for name in calls}
+
+
+def largest(found: Totals) -> list[str]:
+    return sorted(found, key=lambda name: -found[name][1])[:MOST_PARTS]
+
+
+def rounds(parts: Sequence[str], chance: random.Random) -> Iterator[str | None]:
+    """Blocks without end: every part in turn and none right before or after it."""
+    while True:
+        for part in chance.sample(parts, len(parts)):
+            yield from chance.sample([None, part], 2)
+
+
+def trials(blocks: Sequence[Block]) -> list[Trial]:
+    """Each delayed block against the one beside it that has no delay."""
+    pairs = zip(blocks[::2], blocks[1::2], strict=False)
+    return [trial(*(pair if pair[0].part else pair[::-1])) for pair in pairs if was_delayed(pair)]
+
+
+def was_delayed(pair: tuple[Block, Block]) -> bool:
+    return any(block.part and median(block.inserted_ns) > 0 for block in pair)
+
+
+def trial(block: Block, base: Block) -> Trial:
+    assert block.part is not None, "something is delayed"
+    return Trial(
+        part=block.part,
+        own_ns=base.own_ns[block.part] * median(base.wall_ns) / fmean(base.wall_ns),
+        base_ns=median(base.wall_ns),
+        delayed_ns=median(block.wall_ns),
+        inserted_ns=median(block.inserted_ns),
+    )
+
+
+def from_environment() -> Experiment | None:
+    """The experiment that whoever started this process asks for; None where nobody does."""
+    return Experiment() if os.environ.get(SWITCH) else None
+
+
+@contextmanager
+def asked_for() -> Iterator[Callable[[], None]]:
+    """Delay the parts of a loop where that is asked for; gives what is called at the end of each update."""
+    experiment = from_environment()
+    if experiment is None:
+        yield lambda: None
+        return
+    experiment.begin()
+    try:
+        yield experiment.turn
+    finally:
+        experiment.end()
+        write(experiment)
+
+
+def write(experiment: Experiment) -> None:
+    """Leave what was seen where it was asked for."""
+    path = Path(os.environ[SWITCH], f"{os.getpid()}-{now_ns()}.json")
+    path.write_text(json.dumps([asdict(block) for block in experiment.blocks]), encoding="utf-8")
+
+
+def read(folder: Path) -> list[Trial]:
+    """What loops left there."""
+    found: list[Trial] = []
+    for path in sorted(folder.glob("*.json")):
+        told: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        found += trials([Block(**each) for each in told])
+    return found
+
+
+def of_program(program: Program, fewest: int, most_runs: int, progress: Progress = silent) -> list[Trial]:
+    """Run a program, and again, until each of its parts was delayed often enough."""
+    found: list[Trial] = []
+    with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made, Launcher() as launcher:
+        for number in range(most_runs):
+            progress(number, most_runs)
+            launcher.run(program, {SWITCH: made})
+            found = read(Path(made))
+            refuse_nothing(found, program.name)
+            if min(Counter(trial.part for trial in found).values()) >= fewest:
+                break
+    return found
+
+
+def refuse_nothing(found: Sequence[Trial], what: str) -> None:
+    if not found:
+        raise InputError(
+            f"{what} made no turn with a delay: it needs hotloop.run around its loop, spans inside, and "
+            f"more than {FIRST + 2 * BLOCK} updates that are counted"
+        )

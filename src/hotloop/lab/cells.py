@@ -1,0 +1,221 @@
+"""Cells: a target under an experiment, as a value that whoever runs it turns into a record.
+
+A cell is plain data, so another process or another machine can run it: the experiment is the name of one of
+our functions, what it is told is JSON. An executor runs cells and gives each record back as soon as it is
+there; a shelf keeps them, and is asked before anything is run again.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Any, Protocol
+
+from hotloop.core.code import code
+from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.files import save
+from hotloop.core.machine import machine
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record, file_name, own_commit, read
+from hotloop.core.settings import hash_of
+from hotloop.core.target import Target
+from hotloop.stats.summary import with_metrics
+
+OURS = "hotloop.lab."
+"""Experiments are functions of this package: nobody's file says what else is called."""
+
+PARTS = 1_000
+"""Of a cell, as progress counts it."""
+
+FOLDER = Path("artifacts/sweeps")
+"""Where the shelves of sweeps are unless somebody says otherwise."""
+
+
+class Experiment(Protocol):
+    """What is done with a target."""
+
+    def __call__(self, target: Target, progress: Progress = silent, **asked: Any) -> Record: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One target under one experiment."""
+
+    target: Target
+    experiment: str
+    """`hotloop.lab.module:function`, called with the target, a progress and what is asked."""
+    asked: dict[str, Any] = field(default_factory=dict)
+    """By name; plain JSON."""
+
+    @property
+    def id(self) -> str:
+        """Twelve hex digits that are equal where the cells are."""
+        return hash_of("cell", {"cell": self.to_json()})
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Cell":
+        plain = json.loads(text)
+        return cls(
+            target=Target(**plain["target"]), experiment=plain["experiment"], asked=dict(plain["asked"])
+        )
+
+    def run(self, progress: Progress = silent) -> Record:
+        """Do it, here and now."""
+        return function_of(self.experiment)(self.target, progress, **self.asked)
+
+
+def function_of(name: str) -> Experiment:
+    """The function of the lab that an experiment's name means."""
+    place, _, word = name.partition(":")
+    if not place.startswith(OURS) or not word:
+        raise InputError(f"{name} is no experiment: expected {OURS}module:function")
+    found: Experiment = getattr(import_module(place), word)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of a cell."""
+
+    cell: Cell
+    record: Record | None
+    """None where the cell cannot be run."""
+    refused: str = ""
+    """Why not."""
+    kept: bool = False
+    """Whether it lay on the shelf already."""
+
+
+class Executor(Protocol):
+    """What runs cells, here or elsewhere."""
+
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[Done]:
+        """Each cell once it is done, in whichever order; closing the iterator ends what is under way."""
+
+
+class Here:
+    """Runs cells in this process, one after another, so that each has the machine to itself."""
+
+    def run(self, cells: Sequence[Cell], progress: Progress) -> Iterator[Done]:
+        for index, cell in enumerate(cells):
+            yield done(cell, within(progress, index, len(cells)))
+
+
+def done(cell: Cell, progress: Progress = silent) -> Done:
+    """Run a cell; one that its target refuses is told, and is no reason to leave out the others."""
+    try:
+        return Done(cell=cell, record=cell.run(progress))
+    except HotloopError as error:
+        return Done(cell=cell, record=None, refused=str(error))
+    except MemoryError:
+        return Done(cell=cell, record=None, refused="it does not fit into this machine's memory")
+
+
+def within(progress: Progress, index: int, count: int) -> Progress:
+    """The progress of one cell as a part of that of all."""
+
+    def moved(at: int, total: int) -> None:
+        progress(index * PARTS + min(PARTS, PARTS * at // max(total, 1)), count * PARTS)
+
+    return moved
+
+
+class Shelf:
+    """A folder of cells' records, by the cell's id; what another machine or commit left there is not ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._machine = machine()["fingerprint"]
+
+    def find(self, cell: Cell) -> Record | None:
+        """The record of a cell, as this machine and this code made it."""
+        for path in sorted(self.folder.glob(f"{cell.id}*.json"), reverse=True):
+            record = with_metrics(read(path))
+            if self.is_ours(record):
+                return record
+        return None
+
+    def is_ours(self, record: Record) -> bool:
+        now = code(None, target=record.target.name)
+        same = own_commit(record.code)[0] == own_commit(now)[0]
+        return same and record.machine["fingerprint"] == self._machine and not record.partial
+
+    def keep(self, cell: Cell, record: Record) -> None:
+        save(self.folder / f"{cell.id}.json", record.to_json())
+
+
+def shelf_of(root: Path, kind: str, cells: Sequence[Cell], *, resume: bool) -> Shelf:
+    """The shelf of a sweep: the latest one of the same cells where it is resumed, else a new one."""
+    whole = hash_of(kind, {"cells": sorted(cell.id for cell in cells)})
+    name = file_name(f"{kind}-{cells[0].target.name}-{whole}")
+    taken = sorted(root.glob(f"{name}*"), key=lambda path: (len(path.name), path.name))
+    if resume and not taken:
+        raise InputError(
+            f"there is nothing to resume in {root}: no {kind} of these cells; leave out --resume"
+        )
+    if resume:
+        return Shelf(taken[-1])
+    return Shelf(root / (f"{name}-{len(taken) + 1}" if taken else name))
+
+
+@dataclass(slots=True, kw_only=True)
+class Swept:
+    """What there is of a sweep."""
+
+    done: list[Done] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def records(self) -> list[tuple[Cell, Record]]:
+        return [(each.cell, each.record) for each in self.done if each.record is not None]
+
+    @property
+    def refused(self) -> list[Done]:
+        return [each for each in self.done if each.record is None]
+
+
+def untold(_: Done) -> None:
+    """Tell nobody."""
+
+
+def sweep(
+    cells: Sequence[Cell],
+    executor: Executor,
+    shelf: Shelf | None = None,
+    progress: Progress = silent,
+    tell: Callable[[Done], None] = untold,
+) -> Swept:
+    """Run the cells that the shelf has no record of; each record is kept and told as it comes.
+
+    Ctrl-C ends it, and leaves what is done.
+    """
+    swept = Swept()
+    found = {cell.id: shelf.find(cell) if shelf else None for cell in cells}
+    for cell in cells:
+        record = found[cell.id]
+        if record is not None:
+            swept.done.append(Done(cell=cell, record=record, kept=True))
+            tell(swept.done[-1])
+    rest = [cell for cell in cells if found[cell.id] is None]
+    try:
+        for each in executor.run(rest, progress):
+            if each.record is not None and each.record.partial:
+                swept.interrupted = True
+                break
+            if each.record is not None and shelf is not None:
+                shelf.keep(each.cell, each.record)
+            swept.done.append(each)
+            tell(each)
+    except KeyboardInterrupt:
+        swept.interrupted = True
+    return swept
+
+
+def grid(target: Target, axes: Mapping[str, Sequence[str]]) -> list[Target]:
+    """The target with every combination of the axes' values, the last axis changing fastest."""
+    return [target.with_keys(dict(zip(axes, values, strict=True))) for values in product(*axes.values())]

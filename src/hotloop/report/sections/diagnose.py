@@ -1,0 +1,270 @@
+"""A diagnosis: what bounds the speed, what to change first, and what it would buy."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hotloop.core.record.plain import Interval
+from hotloop.judge.diagnose import Candidate, Diagnosis, Outcome, Since
+from hotloop.judge.expect import Expectations, Reached
+from hotloop.judge.slopes import Causal
+from hotloop.report.sections.section import (
+    Chapter,
+    Heading,
+    Lines,
+    Note,
+    Page,
+    Section,
+    Sections,
+    Span,
+    Tone,
+    Words,
+    number_columns,
+    table,
+    text_columns,
+)
+from hotloop.report.units import percent, speed, took
+
+UNITS = {"agent_steps_per_s": "agent-steps/s", "env_steps_per_s": "env-steps/s", "runs_per_s": "runs/s"}
+
+NO_GAIN = "not known"
+"""What a change would buy that a record cannot tell."""
+
+
+def diagnosis(found: Diagnosis) -> Sections:
+    """All of it, in the order in which somebody would read it."""
+    return (*bottleneck(found), *changes(found), *expected(found.expectations), *missing(found))
+
+
+def page(found: Diagnosis, when: str, since: Since | None = None) -> Page:
+    """The same as a file, with the checklist first."""
+    chapters = (
+        Chapter(title="What to change first", sections=checklist(found), summary=True),
+        Chapter(title="Where the time goes", sections=bottleneck(found)),
+        *((Chapter(title="Since the change", sections=changed(since)),) if since else ()),
+        Chapter(title="What could be expected", sections=expected(found.expectations) or none_expected()),
+        Chapter(title="What could not be looked at", sections=missing(found) or (Note(words="Nothing."),)),
+    )
+    return Page(title=f"Diagnosis of {found.target}", when=when, chapters=chapters)
+
+
+def none_expected() -> Sections:
+    return (Note(words="No other record of this target."),)
+
+
+def bottleneck(found: Diagnosis) -> Sections:
+    """The rows that bound the speed, and what making one faster would buy."""
+    if not found.bounds:
+        return (Note(words="no row takes any time"),)
+    first = found.bounds[0]
+    rows = [
+        (
+            each.name,
+            percent(each.share),
+            interval(each.interval, percent),
+            times(each.halved),
+            times(each.gone),
+        )
+        for each in found.bounds
+    ]
+    columns = (
+        *text_columns("row"),
+        *number_columns("of the time"),
+        *number_columns("95% interval", wide=True),
+        *number_columns("2x there buys", "without it"),
+    )
+    partial = (
+        (Note(words=Span("the record is of a run that was broken off", "warn")),) if found.partial else ()
+    )
+    return (
+        Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}")),
+        *partial,
+        Note(words=("bottleneck  ", Span(f"{first.name} is {first.said}", strong=True))),
+        table(columns, rows),
+    )
+
+
+def changes(found: Diagnosis) -> Sections:
+    """The candidates in the order of their gain; a healthy one is told its next bound."""
+    if found.is_healthy:
+        return (Note(words=Span(healthy(found), "good")),)
+    lines = [line for number, each in enumerate(found.candidates, 1) for line in told(number, each)]
+    return (Heading(words="what to change, the largest gain first", apart=True), Lines(lines=tuple(lines)))
+
+
+def healthy(found: Diagnosis) -> str:
+    if not found.bounds:
+        return "nothing worth doing"
+    first = found.bounds[0]
+    bound = f"{first.name} ({first.said}); 2x there buys {times(first.halved)}"
+    return f"nothing worth doing: the next bound is {bound}"
+
+
+def told(number: int, each: Candidate) -> Iterator[Words]:
+    yield (f"{number}. ", Span(each.symptom, "warn", strong=True), f": {buys(each)}")
+    yield f"   {each.said}"
+    yield f"   {each.remedy}"
+    yield ("   check  ", Span(each.check, code=True))
+
+
+def buys(each: Candidate) -> str:
+    """What it would buy end to end."""
+    if each.gain is None:
+        return "what it would buy is " + NO_GAIN
+    most = "at most " if each.at_most else ""
+    return f"buys {most}{times(each.gain)} {interval(each.interval, times)}".rstrip()
+
+
+def checklist(found: Diagnosis) -> Sections:
+    if found.is_healthy:
+        return (Note(words=healthy(found)),)
+    lines: list[Words] = [
+        (
+            f"[ ] {each.symptom}: {buys(each)}. {each.said}. {each.remedy}. Check: ",
+            Span(each.check, code=True),
+        )
+        for each in found.candidates
+    ]
+    return (Lines(lines=tuple(lines)),)
+
+
+def missing(found: Diagnosis) -> Sections:
+    """Rules without evidence, and what to run to have it."""
+    if not found.gaps:
+        return ()
+    rows = [(each.symptom, each.needs, Span(each.get, code=True)) for each in found.gaps]
+    return (
+        Heading(words="not looked at: the record does not say", apart=True),
+        table(text_columns("for", "it needs", "run"), rows),
+    )
+
+
+def expected(found: Expectations | None) -> Sections:
+    """What this machine has reached before, by configuration, and what its memory allows."""
+    if found is None:
+        return ()
+    if found.refused:
+        return (Note(words=Span(f"nothing is expected: {found.refused}", "dim")),)
+    said: list[Section] = []
+    if found.table:
+        columns = (
+            *text_columns("reached on this machine", "on"),
+            *number_columns("records", "typical", "best", "this record"),
+        )
+        rows = [reached(each) for each in found.table]
+        said += [Heading(words="what could be expected", apart=True), table(columns, rows)]
+    said += [Note(words=each) for each in short_of(found)]
+    return tuple(said)
+
+
+def reached(each: Reached) -> tuple[str, ...]:
+    unit = UNITS.get(each.unit, each.unit)
+    this = f"{speed(each.this)}" if each.this is not None else ""
+    best = f"{speed(each.best)} {unit}"
+    return each.configuration, each.device, str(each.records), speed(each.typical), best, this
+
+
+def short_of(found: Expectations) -> Iterator[Words]:
+    if found.is_short and found.expected and found.reached:
+        share = found.reached / found.expected
+        differing = "; ".join(found.differing) or "no setting that a record knows differs"
+        yield (
+            Span(f"a likely configuration fault: {share:.0%} of what {found.best_run} reached", "bad"),
+            f" ({differing})",
+        )
+    memory = found.memory
+    if memory is not None:
+        yield (
+            f"{memory.phase} writes {memory.bytes_per_env_step:,.0f} bytes an env-step: to copy them takes "
+            f"{took(memory.least_ns)} at the {memory.bytes_per_s / 1e9:.1f} GB/s of this machine; it takes "
+            f"{took(memory.phase_ns)}, {memory.phase_ns / memory.least_ns:.1f} times that"
+        )
+
+
+def changed(found: Since) -> Sections:
+    """Predicted against seen, the rows that moved, and the bottleneck before and after."""
+    said: list[Section] = [
+        Heading(words=f"since {found.before}", apart=True),
+        Note(
+            words=(
+                "seen  ",
+                Span(f"{times(found.seen)} {interval(found.interval, times)}".rstrip(), strong=True),
+            )
+        ),
+    ]
+    if found.unlike:
+        said.append(Note(words=Span(f"unlike: {'; '.join(found.unlike)}", "warn")))
+    if found.settings:
+        said.append(Note(words=f"settings  {', '.join(found.settings)}"))
+    said.append(Lines(lines=tuple(outcomes(found))))
+    if found.rows:
+        columns = (*text_columns("row"), *number_columns("before", "after", "that alone is worth"))
+        rows = [(row.name, took(row.before_ns), took(row.after_ns), times(row.worth)) for row in found.rows]
+        said.append(table(columns, rows))
+    said.append(Note(words=whether_moved(found)))
+    return tuple(said)
+
+
+def outcomes(found: Since) -> Iterator[Words]:
+    if not found.outcomes:
+        yield Span("nothing was predicted of what changed: hotloop diagnose before the change does", "dim")
+    for each in found.outcomes:
+        tone: Tone = "good" if each.said == "as predicted" else "warn"
+        yield f"predicted  {predicted(each)} ({each.symptom}): ", Span(each.said, tone)
+
+
+def predicted(each: Outcome) -> str:
+    most = "at most " if each.at_most else ""
+    return f"{most}{times(each.predicted)} {interval(each.interval, times)}".rstrip()
+
+
+def whether_moved(found: Since) -> str:
+    if found.bottleneck is None:
+        return "bottleneck  not known"
+    before, after = found.bottleneck
+    if found.moved:
+        return f"bottleneck  moved from {before.name} ({percent(before.share)}) to {after.name}: {after.said}"
+    return f"bottleneck  still {after.name}: {after.said}, {percent(before.share)} before"
+
+
+def causal(target: str, found: Sequence[Causal]) -> Sections:
+    """Predicted by the share and seen by delays, side by side, the part that is worth most first."""
+    columns = (
+        *text_columns("part"),
+        *number_columns("of the time", "turns", "2x: predicted", "2x: seen"),
+        *number_columns("a delay costs", wide=True),
+        *text_columns("so it is"),
+    )
+    rows = [
+        (
+            each.part,
+            percent(each.share),
+            str(each.trials),
+            f"{times(each.predicted)} {interval(each.predicted_interval, times)}".rstrip(),
+            f"{times(each.seen)} {interval(each.seen_interval, times)}".rstrip(),
+            f"{each.slope:.2f} {interval(each.slope_interval, '{:.2f}'.format)}".rstrip(),
+            each.said,
+        )
+        for each in found
+    ]
+    first = found[0]
+    return (
+        Heading(words=(Span(target, strong=True), "  delays in one part at a time")),
+        Note(words=("bottleneck  ", Span(f"{first.part}: 2x there buys {times(first.seen)}", strong=True))),
+        table(columns, rows),
+    )
+
+
+def causal_page(target: str, found: Sequence[Causal], when: str) -> Page:
+    chapter = Chapter(
+        title="What a speed-up of each part is worth", sections=causal(target, found), summary=True
+    )
+    return Page(title=f"Delays in {target}", when=when, chapters=(chapter,))
+
+
+def times(ratio: float) -> str:
+    """How many times as fast; three digits, or a percentage where that says more."""
+    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
+
+
+def interval(ends: Interval | None, drawn: Callable[[float], str]) -> str:
+    """Both ends as a reader has the number before them; nothing where there is none."""
+    return f"[{drawn(ends[0])}, {drawn(ends[1])}]" if ends else ""

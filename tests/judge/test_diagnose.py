@@ -1,0 +1,328 @@
+"""Each rule sees the fault it is for, does not see it in the repaired program, and asks for its evidence."""
+
+from dataclasses import replace
+
+import pytest
+from support.cases import env, loop, probed, program
+from support.records import BENCH, MACHINE, PROFILE
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Overhead, PathRan, Pauses, Ratio, Record, Resources, Table
+from hotloop.judge.case import Alternative, Case, Part, gain
+from hotloop.judge.diagnose import Diagnosis, diagnose, since
+from hotloop.judge.expect import expect
+from hotloop.judge.symptoms import RULES
+
+GOOD = {"collect": (10, 0.5), "collect/env": (10, 0.28), "collect/policy": (10, 0.2), "learn": (10, 0.48)}
+"""A loop in which nothing is wrong: a hundred rows a call, and everything in a row."""
+
+HEALTHY = loop(GOOD)
+
+ENV = env({"env.step": (1_000, 0.9), "env.reset": (20, 0.03), "everything else": (1_000, 0.07)})
+
+PROGRAM = program({"step (env.py:3)": (0.6, 0.9), "learn (train.py:9)": (0.3, 0.9)})
+
+PPO = {"supervised_steps": 100, "fade_steps": 100}
+
+GPU = {"device": "cuda", "mixed_precision": False}
+
+TORCH = ("operator", "calls", "self_cpu_ns", "total_cpu_ns", "self_device_ns")
+
+NATIVE = replace(PROFILE, unaccounted_ns=0)
+
+
+def with_path(record: Record, **counters: int) -> Record:
+    return replace(record, path=replace(record.path, counters=counters))
+
+
+def trained(record: Record, **variant: object) -> Record:
+    return replace(record, kind="train", target=replace(record.target, variant=variant))
+
+
+def on_threads(threads: int, rest: float) -> Record:
+    """A native step on several threads, of which so much is in no phase."""
+    phases = tuple(
+        replace(phase, share=0.9 - rest if phase.path.endswith("observations") else 0.0, total_ns=1)
+        if phase.path.count("/") == 2
+        else replace(phase, share=0.9)
+        for phase in NATIVE.phases
+    )
+    return replace(NATIVE, phases=phases, method=replace(NATIVE.method, threads=threads))
+
+
+FAULTS: dict[str, tuple[Record, Record]] = {
+    "path": (with_path(ENV, native_steps=1_000), with_path(ENV, native_steps=4_000)),
+    "teacher-on": (
+        loop({**GOOD, "learn": (10, 0.3), "teacher": (10, 0.18)}, params=PPO),
+        loop({**GOOD, "teacher": (2, 0.01)}, params=PPO),
+    ),
+    "teacher": (
+        loop({**GOOD, "learn": (10, 0.18), "expert labels": (10, 0.3)}),
+        loop({**GOOD, "expert labels": (10, 0.01)}),
+    ),
+    "eval": (
+        loop({**GOOD, "learn": (10, 0.28), "evaluate": (10, 0.2)}),
+        loop({**GOOD, "evaluate": (1, 0.01)}),
+    ),
+    "logging": (
+        program({"step (env.py:3)": (0.6, 0.9), "Logger.info (train.py:9)": (0.3, 0.9)}),
+        program({"step (env.py:3)": (0.6, 0.9), "Logger.info (train.py:9)": (0.01, 0.9)}),
+    ),
+    "inserts": (
+        loop({**GOOD, "learn": (10, 0.28), "buffer.add": (1_000, 0.2)}),
+        loop({**GOOD, "learn": (10, 0.46), "buffer.add": (10, 0.02)}),
+    ),
+    "index": (
+        with_path(
+            env({"env.step": (1_000, 0.9), "env.step/rebuild": (1_000, 0.4)}), rebuilds=1_000, queries=10
+        ),
+        with_path(env({"env.step": (1_000, 0.9), "env.step/rebuild": (10, 0.01)}), rebuilds=10, queries=10),
+    ),
+    "skew": (
+        env({"env.step": (1_000, 0.9), "env.step/from the first to the last": (1_000, 0.4)}),
+        env({"env.step": (1_000, 0.9), "env.step/from the first to the last": (1_000, 0.02)}),
+    ),
+    "barriers": (on_threads(4, 0.4), on_threads(4, 0.02)),
+    "copies": (
+        loop({**GOOD, "learn": (10, 0.28), "to cpu": (10, 0.2)}, variant={"device": "cuda"}),
+        loop({**GOOD, "to cpu": (10, 0.01)}, variant={"device": "cuda"}),
+    ),
+    "store": (
+        loop({**GOOD, "learn": (10, 0.28), "store": (10, 0.2)}),
+        loop({**GOOD, "learn": (10, 0.46), "store": (10, 0.02)}),
+    ),
+    "small-batch": (
+        loop({**GOOD, "collect/policy": (1_000, 0.2)}),
+        loop({**GOOD, "collect/policy": (10, 0.2)}),
+    ),
+    "python": (
+        env({"env.step": (1_000, 0.9), "env.step/envs.step": (4_000, 0.5)}),
+        env({"env.step": (1_000, 0.9)}),
+    ),
+    "resets": (
+        env({"env.step": (1_000, 0.5), "env.reset": (900, 0.4)}),
+        env({"env.step": (1_000, 0.9), "env.reset": (90, 0.04)}),
+    ),
+    "garbage": (
+        loop(GOOD, pauses=Pauses(collections=90, total_ns=90_000_000, longest_ns=2_000_000)),
+        loop(GOOD, pauses=Pauses(collections=9, total_ns=900_000, longest_ns=100_000)),
+    ),
+    "allocation": (
+        probed(
+            ENV,
+            "memory",
+            {"allocations_per_env_step": 900.0, "allocated_bytes_per_env_step": 1e5, "growth_bytes_low": 0.0},
+        ),
+        probed(
+            ENV,
+            "memory",
+            {"allocations_per_env_step": 9.0, "allocated_bytes_per_env_step": 1e3, "growth_bytes_low": 0.0},
+        ),
+    ),
+    "precision": (
+        loop({**GOOD, "learn/forward": (10, 0.2), "learn/backward": (10, 0.28)}, variant=GPU),
+        loop(
+            {**GOOD, "learn/forward": (10, 0.2), "learn/backward": (10, 0.28)},
+            variant={**GPU, "mixed_precision": True},
+        ),
+    ),
+    "idle-core": (loop(GOOD, busy=(0.9, 0.1)), loop(GOOD, busy=(3.0, 0.1))),
+    "crowd": (
+        program({"step (env.py:3)": (0.9, 0.9)}, resources=Resources(cpu_share=4.0, ready_share=8.0)),
+        program({"step (env.py:3)": (0.9, 0.9)}, resources=Resources(cpu_share=4.0, ready_share=0.1)),
+    ),
+    "waiting": (
+        program({"step (env.py:3)": (0.4, 0.9), "fetch (io.py:3)": (0.5, 0.02)}),
+        program({"step (env.py:3)": (0.4, 0.9), "fetch (io.py:3)": (0.5, 0.9)}),
+    ),
+    "growth": (loop(GOOD, memory=range(100, 200, 5)), loop(GOOD, memory=(50, 90, *(100,) * 18))),
+    "unaccounted": (
+        loop({"collect": (10, 0.5), "learn": (10, 0.2)}),
+        loop({"collect": (10, 0.5), "learn": (10, 0.48)}),
+    ),
+    "instrument": (
+        replace(ENV, overhead=Overhead(ratio=1.6, ci95=(1.4, 1.7), mark_ns=30.0)),
+        replace(ENV, overhead=Overhead(ratio=1.2, ci95=(0.98, 1.7), mark_ns=30.0)),
+    ),
+}
+"""Rule to a program with its fault, and to the same program repaired; most are somebody else's code."""
+
+
+def named(found: Diagnosis) -> list[str]:
+    return [each.rule for each in found.candidates]
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_fault_is_diagnosed_and_the_repaired_program_has_none(rule: str) -> None:
+    faulty, repaired = FAULTS[rule]
+    assert named(diagnose(faulty))[0] == rule
+    assert rule not in named(diagnose(repaired))
+
+
+def test_every_rule_but_the_measured_one_has_its_program() -> None:
+    assert {rule.name for rule in RULES} == {*FAULTS, "rival"}
+
+
+@pytest.mark.parametrize("record", [HEALTHY, ENV, PROGRAM, NATIVE], ids=["loop", "env", "program", "world"])
+def test_a_healthy_one_gets_no_advice(record: Record) -> None:
+    found = diagnose(record)
+    assert found.is_healthy
+    assert found.bounds[0].share == max(bound.share for bound in found.bounds)
+
+
+@pytest.mark.parametrize("rule", [name for name, (_, repaired) in FAULTS.items() if name != "store"])
+def test_a_repaired_program_gets_no_other_advice_either(rule: str) -> None:
+    assert diagnose(FAULTS[rule][1]).is_healthy
+
+
+def test_what_a_change_buys_is_amdahls_law_with_the_interval_of_the_rounds() -> None:
+    assert gain(Part(share=0.04), 3.0) == pytest.approx(1 / (1 - 0.04 * 2 / 3))
+    (found,) = diagnose(FAULTS["resets"][0]).candidates
+    assert found.gain == pytest.approx(1 / 0.6)
+    assert found.interval is not None
+    assert found.interval[0] <= found.gain <= found.interval[1]
+
+
+def test_a_row_is_told_as_part_of_what_is_above_it_and_of_everything() -> None:
+    first = diagnose(PROFILE).bounds[0]
+    assert (first.name, first.said) == ("observations", "80% of step = 64.0% of the time")
+
+
+def test_candidates_come_in_the_order_of_what_they_buy() -> None:
+    rows = {"env": (10, 0.3), "teacher": (10, 0.4), "eval": (10, 0.2), "logging": (10, 0.05)}
+    found = diagnose(loop(rows, busy=(1.0, 0.0), cores=2))
+    assert named(found) == ["idle-core", "teacher", "eval", "logging"]
+    gains = [each.gain or 0.0 for each in found.candidates]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_a_row_is_claimed_by_the_particular_rule_before_the_general_one() -> None:
+    record = loop({**GOOD, "learn": (10, 0.28), "replay.insert": (1_000, 0.2)})
+    assert named(diagnose(record)) == ["inserts"]
+
+
+def test_no_rule_fires_without_its_evidence_and_each_says_what_to_run() -> None:
+    old = replace(HEALTHY, resources=None)
+    gaps = {gap.rule: gap for gap in diagnose(old).gaps}
+    assert {"garbage", "idle-core", "crowd", "growth"} <= {*gaps}
+    assert all(gap.get and gap.needs for gap in gaps.values())
+    found = diagnose(ENV)
+    assert "hotloop profile gym:Their-v0 --probe memory" in [gap.get for gap in found.gaps]
+
+
+def test_a_world_is_told_what_its_other_way_would_buy() -> None:
+    ratio = Ratio(estimate=8.0, low=7.0, high=9.0, pairs=24)
+    other = Alternative(phase="observations", keys={"encoder": "optimized"}, ratio=ratio)
+    found = diagnose(PROFILE, [other]).candidates[0]
+    assert found.gain == pytest.approx(1 / (1 - 0.64 * 7 / 8))
+    assert found.interval == pytest.approx((1 / (1 - 0.64 * 6 / 7), 1 / (1 - 0.64 * 8 / 9)))
+    assert found.check == 'hotloop compare "grid/toy" "grid/toy encoder=optimized"'
+
+
+def test_copies_are_also_found_among_the_operators_of_torch() -> None:
+    rows = (("aten::mm", 9, 500, 500, 0), ("aten::_to_copy", 9, 400, 400, 100))
+    table = Table(title="Operators", columns=TORCH, rows=rows)
+    assert "copies" in named(diagnose(probed(trained(HEALTHY, device="cuda"), "torch", {}, table)))
+
+
+def test_one_of_several_threads_that_does_all_the_work_is_skew() -> None:
+    rows = (("main", 9, 0.9), ("worker", 2, 0.2), ("worker", 2, 0.2))
+    table = Table(title="CPU time by thread", columns=("thread", "cpu_ns", "cpu_share"), rows=rows)
+    assert "skew" in named(diagnose(probed(on_threads(3, 0.02), "threads", {}, table)))
+
+
+def test_a_batch_that_ran_its_twin_is_told_so() -> None:
+    mixed = PathRan(requested="native", ran={"native": 0.9, "reference": 0.1})
+    assert named(diagnose(replace(NATIVE, path=mixed))) == ["path"]
+
+
+def test_a_record_without_phases_is_refused_with_what_to_run() -> None:
+    with pytest.raises(InputError, match=r"a bench record without phases: .*hotloop profile grid/toy"):
+        diagnose(BENCH)
+    with pytest.raises(InputError, match="with hotloop"):
+        diagnose(replace(HEALTHY, phases=HEALTHY.phases[:1]))
+
+
+class TestSince:
+    """After a change: what was predicted, what came of it, and where the bottleneck is now."""
+
+    BEFORE = loop({**GOOD, "learn": (10, 0.18), "teacher": (10, 0.3)})
+    AFTER = replace(
+        loop({**GOOD, "teacher": (10, 0.01)}, speed=1.4), run_id="later", created="2025-01-03T00:00:00+00:00"
+    )
+
+    def test_a_change_that_did_what_was_predicted(self) -> None:
+        found = since(self.BEFORE, self.AFTER, diagnose(self.BEFORE).candidates)
+        assert found.seen == pytest.approx(1.4, rel=0.02)
+        (outcome,) = found.outcomes
+        assert (outcome.symptom, outcome.said) == ("teacher calls", "as predicted")
+        assert found.rows[0].name == "teacher"
+
+    def test_a_bottleneck_that_moved_is_said(self) -> None:
+        found = since(self.BEFORE, self.AFTER, ())
+        assert found.bottleneck is not None
+        assert found.moved
+        assert [each.name for each in found.bottleneck] == ["teacher", "learn"]
+
+    def test_a_change_that_came_to_less_is_said(self) -> None:
+        slower = replace(loop({**GOOD, "teacher": (10, 0.01)}, speed=1.0), run_id="later")
+        found = since(self.BEFORE, slower, diagnose(self.BEFORE).candidates)
+        assert [each.said for each in found.outcomes] == ["less than predicted"]
+
+    def test_what_was_not_changed_is_not_judged(self) -> None:
+        again = replace(self.BEFORE, run_id="later")
+        assert since(self.BEFORE, again, diagnose(self.BEFORE).candidates).outcomes == ()
+
+    def test_another_target_is_refused(self) -> None:
+        with pytest.raises(InputError, match="takes an earlier record of the same"):
+            since(self.BEFORE, ENV, ())
+
+
+class TestExpectations:
+    """What this machine has reached before, and what its memory allows."""
+
+    def test_less_than_half_is_a_likely_fault_with_the_settings_that_differ(self) -> None:
+        best = replace(loop(GOOD, speed=3.0, variant={"threads": 4}), run_id="best")
+        found = expect(HEALTHY, [best, HEALTHY], MACHINE["fingerprint"])
+        assert found.is_short
+        assert found.best_run == "best"
+        assert found.differing == ("threads=None here, 4 in the best",)
+
+    def test_a_slower_run_of_other_work_is_no_yardstick(self) -> None:
+        other = replace(loop(GOOD, speed=3.0, params={"agents": 9}), run_id="other")
+        found = expect(HEALTHY, [other], MACHINE["fingerprint"])
+        assert not found.is_short
+        assert [row.records for row in found.table] == [2]
+
+    def test_the_table_has_a_row_a_configuration(self) -> None:
+        ppo = replace(HEALTHY, kind="train", run_id="a")
+        imitation = replace(
+            ppo, run_id="b", target=replace(ppo.target, params={"train.supervised_steps": 10**9})
+        )
+        gpu = replace(ppo, run_id="c", target=replace(ppo.target, device="cuda"))
+        bench = replace(BENCH, target=HEALTHY.target, run_id="d")
+        table = expect(HEALTHY, [ppo, imitation, gpu, bench], MACHINE["fingerprint"]).table
+        rows = {(row.configuration, row.device) for row in table}
+        assert rows == {
+            ("PPO", "CPU"),
+            ("PPO", "GPU"),
+            ("supervised", "CPU"),
+            ("env only", "CPU"),
+            ("own loop", "CPU"),
+        }
+
+    def test_a_record_of_another_machine_is_expected_nothing_of(self) -> None:
+        found = expect(HEALTHY, [HEALTHY], "another")
+        assert found.refused is not None
+        assert "another machine" in found.refused
+        assert not found.table
+
+    def test_what_copying_takes_stands_beside_what_the_phase_takes(self) -> None:
+        target = replace(PROFILE.target, observation_bytes=100)
+        found = expect(replace(PROFILE, target=target), [], MACHINE["fingerprint"], 10e9).memory
+        assert found is not None
+        assert (found.least_ns, found.phase_ns) == (10.0, 160.0)
+
+
+def test_a_share_without_rounds_has_no_interval() -> None:
+    assert Case(PROFILE).rows[0].part.interval is None

@@ -1,0 +1,146 @@
+"""Records of loops, envs and programs with a fault that is known, made by what makes real ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from support.records import MACHINE, PROFILE
+
+from hotloop.core.record import Described, Finding, Pauses, Phase, Record, Resources, Table, Work
+from hotloop.core.record.times import Times, in_order
+from hotloop.lab.loop.record import Found, Origin, record_of
+from hotloop.lab.loop.run import Asked
+from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, Windows
+from hotloop.probes.resources import Sample
+from hotloop.stats.summary import with_metrics
+
+Rows = Mapping[str, tuple[int, float]]
+"""Path to calls and share of the time, in each window."""
+
+WINDOWS = 8
+
+WALL_NS = 100_000_000
+"""Of a window."""
+
+CODE: Any = {"version": "1", "commit": "0123abcd", "dirty": False, "compiler": None, "flags": None}
+
+
+def loop(
+    rows: Rows,
+    *,
+    steps: int = 1_000,
+    updates: int = 10,
+    params: Mapping[str, Any] | None = None,
+    variant: Mapping[str, Any] | None = None,
+    busy: tuple[float, float] = (3.0, 0.0),
+    pauses: Pauses | None = None,
+    memory: Sequence[int] = (100,) * 20,
+    cores: int = 4,
+    speed: float = 1.0,
+) -> Record:
+    """A run of somebody's own loop, as `hotloop.run` records it; `memory` is in MiB."""
+    windows = Windows()
+    counts = {UPDATES: updates, STEPS: steps, SAMPLES: 0}
+    for number in range(WINDOWS):
+        wall_ns = round(WALL_NS * (1 + 0.01 * (number % 3)) / speed)
+        regions = in_order({path: (calls, round(wall_ns * share)) for path, (calls, share) in rows.items()})
+        windows.add(
+            Counted(counts=counts, wall_ns=wall_ns), Times(how="sync", wall_ns=wall_ns, regions=regions)
+        )
+    found = Found(
+        asked=Asked(name="own", params=params or {}, variant=variant or {}),
+        origin=Origin(
+            date=datetime(2025, 1, 2, tzinfo=UTC),
+            machine={**MACHINE, "cores": cores, "usable_cores": cores},  # type: ignore[typeddict-item]
+            code=CODE,
+        ),
+        windows=windows,
+        counts={name: count * WINDOWS for name, count in counts.items()},
+        left_open=(),
+        threads={},
+        how="sync",
+        hosted=False,
+        mark_ns=30.0,
+        samples=[sample(at, mib, busy, len(memory)) for at, mib in enumerate(memory)],
+        pauses=pauses or Pauses(),
+        broken=None,
+    )
+    return record_of(found)
+
+
+def sample(at: int, mib: int, busy: tuple[float, float], count: int) -> Sample:
+    """One look of many over one second."""
+    at_ns = at * 1_000_000_000 // count
+    return Sample(
+        at_ns=at_ns,
+        cpu_ns=round(busy[0] * at_ns),
+        rss_bytes=mib << 20,
+        read_bytes=0,
+        written_bytes=0,
+        threads=4,
+        processes=1,
+        cores=(0.5,),
+        gpus=(),
+        ready_ns=round(busy[1] * at_ns),
+    )
+
+
+def env(rows: Rows, *, steps: int = 4_000, num_envs: int = 4, **more: Any) -> Record:
+    """A profile of somebody's Gymnasium env; the shares are of the wall time."""
+    wall_ns = 10 * WALL_NS
+    phases = [("wall", steps // num_envs, 1.0), *((f"wall/{path}", *each) for path, each in rows.items())]
+    made = tuple(
+        Phase(
+            path=path,
+            calls=calls,
+            total_ns=round(wall_ns * share),
+            mean_ns=wall_ns * share / max(calls, 1),
+            share=share,
+            rounds_ns=tuple(round(wall_ns * share / 10 * (1 + 0.01 * (n % 2))) for n in range(10)),
+        )
+        for path, calls, share in phases
+    )
+    described = Described(
+        name="gym:Their-v0",
+        world=None,
+        impl="foreign",
+        device="cpu",
+        params={"seed": 42},
+        workload_hash="abcdefabcdef",
+        variant={"num_envs": num_envs, "interface": "gymnasium"},
+    )
+    usual: dict[str, Any] = {
+        "target": described,
+        "path": replace(PROFILE.path, requested="foreign", ran={"foreign": 1.0}),
+        "work": Work(env_steps=steps, agent_steps=steps),
+        "phases": made,
+        "unaccounted_ns": 0,
+        "resources": Resources(cpu_share=0.9, ready_share=0.0),
+    }
+    return with_metrics(replace(PROFILE, **usual | more))
+
+
+def program(functions: Mapping[str, tuple[float, float]], **more: Any) -> Record:
+    """A profile of a whole program: functions to their share with all they call, and CPU share of that."""
+    rows = tuple((name, share, share, cpu) for name, (share, cpu) in functions.items())
+    table = Table(
+        title="Hot functions", columns=("function", "own_share", "total_share", "cpu_share"), rows=rows
+    )
+    usual: dict[str, Any] = {
+        "target": replace(PROFILE.target, name="python train.py", world=None, impl="program", variant={}),
+        "work": Work(runs=2),
+        "phases": (),
+        "unaccounted_ns": None,
+        "overhead": None,
+        "values": {"wall_ns": (1e9,)},
+        "findings": (Finding(probe="samples", facts={"samples": 1_000}, tables=(table,)),),
+        "resources": Resources(cpu_share=3.0, ready_share=0.0),
+        "path": replace(PROFILE.path, requested="program", ran={"program": 1.0}, counters={"runs": 2}),
+    }
+    return replace(PROFILE, metrics={}, **usual | more)
+
+
+def probed(record: Record, probe: str, facts: Mapping[str, Any], *tables: Table) -> Record:
+    found = Finding(probe=probe, facts=dict(facts), tables=tables)
+    return replace(record, findings=(*record.findings, found))
