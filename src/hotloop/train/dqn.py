@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import smooth_l1_loss
+from torch.nn.functional import mse_loss
 
 from hotloop.train.policy import Student, allowed
 from hotloop.train.replay import Transitions
@@ -67,7 +67,7 @@ class Loss:
 
 
 def td_loss(part: Transitions, student: Student, wanted: Tensor) -> Loss:
-    """Huber's loss between what was expected and what is wanted: an outlier pulls no harder than 1."""
+    """The mean squared error: ends are rare and far from what was expected, and have to pull the harder."""
     q = student(part.observations, None, None)[0]
     expected = q.gather(-1, part.actions[:, None])[:, 0]
-    return Loss(total=smooth_l1_loss(expected, wanted), expected=expected.detach(), targets=wanted)
+    return Loss(total=mse_loss(expected, wanted), expected=expected.detach(), targets=wanted)
