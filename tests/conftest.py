@@ -4,6 +4,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+import hotloop.train  # noqa: F401 - how OpenMP's threads wait is decided before the first test imports torch
+
 # How quickly examples are drawn is the machine's business: no test asserts on the time of day.
 settings.register_profile("any machine", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("any machine")

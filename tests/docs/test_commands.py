@@ -2,16 +2,19 @@
 
 A block's first word is its language. ```bash is run, line by line; ```python is executed, the blocks of a
 page one after another; ```toml NAME and ```text NAME are first written to a file of that name. ```bash notest
-is not run, and UNTESTED says why.
+is not run, and UNTESTED says why. What is for Hotloop alone does not wait for a shell and an interpreter.
 """
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.forked import Commands
 from support.pages import PAGES, ROOT, Block, blocks, name_of
 
 from hotloop.core.errors import ExitCode
@@ -32,6 +35,8 @@ UNTESTED = {
     "hotloop bench prospector device=cuda": "needs a GPU; tests/envs/test_cuda.py runs it where one is",
     "hotloop validate prospector --against cuda": "needs a GPU",
     "hotloop train prospector device=cuda": "needs a GPU; tests/train/test_device.py trains where one is",
+    "hotloop report --accept": "names a run of an example; tests/cli/commands/test_report.py has its own",
+    "hotloop report --serve": "does not end by itself; tests/report/page/test_serve.py serves",
     "./.venv/bin/python benchmarks/": "takes minutes, and a quiet machine",
     "./.venv/bin/python tools/figures.py": "changes the docs; test_figures.py runs it elsewhere",
     "./.venv/bin/python tests/worlds/record_golden.py": "the world it names is an example",
@@ -40,6 +45,9 @@ UNTESTED = {
 
 VERDICTS = {ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.CANNOT_TELL}
 """What a command may say on a machine that is busy with tests."""
+
+SHELL = re.compile(r"[$`|&;<>*?~(){}!]")
+"""What takes a shell to run."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
@@ -50,7 +58,8 @@ def folder(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for made in ("src/hotloop/worlds", "native/engine"):
         (tmp_path / made).mkdir(parents=True)
     (tmp_path / "CMakeLists.txt").touch()
-    (tmp_path / "hotloop").symlink_to(ROOT / "hotloop")
+    for there in ("hotloop", "examples"):
+        (tmp_path / there).symlink_to(ROOT / there)
     for block in blocks(page):
         if block.language in ("toml", "text") and block.word:
             (tmp_path / block.word).write_text(block.text)
@@ -67,10 +76,30 @@ def untested(page: Path) -> Iterator[str]:
             yield from block.commands
 
 
-def run_command(command: str, folder: Path) -> None:
-    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    with Commands(tmp_path_factory.mktemp("said")) as commands:
+        yield commands
+
+
+def run_command(command: str, commands: Commands) -> None:
+    program, *words = shlex.split(command, comments=True)
+    if program in ("./hotloop", "hotloop") and not SHELL.search(command):
+        done = commands.run(words)
+    else:
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode in VERDICTS, f"{command}\n{done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr
+
+
+def test_a_commands_words_and_exit_code_come_back(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = commands.run(["bench", "grid/toy", "--nope"])
+    assert (refused.returncode, refused.stdout) == (ExitCode.USAGE, "")
+    assert "--nope" in refused.stderr
+    assert "grid/toy" in commands.run(["worlds"]).stdout
 
 
 def run_python(block: Block, namespace: dict[str, object]) -> None:
@@ -79,13 +108,16 @@ def run_python(block: Block, namespace: dict[str, object]) -> None:
 
 @pytest.mark.slow
 @every_page
-def test_every_command_does_what_it_should_and_python_finds_what_it_left(page: Path, folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_every_command_does_what_it_should_and_python_finds_what_it_left(
+    page: Path, commands: Commands
+) -> None:
     namespace: dict[str, object] = {}
     for block in blocks(page):
         if block.language == "python":
             run_python(block, namespace)
         for command in block.commands if block.language == "bash" and not block.word else ():
-            run_command(command, folder)
+            run_command(command, commands)
 
 
 @pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")

@@ -28,8 +28,8 @@ class TensorEngine(InFront):
 class TensorBatch(DeviceBatch):
     """See `DeviceBatch`."""
 
-    def _new_actions(self) -> Any:
-        return torch.from_numpy(Batch._new_actions(self))
+    def new_actions(self) -> Any:
+        return torch.from_numpy(Batch.new_actions(self))
 
     def digest(self) -> NDArray[np.uint64]:
         return Batch.digest(self)

@@ -48,6 +48,7 @@ class ToyBatch:
             agents=self.agents,
             num_actions=self.num_actions,
             name="toy",
+            layout=layout,
             world=SimpleNamespace(name="toy", layout=lambda parameters: layout),
             parameters=None,
         )
@@ -77,6 +78,9 @@ class ToyBatch:
         self.final_observations[over] = last[over]
         self.times[over] = 0
         self.show(self.observations)
+
+    def new_actions(self) -> NDArray[np.int32]:
+        return np.zeros((self.num_envs, self.agents), np.int32)
 
     def choose(self, player: str) -> NDArray[np.int32]:
         self.asked += 1

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 from support.toy_batch import ToyBatch
@@ -35,7 +37,9 @@ def test_the_loss_is_the_surprise_at_the_labels() -> None:
 
 
 def test_the_teacher_is_the_worlds_first_player_where_none_is_named() -> None:
-    assert find_teacher(ToyBatch(), SETTINGS) == "first"  # type: ignore[arg-type]
+    teacher = find_teacher(ToyBatch(), SETTINGS)  # type: ignore[arg-type]
+    assert isinstance(teacher, partial)
+    assert teacher.args == ("first",)
     assert find_teacher(ToyBatch(), TrainSettings()) is None  # type: ignore[arg-type]
 
 

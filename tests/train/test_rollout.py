@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def test_the_teacher_labels_what_the_student_sees() -> None:
         return logits, torch.zeros(len(seen)), None
 
     batch = ToyBatch()
-    kept = collector(batch).collect(sure, "first")
+    kept = collector(batch).collect(sure, partial(batch.choose, "first"))
     assert kept.labels is not None
     assert kept.labels.eq(1).all()
     assert kept.agreement == pytest.approx(1 / 3)
@@ -153,7 +154,7 @@ def test_the_teacher_labels_what_the_student_sees() -> None:
 def test_a_teacher_that_is_off_is_not_asked() -> None:
     batch = ToyBatch()
     collecting = collector(batch)
-    collecting.collect(student, "first")
+    collecting.collect(student, partial(batch.choose, "first"))
     kept = collecting.collect(student)
     assert batch.asked == 5
     assert kept.agreement is None

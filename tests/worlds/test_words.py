@@ -44,6 +44,8 @@ EVERYBODYS = {
         "rebuilds",
         "stale",
     ),
+    # how a run is written down, which any world may have
+    *("log", "overwrite", "balanced", "performance", "memory", "thread", "caller", "disk", "stop", "go_on"),
     # sizes and machines
     *("width", "height", "radius", "nodes", "environment", "systems", "gather", "starved", "communicate"),
     # plain English
@@ -60,7 +62,7 @@ EVERYBODYS = {
         "won",
         "began",
     ),
-    *("share", "unknown", "pass", "held", "failed", "lives", "people", "buy"),
+    *("share", "unknown", "pass", "held", "failed", "lives", "people", "buy", "unheard"),
     *(
         "births",
         "changed",

@@ -193,22 +193,10 @@ def kept(record: "Record", asked: Mapping[str, Any]) -> int:
     """Keep and show it as its command would."""
     from hotloop.cli.results import make_room
     from hotloop.cli.runner import kept_in, tell
+    from hotloop.report.sections.record import record_sections
     from hotloop.report.terminal import draw
 
     folder = asked.get("output") or Path(".design")
     make_room(folder)
     saved = kept_in(folder, record)
-    return tell([saved], draw(sections_of(saved)), as_json=bool(asked.get("json")), as_list=False)
-
-
-def sections_of(record: "Record") -> Any:
-    """What a person is shown of a record, by its kind."""
-    from hotloop.report.sections import bench, compare, profile, slow, validate
-
-    several: dict[str, Any] = {
-        "bench": bench.bench,
-        "profile": profile.profiles,
-        "validate": validate.validations,
-    }
-    single: dict[str, Any] = {"compare": compare.compare, "replay": slow.again}
-    return several[record.kind]([record]) if record.kind in several else single[record.kind](record)
+    return tell([saved], draw(record_sections(saved)), as_json=bool(asked.get("json")), as_list=False)

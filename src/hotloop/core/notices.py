@@ -209,10 +209,25 @@ class Code(StrEnum):
         "{target} {what}; that was undone",
         "have it put back in close() what it changes, and end what it starts",
     )
+    LOG_BROKE_OFF = (
+        "log-broke-off",
+        "the log could not be written any more: {steps:,} env-steps are in no log",
+        "make room or free the database, and run again with the same seed",
+    )
     BROKEN_OFF = (
         "broken-off",
         "the run was broken off: {why}",
         "run it to the end before comparing",
+    )
+    SKIPPED = (
+        "skipped",
+        "{at} was skipped: {why}",
+        "give values that the target takes",
+    )
+    SWEEP_PARTIAL = (
+        "sweep-partial",
+        "the sweep was interrupted with values of {done} places",
+        "--resume goes on where it was stopped",
     )
     PARTIAL = (
         "partial",

@@ -98,7 +98,7 @@ class Timer:
     def stop(self) -> None:
         """Give the timer back; a signal that is still on its way finds somebody who does not mind it."""
         signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, unheard)
+        signal.signal(signal.SIGALRM, not_heard)
         time.sleep(ON_ITS_WAY_S)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
@@ -106,7 +106,7 @@ class Timer:
         self._sampler.note(frame, is_own=True)
 
 
-def unheard(number: int, frame: FrameType | None) -> None:
+def not_heard(number: int, frame: FrameType | None) -> None:
     """Hear a signal that came after the last sample."""
 
 

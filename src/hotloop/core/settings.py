@@ -40,6 +40,7 @@ class ParameterInfo:
     choices: tuple[Any, ...] | None
     env: str | None
     env_values: Mapping[str, object] | None
+    words: Mapping[str, object]
 
     def from_environment(self, environment: Mapping[str, str]) -> Any:
         """The value its environment variable asks for; None where it is unset or there is none."""
@@ -60,6 +61,10 @@ class ParameterInfo:
     @property
     def expected(self) -> str:
         """What may be given, in words: `int from 1 to 1024`, `one of native, reference`."""
+        return ", or ".join([self._numbers, *self.words])
+
+    @property
+    def _numbers(self) -> str:
         if self.choices is not None:
             return "one of " + ", ".join(map(str, self.choices))
         match self.low, self.high:
@@ -74,6 +79,8 @@ class ParameterInfo:
 
     def read(self, given: object) -> Any:
         """Convert and check one value; InputError where it does not fit."""
+        if isinstance(given, str) and given in self.words:
+            return self.words[given]
         try:
             value = convert(self.annotation, given)
         except (TypeError, ValueError, OverflowError):
@@ -93,7 +100,7 @@ class ParameterInfo:
         return InputError(f"{self.name}={given} does not fit: expected {self.expected}")
 
 
-def parameter(
+def parameter(  # noqa: PLR0913 - one argument a fact about it
     default: Any,
     *,
     help: str,
@@ -103,15 +110,18 @@ def parameter(
     choices: Sequence[object] | None = None,
     env: str | None = None,
     env_values: Mapping[str, object] | None = None,
+    words: Mapping[str, object] | None = None,
 ) -> Any:
     """Declare a field of a settings dataclass; range and choices hold for each item of a tuple.
 
     `env` names an environment variable that decides where no key is given; `env_values` says what its
-    words mean where they are not the parameter's own.
+    words mean where they are not the parameter's own. `words` stand for values, wherever they are given.
     """
     allowed = None if choices is None else tuple(choices)
     facts = {"help": help, "role": role, "low": low, "high": high, "choices": allowed}
-    return dataclasses.field(default=default, metadata=facts | {"env": env, "env_values": env_values})
+    return dataclasses.field(
+        default=default, metadata=facts | {"env": env, "env_values": env_values, "words": words or {}}
+    )
 
 
 def describe(cls: Any) -> list[ParameterInfo]:

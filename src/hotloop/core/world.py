@@ -57,11 +57,28 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acts:
+    """What an agent does in one step, where that is more than one numbered action: one of the two."""
+
+    choices: tuple[int, ...] = ()
+    """Several numbered choices at once, and how many there are of each."""
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    """Several real numbers at once, each between two; where both are finite, a policy has -1 and 1."""
+
+    @property
+    def width(self) -> int:
+        """Numbers of one agent's action."""
+        return len(self.choices) or len(self.low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """The shape of a world's conversation with its caller."""
 
     agents: int
     num_actions: int
+    """Of several choices the sum; of real numbers two for each, since a policy says a mean and a spread."""
     arrays: tuple[Array, ...]
     """Observations, rewards, terminals and truncations first, then the infos."""
     random_actions: int | None = None
@@ -79,6 +96,8 @@ class Layout:
     `lives`, int32, says how many the episode has had. `breeds`, uint8 [agents], says of which of the `types`
     they are.
     """
+    acts: Acts | None = None
+    """What an action is; None is one number from 0 to num_actions - 1."""
     types: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     """Whom an episode may have, as type_serial; none where there is no end of them."""
@@ -92,6 +111,15 @@ class Layout:
     @property
     def observation(self) -> Array:
         return next(array for array in self.arrays if array.name == "observations")
+
+    @property
+    def action_shape(self) -> tuple[int, ...]:
+        """Of what one env is told in a step."""
+        return (self.agents,) if self.acts is None else (self.agents, self.acts.width)
+
+    @property
+    def action_type(self) -> str:
+        return "float32" if self.acts is not None and self.acts.low else "int32"
 
     @property
     def drawn_actions(self) -> int:
@@ -162,6 +190,40 @@ class Narrator(Protocol):
         `shown` has the env's rows of every array after the step, its `actions`, and as `observations` the
         last ones of an episode that the step ended.
         """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What is written down, as its log is told before it begins."""
+
+    target: str
+    impl: str
+    num_envs: int
+    settings: Mapping[str, object]
+    """Every parameter and setting with its value."""
+    arrays: Mapping[str, Any]
+    """What every step rewrites, by name; the first axis is the envs."""
+
+
+class RunLog(Protocol):
+    """What writes down a batch's run, step by step, and never leaves a row out.
+
+    HotloopError where it cannot be written, unless the run is to go on without it.
+    """
+
+    def begin(self, envs: Sequence[int], seeds: Sequence[int]) -> None:
+        """Episodes begin; what went on in these envs was over, or is cut off."""
+
+    def note(self) -> None:
+        """A step was made: write down what the arrays say."""
+
+    def flush(self) -> None:
+        """Return when all that was noted is written."""
+
+    def counters(self) -> Mapping[str, int]:
+        """`rows` written so far, and how, under names that begin with `log.`."""
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,12 +338,16 @@ class World:
     """
     kept_by: tuple[str, ...] = ()
     """Variants that change how native code keeps an env: it cannot be saved by one and loaded by another."""
+    log: Callable[[Any, Run], RunLog | None] | None = None
+    """From parameters to what writes a run down, where they ask for it; None where there is no such thing."""
     rules_end: str = ""
     """In words, why an episode ends by the rules; empty where it is not told."""
     narrator: Callable[[Any], Narrator] | None = None
     """From parameters to who tells what happens in a world without a drawer."""
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """What an episode came to beside its return, by name."""
+    sizes: Mapping[str, Mapping[float, Mapping[str, object]]] = field(default_factory=dict)
+    """Grids that it can be swept over, by name: a size, to the keys that make it."""
     contest: Contest | None = None
     """Where episodes are games against somebody; None where they are not."""
 

@@ -424,10 +424,12 @@ class Batch(AsDrawn):
         """Number a player and make the array it writes."""
         if player not in self.players:
             raise unknown("player", player, self.players, f"the players are {', '.join(self.players)}")
-        return self._seats.setdefault(player, (self.players.index(player), self._new_actions()))
+        return self._seats.setdefault(player, (self.players.index(player), self.new_actions()))
 
-    def _new_actions(self) -> NDArray[np.int32]:
-        return np.zeros((self.spec.num_envs, self.spec.agents), np.int32)
+    def new_actions(self) -> NDArray[Any]:
+        """Actions of every agent, all 0, as `step` reads them in place."""
+        layout = self.spec.layout
+        return np.zeros((self.spec.num_envs, *layout.action_shape), layout.action_type)
 
     def _phases(self, *, last_step_only: bool) -> dict[str, int]:
         if not self.spec.settings.profile:

@@ -213,8 +213,8 @@ class DeviceBatch(Batch):
         self._on_device = None
         super().close()
 
-    def _new_actions(self) -> Any:
-        return upload(super()._new_actions())
+    def new_actions(self) -> Any:
+        return upload(super().new_actions())
 
     def _accept(self, actions: Any) -> Any:
         """Copy what is on the host, counted as converted; say what is wrong with the rest."""

@@ -12,6 +12,7 @@ from hotloop.core.world import Plan, World
 from hotloop.envs import cuda, native
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Engine
+from hotloop.envs.logged import logged
 from hotloop.envs.reference import ReferenceEngine
 from hotloop.envs.second_way import WatchedEngine
 from hotloop.envs.settings import BatchSettings
@@ -58,7 +59,9 @@ def make(target: str, /, **given: object) -> Batch:
         notices=notices,
         decided_by=decided | decided_by_world,
     )
-    return _on_device(spec, plan) if options.device == "cuda" else Batch(_engine(spec, plan), spec)
+    if options.device == "cuda":
+        return _on_device(spec, plan)
+    return logged(Batch(_engine(spec, plan), spec))
 
 
 def _split(given: Mapping[str, object], world: World) -> tuple[dict[str, object], dict[str, object]]:

@@ -266,6 +266,8 @@ class Since:
     seen: float
     """Times as fast."""
     interval: Interval | None
+    in_turns: bool
+    """Whether both were measured side by side, and not one after the other."""
     unlike: tuple[str, ...]
     settings: tuple[str, ...]
     """What differs in how it was run."""
@@ -279,14 +281,19 @@ class Since:
         return self.bottleneck is not None and self.bottleneck[0].path != self.bottleneck[1].path
 
 
-def since(before: Record, after: Record, predicted: Sequence[Candidate]) -> Since:
-    """Hold what was predicted of an earlier record against a later one of the same."""
+def since(
+    before: Record, after: Record, predicted: Sequence[Candidate], in_turns: Ratio | None = None
+) -> Since:
+    """Hold what was predicted of an earlier record against a later one of the same.
+
+    `in_turns` is what both came to when they were measured side by side, where somebody did that.
+    """
     if before.target.name != after.target.name or before.kind != after.kind:
         raise InputError(
             f"{before.run_id} is a {before.kind} of {before.target.name}, {after.run_id} a {after.kind} of "
             f"{after.target.name}: --since takes an earlier record of the same"
         )
-    seen = seen_of(before, after)
+    seen = in_turns or seen_of(before, after)
     rows = changed_rows(before, after)
     first, last = next(iter(bounds(Case(before))), None), next(iter(bounds(Case(after))), None)
     made = [each for each in predicted if each.gain is not None and was_made(each, before, after, rows)]
@@ -295,6 +302,7 @@ def since(before: Record, after: Record, predicted: Sequence[Candidate]) -> Sinc
         after=after.run_id,
         seen=seen.estimate,
         interval=(seen.low, seen.high) if seen.high > seen.low else None,
+        in_turns=in_turns is not None,
         unlike=tuple(differences(setting_of(before), setting_of(after))),
         settings=tuple(settings_changed(before, after)),
         outcomes=tuple(outcome(each, seen) for each in made),
@@ -375,7 +383,9 @@ def outcome(each: Candidate, seen: Ratio) -> Outcome:
     assert each.gain is not None, "only what would buy something is held against what it did"
     low, high = each.interval or (each.gain, each.gain)
     low = 1.0 if each.at_most else low
-    if seen.high >= low and seen.low <= high:
+    if seen.low < 1 < seen.high and seen.high > low:
+        said = "cannot tell"
+    elif seen.high >= low and seen.low <= high:
         said = "as predicted"
     else:
         said = "less than predicted" if seen.high < low else "more than predicted"

@@ -129,6 +129,18 @@ def open_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.PARTIAL, done=record.method.rounds)
 
 
+def sweep_notices(record: Record) -> Iterator[Notice]:
+    """Which places of a sweep there are not."""
+    swept = record.sweep
+    if swept is None:
+        return
+    if record.partial:
+        yield notice(Code.SWEEP_PARTIAL, done=len(swept.points))
+    for refused in swept.refused:
+        at = " ".join(f"{axis}={value}" for axis, value in refused.at.items())
+        yield notice(Code.SKIPPED, at=at, why=refused.why)
+
+
 def rounds_notices(record: Record) -> Iterator[Notice]:
     """Whether the rounds are enough, steady and alike."""
     values, name = headline(record), record.method.headline
@@ -232,6 +244,8 @@ RULES = {
     "replay": Rules(notices=(open_notices,), codes=(repetition,)),
     # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
     "run": Rules(notices=(open_notices, phase_notices, machine_notices)),
+    # What it costs is told by laws, each with its interval; nothing in it is right or wrong.
+    "scale": Rules(notices=(equality_notices, sweep_notices, machine_notices)),
     # How many episodes there were to be, only the game knows and says.
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.

@@ -12,6 +12,9 @@ from hotloop.core.record.plain import Interval
 from hotloop.judge.case import WHOLE, Case, Part, Row, gain, speed_up
 from hotloop.judge.judge import OVERHEAD_SHARE, UNACCOUNTED_SHARE
 
+SURELY = 0.5
+"""Of what a row must take, by the lower end of its interval: one slow window is no fault."""
+
 SMALL_BATCH = 64
 """Rows of one forward call, up to which the call costs about as much as its rows."""
 
@@ -93,12 +96,12 @@ COPIES = pattern(
     r"to.?cpu",
     r"to.?host",
     r"memcpy",
-    r"stack and back",
     r"read.?back",
     r"\.cpu\b",
     r"_to_copy",
     r"\bcopy_$",
 )
+ON_GPU = pattern(COPIES.pattern, "stack and back")
 TEACHER = pattern("teacher", "expert", "oracle", "labell?er")
 STORE = pattern(r"\bstore", "buffer", "replay")
 STUDENT = pattern("student", "policy", "forward", "inference", r"\bact\b", "predict")
@@ -126,7 +129,7 @@ def rows_over(words: "re.Pattern[str]", least: float, factor: float = inf, **mor
 
     def look(case: Case) -> Iterator[Sight]:
         for row in case.named(words):
-            if row.part.share >= least:
+            if row.part.share >= least and row.part.low >= least * SURELY:
                 yield Sight(said=told(row), row=row, part=row.part, factor=factor, **more)
 
     return look
@@ -134,7 +137,7 @@ def rows_over(words: "re.Pattern[str]", least: float, factor: float = inf, **mor
 
 def copies(case: Case) -> Iterator[Sight]:
     """Rows that copy, or operators of torch that do."""
-    yield from rows_over(COPIES, 0.03)(case)
+    yield from rows_over(ON_GPU if case.on_gpu else COPIES, 0.03)(case)
     for found in case.record.findings:
         for table in found.tables if found.probe == "torch" else ():
             rows = [dict(zip(table.columns, each, strict=False)) for each in table.rows]
@@ -419,11 +422,18 @@ def waits(case: Case) -> Iterator[Sight]:
         if sight.row.worked is None or sight.row.worked < 0.5:
             seen.add(sight.row.path)
             yield sight
-    busy = (case.record.resources.ready_share or 0.0) if case.record.resources else 0.0
     for row in case.functions:
-        idle = row.worked is not None and row.worked < WAITED and row.is_leaf
-        if idle and row.part.share >= 0.1 and row.path not in seen and busy < 0.2:
+        idle = row.worked is not None and row.is_leaf and row.worked < WAITED * most_worked(case, row)
+        if idle and row.part.share >= 0.1 and row.path not in seen:
             yield Sight(said=f"{told(row)}, on a core for {row.worked:.0%} of it", row=row, part=row.part)
+
+
+def most_worked(case: Case, row: Row) -> float:
+    """The share of its time that any other function was on a core for: on a busy machine that is little."""
+    others = [each.worked for each in case.functions if each is not row and each.part.share >= 0.05]
+    used = case.record.resources
+    crowded = used is not None and (used.ready_share or 0.0) > 0.2
+    return max((each for each in others if each is not None), default=0.0 if crowded else 1.0)
 
 
 def rival(case: Case) -> Iterator[Sight]:

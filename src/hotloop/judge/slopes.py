@@ -100,10 +100,10 @@ def worth(share: float, slope: float) -> float:
 def compared(slope: Interval | None) -> str:
     """What the interval of a slope says about overlap."""
     if slope is None:
-        return "too few turns to tell"
+        return "too few turns"
     low, high = slope
     if high < HIDDEN:
-        return "hidden: other work takes longer meanwhile" if low <= HIDDEN / 2 else "partly hidden"
+        return "hidden by other work" if low <= HIDDEN / 2 else "partly hidden"
     if low > HIDDEN:
-        return "as predicted: nothing hides it" if low <= 1 / HIDDEN else "worth more than its share"
-    return "cannot tell: give it more turns"
+        return "as predicted" if low <= 1 / HIDDEN else "worth more than that"
+    return "cannot tell yet"

@@ -135,7 +135,7 @@ RULES: tuple[Rule, ...] = (
         needs="rows that copy, or torch's own operators",
         look=sights.copies,
         concerns=lambda case: case.on_gpu or bool(case.named(sights.COPIES)),
-        has=lambda case: bool(case.named(sights.COPIES)) or case.looked("torch"),
+        has=lambda case: bool(case.named(sights.ON_GPU)) or case.looked("torch"),
         remedy="keep it on the device, copy a rollout at once from pinned memory, drop .item() and .cpu()",
         get=PROFILE + " --probe torch",
     ),

@@ -47,6 +47,9 @@ SMALLEST = 0.02
 
 MOST_PARTS = 8
 
+TURNS = 24
+"""With a delay, of each part, that an interval wants on a machine that is not quiet."""
+
 Totals = Mapping[str, tuple[int, int]]
 """Name of a part to calls and ns."""
 

@@ -206,6 +206,9 @@ def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) 
                 for watch in watches:
                     watch(moment)
                 progress(*game.how_far(found, int(moment.episodes.ages[0])))
+            start = now_ns()
+            batch.wait()
+            found.wall_ns += now_ns() - start
             found.partial = False
         except KeyboardInterrupt:
             found.partial = True

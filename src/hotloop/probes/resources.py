@@ -87,7 +87,7 @@ def reader(pid: int | None = None) -> Callable[[], Sample]:
 
     here = psutil.Process(pid)
     psutil.cpu_percent(percpu=True)  # the first answer is about nothing
-    gpus = gpu_reader()
+    gpus, ready = gpu_reader(), Ready()
 
     def read() -> Sample:
         family = [here, *here.children(recursive=True)]
@@ -103,18 +103,26 @@ def reader(pid: int | None = None) -> Callable[[], Sample]:
             processes=len(told),
             cores=tuple(percent / 100 for percent in psutil.cpu_percent(percpu=True)),
             gpus=gpus(),
-            ready_ns=ready_ns(*(each.pid for each in family)),
+            ready_ns=ready.read(*(each.pid for each in family)),
         )
 
     return read
 
 
-def ready_ns(*pids: int) -> int | None:
-    """For how long the threads of processes, by default this one, waited for a core; of those that live."""
-    folders = [Path("/proc", str(pid), "task") for pid in pids or (os.getpid(),)]
-    told = [waited_of(task) for folder in folders for task in tasks_of(folder)]
-    known = [ns for ns in told if ns is not None]
-    return sum(known) if known else None
+class Ready:
+    """For how long threads waited for a core, those that have ended since the last look included."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Path, int] = {}
+
+    def read(self, *pids: int) -> int | None:
+        """Of the threads of processes, by default of this one; None where the kernel does not say."""
+        folders = [Path("/proc", str(pid), "task") for pid in pids or (os.getpid(),)]
+        for task in (task for folder in folders for task in tasks_of(folder)):
+            waited = waited_of(task)
+            if waited is not None:
+                self._seen[task] = waited
+        return sum(self._seen.values()) if self._seen else None
 
 
 def tasks_of(folder: Path) -> list[Path]:
@@ -133,7 +141,7 @@ def waited_of(task: Path) -> int | None:
 
 
 def ready_share(first: int | None, last: int | None, wall_ns: int) -> float | None:
-    """The time without a core over wall time; threads that ended meanwhile took theirs with them."""
+    """The time without a core over wall time; None where it is not known."""
     return None if first is None or last is None else max(0, last - first) / max(wall_ns, 1)
 
 

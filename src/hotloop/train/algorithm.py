@@ -6,7 +6,7 @@ needs to know which it is.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import Student
 from hotloop.train.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from hotloop.train.threads import Fit
 
 PhaseName = Literal["imitation", "fade", "ppo", "explore", "dqn", "double_dqn"]
 
@@ -42,6 +45,8 @@ class Algorithm(Protocol):
     observation_scale: ObservationScale
     kernels: Kernels
     device: torch.device
+    threads: "Fit"
+    """How many torch works with, and why."""
     draws: bool
     """Whether actions are drawn by what the network says; else the highest is taken."""
     learned: int

@@ -155,7 +155,12 @@ def first_line(error: Exception) -> str:
 def identity(batch: Batch, shape: tuple[int, ...]) -> dict[str, Any]:
     """What must be the same for a checkpoint to fit."""
     spec = batch.spec
-    parts = {"parts": [[part.name, *part.shape] for part in spec.layout.parts]} if spec.layout.parts else {}
+    layout = spec.layout
+    parts: dict[str, Any] = (
+        {"parts": [[part.name, *part.shape] for part in layout.parts]} if layout.parts else {}
+    )
+    if layout.acts is not None:
+        parts["acts"] = [*layout.acts.choices, *layout.acts.low, *layout.acts.high]
     return {
         "world": spec.world.name,
         "num_envs": spec.num_envs,
@@ -177,12 +182,13 @@ def check_fits(path: Path, was: Mapping[str, Any], now: Mapping[str, Any]) -> No
 
 
 def save_envs(batch: Batch) -> dict[str, Tensor]:
-    """Every env of a batch, as one array of bytes; none of a batch on a GPU, which begins anew.
+    """Every env of a batch, as one array of bytes; none on a GPU or of somebody's, which begin anew.
 
     Each env is put back as it was saved, so that players begin to remember anew here just as they will in
     a run that is resumed from it: their memory is not part of an env.
     """
-    envs = 0 if isinstance(batch, DeviceBatch) else batch.spec.num_envs  # some gigabytes, one by one
+    begins_anew = isinstance(batch, DeviceBatch) or not batch.can_save  # some gigabytes, one by one
+    envs = 0 if begins_anew else batch.spec.num_envs
     saved = [batch.save(env) for env in range(envs)]
     for env, one in enumerate(saved):
         batch.load(env, one)

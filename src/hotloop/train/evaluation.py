@@ -15,10 +15,11 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.episodes import Episode, Episodes
+from hotloop.envs.foreign.trainable import EnvsSpec
 from hotloop.envs.open import make
 from hotloop.stats.intervals import mean_interval
+from hotloop.train.actions import actions_of
 from hotloop.train.networks import ByType
-from hotloop.train.policy import allowed
 from hotloop.train.rollout import Presence, think_of
 from hotloop.train.settings import EvalSettings
 from hotloop.train.sight import Sight
@@ -71,15 +72,17 @@ class Actor:
         self._begins = torch.ones(rows, dtype=torch.bool, device=device)
         self._random = torch.Generator(device).manual_seed(seed % 2**63)
         self._lives = Presence(batch, 1) if batch.spec.has_empty_rows else None
-        self._actions = np.zeros((batch.spec.num_envs, batch.spec.agents), np.int32)
-        self._acting = torch.zeros(rows, dtype=torch.int32)
-        self._chosen = torch.zeros(rows, dtype=torch.int64, device=device)
+        self._acts = actions_of(batch.spec.layout.acts)
+        shape = (rows, *self._acts.shape)
+        self._actions = batch.new_actions()
+        self._acting = torch.from_numpy(batch.new_actions()).reshape(shape)
+        self._chosen = torch.zeros(shape, dtype=self._acts.dtype, device=device)
         self._log_probs = torch.zeros(rows, device=device)
         self.forward_ns = self.select_ns = 0
         """In the network, and in choosing by what it says, since the beginning."""
 
     @torch.inference_mode()
-    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
+    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[Any]:
         """Actions for what the batch shows now; the array is the actor's own, rewritten the next time.
 
         Where `envs` names some, a network without a memory is asked for those alone; the others' stay.
@@ -117,18 +120,18 @@ class Actor:
         masks = None if masks is None else masks.to(policy.device)
         chosen = self._chosen[:count]
         if self._greedy:
-            chosen.copy_(allowed(logits, masks).argmax(-1))
+            chosen.copy_(self._acts.likeliest(logits, masks))
         else:
             policy.kernels.choose(
                 logits,
                 masks,
-                torch.rand(count, generator=self._random, device=policy.device),
+                torch.rand(chosen.shape, generator=self._random, device=policy.device),
                 acting=self._acting[:count],
                 actions=chosen,
                 log_probs=self._log_probs[:count],
             )
         places = slice(None) if rows is None else rows.numpy()
-        self._actions.reshape(-1)[places] = chosen.cpu().numpy()
+        self._actions.reshape(-1, *self._acts.shape)[places] = chosen.cpu().numpy()
 
     def note(self, ended: Sequence[int]) -> None:
         """After a step: a memory begins anew in the envs whose episode ended, and with every life."""
@@ -210,6 +213,8 @@ def own_batch(spec: Spec, asked: EvalSettings, num_envs: int) -> Batch:
         raise InputError(
             f"train.eval.seed={asked.seed} is the seed of the training's own envs: give another one"
         )
+    if isinstance(spec, EnvsSpec):
+        return spec.another(num_envs, asked.seed)
     workload = by_role(spec.parameters, "workload")
     return make(
         spec.target, **workload, num_envs=num_envs, seed=asked.seed, impl=spec.impl, threads=spec.threads

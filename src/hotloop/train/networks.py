@@ -10,8 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, linear, pad
 
 from hotloop.core.errors import InputError
-from hotloop.core.world import Kind, Part
+from hotloop.core.target import names_callable
+from hotloop.core.world import Acts, Kind, Part
+from hotloop.envs import callables
 from hotloop.envs.batch import Spec
+from hotloop.envs.foreign.spec import BROKEN, raised
 from hotloop.train.kernels.device import Recurrence, TokenSum, available
 from hotloop.train.options import OptionsNetwork
 from hotloop.train.settings import TrainSettings
@@ -50,7 +53,14 @@ class ActorCritic(nn.Module):
     """Encoder, trunk, an LSTM where one is asked for, and a head each for policy and value."""
 
     def __init__(
-        self, encoder: nn.Module, width: int, num_actions: int, *, hidden: tuple[int, ...], lstm: int
+        self,
+        encoder: nn.Module,
+        width: int,
+        num_actions: int,
+        *,
+        hidden: tuple[int, ...],
+        lstm: int,
+        acts: Acts | None = None,
     ):
         super().__init__()
         self.encoder, self.width = encoder, width
@@ -60,7 +70,11 @@ class ActorCritic(nn.Module):
         ]
         self.trunk = nn.Sequential(*layers)
         self.lstm = nn.LSTMCell(widths[-1], lstm) if lstm else None
-        self.policy = nn.Linear(lstm or widths[-1], num_actions)
+        self.policy: nn.Module = (
+            GaussianHead(lstm or widths[-1], acts.width)
+            if acts is not None and acts.low
+            else nn.Linear(lstm or widths[-1], num_actions)
+        )
         self.value = nn.Linear(lstm or widths[-1], 1)
 
     def forward(
@@ -93,7 +107,7 @@ class ActorCritic(nn.Module):
 
     def answer(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and values; on a GPU by one product, as wide as its matrix units like it."""
-        if not features.is_cuda:
+        if not features.is_cuda or not isinstance(self.policy, nn.Linear):
             return self.policy(features), self.value(features)[..., 0]
         weights, biases = self.policy.weight, self.policy.bias
         count, width = weights.shape
@@ -168,7 +182,82 @@ class ByType(nn.Module):
         """It has none."""
 
 
-Network = ActorCritic | OptionsNetwork | ByType
+class GaussianHead(nn.Module):
+    """Means by one layer, and the logs of spreads that no observation changes and that begin at 0."""
+
+    def __init__(self, width: int, numbers: int) -> None:
+        super().__init__()
+        self.mean = nn.Linear(width, numbers)
+        self.spread = nn.Parameter(torch.zeros(numbers))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features [..., width] to means and logs of spreads [..., 2 * numbers]."""
+        means = self.mean(features)
+        return torch.cat((means, self.spread.to(means.dtype).expand_as(means)), -1)
+
+
+class TheirNetwork(nn.Module):
+    """Somebody's network, from observations [rows, ...] to outputs [rows, outputs] and values [rows]."""
+
+    lstm = None
+    has_fixed_shapes = False
+
+    def __init__(self, name: str, shape: tuple[int, ...], spec: Spec) -> None:
+        super().__init__()
+        self._name, self._outputs, self._acts = name, spec.num_actions, spec.layout.acts
+        found = callables.find(name)
+        try:
+            made = found(shape, spec.num_actions)
+        except BROKEN as error:
+            raise raised(name, error) from error
+        if not isinstance(made, nn.Module):
+            raise InputError(f"{name} made a {type(made).__name__}: expected a torch.nn.Module")
+        self.network = made
+        self.try_out(torch.zeros(2, *shape))
+
+    def forward(
+        self, observations: Tensor, memory: Memory | None = None, begins: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, None]:
+        outputs, values = self.network(observations)
+        return outputs, values.reshape(outputs.shape[:-1]), None
+
+    @torch.no_grad()
+    def try_out(self, rows: Tensor) -> None:
+        """Refuse a network whose answer is of another shape, with what it gave and what is expected."""
+        try:
+            given = self.network(rows)
+        except BROKEN as error:
+            raise raised(self._name, error) from error
+        wanted = f"outputs [{len(rows)}, {self._outputs}] and values [{len(rows)}]"
+        for_what = f"expected {wanted} for observations {list(rows.shape)}{meaning(self._acts)}"
+        if not isinstance(given, tuple) or len(given) != 2 or not all(map(torch.is_tensor, given)):
+            raise InputError(f"{self._name} gave {described(given)}: {for_what}")
+        outputs, values = given
+        fits = outputs.shape == (len(rows), self._outputs) and values.shape in ((len(rows),), (len(rows), 1))
+        if not fits:
+            gave = f"outputs {list(outputs.shape)} and values {list(values.shape)}"
+            raise InputError(f"{self._name} gave {gave}: {for_what}")
+
+    def first_memory(self, rows: int, device: torch.device) -> None:
+        """None: it remembers nothing."""
+
+
+def meaning(acts: Acts | None) -> str:
+    """What a policy's outputs are, where they are not one for each action."""
+    if acts is None:
+        return ""
+    if acts.choices:
+        return f"; the outputs are those of {len(acts.choices)} choices, one behind the other: {acts.choices}"
+    return f"; the outputs are {acts.width} means, then {acts.width} logs of spreads"
+
+
+def described(given: object) -> str:
+    if torch.is_tensor(given):
+        return f"a tensor {list(given.shape)}"
+    return f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
+
+
+Network = ActorCritic | OptionsNetwork | TheirNetwork | ByType
 
 
 class ObjectBag(nn.Module):
@@ -249,6 +338,8 @@ def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings)
     generator = torch.Generator().manual_seed(settings.seed)
     count = len(spec.layout.types) if is_by_type(spec, settings) else 1
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
+        if settings.network:
+            return their_network(spec, shape, settings)
         networks = [network_for(spec, shape, settings) for _ in range(count)]
     for network in networks:
         initialise(network, generator)
@@ -266,13 +357,30 @@ def is_by_type(spec: Spec, settings: TrainSettings) -> bool:
     return settings.networks == "type"
 
 
+def their_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> TheirNetwork:
+    """Somebody's, its weights as it draws them itself after torch was given the seed."""
+    if not names_callable(settings.network):
+        raise InputError(f"train.network={settings.network} does not fit: write my_net.py:Net")
+    if settings.lstm:
+        raise InputError("train.lstm is for our own network: leave it out, or leave out train.network")
+    torch.manual_seed(settings.seed)
+    return TheirNetwork(settings.network, shape, spec)
+
+
 def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic | OptionsNetwork:
     """By options where they point at objects, else by a head over all actions."""
     parts = spec.layout.parts
     if any(part.points_at for part in parts):
         return OptionsNetwork(parts, spec.num_actions, settings)
     encoder, width = encoder_for(spec, shape, settings)
-    return ActorCritic(encoder, width, spec.num_actions, hidden=settings.hidden, lstm=settings.lstm)
+    return ActorCritic(
+        encoder,
+        width,
+        spec.num_actions,
+        hidden=settings.hidden,
+        lstm=settings.lstm,
+        acts=spec.layout.acts,
+    )
 
 
 @torch.no_grad()

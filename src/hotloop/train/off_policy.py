@@ -19,13 +19,14 @@ from hotloop.train.algorithm import DivergedError, Learned, load_optimiser, set_
 from hotloop.train.dqn import Loss, choose, epsilon_at, targets, td_loss
 from hotloop.train.kernels.kernels import Move
 from hotloop.train.kernels.native import find_kernels
-from hotloop.train.networks import ByType, default_network, is_by_type
+from hotloop.train.networks import ByType, Network, TheirNetwork, default_network, is_by_type
 from hotloop.train.normalise import ObservationScale, scales_observations
 from hotloop.train.policy import make_student
 from hotloop.train.replay import Replay, Steps, Transitions
 from hotloop.train.rollout import LOOK_EVERY, Presence
 from hotloop.train.settings import TrainSettings
 from hotloop.train.sight import Sight, row_shape
+from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
@@ -42,16 +43,18 @@ class OffPolicy:
         self.batch, self.settings, self.device, self.watchers = batch, settings, device, tuple(watchers)
         spec, shape = batch.spec, row_shape(batch)
         self.envs, self.agents, self.rows = spec.num_envs, spec.agents, spec.num_envs * spec.agents
-        self.network: nn.Module = without_values(default_network(spec, shape, settings)).to(device)
+        self.everybody = torch.arange(self.rows)
+        network = default_network(spec, shape, settings)
+        self.sight = Sight(batch, by_type=is_by_type(spec, settings))
+        self.threads = use_fitting(network, torch.zeros_like(self.sight.now(self.everybody)), settings)
+        self.network: nn.Module = without_values(network, self.sight.shape).to(device)
         self.target = deepcopy(self.network).requires_grad_(False)
         self.student, self.judge = make_student(self.network, settings), make_student(self.target, settings)
         self.kernels = find_kernels(settings, spec.num_actions, fixed_shapes=False)
         active = scales_observations(spec.layout, settings)
         self.observation_scale = ObservationScale(shape, device, active=active)
-        self.sight = Sight(batch, by_type=is_by_type(spec, settings))
         self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
         self.lives = Presence(batch, 1) if spec.has_empty_rows else None
-        self.everybody = torch.arange(self.rows)
         self.acting = np.zeros((self.envs, self.agents), np.int32)
         self.replay = self.make_replay()
         self.deciding, self.drawing = (torch.Generator().manual_seed(settings.seed) for _ in range(2))
@@ -244,16 +247,31 @@ def check_possible(batch: Batch, settings: TrainSettings) -> None:
     typed = f"algorithm={settings.algorithm}"
     if isinstance(batch, DeviceBatch):
         raise InputError(f"{typed} collects on the host: add host_views=true, or use algorithm=ppo")
+    acts = batch.spec.layout.acts
+    if acts is not None:
+        what = f"{len(acts.choices)} choices at once" if acts.choices else "real numbers"
+        raise InputError(f"{typed} is for one numbered action, and {batch.spec.name} acts by {what}: use ppo")
     if settings.lstm:
         raise InputError(f"{typed} has no memory: leave lstm out, or use algorithm=ppo")
     if settings.kernels == "graphs":
         raise InputError(f"{typed} is not recorded: use kernels=torch, or leave it out")
 
 
-def without_values(network: nn.Module) -> nn.Module:
+def without_values(network: Network, shape: tuple[int, ...]) -> Network:
     """The network without a critic to train: its policy's logits are Q-values."""
+    if isinstance(network, TheirNetwork):
+        return only_logits(network, shape)
     for each in network.each if isinstance(network, ByType) else [network]:
         each.value.requires_grad_(False)
+    return network
+
+
+def only_logits(network: TheirNetwork, shape: tuple[int, ...]) -> TheirNetwork:
+    """Somebody's network, of which only what makes its logits is trained: a pass tells what that is."""
+    torch.autograd.backward((network(torch.zeros(2, *shape))[0].sum(),))
+    for each in network.parameters():
+        each.requires_grad_(each.grad is not None)
+        each.grad = None
     return network
 
 

@@ -21,7 +21,8 @@ from hotloop.train.policy import make_student
 from hotloop.train.ppo import Learner, Samples, advantages, samples_of
 from hotloop.train.rollout import Collector, Rollout, bootstrap
 from hotloop.train.settings import TrainSettings
-from hotloop.train.sight import row_shape
+from hotloop.train.sight import row_shape, with_room
+from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
@@ -43,8 +44,11 @@ class OnPolicy:
         shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
         network = default_network(batch.spec, shape, settings).to(device)
         self.network: nn.Module = network
+        seen = torch.zeros(rows, *shape, dtype=getattr(torch, batch.spec.layout.observation.dtype))
+        self.threads = use_fitting(network, with_room(seen, by_type=self.by_type), settings)
         fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows
-        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed)
+        acts = batch.spec.layout.acts
+        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed, acts=acts)
         # What is recorded is compiled as a whole, with what stands around the network.
         whole = replace(settings, compile=False) if self.kernels.records else settings
         self.student = make_student(self.network, whole)
@@ -165,6 +169,7 @@ class OnPolicy:
             self.opponents.restore(content["opponents"])
         if not same_episodes:
             self.collector.begins.fill_(True)
+            self.reward_scale.running.zero_()
 
     def there(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device)

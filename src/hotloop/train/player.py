@@ -70,7 +70,7 @@ def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
         network=network.requires_grad_(False),
         student=make_student(network, settings),
         observation_scale=scale,
-        kernels=find_kernels(settings, batch.spec.num_actions),
+        kernels=find_kernels(settings, batch.spec.num_actions, acts=batch.spec.layout.acts),
         device=torch.device("cpu"),
         draws=settings.algorithm == "ppo",
     )

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hotloop.train.actions import NUMBERED, Actions
 from hotloop.train.algorithm import DivergedError
 from hotloop.train.imitation import imitation_loss
 from hotloop.train.kernels.device import take_rows
 from hotloop.train.kernels.kernels import Kernels, Number
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import scan
-from hotloop.train.policy import Student, allowed, read
+from hotloop.train.policy import Student, allowed
 from hotloop.train.rollout import Rollout
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark
@@ -78,6 +79,8 @@ class Samples:
     lives: Tensor | None = None
     """Which samples are somebody's; nothing is learned from the others."""
     memory: Memory | None = None
+    acts: Actions = NUMBERED
+    """How actions are read from what a network says."""
 
     def take(self, indices: Tensor) -> "Samples":
         """Some samples; of a network with a memory some rows, with all their steps."""
@@ -99,7 +102,7 @@ class Samples:
         """Where some samples lie among all, one after the other: those of a row are a row's length apart."""
         if self.memory is None:
             return indices
-        steps, rows = self.actions.shape
+        steps, rows = self.log_probs.shape
         return (torch.arange(0, steps * rows, rows)[:, None] + indices).flatten()
 
     def lived(self) -> "Samples":
@@ -110,13 +113,13 @@ class Samples:
         if self.lives is None:
             return self
         some = {name: array[self.lives] for name, array in self.arrays() if name != "observations"}
-        return replace(self, memory=None, **some)
+        return replace(self, memory=None, **some)  # type: ignore[arg-type]
 
     def arrays(self) -> Iterator[tuple[str, Tensor]]:
         """Name every array there is, but for the memory."""
         for name in self.__slots__:
             array = getattr(self, name)
-            if array is not None and name != "memory":
+            if array is not None and name not in ("memory", "acts"):
                 yield name, array
 
 
@@ -133,9 +136,9 @@ def samples_of(kept: Rollout, advantage: Tensor) -> Samples:
         "lives": kept.lives,
     }
     if kept.memory is not None:
-        return Samples(**arrays, begins=kept.begins, memory=kept.memory)  # type: ignore[arg-type]
+        return Samples(**arrays, begins=kept.begins, memory=kept.memory, acts=kept.acts)  # type: ignore[arg-type]
     flat = {name: None if array is None else array.flatten(0, 1) for name, array in arrays.items()}
-    return Samples(**flat)  # type: ignore[arg-type]
+    return Samples(**flat, acts=kept.acts)  # type: ignore[arg-type]
 
 
 def losses(student: Student, part: Samples, settings: TrainSettings, imitating: Number) -> dict[str, Tensor]:
@@ -154,13 +157,13 @@ def losses(student: Student, part: Samples, settings: TrainSettings, imitating: 
         terms |= ppo_terms(logits, part, settings)
         total = total + (1 - imitating) * (terms["policy"] - settings.ent_coef * terms["entropy"])
     if (known is None or known > 0) and part.labels is not None:
-        terms["imitation"] = imitation_loss(logits, part.labels)
+        terms["imitation"] = imitation_loss(logits, part.labels, part.acts)
         total = total + imitating * terms["imitation"]
     return {"total": total, **terms}
 
 
 def ppo_terms(logits: Tensor, part: Samples, settings: TrainSettings) -> dict[str, Tensor]:
-    log_probs, entropies = read(logits, part.actions)
+    log_probs, entropies = part.acts.read(logits, part.actions)
     logratio = log_probs - part.log_probs
     ratio = logratio.exp()
     advantage = standardised(part.advantages) if settings.norm_adv else part.advantages
@@ -178,7 +181,7 @@ def ppo_terms(logits: Tensor, part: Samples, settings: TrainSettings) -> dict[st
 def minibatches(samples: Samples, settings: TrainSettings, generator: torch.Generator) -> Iterator[Tensor]:
     """Shuffled indices for one pass over all samples that are somebody's."""
     recurrent = samples.memory is not None
-    count = samples.actions.shape[1] if recurrent else samples.actions.shape[0]
+    count = samples.log_probs.shape[1] if recurrent else samples.log_probs.shape[0]
     size = settings.minibatch_size // settings.num_steps if recurrent else settings.minibatch_size
     if samples.lives is not None:
         return of_the_living(samples.lives, size, generator)

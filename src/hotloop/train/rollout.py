@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.envs.batch import Batch
+from hotloop.train.actions import NUMBERED, Actions, actions_of
+from hotloop.train.imitation import Teacher
 from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.opponents import Opponents
-from hotloop.train.policy import Student, allowed
+from hotloop.train.policy import Student
 from hotloop.train.sight import Sight
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
@@ -57,20 +59,26 @@ class Rollout:
     cuts: list[Cut] = field(default_factory=list)
     lives: Tensor | None = None
     """Whether a row was somebody's when the step began, and the learner chose; None where each always is."""
+    acts: Actions = NUMBERED
+    """How actions are read from what a network says."""
     turns: Tensor | None = None
     """1 where the next row is the same player's, -1 where it is the other's of two; None where each is."""
 
     @property
     def agent_steps(self) -> int:
         """Steps of those who lived."""
-        return self.actions.numel() if self.lives is None else int(self.lives.sum())
+        return self.log_probs.numel() if self.lives is None else int(self.lives.sum())
 
     @property
     def agreement(self) -> float | None:
-        """The share of labels that were the student's most likely action; None while the teacher is off."""
-        if self.labels is None or self.favourites is None:
+        """The share of labels that were the student's most likely action; None while the teacher is off.
+
+        Of real numbers none is ever quite another.
+        """
+        if self.labels is None or self.favourites is None or self.labels.is_floating_point():
             return None
         agreed = self.labels == self.favourites
+        agreed = agreed.all(-1) if self.acts.shape else agreed
         return float((agreed if self.lives is None else agreed[self.lives]).float().mean())
 
 
@@ -126,10 +134,11 @@ class Collector:
         self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
         self.rewards = np.zeros((steps, envs, agents), np.float32)
         self.ended = np.zeros((steps, envs), np.bool_)
-        self.labels = np.zeros((steps, envs, agents), np.int32)
+        self.acts = actions_of(batch.spec.layout.acts)
+        self.acting = batch.new_actions()
+        self.labels = np.zeros((steps, *self.acting.shape), self.acting.dtype)
         self.lives = Presence(batch, steps) if batch.spec.has_empty_rows else None
-        self.acting = np.zeros((envs, agents), np.int32)
-        self.chosen = torch.from_numpy(self.acting).reshape(self.rows)
+        self.chosen = torch.from_numpy(self.acting).reshape(self.rows, *self.acts.shape)
         """The same memory as `acting`, which is what the batch is stepped with."""
         self.opponents: Opponents | None = None
         """Who has the other seats, where somebody has."""
@@ -145,7 +154,8 @@ class Collector:
         seen = torch.float32 if self.scale.active else self.raw.dtype
         return Rollout(
             observations=room(seen, *self.sight.shape),
-            actions=room(torch.int64),
+            actions=room(self.acts.dtype, *self.acts.shape),
+            acts=self.acts,
             log_probs=room(torch.float32),
             values=room(torch.float32),
             rewards=room(torch.float32),
@@ -156,14 +166,15 @@ class Collector:
         )
 
     @torch.no_grad()
-    def collect(self, student: Student, teacher: str | None = None) -> Rollout:
-        """Fill the rollout with steps of the student, labelled by a teacher where one is named."""
+    def collect(self, student: Student, teacher: Teacher | None = None) -> Rollout:
+        """Fill the rollout with steps of the student, labelled by a teacher where there is one."""
         kept = self.rollout
         kept.cuts, kept.memory = [], self.memory
         kept.labels = None
         kept.favourites = torch.zeros_like(kept.actions) if teacher else None
         with span("rollout"):
-            uniforms = torch.rand(self.steps, self.rows, generator=self.generator, device=self.device)
+            shape = (self.steps, self.rows, *self.acts.shape)
+            uniforms = torch.rand(shape, generator=self.generator, device=self.device)
             for step in range(self.steps):
                 self.one_step(step, student, teacher, uniforms[step])
             kept.last_values.copy_(self.look_ahead(student))
@@ -172,7 +183,7 @@ class Collector:
             mark("store")
         return kept
 
-    def one_step(self, step: int, student: Student, teacher: str | None, uniforms: Tensor) -> None:
+    def one_step(self, step: int, student: Student, teacher: Teacher | None, uniforms: Tensor) -> None:
         seen = self.rollout.observations[step]
         raw = self.on_device(self.raw)
         if step % LOOK_EVERY == 0:
@@ -217,7 +228,7 @@ class Collector:
         )
         kept.values[step].copy_(values)
         if kept.favourites is not None:
-            kept.favourites[step].copy_(allowed(logits, masks).argmax(-1))
+            kept.favourites[step].copy_(self.acts.likeliest(logits, masks))
 
     def masks_of(self, step: int) -> Tensor | None:
         """Keep the masks of a step, where there are any."""
@@ -235,9 +246,9 @@ class Collector:
         logits, values, self.memory = student(seen[None], self.memory, self.begins[None])
         return logits[0], values[0]
 
-    def ask(self, teacher: str, step: int) -> None:
+    def ask(self, teacher: Teacher, step: int) -> None:
         """Keep the teacher's labels. It reads the batch's own observations: nothing is reshaped or moved."""
-        labels = self.batch.choose(teacher)
+        labels = teacher()
         mark("calls")
         self.labels[step] = labels
         mark("stack and back")
@@ -283,7 +294,8 @@ class Collector:
             kept.lives = torch.from_numpy(self.lives.lived).reshape(shape).to(self.device)
             kept.ends[torch.from_numpy(self.lives.died).reshape(shape).to(self.device)] = 1
         if labelled:
-            kept.labels = torch.from_numpy(self.labels).reshape(shape).to(self.device, torch.int64)
+            labels = torch.from_numpy(self.labels).reshape(*shape, *self.acts.shape)
+            kept.labels = labels.to(self.device, self.acts.dtype)
         self.scale.adopt()
 
     def look_ahead(self, student: Student) -> Tensor:

@@ -7,6 +7,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.envs.settings import MAX_SEED
 
+AUTO = 0
+"""As many threads as bear a minibatch best."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
@@ -61,6 +64,9 @@ class TrainSettings:
     hidden: tuple[int, ...] = parameter(
         (128, 128), low=1, role="workload", help="Widths of the trunk that policy and value share."
     )
+    network: str = parameter(
+        "", role="workload", help="A network of your own instead, my_net.py:Net, made with (shape, outputs)."
+    )
     embedding: int = parameter(64, low=1, role="workload", help="Width of a token's embedding.")
     lstm: int = parameter(
         0, low=0, role="workload", help="Width of an LSTM between trunk and heads; 0 is none."
@@ -110,7 +116,9 @@ class TrainSettings:
         8, low=1, high=64, role="workload", help="Earlier selves that are kept for `past`, the last ones."
     )
     teacher: str = parameter(
-        "", role="workload", help="The world's player that labels observations while imitating."
+        "",
+        role="workload",
+        help="Who labels observations while imitating: a player of the world, or my_teacher.py:Teacher.",
     )
     supervised_steps: int = parameter(
         0, low=0, role="workload", help="Env-steps of pure imitation before PPO; 0 is none."
@@ -144,7 +152,12 @@ class TrainSettings:
     )
     device: str = parameter("cpu", choices=("cpu", "cuda"), role="variant", help="Where the network lives.")
     torch_threads: int = parameter(
-        0, low=0, high=256, role="variant", help="Threads of one torch operation; 0 is one a core."
+        AUTO,
+        low=0,
+        high=256,
+        role="variant",
+        words={"auto": AUTO},
+        help="Threads of one torch operation; auto, or 0, tries a minibatch with some counts first.",
     )
     log_every: int = parameter(10, low=1, role="variant", help="Rollouts between two log entries.")
     checkpoint_every: int = parameter(

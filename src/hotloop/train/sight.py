@@ -50,3 +50,8 @@ def row_shape(batch: Batch) -> tuple[int, ...]:
     """What one agent sees; observations are [num_envs, agents, ...], or [num_envs, ...] of one agent."""
     shape = batch.observations.shape
     return shape[2:] if len(shape) > 2 else shape[1:]
+
+
+def with_room(seen: Tensor, *, by_type: bool) -> Tensor:
+    """Rows with a column more where there is a network a type."""
+    return torch.nn.functional.pad(seen, (0, 1)) if by_type else seen

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,16 @@ from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
 from hotloop.train.algorithm import Algorithm, DivergedError, Learned, PhaseName
 from hotloop.train.device.graphs import use_own_stream
-from hotloop.train.kernels.kernels import Kernels, use_threads
+from hotloop.train.kernels.kernels import USUAL_THREADS, Kernels
 from hotloop.train.kernels.native import torch_threads
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.off_policy import OffPolicy
 from hotloop.train.on_policy import OnPolicy
 from hotloop.train.policy import Student
 from hotloop.train.rollout import stagger
-from hotloop.train.settings import TrainSettings, check_sizes
+from hotloop.train.settings import AUTO, TrainSettings, check_sizes
 from hotloop.train.sight import row_shape
+from hotloop.train.threads import Fit
 from hotloop.train.windows import Watcher
 
 
@@ -64,17 +65,20 @@ class Trainer:
         check_together(batch, self.device)
         if self.device.type == "cuda":
             self.share_stream()
-        use_threads(settings.torch_threads)
         self.steps = self.agent_steps = self.updates = 0
+        self.began_anew = resume is None
+        """Whether every env begins an episode now, rather than in the middle of one."""
+        content = None if resume is None else checkpoint.read(resume)
+        fitted = replace(settings, torch_threads=settings.torch_threads or threads_of(content))
         with enough_memory():
-            self.algorithm = make_algorithm(batch, settings, self.device, watchers)
+            self.algorithm = make_algorithm(batch, fitted, self.device, watchers)
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
-        if resume is None:
+        if resume is None or content is None:
             batch.reset()
             stagger(batch, settings.stagger)
         else:
-            self.restore(resume)
+            self.restore(resume, content)
 
     def share_stream(self) -> None:
         """Let torch and the envs work on one stream, one that can be recorded."""
@@ -97,6 +101,10 @@ class Trainer:
     @property
     def kernels(self) -> Kernels:
         return self.algorithm.kernels
+
+    @property
+    def threads(self) -> Fit:
+        return self.algorithm.threads
 
     @property
     def draws(self) -> bool:
@@ -159,13 +167,13 @@ class Trainer:
             "steps": self.steps,
             "agent_steps": self.agent_steps,
             "updates": self.updates,
+            "torch_threads": self.threads.threads,
             **self.algorithm.state(),
             "envs": checkpoint.save_envs(self.batch),
         }
 
-    def restore(self, path: Path) -> None:
+    def restore(self, path: Path, content: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
-        content = checkpoint.read(path)
         checkpoint.check_fits(
             path, content["identity"], checkpoint.identity(self.batch, row_shape(self.batch))
         )
@@ -179,6 +187,7 @@ class Trainer:
     def take(self, content: Mapping[str, Any]) -> None:
         """Put everything but the network into the state of a checkpoint."""
         same_episodes = checkpoint.load_envs(self.batch, content["envs"])
+        self.began_anew = not same_episodes
         self.algorithm.restore(content, same_episodes=same_episodes)
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
@@ -199,6 +208,12 @@ def make_algorithm(
     """The algorithm that the settings name."""
     made = OnPolicy if settings.algorithm == "ppo" else OffPolicy
     return made(batch, settings, device, watchers)
+
+
+def threads_of(content: Mapping[str, Any] | None) -> int:
+    """What a run had that goes on, since its numbers depend on it to the last bit; AUTO elsewhere."""
+    kept = 0 if content is None else content.get("torch_threads", 0)
+    return kept if isinstance(kept, int) and 0 < kept <= USUAL_THREADS else AUTO
 
 
 @contextmanager

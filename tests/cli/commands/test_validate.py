@@ -11,6 +11,7 @@ from support import faulty_targets
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import read
+from hotloop.core.record.frames import SUFFIX, read_frames
 from hotloop.envs import native
 from hotloop.lab.validate import bundle
 
@@ -48,6 +49,17 @@ def caught(hotloop: Command, fault: str, against: str, steps: int = 400) -> dict
     assert kept.field == checked["difference"]["field"]
     difference: dict[str, Any] = checked["difference"]
     return difference
+
+
+@needs_native
+def test_what_leads_to_a_difference_is_drawn_beside_its_bundle(hotloop: Command) -> None:
+    said = hotloop("validate", f"{FILE}:wrong_byte", "400", "--against", TOY, "--json")
+    kept = bundle.read_bundle(Path(said.json["validation"]["bundle"]))
+    frames = read_frames(Path(f"{said.json['validation']['bundle']}{SUFFIX}")).frames
+    assert len(frames) == len(kept.actions) + 1
+    assert all(frame.picture for frame in frames)
+    assert [frame.note for frame in frames][:-1] == [None] * len(kept.actions)
+    assert str(frames[-1].note).startswith("the first difference: observations")
 
 
 @needs_native

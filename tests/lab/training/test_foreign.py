@@ -13,7 +13,19 @@ from hotloop.core.errors import HotloopError
 from hotloop.core.target import Target
 from hotloop.envs.foreign.trainable import open_trainable
 
-SMALL = ["num_envs=2", "num_steps=8", "minibatch_size=16", "hidden=16", "tensorboard=false", "log_every=2"]
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+IMITATING = ["supervised_steps=1000"]
+
+SMALL = [
+    "num_envs=2",
+    "num_steps=8",
+    "minibatch_size=16",
+    "hidden=16",
+    "torch_threads=1",
+    "tensorboard=false",
+    "log_every=2",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -68,16 +80,27 @@ def test_a_run_leaves_its_record_and_goes_on() -> None:
     assert first["path"]["ran"] == {"foreign": 1.0}
     assert first["values"]["episode_length"] == [10.0, 10.0]
     assert (first["work"]["env_steps"], second["work"]["env_steps"]) == (64, 64)
+    assert second["values"]["episode_length"] == [10.0, 10.0]  # new episodes, counted from their beginning
     assert "path-mixed" not in {notice["code"] for notice in first["notices"]}
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["gym:Pendulum-v1"], "acts by Box"),
         (["support.theirs:Plain"], "is a Plain"),
+        (["gym:CartPole-v1", "vector=own"], "expected one of sync, threads, async"),
+        (["gym:CartPole-v1", "train.network=net.py"], "write my_net.py:Net"),
+        (["gym:CartPole-v1", "train.network=support.nets:Narrow"], "outputs [2, 3] and values [2]: expected"),
+        (["gym:CartPole-v1", "train.network=support.nets:Alone"], "gave a tensor [2, 2]: expected outputs"),
+        (["gym:CartPole-v1", "train.network=support.nets:Broken"], "no such layer"),
+        (["gym:CartPole-v1", "train.network=support.nets:number"], "made a int: expected a torch.nn.Module"),
+        (["gym:CartPole-v1", "train.network=support.nets:Net", "lstm=8"], "leave out train.network"),
+        (["gym:CartPole-v1", *IMITATING, "train.teacher=support.nets:short"], "shape (1,): expected (2,)"),
+        (
+            ["gym:CartPole-v1", *IMITATING, "train.teacher=support.nets:wild"],
+            "gave 7 for row 0: expected 0 to 1",
+        ),
         (["gym:CartPole-v1", "validate=smoke"], "validate= needs a twin"),
-        (["gym:CartPole-v1", "train.eval.every=1"], "is for our worlds"),
         (["gym:CartPole-v1", "supervised_steps=10"], "no player to imitate"),
         (["gym:CartPole-v1", "algorithm=dqn", "clip_coef=0.1"], "clip_coef means nothing to algorithm=dqn"),
         (["gym:CartPole-v1", "train_frequency=4"], "train_frequency means nothing to algorithm=ppo"),
@@ -99,7 +122,7 @@ def test_an_env_that_raises_is_told_by_its_own_words() -> None:
     def broken(action: Any) -> Any:
         raise ValueError("out of fuel")
 
-    batch._envs[0].step = broken
+    batch.crew.envs[0].step = broken
     with pytest.raises(HotloopError, match="out of fuel"):
         batch.step(np.zeros((1, 1), np.int32))
 
@@ -122,6 +145,65 @@ def test_a_dqn_of_somebody_elses_env_is_trained_and_resumed(capsys: pytest.Captu
         count for name, count in record["path"]["counters"].items() if name.startswith("updates.")
     )
     assert main(["train", "run=q", "--resume", "total_timesteps=96"]) == 0
+
+
+def trained(*words: str) -> dict[str, Any]:
+    """The record of a short training that has to succeed."""
+    assert main(["train", *words, *SMALL]) == 0
+    record: dict[str, Any] = json.loads(max(Path("artifacts/throughput").iterdir()).read_text())
+    return record
+
+
+@pytest.mark.parametrize("target", ["my_arm.py:make", "my_team.py:make", "my_env.py:make"])
+def test_the_examples_are_trained_on(target: str) -> None:
+    record = trained(f"{EXAMPLES / target}", "total_timesteps=64")
+    assert record["work"]["env_steps"] == 64
+    assert record["work"]["updates"] == 4
+    agents = 3 if "team" in target else 1
+    assert 64 < record["work"]["agent_steps"] <= 192 if agents == 3 else record["work"]["agent_steps"] == 64
+
+
+def test_a_network_and_a_teacher_of_ones_own_take_part() -> None:
+    net, teacher = EXAMPLES / "my_net.py:Net", EXAMPLES / "my_teacher.py:Teacher"
+    record = trained(
+        "gym:CartPole-v1",
+        f"train.network={net}",
+        f"train.teacher={teacher}",
+        "total_timesteps=512",
+        "supervised_steps=512",
+        "train.learning_rate=0.01",
+        "run=taught",
+    )
+    assert np.mean(record["values"]["agreement"][-8:]) > 0.8
+    assert record["target"]["params"]["train.network"] == str(net)
+    assert main(["train", "run=taught", "--resume", "total_timesteps=640"]) == 0
+
+
+def test_the_same_seed_makes_the_same_network_of_ones_own() -> None:
+    words = ["gym:CartPole-v1", f"train.network={EXAMPLES / 'my_net.py:Net'}", "total_timesteps=64"]
+    one, other = (trained(*words, f"run={name}")["values"]["return_per_agent"] for name in ("one", "two"))
+    assert one == other != []
+
+
+def test_envs_in_workers_train_as_envs_here_do() -> None:
+    words = ["gym:CartPole-v1", "total_timesteps=128", "train.eval.every=4", "train.eval.episodes=2"]
+    here, workers = (
+        trained(*words, *more, f"run=r{place}")
+        for place, more in enumerate([[], ["vector=async", "workers=2"]])
+    )
+    for name in ("return_per_agent", "eval_return"):
+        assert here["values"][name] == workers["values"][name] != []
+    assert workers["target"]["variant"]["workers"] == 2
+
+
+def test_the_ladder_climbs_somebody_elses_env() -> None:
+    words = ["gym:CartPole-v1", "--mode", "env_only,rollout,trainer", "--rounds", "6", "--iterations", "16"]
+    assert main(
+        ["bench", *words, "num_envs=2", "num_steps=8", "minibatch_size=16", "hidden=16", "torch_threads=1"]
+    ) in (0, 1)
+    found = [json.loads(path.read_text()) for path in Path("artifacts/throughput").iterdir()]
+    assert {record["label"] for record in found} == {"env_only", "rollout", "trainer"}
+    assert all(record["path"]["ran"] == {"foreign": 1.0} for record in found)
 
 
 @pytest.mark.long

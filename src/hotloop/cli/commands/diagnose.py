@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotloop.cli.console import bar, emit, remark, show
-from hotloop.cli.flags import Json
-from hotloop.cli.results import DIAGNOSIS, make_room
+from hotloop.cli.flags import Functions, Json, Trust
+from hotloop.cli.results import DIAGNOSIS, check_trust, make_room
 from hotloop.cli.results import FOLDER as RECORDS
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.files import save
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
+    from hotloop.core.record import Ratio, Record
     from hotloop.judge.case import Alternative
     from hotloop.judge.diagnose import Candidate, Diagnosis, Since
     from hotloop.judge.expect import Expectations
@@ -69,6 +69,8 @@ def diagnose(
     *,
     since: SinceFile = None,
     causal: Causal = False,
+    time: Functions = None,
+    trust: Trust = None,
     quick: Quick = False,
     json: Json = False,
 ) -> int:
@@ -89,18 +91,35 @@ def diagnose(
     path = record or newest()
     found = load(path)
     if causal:
-        raise InputError(
-            f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop_of(found)}"
-        )
+        return delay(found, path, tuple(time or ()), trust, as_json=json)
+    if time or trust:
+        raise InputError("--time and --trust go with --causal: leave them out")
     before = load(since) if since else None
     told = look(found, path, quick=quick)
-    after = hold(before, found, told) if before else None
+    after = hold(before, found, quick=quick) if before else None
     keep(told, after)
     if json:
         emit(json_format.dumps(plain(told, after), indent=1, allow_nan=False) + "\n")
     else:
         show(draw((*sections.diagnosis(told), *(sections.changed(after) if after else ()))))
     return ExitCode.FINE
+
+
+def delay(
+    record: "Record", path: Path, functions: tuple[str, ...], trust: Path | None, *, as_json: bool
+) -> int:
+    """Play the target of a profile with delays in its parts; other loops are run after the dashes."""
+    from hotloop.lab.causal import TURNS
+    from hotloop.lab.causal_target import of_target
+
+    if record.slow is None:
+        raise InputError(
+            f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop_of(record)}"
+        )
+    check_trust(path, [record.slow.asked], trust)
+    with bar(record.target.name) as progress:
+        trials = of_target(record, functions, TURNS, progress)
+    return tell_causal(record.target.words, trials, as_json=as_json)
 
 
 def loop_of(record: "Record") -> str:
@@ -184,15 +203,36 @@ def expected(record: "Record", here: str, *, quick: bool) -> "Expectations":
     return expect(record, others, here, None if quick else copy_bytes_per_s())
 
 
-def hold(before: "Record", after: "Record", told: "Diagnosis") -> "Since":
+def hold(before: "Record", after: "Record", *, quick: bool) -> "Since":
     """What was predicted of the earlier record, against what came of it."""
+    from hotloop.core.machine import machine
     from hotloop.judge.diagnose import diagnose as judged
     from hotloop.judge.diagnose import since
 
     if before.run_id == after.run_id:
         raise InputError(f"{before.run_id} is the newest record itself: measure again after the change")
+    here = machine()["fingerprint"]
+    mine = all(each.machine["fingerprint"] == here for each in (before, after))
     predicted = next((kept for kept in predictions(before.run_id)), None)
-    return since(before, after, judged(before).candidates if predicted is None else predicted)
+    return since(
+        before,
+        after,
+        judged(before).candidates if predicted is None else predicted,
+        side_by_side(before, after) if mine and not quick else None,
+    )
+
+
+def side_by_side(before: "Record", after: "Record") -> "Ratio | None":
+    """Both measured in turns, where they can be opened here."""
+    from hotloop.lab.alternatives import in_turns
+
+    try:
+        with bar("before and after in turns") as progress:
+            progress(0, 1)
+            return in_turns(before, after)
+    except (InputError, SetupError) as error:
+        remark(f"! they were not measured in turns: {error}")
+        return None
 
 
 def predictions(run_id: str) -> "Iterator[tuple[Candidate, ...]]":

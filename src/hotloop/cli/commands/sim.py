@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotloop.cli.console import bar, remark
-from hotloop.cli.flags import Json, Output, Words
+from hotloop.cli.flags import Json, Output, Seed, Words
 from hotloop.cli.live.capture import Pictures, Plot, Tape
 from hotloop.cli.live.episode import Narration, open_screen
-from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.results import FOLDER, make_room, make_room_for
 from hotloop.cli.runner import kept_in, tell
 from hotloop.core.errors import InputError
 from hotloop.core.settings import apply, describe
@@ -42,38 +42,63 @@ EXAMPLES = (
     "hotloop sim grid/guard player=teacher episodes=1 --show --fps 20",
     "hotloop sim grid/guard player=teacher episodes=1 steps=150 --gif guard.gif",
     "hotloop sim grid/arena episodes=4 --record arena.npz",
+    "hotloop sim --replay arena.npz --frames",
     "hotloop sim prospector player=greedy episodes=1000",
     "hotloop sim prospector player=cautious episodes=1 --show",
     "hotloop sim farm steps=1000 agents=100 player=weighted --plot farm.png",
+    "hotloop sim farm steps=1000 agents=100 log=run.db",
     "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
     "hotloop sim cards hero=simple villain=random num_games=1000",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
 )
 
 
+TapedTarget = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TARGET",
+        help="A preset such as grid/guard, or any target of bench; of --replay the tape's own.",
+        show_default=False,
+    ),
+]
+Show = Annotated[bool, typer.Option("--show", help="Draw or tell one env as it is played.")]
+Fps = Annotated[float, typer.Option(metavar="F", min=0.1, max=50, help="Frames a second.")]
+Recorded = Annotated[
+    Path | None, typer.Option(metavar="TAPE", help="Keep seeds and actions, to be replayed.")
+]
+Replay = Annotated[
+    Path | None, typer.Option(metavar="TAPE", help="Play a tape again, with the keys it was recorded with.")
+]
+DrawFrames = Annotated[
+    bool, typer.Option("--frames", help="Of --replay: draw its first env for the page, beside the tape.")
+]
+Gif = Annotated[Path | None, typer.Option(metavar="F", help="Film the first episode, up to 300 steps.")]
+Png = Annotated[Path | None, typer.Option(metavar="F", help="Keep three moments of that film.")]
+Plots = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="F", help="Draw what changed over steps, as .png or .svg; may be given twice."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a log that is there.")]
+Account = Annotated[
+    bool, typer.Option("--perf-profile", help="Keep cProfile's account of the run beside the record.")
+]
+
+
 def sim(  # noqa: PLR0913 - one argument a flag
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="A preset such as grid/guard, or any target of bench.")
-    ],
+    target: TapedTarget = None,
     words: Words = None,
     *,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Draw or tell one env as it is played.")] = False,
-    fps: Annotated[float, typer.Option(metavar="F", min=0.1, max=50, help="Frames a second.")] = 10.0,
-    record: Annotated[
-        Path | None, typer.Option(metavar="TAPE", help="Keep seeds and actions, to be replayed.")
-    ] = None,
-    gif: Annotated[
-        Path | None, typer.Option(metavar="F", help="Film the first episode, up to 300 steps.")
-    ] = None,
-    png: Annotated[Path | None, typer.Option(metavar="F", help="Keep three moments of that film.")] = None,
-    plot: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="F", help="Draw what changed over steps, as .png or .svg; may be given twice."),
-    ] = None,
-    perf_profile: Annotated[
-        bool, typer.Option("--perf-profile", help="Keep cProfile's account of the run beside the record.")
-    ] = False,
+    seed: Seed = None,
+    show: Show = False,
+    fps: Fps = 10.0,
+    record: Recorded = None,
+    replay: Replay = None,
+    frames: DrawFrames = False,
+    gif: Gif = None,
+    png: Png = None,
+    plot: Plots = None,
+    perf_profile: Account = False,
+    overwrite: Overwrite = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -87,11 +112,14 @@ def sim(  # noqa: PLR0913 - one argument a flag
     from hotloop.core.registry import contests
     from hotloop.lab.sim import open_game
 
+    if frames:
+        return keep_frames(replay)
+    target, words = taped(replay, target, words) if replay else (named(target), words)
     if target.startswith(PREFIX):
         target, words = contests()[0], [target, *(words or ())]
     if "=" in target:
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
-    keys = [word.removeprefix(PREFIX) for word in words or ()]
+    keys = [*(word.removeprefix(PREFIX) for word in words or ()), *["overwrite=true"] * overwrite]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
     if chosen.is_foreign:
         refuse_drawing(show=show, gif=gif, png=png)
@@ -110,6 +138,40 @@ def sim(  # noqa: PLR0913 - one argument a flag
     for keepsake in keepsakes:
         keepsake.save(game)
     return code
+
+
+def named(target: str | None) -> str:
+    if target is None:
+        raise InputError("sim needs a TARGET, or --replay TAPE: hotloop sim --help says how")
+    return target
+
+
+def taped(tape: Path, target: str | None, words: list[str] | None) -> tuple[str, list[str]]:
+    """The target of a tape, and the words that play it."""
+    from hotloop.envs.tapes import read
+
+    if target is not None:
+        raise InputError(f"--replay {tape} says itself what is played: leave out {target}")
+    return read(tape).target, [f"player=tape:{tape}", *(words or ())]
+
+
+def keep_frames(tape: Path | None) -> int:
+    """Draw a tape step by step into a file beside it."""
+    from hotloop.core.errors import ExitCode
+    from hotloop.core.record.frames import SUFFIX, write_frames
+    from hotloop.envs.tapes import read
+    from hotloop.lab.frames import frames_of_tape
+
+    if tape is None:
+        raise InputError("--frames draws a tape: give --replay TAPE, too")
+    path = tape.with_name(f"{tape.name}{SUFFIX}")
+    make_room_for(path)
+    found = frames_of_tape(read(tape))
+    write_frames(path, found)
+    remark(
+        f"saved {path}: {len(found.frames)} frames of {found.title}; hotloop report {tape.parent} shows them"
+    )
+    return ExitCode.FINE
 
 
 def refuse_drawing(*, show: bool, gif: Path | None, png: Path | None) -> None:

@@ -26,6 +26,7 @@ EXAMPLES = (
     "hotloop train prospector validate=smoke total_timesteps=100000",
     "hotloop train gym:CartPole-v1 num_envs=8 num_steps=32 minibatch_size=256 total_timesteps=60000",
     "hotloop train gym:CartPole-v1 train.algorithm=dqn total_timesteps=50000",
+    "hotloop train my_env.py:make num_envs=64 vector=async train.network=my_net.py:Net",
     "hotloop train prospector --keys",
 )
 
@@ -68,7 +69,8 @@ def train(
     them. Ctrl-C finishes the update under way, saves a checkpoint and a record marked partial.
     validate=true (or smoke, soak, a number of comparisons) lets the world's Python twin shadow the first
     envs while the policy plays; a difference is exit code 2. With train.timing=off nothing is timed.
-    Your env is one of Gymnasium with Box observations and Discrete actions; further keys go to its maker.
+    Your env is one of Gymnasium or a parallel one of PettingZoo; vector=async steps it in processes;
+    further keys go to its maker. train.network and train.teacher name a network and a teacher of yours.
     """
     asked_target = typed(target, words)
     if keys:

@@ -20,6 +20,7 @@ from hotloop.core.target import Target
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record import Comparison, Record
+    from hotloop.lab.validate.bundle import Bundle
     from hotloop.lab.validate.lockstep import Way
     from hotloop.lab.validate.match import Match
 
@@ -170,12 +171,27 @@ def run(matches: "dict[str, Match]", scale: str, way: "Way", output: Path) -> "l
         return lab.validate(matches[target.name], asked, progress, keep_bundle)[0]
 
     def keep_bundle(record: "Record", found: "bundles.Bundle") -> Path:
-        return bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
+        path = bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
+        keep_frames(path, found)
+        return path
 
     def keep(record: "Record") -> Path:
         return save(record_path(output, record), record.to_json())
 
     return measure([Target(name) for name in matches], experiment, keep)
+
+
+def keep_frames(path: Path, bundle: "Bundle") -> None:
+    """Draw what leads to a difference beside its bundle, for the page, where it can be drawn."""
+    from hotloop.core.errors import HotloopError
+    from hotloop.core.record.frames import SUFFIX, write_frames
+    from hotloop.lab.frames import frames_of_bundle
+
+    try:
+        if frames := frames_of_bundle(bundle):
+            write_frames(path.with_name(f"{path.name}{SUFFIX}"), frames)
+    except HotloopError as error:
+        remark(f"no frames beside {path}: {error}")
 
 
 def play_again(path: Path, trusted: Path | None, *, as_json: bool) -> int:

@@ -110,6 +110,14 @@ class Work:
     """Mechanic to how often it fired."""
 
 
+LOG_COUNTERS = "log."
+"""What the names of counters begin with that say how a log was written, and not how much was done."""
+
+LOST_STEPS, LOG_BYTES = f"{LOG_COUNTERS}lost_steps", f"{LOG_COUNTERS}bytes"
+LOG_WRITTEN, LOG_WAITS = f"{LOG_COUNTERS}pages", f"{LOG_COUNTERS}waits"
+"""Env-steps that are in no log; what its file has grown by, pages written, and how often a run waited."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathRan:
     """Which implementation was asked for and which ran."""

@@ -17,6 +17,7 @@ from hotloop.core.record.described import Code, Described, Instructions, Machine
 from hotloop.core.record.findings import Finding
 from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
+from hotloop.core.record.sweep import Sweep
 from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
@@ -161,6 +162,7 @@ class Record:
     comparisons: tuple[Comparison, ...] = ()
     slow: Slow | None = None
     again: Again | None = None
+    sweep: Sweep | None = None
     findings: tuple[Finding, ...] = ()
     """What probes found, each in a pass of its own."""
     notices: tuple[Notice, ...] = ()

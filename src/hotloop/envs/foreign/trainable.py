@@ -1,7 +1,8 @@
-"""Somebody's single-agent envs as a batch that the trainer takes: flat observations, numbered actions."""
+"""Somebody's envs as a batch that the trainer takes: rows of observations, actions of every kind."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -10,19 +11,23 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.packages import need
-from hotloop.core.settings import apply
+from hotloop.core.record import Described
+from hotloop.core.settings import apply, hash_of
 from hotloop.core.target import Target
-from hotloop.core.world import Array, Layout, World
+from hotloop.core.world import Layout, World
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Seeds
-from hotloop.envs.foreign.opening import Order, gym, ordered
-from hotloop.envs.foreign.spec import BROKEN, plain, raised
+from hotloop.envs.foreign.crew import PROCESSES, SYNC, THREADS, VECTORS, Crew, Here, Processes, Threads, room
+from hotloop.envs.foreign.members import form_of
+from hotloop.envs.foreign.opening import Order, gym, ordered, pettingzoo
+from hotloop.envs.foreign.spec import plain
+from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.settings import BatchSettings
 
-GYM = "gym:"
+GYM, ZOO = "gym:", "pettingzoo:"
 
-EXPECTED = "hotloop train takes single-agent envs of Gymnasium with Box observations and Discrete actions"
+MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,73 +35,76 @@ class NoParameters:
     """What a foreign env has: its keys go to its maker."""
 
 
-class EnvsEngine:
-    """Envs of Gymnasium stepped one after another, their answers in arrays; episodes follow at once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvsSpec(Spec):
+    """What such a batch is; the keys of its maker and who steps it belong to it."""
 
-    def __init__(self, name: str, envs: Sequence[Any], seed: int) -> None:
-        self._name, self._envs = name, envs
-        self._seeds, self._random = (np.random.default_rng([seed, use]) for use in range(2))
-        self._start = int(envs[0].action_space.start)
-        self._actions = int(envs[0].action_space.n)
-        count, size = len(envs), int(np.prod(envs[0].observation_space.shape))
-        self._arrays: dict[str, NDArray[Any]] = {
-            "observations": np.zeros((count, size), np.float32),
-            "rewards": np.zeros((count, 1), np.float32),
-            "terminals": np.zeros(count, np.bool_),
-            "truncations": np.zeros(count, np.bool_),
-            "final_observations": np.zeros((count, size), np.float32),
-        }
-        self._steps = self._resets = 0
+    asked: Target
+    """Another one like it is made from it."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    vector: str = SYNC
+    workers: int = 1
+
+    @property
+    def described(self) -> Described:
+        mine = super(EnvsSpec, self).described
+        params = mine.params | {key: plain(value) for key, value in self.arguments.items()}
+        crew = {"vector": self.vector, **({} if self.vector == SYNC else {"workers": self.workers})}
+        return replace(
+            mine, params=params, variant=mine.variant | crew, workload_hash=hash_of(self.name, params)
+        )
+
+    def another(self, num_envs: int, seed: int) -> Batch:
+        """Other envs of the same maker."""
+        keys = {**self.asked.keys, "num_envs": num_envs, "seed": seed}
+        return open_trainable(Target(self.asked.name, keys))
+
+
+class EnvsEngine:
+    """Somebody's envs, whoever steps them, their answers in arrays; episodes follow at once."""
+
+    def __init__(
+        self, name: str, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any], spec: EnvsSpec
+    ) -> None:
+        self._name, self._crew, self._arrays, self._actions = name, crew, arrays, actions
+        self._layout, self._envs = spec.layout, spec.num_envs
+        self._seeds, self._random = (np.random.default_rng([spec.seed, use]) for use in range(2))
+        self._steps = self._lived = self._resets = 0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self._arrays
 
     def reset(self, seeds: Seeds) -> None:
-        self.reset_many(np.arange(len(self._envs)), seeds)
+        self.reset_many(np.arange(self._envs), seeds)
         self._arrays["terminals"][:] = self._arrays["truncations"][:] = False
 
     def reset_many(self, envs: NDArray[np.int64], seeds: Seeds) -> None:
+        """Begin episodes; the first of each env has a seed of ours, the next ones go on from there."""
+        begun = []
         for place, env in enumerate(envs.tolist()):
-            self._begin(env, None if seeds is None else int(seeds[place]) % 2**31)
+            seed = None if seeds is None else int(seeds[place]) % 2**31
+            if seed is None and self._resets < self._envs:
+                seed = int(self._seeds.integers(2**31))
+            self._resets += 1
+            begun.append((env, seed))
+        self._crew.begin(begun)
 
-    def _begin(self, env: int, seed: int | None = None) -> None:
-        if seed is None and self._resets < len(self._envs):
-            seed = int(self._seeds.integers(2**31))
-        self._resets += 1
-        seen, _ = self._ask(partial(self._envs[env].reset, seed=seed))
-        self._write("observations", env, seen)
-
-    def step(self, actions: NDArray[np.int32]) -> None:
-        arrays = self._arrays
-        for env, action in enumerate(actions.reshape(-1).tolist()):
-            answer = self._ask(partial(self._envs[env].step, action + self._start))
-            seen, arrays["rewards"][env, 0], ended, cut, _ = answer
-            arrays["terminals"][env], arrays["truncations"][env] = ended, cut
-            if ended or cut:
-                self._write("final_observations", env, seen)
-                self._begin(env)
-            else:
-                self._write("observations", env, seen)
-        self._steps += len(self._envs)
-
-    def _ask(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except BROKEN as error:
-            raise raised(self._name, error) from error
-
-    def _write(self, name: str, env: int, seen: Any) -> None:
-        row = np.asarray(seen, np.float32).reshape(-1)
-        if row.shape != self._arrays[name].shape[1:]:
-            expected = self._arrays[name].shape[1]
-            raise InputError(f"{self._name} observed {row.size} numbers: its space says {expected}")
-        self._arrays[name][env] = row
+    def step(self, actions: NDArray[Any]) -> None:
+        if actions.dtype != self._actions.dtype or actions.size != self._actions.size:
+            raise TypeError("actions that cannot be read in place")
+        np.copyto(self._actions, actions.reshape(self._actions.shape))
+        alive = self._arrays.get("alive")
+        self._lived += self._envs if alive is None else int(np.count_nonzero(alive))
+        self._crew.step()
+        self._steps += self._envs
+        self._resets += int(np.count_nonzero(self._arrays["terminals"] | self._arrays["truncations"]))
 
     def players(self) -> list[str]:
         return ["random"]
 
-    def choose(self, player: int, actions: NDArray[np.int32]) -> None:
-        actions[...] = self._random.integers(self._actions, size=actions.shape)
+    def choose(self, player: int, actions: NDArray[Any]) -> None:
+        masks = self._arrays.get("masks")
+        actions[...] = random_actions(self._layout, self._random, actions.shape[:2], masks)
 
     def picture(self, env: int) -> NDArray[np.uint8]:
         raise RuntimeError(f"{self._name} draws nothing here")
@@ -106,20 +114,17 @@ class EnvsEngine:
         return hash(self._arrays["observations"][env].tobytes()) & (2**64 - 1)
 
     def save(self, env: int) -> bytes:
-        """When it was: the state is the env's own, and nothing that a file says is ever run."""
-        return self._steps.to_bytes(8, "little")
+        raise RuntimeError(f"{self._name} cannot be saved")
 
     def load(self, env: int, saved: bytes) -> None:
-        """Stay where that is now; a run that goes on later begins a new episode."""
-        if int.from_bytes(saved, "little") != self._steps:
-            self._begin(env)
+        raise RuntimeError(f"{self._name} cannot be loaded")
 
     def fork(self, env: int, into: int) -> None:
         raise RuntimeError(f"{self._name} cannot be forked")
 
     def counters(self) -> list[tuple[str, int]]:
-        steps = [(name, self._steps) for name in ("env_steps", "agent_steps", "foreign_steps")]
-        return [*steps, ("resets", self._resets)]
+        steps = [(name, self._steps) for name in ("env_steps", "foreign_steps")]
+        return [*steps, ("agent_steps", self._lived), ("resets", self._resets)]
 
     def phase_names(self) -> list[str]:
         return []
@@ -137,79 +142,129 @@ class EnvsEngine:
         return np.zeros((0, 4), np.int64)
 
     def lend(self, threads: int) -> None:
-        """It has no threads."""
+        """It has no threads that could be others'."""
 
 
 class EnvsBatch(Batch):
     """Such envs behind the arrays of a batch."""
 
     can_save = False
+    spec: EnvsSpec
 
-    def __init__(self, engine: EnvsEngine, spec: Spec, envs: Sequence[Any]) -> None:
+    def __init__(self, engine: EnvsEngine, spec: EnvsSpec, crew: Crew) -> None:
         super().__init__(engine, spec)
-        self._envs = envs
+        self.crew = crew
 
     @property
     def counters(self) -> dict[str, int]:
         """All of it is theirs: none of our paths is asked for or counted."""
         return dict(self.engine.counters()) | {"actions_converted": self._converted}
 
+    def draw(self, random: np.random.Generator, calls: int) -> list[NDArray[Any]]:
+        shape = (calls * self.spec.num_envs, self.spec.agents)
+        drawn = random_actions(self.spec.layout, random, shape, None)
+        like = self.new_actions()
+        return list(drawn.astype(like.dtype).reshape(calls, *like.shape))
+
     def close(self) -> None:
-        for env in self._envs:
-            env.close()
-        self._envs = ()
+        self.crew.close()
         super().close()
+
+    def _accept(self, actions: NDArray[Any]) -> NDArray[Any]:
+        if self.spec.layout.acts is None:
+            return super()._accept(actions)
+        like, given = self.new_actions(), np.asarray(actions)
+        if (given.dtype, given.shape) == (like.dtype, like.shape):
+            return actions
+        raise InputError(f"actions are {given.dtype} {given.shape}: expected {like.dtype} {like.shape}")
+
+
+def random_actions(
+    layout: Layout, random: np.random.Generator, rows: tuple[int, ...], masks: NDArray[np.bool_] | None
+) -> NDArray[Any]:
+    """Actions that are legal and all as likely, for rows [envs, agents]; of real numbers from -1 to 1."""
+    acts = layout.acts
+    if acts is not None and acts.low:
+        return random.uniform(-1, 1, (*rows, acts.width)).astype(np.float32)
+    sizes = (layout.num_actions,) if acts is None else acts.choices
+    chances = random.random((*rows, sum(sizes)))
+    if masks is not None:
+        chances = np.where(masks, chances, -1)
+    parts = np.split(chances, np.cumsum(sizes)[:-1], axis=-1)
+    drawn = np.stack([part.argmax(-1) for part in parts], axis=-1)
+    return drawn[..., 0] if acts is None else drawn
 
 
 def open_trainable(target: Target) -> Batch:
     """The batch that is trained on; refuses what the trainer cannot take, with what it is."""
     gymnasium = need("gymnasium")
-    own = () if target.name.startswith(GYM) else callables.parameters_of(callables.find(target.name))
-    keys = {key: value for key, value in target.keys.items() if key != "num_envs"}
-    order = ordered(Target(target.name, keys), own=own)
+    by_id = target.name.startswith((GYM, ZOO))
+    own = () if by_id else callables.parameters_of(callables.find(target.name))
+    ours = {"num_envs", *(key for key in ("vector", "workers") if key not in own)}
+    order = ordered(Target(target.name, {k: v for k, v in target.keys.items() if k not in ours}), own=own)
     options = apply(BatchSettings, {"num_envs": target.keys.get("num_envs", 1), "seed": order.seed})
-    envs = [make_env(target.name, order)]
-    layout = layout_of(target.name, envs[0], gymnasium)
-    envs += [make_env(target.name, order) for _ in range(options.num_envs - 1)]
-    spec = Spec(
+    vector, workers = crew_asked({k: v for k, v in target.keys.items() if k in ours}, options.num_envs)
+    number = NUMBERS.take(options.num_envs)  # here, since workers would all begin with the same
+    makers = [partial(make_env, target.name, order, number + env) for env in range(options.num_envs)]
+    first = makers[0]()
+    form = form_of(target.name, first, gymnasium)
+    spec = EnvsSpec(
         target=target.name,
-        world=world_of(target.name, layout),
+        world=world_of(target.name, form.layout),
         preset="",
         impl="foreign",
-        layout=layout,
+        layout=form.layout,
         parameters=NoParameters(),
         settings=options,
         build=None,
         notices=(),
         decided_by={},
         origin=target.name,
+        asked=target,
+        arguments=order.arguments,
+        vector=vector,
+        workers=workers,
     )
-    return EnvsBatch(EnvsEngine(target.name, envs, options.seed), spec, envs)
+    arrays, actions = make_arrays(spec)
+    if vector == PROCESSES:
+        first.close()
+        crew: Crew = Processes(form, makers, arrays, actions, workers)
+    else:
+        envs = [first, *(make() for make in makers[1:])]
+        here = vector == SYNC
+        crew = Here(form, envs, arrays, actions) if here else Threads(form, envs, arrays, actions, workers)
+    return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
 
 
-def make_env(name: str, order: Order) -> Any:
-    if name.startswith(GYM):
-        return gym(name.removeprefix(GYM), order)
-    return callables.call(name, order.arguments)
+def crew_asked(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:
+    """Who is to step the envs, and how many of them."""
+    vector = str(keys.get("vector", SYNC))
+    if vector not in VECTORS:
+        raise InputError(f"vector={vector} does not fit: expected one of {', '.join(VECTORS)}")
+    if "workers" in keys and vector == SYNC:
+        raise InputError(f"workers= is for vector={PROCESSES} and vector={THREADS}: give one of them")
+    usual = min(num_envs, len(os.sched_getaffinity(0)))
+    workers = callables.literal(keys.get("workers", usual))
+    if not isinstance(workers, int) or not 1 <= workers <= min(num_envs, MOST_WORKERS):
+        most = min(num_envs, MOST_WORKERS)
+        raise InputError(f"workers={workers} does not fit: expected int from 1 to {most}, one an env at most")
+    return vector, workers if vector != SYNC else 1
 
 
-def layout_of(name: str, env: Any, gymnasium: Any) -> Layout:
-    """What the trainer sees of an env; InputError where it cannot."""
-    if not isinstance(env, gymnasium.Env):
-        raise InputError(f"{name} is a {type(env).__name__}: {EXPECTED}")
-    seen, actions = env.observation_space, env.action_space
-    if not isinstance(seen, gymnasium.spaces.Box):
-        raise InputError(f"{name} observes {plain(seen)}: {EXPECTED}; flatten it by a wrapper")
-    if not isinstance(actions, gymnasium.spaces.Discrete):
-        raise InputError(f"{name} acts by {plain(actions)}: {EXPECTED}")
-    size = int(np.prod(seen.shape))
-    arrays = (
-        Array(name="observations", dtype="float32", shape=(size,)),
-        Array(name="rewards", dtype="float32", shape=(1,)),
-        Array(name="terminals", dtype="bool", shape=()),
-        Array(name="truncations", dtype="bool", shape=()),
-    )
-    return Layout(agents=1, num_actions=int(actions.n), arrays=arrays)
+def make_arrays(spec: EnvsSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
+    """The batch's arrays and the actions, in memory that workers can share."""
+    envs, layout = spec.num_envs, spec.layout
+    arrays = {each.name: room((envs, *each.shape), each.dtype) for each in layout.arrays}
+    arrays["final_observations"] = room(arrays["observations"].shape, np.float32)
+    return arrays, room((envs, *layout.action_shape), layout.action_type)
+
+
+def make_env(name: str, order: Order, number: int) -> Any:
+    """One env; `number` stands for `{instance}` in its keys."""
+    if not name.startswith((GYM, ZOO)):
+        return callables.call(name, order.arguments, number)
+    maker, prefix = (gym, GYM) if name.startswith(GYM) else (pettingzoo, ZOO)
+    return maker(name.removeprefix(prefix), replace(order, arguments=numbered(order.arguments, number)))
 
 
 def world_of(name: str, layout: Layout) -> World:

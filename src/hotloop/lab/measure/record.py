@@ -11,7 +11,7 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress
-from hotloop.core.record import EPISODES_PER_S, Method, Overhead, Record, own_commit, run_id
+from hotloop.core.record import EPISODES_PER_S, LOST_STEPS, Method, Overhead, Record, own_commit, run_id
 from hotloop.core.record import Code as RanCode
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
@@ -76,10 +76,22 @@ class Recorder:
                 work=describe_work(counters),
                 path=describe_path(spec.requested, counters, claimed=spec.impl),
                 values={name: tuple(raw) for name, raw in values.items()},
-                notices=(*spec.notices, *decided_elsewhere(spec), *left_path(spec, counters), *notices),
+                notices=(
+                    *spec.notices,
+                    *decided_elsewhere(spec),
+                    *left_path(spec, counters),
+                    *without_log(counters),
+                    *notices,
+                ),
                 **more,
             )
         )
+
+
+def without_log(counters: Mapping[str, int]) -> list[Notice]:
+    """Say so where a run went on without its log."""
+    lost = counters.get(LOST_STEPS, 0)
+    return [notice(Code.LOG_BROKE_OFF, steps=lost)] if lost else []
 
 
 def kept_so_far(make: Callable[[], Record | None], progress: Progress) -> Progress:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hotloop.core.errors import SetupError
-from hotloop.core.record import PathRan, Validation, Work
+from hotloop.core.record import LOG_COUNTERS, PathRan, Validation, Work
 from hotloop.envs.second_way import timing_ratio, without_times
 
 STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}
@@ -67,12 +67,17 @@ def describe_validation(counters: Mapping[str, int]) -> Validation | None:
 
 def refuse_other_work(clean: Mapping[str, int], watched: Mapping[str, int]) -> None:
     """Counters differ only if the instrument changed what was done; those of time are no work."""
-    clean, watched = without_times(clean), without_times(watched)
+    clean, watched = only_work(clean), only_work(watched)
     if clean != watched:
         different = sorted(name for name in clean if clean[name] != watched.get(name))
         raise SetupError(
             f"profiling changed the work done ({', '.join(different)}): this is a bug, report it"
         )
+
+
+def only_work(counters: Mapping[str, int]) -> dict[str, int]:
+    """Counters without those of time, and of how a log was written."""
+    return {name: n for name, n in without_times(counters).items() if not name.startswith(LOG_COUNTERS)}
 
 
 def both_validations(a: Validation | None, b: Validation | None) -> Validation | None:

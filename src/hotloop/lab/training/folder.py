@@ -104,7 +104,7 @@ class Run:
 
 def begin(root: Path, name: str | None, target: str) -> Run:
     """The folder of a new run, which is not made yet; refuses a name that is taken."""
-    chosen = name or f"{file_name(target)}-{utc_now():%Y%m%d-%H%M%S}"
+    chosen = name or f"{file_name(target).lstrip('-.')}-{utc_now():%Y%m%d-%H%M%S}"
     folder = folder_of(root, chosen) if name else free_path(folder_of(root, chosen))
     if folder.exists():
         raise InputError(

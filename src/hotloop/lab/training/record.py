@@ -18,7 +18,7 @@ from hotloop.lab.measure.work import Tally, both_validations, describe_validatio
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
-from hotloop.probes.resources import ready_ns, ready_share
+from hotloop.probes.resources import Ready, ready_share
 from hotloop.train.windows import WindowEpisodes
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class SoFar:
     begin_ns: int = 0
     begin_cpu_ns: int = 0
     begin_ready_ns: int | None = None
+    ready: Ready = field(default_factory=Ready)
     pauses: PauseClock = field(default_factory=PauseClock)
     updates: int = 0
     windows: list[Window] = field(default_factory=list)
@@ -174,7 +175,7 @@ def used(found: SoFar) -> Resources:
         rss_peak_bytes=peak_rss_bytes(),
         rss_over_time=tuple(zip(ends, (window.rss_bytes for window in found.windows), strict=True)),
         cpu_share=(cpu_ns() - found.begin_cpu_ns) / wall_ns,
-        ready_share=ready_share(found.begin_ready_ns, ready_ns(), wall_ns),
+        ready_share=ready_share(found.begin_ready_ns, found.ready.read(), wall_ns),
         pauses=found.pauses.pauses,
     )
 

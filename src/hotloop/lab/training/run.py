@@ -6,7 +6,7 @@ next one's time, and the windows add up to the run.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -30,7 +30,6 @@ from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
-from hotloop.probes.resources import ready_ns
 from hotloop.train.logs import Logs
 from hotloop.train.settings import ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, span
@@ -86,7 +85,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
             raise
         session.close()
         found, label = session.found, asked.run.name
-        return judge(record_of(asked.settings, opened, found, recorder, shadowed, label=label))
+        return judge(record_of(session.settled, opened, found, recorder, shadowed, label=label))
 
 
 class Session:
@@ -108,7 +107,8 @@ class Session:
             folder=asked.run.folder,
         )
         if asked.resume is not None:
-            self.windows.restore(folders.read_windows(asked.resume))
+            if not self.trainer.began_anew:
+                self.windows.restore(folders.read_windows(asked.resume))
             self.check_unfinished()
         elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
@@ -119,6 +119,12 @@ class Session:
             first_agent_steps=self.trainer.agent_steps,
         )
         self.saved_at: int | None = self.trainer.steps if asked.resume else None
+
+    @property
+    def settled(self) -> RunSettings:
+        """The settings with what was chosen for them."""
+        train = replace(self.settings.train, torch_threads=self.trainer.threads.threads)
+        return replace(self.settings, train=train)
 
     def counters(self) -> dict[str, int]:
         return self.batch.counters | self.trainer.counters
@@ -131,6 +137,12 @@ class Session:
                 "give a larger total_timesteps to go on"
             )
 
+    def say_threads(self) -> None:
+        """How many threads torch has, where that was measured."""
+        if self.trainer.threads.worst_ns:
+            self.logs.say(self.trainer.threads.text)
+            self.watch.say(self.trainer.threads.text)
+
     def open_folder(self, stack: ExitStack) -> None:
         """Make the run's folder, now that nothing is left to refuse, and open its logs."""
         run, resumed = self.asked.run, self.asked.resume is not None
@@ -141,6 +153,7 @@ class Session:
         board = self.settings.around.tensorboard
         self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
         self.trace: Trace | None = open_trace(self.settings.profiler, run)
+        self.say_threads()
 
     def make_clock(self) -> Clock | None:
         if not self.settings.timed:
@@ -151,7 +164,7 @@ class Session:
     def run(self, stop: Stop) -> None:
         """WindowEpisodes after window until all steps are made, or somebody stops it."""
         found = self.found
-        found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), ready_ns()
+        found.begin_ns, found.begin_cpu_ns, found.begin_ready_ns = now_ns(), cpu_ns(), found.ready.read()
         self.begin_window(found.begin_ns)
         with found.pauses, causal.asked_for() as turn:
             while not self.trainer.finished and not stop.asked and not self.differs:

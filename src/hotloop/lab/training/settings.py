@@ -17,7 +17,7 @@ from hotloop.core.record import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.trainable import open_trainable
+from hotloop.envs.foreign.trainable import GYM, open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.settings import BatchSettings
 from hotloop.train.settings import (
@@ -106,16 +106,17 @@ def read(target: Target) -> RunSettings:
     parts["train"] = usual_for(parts["train"])
     made: dict[str, Any] = {part: apply(cls, parts[part]) for part, (_, cls) in PARTS.items()}
     asked = RunSettings(target=Target(target.name, keys), **made)
+    agents = agents_of(asked.target)
     if target.is_foreign and "minibatch_size" not in parts["train"]:
-        asked = in_four(asked)
-    return check(fit(asked))
+        asked = in_four(asked, agents)
+    return check(fit(asked, agents), agents)
 
 
-def in_four(settings: RunSettings) -> RunSettings:
+def in_four(settings: RunSettings, agents: int) -> RunSettings:
     """About four minibatches a rollout: the usual size is for the many envs of a world of ours."""
     envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
     train = settings.train
-    samples = envs * train.num_steps
+    samples = envs * train.num_steps * agents
     size = largest_divisor(samples, max(samples // 4, 1), train.num_steps if train.lstm else 1)
     return replace(settings, train=replace(train, minibatch_size=size))
 
@@ -176,7 +177,7 @@ def our_names() -> dict[str, tuple[str, str]]:
     }
 
 
-def fit(settings: RunSettings) -> RunSettings:
+def fit(settings: RunSettings, agents: int) -> RunSettings:
     """Where all steps there are do not make one rollout, make the rollout smaller, and say so."""
     train = settings.train
     envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
@@ -186,7 +187,7 @@ def fit(settings: RunSettings) -> RunSettings:
     envs = min(envs, train.total_timesteps)
     steps = train.total_timesteps // envs
     target = settings.target.with_keys({"num_envs": envs})
-    samples = envs * steps * agents_of(target)
+    samples = envs * steps * agents
     size = largest_divisor(samples, train.minibatch_size, steps if train.lstm else 1)
     said = notice(Code.SHRUNK, total=train.total_timesteps, envs=envs, steps=steps)
     smaller = replace(train, num_steps=steps)
@@ -206,10 +207,15 @@ def updates_of(settings: RunSettings) -> int:
 
 
 def agents_of(target: Target) -> int:
-    """How many there are in an env of a target; of somebody else's, one is all that is taken."""
-    if target.is_foreign:
+    """How many there are in an env of a target."""
+    if target.name.startswith(GYM):
         return 1
-    batch = make(target.name, **{**target.keys, "num_envs": 1})
+    one = {**target.keys, "num_envs": 1}
+    if target.is_foreign:
+        alone = {key: value for key, value in one.items() if key not in ("vector", "workers")}
+        batch: Batch = open_trainable(Target(target.name, alone))
+    else:
+        batch = make(target.name, **one)
     batch.close()
     return batch.spec.agents
 
@@ -220,10 +226,8 @@ def largest_divisor(samples: int, most: int, unit: int) -> int:
     return next(fitting, unit)
 
 
-def check(settings: RunSettings) -> RunSettings:
+def check(settings: RunSettings, agents: int) -> RunSettings:
     """Refuse, before anything is made, what could not be run."""
-    if settings.target.is_foreign and settings.eval.every:
-        raise InputError("train.eval.every is for our worlds: the log has the return of every window")
     envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
-    check_sizes(settings.train, envs * agents_of(settings.target))
+    check_sizes(settings.train, envs * agents)
     return settings

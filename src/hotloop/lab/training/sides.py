@@ -103,7 +103,7 @@ class TrainSide:
         """Whole updates, which are long enough to need nothing before them."""
         from hotloop.train.kernels.kernels import use_threads
 
-        use_threads(self.settings.train.torch_threads)
+        use_threads(self.trainer.threads.threads)
         updates = max(1, round(env_steps / self.trainer.steps_per_update))
         took = accounted(partial(self.run, updates))
         made = updates * self.trainer.steps_per_update

@@ -1,7 +1,7 @@
 """Charts: what went up and down over steps, one panel below another, as SVG or PNG."""
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -121,12 +121,16 @@ def spread(places: Sequence[float], *, lowest: float) -> list[float]:
 
 def svg(title: str, panels: Sequence[Panel]) -> bytes:
     """The chart as text that every browser draws."""
-    tall = height(panels)
-    drawn = "\n".join(svg_mark(mark) for mark in marks(title, panels))
+    return svg_of(marks(title, panels), height(panels))
+
+
+def svg_of(drawn: Iterable[Mark], tall: int) -> bytes:
+    """Marks as a drawing of the usual width."""
+    body = "\n".join(svg_mark(mark) for mark in drawn)
     size = f'viewBox="0 0 {WIDTH} {tall}" width="{WIDTH}" height="{tall}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
     ground = '<rect width="100%" height="100%" fill="white"/>'
-    return f"{head}\n{ground}\n{drawn}\n</svg>\n".encode()
+    return f"{head}\n{ground}\n{body}\n</svg>\n".encode()
 
 
 def svg_mark(mark: Mark) -> str:
@@ -143,13 +147,18 @@ PNG_SCALE = 2
 
 def png(title: str, panels: Sequence[Panel]) -> bytes:
     """The same chart as pixels."""
+    return png_of(marks(title, panels), height(panels))
+
+
+def png_of(drawn: Iterable[Mark], tall: int) -> bytes:
+    """Marks as pixels."""
     image_module = pillow()
     from PIL import ImageDraw, ImageFont
 
-    image = image_module.new("RGB", (WIDTH * PNG_SCALE, height(panels) * PNG_SCALE), "white")
+    image = image_module.new("RGB", (WIDTH * PNG_SCALE, tall * PNG_SCALE), "white")
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(12 * PNG_SCALE)
     anchors = {"start": "ls", "middle": "ms", "end": "rs"}
-    for mark in marks(title, panels):
+    for mark in drawn:
         if isinstance(mark, Text):
             at = (mark.x * PNG_SCALE, mark.y * PNG_SCALE)
             draw.text(at, mark.words, fill=mark.colour, font=font, anchor=anchors[mark.anchor])

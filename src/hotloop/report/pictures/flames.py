@@ -52,30 +52,44 @@ class Box:
     left: float
     share: float
     depth: int
+    chain: tuple[str, ...] = ()
+    """Its callers and itself."""
 
 
 def boxes(root: Node) -> Iterator[Box]:
     """From the whole inwards, the longest first."""
 
-    def walk(node: Node, left: float, depth: int) -> Iterator[Box]:
+    def walk(node: Node, left: float, chain: tuple[str, ...]) -> Iterator[Box]:
         share = node.seconds / root.seconds
         if share < SMALLEST:
             return
-        yield Box(node=node, left=left, share=share, depth=depth)
-        for child in sorted(node.below.values(), key=lambda each: -each.seconds):
-            yield from walk(child, left, depth + 1)
+        yield Box(node=node, left=left, share=share, depth=len(chain), chain=chain)
+        for key, child in sorted(node.below.items(), key=lambda each: -each[1].seconds):
+            yield from walk(child, left, (*chain, key))
             left += child.seconds / root.seconds
 
     if root.seconds > 0:
-        yield from walk(root, 0.0, 0)
+        yield from walk(root, 0.0, ())
 
 
-def draw(seconds: Mapping[Stack, float], title: str) -> str:
-    """An SVG that stands by itself; a click on a box zooms, a click on the top one goes back."""
+def draw(
+    seconds: Mapping[Stack, float],
+    title: str,
+    *,
+    before: Mapping[Stack, float] | None = None,
+    script: bool = True,
+) -> str:
+    """An SVG that stands by itself; a click on a box zooms, a click on the top one goes back.
+
+    With what was `before`, the colours say what a function's share of the whole gained or lost since. A page
+    that has a script of its own leaves this one's out.
+    """
     found = list(boxes(tree_of(seconds)))
+    shares = dict(shares_of(tree_of(before))) if before is not None else None
     deepest = max((box.depth for box in found), default=0)
     height = MARGIN + (deepest + 1) * ROW + 6
-    body = "".join(draw_box(box) for box in found)
+    body = "".join(draw_box(box, shares) for box in found)
+    live = f"<script><![CDATA[{SCRIPT}]]></script>" if script else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="flames" viewBox="0 0 {WIDTH} {height}" '
         'width="100%" preserveAspectRatio="xMinYMin" '
@@ -83,21 +97,41 @@ def draw(seconds: Mapping[Stack, float], title: str) -> str:
         f"<title>{escape(title)}</title>"
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
         f'<text x="4" y="17" font-size="13" fill="#24292f">{escape(title)}</text>{body}'
-        f"<script><![CDATA[{SCRIPT}]]></script></svg>\n"
+        f"{live}</svg>\n"
     )
 
 
-def draw_box(box: Box) -> str:
+Chain = tuple[str, ...]
+"""A function below its callers, each with its file."""
+
+
+def shares_of(root: Node) -> Iterator[tuple[Chain, float]]:
+    """Every function of a tree, and its share of the whole."""
+
+    def walk(node: Node, chain: Chain) -> Iterator[tuple[Chain, float]]:
+        yield chain, node.seconds / root.seconds
+        for key, child in node.below.items():
+            yield from walk(child, (*chain, key))
+
+    if root.seconds > 0:
+        yield from walk(root, ())
+
+
+def draw_box(box: Box, before: Mapping[Chain, float] | None = None) -> str:
     """A rectangle with its label, as far as that fits, and all of it when the mouse rests there."""
     x, width, y = box.left * WIDTH, box.share * WIDTH, MARGIN + box.depth * ROW
     node = box.node
     where = f" ({node.place})" if node.place else ""
     told = f"{node.name}{where}: {scaled(node.seconds * 1e9, TIMES)}, {percent(box.share)}"
+    fill = colour(node)
+    if before is not None:
+        gained = box.share - before.get(box.chain, 0.0)
+        told, fill = f"{told}, {gained:+.1%} of the whole", gain_colour(gained)
     data = json.dumps([round(box.left, 6), round(box.share, 6)])
     return (
         f'<g class="box" data-at="{data}"><title>{escape(told)}</title>'
         f'<rect x="{x:.2f}" y="{y}" width="{max(width - 0.5, 0.3):.2f}" height="{ROW - 1}" rx="2" '
-        f'fill="{colour(node)}"/>'
+        f'fill="{fill}"/>'
         f'<text x="{x + 4:.2f}" y="{y + 13}" fill="#1b1f24" data-text="{escape(node.name, quote=True)}">'
         f"{escape(fitting(node.name, width))}</text></g>"
     )
@@ -117,6 +151,17 @@ def colour(node: Node) -> str:
     if not node.place:
         hue = 210
     return f"hsl({hue} {62 if is_python else 38}% {72 + digest[1] % 10}%)"
+
+
+MOST_GAINED = 0.2
+"""Of the whole: from there on the colour is at its strongest."""
+
+
+def gain_colour(gained: float) -> str:
+    """Orange for what takes more of the whole than before, blue for what takes less, grey in between."""
+    strength = min(abs(gained) / MOST_GAINED, 1.0)
+    hue = 26 if gained > 0 else 205
+    return f"hsl({hue} {round(85 * strength)}% {round(86 - 24 * strength)}%)"
 
 
 SCRIPT = """

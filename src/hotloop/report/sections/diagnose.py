@@ -183,12 +183,7 @@ def changed(found: Since) -> Sections:
     """Predicted against seen, the rows that moved, and the bottleneck before and after."""
     said: list[Section] = [
         Heading(words=f"since {found.before}", apart=True),
-        Note(
-            words=(
-                "seen  ",
-                Span(f"{times(found.seen)} {interval(found.interval, times)}".rstrip(), strong=True),
-            )
-        ),
+        Note(words=("seen  ", Span(seen(found), strong=True), f"  {how_seen(found)}")),
     ]
     if found.unlike:
         said.append(Note(words=Span(f"unlike: {'; '.join(found.unlike)}", "warn")))
@@ -201,6 +196,18 @@ def changed(found: Since) -> Sections:
         said.append(table(columns, rows))
     said.append(Note(words=whether_moved(found)))
     return tuple(said)
+
+
+def seen(found: Since) -> str:
+    return f"{times(found.seen)} {interval(found.interval, times)}".rstrip()
+
+
+def how_seen(found: Since) -> str:
+    return (
+        "the settings of both measured in turns now"
+        if found.in_turns
+        else "by the two records, one after the other"
+    )
 
 
 def outcomes(found: Since) -> Iterator[Words]:
@@ -228,19 +235,20 @@ def whether_moved(found: Since) -> str:
 def causal(target: str, found: Sequence[Causal]) -> Sections:
     """Predicted by the share and seen by delays, side by side, the part that is worth most first."""
     columns = (
-        *text_columns("part"),
-        *number_columns("of the time", "turns", "2x: predicted", "2x: seen"),
-        *number_columns("a delay costs", wide=True),
-        *text_columns("so it is"),
+        *text_columns("part", whole=True),
+        *number_columns("of the time"),
+        *number_columns("turns", "a delay costs", wide=True),
+        *number_columns("2x: predicted", "2x: seen"),
+        *text_columns("which is", whole=True),
     )
     rows = [
         (
             each.part,
             percent(each.share),
             str(each.trials),
+            f"{each.slope:.2f} {interval(each.slope_interval, '{:.2f}'.format)}".rstrip(),
             f"{times(each.predicted)} {interval(each.predicted_interval, times)}".rstrip(),
             f"{times(each.seen)} {interval(each.seen_interval, times)}".rstrip(),
-            f"{each.slope:.2f} {interval(each.slope_interval, '{:.2f}'.format)}".rstrip(),
             each.said,
         )
         for each in found

@@ -3,7 +3,17 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
-from hotloop.core.record import CPU_SHARE, EPISODES_PER_S, Code, Goal, Machine, Record
+from hotloop.core.record import (
+    CPU_SHARE,
+    EPISODES_PER_S,
+    LOG_BYTES,
+    LOG_WAITS,
+    LOG_WRITTEN,
+    Code,
+    Goal,
+    Machine,
+    Record,
+)
 from hotloop.report.sections.section import Heading, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval
@@ -214,6 +224,16 @@ def work_line(record: Record) -> str:
     seconds = record.values["wall_ns"][0] / 1e9
     work = record.work
     return f"{work.env_steps:,} env-steps, {work.agent_steps:,} agent-steps in {seconds:.2f} s"
+
+
+def log_lines(record: Record) -> list[tuple[str, str]]:
+    """What was written down, where anything was."""
+    counted, rows = record.path.counters, record.work.rows
+    if LOG_BYTES not in counted or not rows:
+        return []
+    each = counted[LOG_BYTES] / rows
+    how = f"{counted[LOG_WRITTEN]:,} pages written, the run waited {counted[LOG_WAITS]:,} times"
+    return [("log", f"{rows:,} rows of {each:.1f} bytes, {how}")]
 
 
 def pace_line(record: Record) -> str:

@@ -16,7 +16,7 @@ from hotloop.core.record import (
     Record,
     Resources,
 )
-from hotloop.report.sections.facts import mean_line, origin, pace_line, path_line, title, work_line
+from hotloop.report.sections.facts import log_lines, mean_line, origin, pace_line, path_line, title, work_line
 from hotloop.report.sections.findings import resources
 from hotloop.report.sections.section import (
     Chapter,
@@ -73,6 +73,7 @@ def about(record: Record) -> Facts:
         *((name.removeprefix(OUTCOME), Span(mean_line(record, name), strong=True)) for name in outcomes),
         *history(record),
         ("work", work_line(record)),
+        *log_lines(record),
         ("speed", f"{pace_line(record)}, the player's choosing included"),
         *(("episodes/s", f"{value:,.1f}") for value in record.values.get(EPISODES_PER_S, ())),
         *origin(record),

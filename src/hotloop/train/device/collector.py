@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.device.graphs import Recorded
+from hotloop.train.imitation import Teacher
 from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import WIDTH_UNIT, Memory
 from hotloop.train.normalise import ObservationScale
@@ -108,8 +109,8 @@ class DeviceCollector:
         return (*shape[:-1], shape[-1] + spare)
 
     @torch.no_grad()
-    def collect(self, student: Student, teacher: str | None = None) -> Rollout:
-        """Fill the rollout with steps of the student, labelled by a teacher where one is named."""
+    def collect(self, student: Student, teacher: Teacher | None = None) -> Rollout:
+        """Fill the rollout with steps of the student, labelled by a teacher where there is one."""
         kept = self.rollout
         with span("rollout"):
             self.begin(labelled=teacher is not None)
@@ -154,12 +155,12 @@ class DeviceCollector:
     def recorded(self, work: Any) -> Recorded:
         return Recorded(work, self.device if self.kernels.records else torch.device("cpu"))
 
-    def one_step(self, step: int, part: Step, teacher: str | None) -> None:
+    def one_step(self, step: int, part: Step, teacher: Teacher | None) -> None:
         part.think()
         mark("student")
         if teacher and self.rollout.labels is not None:
             with span("teacher"):
-                labels: Any = self.batch.choose(teacher)
+                labels: Any = teacher()
                 mark("calls")
                 self.rollout.labels[step].copy_(labels.reshape(self.rows))
                 mark("stack and back")

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hotloop.core.errors import SetupError
+from hotloop.core.world import Acts
+from hotloop.train.actions import Actions, actions_of
 from hotloop.train.kernels.kernels import Kernels, Move, Objective
 from hotloop.train.kernels.torch import TorchKernels
 from hotloop.train.normalise import CLIP, ObservationScale
@@ -132,6 +134,7 @@ class NativeKernels:
             arrays = [
                 (at, flat(each.grad), mean, square)
                 for each, (at, mean, square) in zip(parameters, kept, strict=True)
+                if each.grad is not None
             ]
             norm: float = self._run.move(arrays, *rule, steps, limit)
             if math.isfinite(norm):
@@ -192,26 +195,40 @@ def load() -> Any:
         return error
 
 
-def find_kernels(settings: TrainSettings, num_actions: int, *, fixed_shapes: bool = True) -> Kernels:
+class HalfNativeKernels(NativeKernels):
+    """Scales observations and moves weights natively; torch's operations read actions of several numbers."""
+
+    def __init__(self, run: Any, actions: Actions) -> None:
+        super().__init__(run)
+        self._torch = TorchKernels(actions=actions)
+        self.name = f"{self.name}+{self._torch.name}"
+        self.choose, self.objective = self._torch.choose, self._torch.objective  # type: ignore[method-assign]
+
+
+def find_kernels(
+    settings: TrainSettings, num_actions: int, *, fixed_shapes: bool = True, acts: Acts | None = None
+) -> Kernels:
     """The native ones where they can run and are not refused, torch's elsewhere, on a GPU recorded."""
     on_gpu = settings.device == "cuda"
+    actions, fixed_shapes = actions_of(acts), fixed_shapes and acts is None
     if settings.kernels == "graphs" and not on_gpu:
         raise SetupError("kernels=graphs: a GPU records them; use device=cuda, or leave it out")
     if on_gpu and fixed_shapes and settings.kernels in ("auto", "graphs"):
         return TorchKernels(records=True)
     if settings.kernels == "graphs":
         raise SetupError(
-            "kernels=graphs: rows that may be nobody's, and tokens without a build with HOTLOOP_CUDA=ON, "
-            "cannot be recorded; use kernels=torch, or leave it out"
+            "kernels=graphs: rows that may be nobody's, tokens without a build with HOTLOOP_CUDA=ON, nets "
+            "of yours and actions of several numbers cannot be recorded; use kernels=torch, or leave it out"
         )
     if settings.kernels == "torch":
-        return TorchKernels()
+        return TorchKernels(actions=actions)
     why_not = obstacle(settings, num_actions)
     if why_not is None:
-        return NativeKernels(load().make(load().NAMES[0], torch.get_num_threads(), torch_threads()))
+        made = load().make(load().NAMES[0], torch.get_num_threads(), torch_threads())
+        return NativeKernels(made) if acts is None else HalfNativeKernels(made, actions)
     if settings.kernels == "native":
         raise SetupError(f"kernels=native: {why_not}; use kernels=torch, or leave it out")
-    return TorchKernels()
+    return TorchKernels(actions=actions)
 
 
 @cache

@@ -5,9 +5,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from hotloop.train.actions import NUMBERED, Actions
 from hotloop.train.kernels.kernels import Move, Objective
 from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy import Student, chosen, log_probabilities, sample
+from hotloop.train.policy import Student
 from hotloop.train.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 
@@ -15,8 +16,9 @@ from hotloop.train.settings import TrainSettings
 class TorchKernels:
     """See `Kernels`; recorded as CUDA graphs where `records`, else launched one operation at a time."""
 
-    def __init__(self, *, records: bool = False) -> None:
+    def __init__(self, *, records: bool = False, actions: Actions = NUMBERED) -> None:
         self.name = "graphs" if records else "torch"
+        self._actions = actions
         self.records = records
 
     def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
@@ -32,10 +34,10 @@ class TorchKernels:
         actions: Tensor,
         log_probs: Tensor,
     ) -> None:
-        found = log_probabilities(logits, masks)
-        actions.copy_(sample(found, uniforms))
+        drawn, likely = self._actions.draw(logits, masks, uniforms)
+        actions.copy_(drawn)
         acting.copy_(actions)
-        log_probs.copy_(chosen(found, actions))
+        log_probs.copy_(likely)
 
     def objective(
         self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float

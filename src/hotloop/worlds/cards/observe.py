@@ -6,19 +6,22 @@ hand: its row is zero. The k-th row of permanents is the k-th of the cards' rows
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.world import Part
 from hotloop.worlds.cards.state import DECK, EVENTS, NONE, OBJECTS, Copy, Option, State, Step, Zone
-from hotloop.worlds.cards.table import Effect, Keyword, Type
+from hotloop.worlds.cards.table import CARDS, Effect, Keyword, Type
 
 PLAYER, CARD, PERMANENT, ACTION, FOCUS, EVENT = 26, 29, 5, 8, 2, 7
 KINDS = 7
 PHASES = (Step.MAIN, Step.BEGIN_COMBAT, Step.SECOND_MAIN, Step.END)
 """The steps that begin the second phase and those after it."""
 SHOWN_EFFECTS = (Effect.MANA, Effect.HARM, Effect.COUNTER, Effect.RETURN)
+IN_ZONE = tuple(tuple(float(zone == each) for each in Zone) for zone in Zone)
+"""The columns of a card that say where it is."""
 
 
 POINTED_AT = ("agent_cards", "opponent_cards", "agent", "opponent")
@@ -105,16 +108,21 @@ def shown_cards(s: State, side: int, seat: int) -> Iterator[tuple[int, Copy]]:
 
 
 def card(copy: Copy, *, mine: bool) -> list[float]:
-    row = copy.row
-    return [
-        *(float(copy.zone == zone) for zone in Zone),
-        float(mine),
-        *(number / 10 for number in (copy.power, row.toughness, row.value)),
+    return [*IN_ZONE[copy.zone], float(mine), copy.power / 10, *printed(copy.kind)]
+
+
+@cache
+def printed(kind: int) -> tuple[float, ...]:
+    """What a card shows wherever it is: toughness, value, type, effect, keywords, and that it is one."""
+    row = CARDS[kind]
+    return (
+        row.toughness / 10,
+        row.value / 10,
         *(float(row.type == each) for each in Type),
         *(float(row.effect == each) for each in SHOWN_EFFECTS),
         *(float(bool(row.keywords & keyword)) for keyword in Keyword),
         1.0,
-    ]
+    )
 
 
 def permanents(s: State, side: int) -> list[Copy]:

@@ -15,9 +15,12 @@ from hotloop.core.world import (
     Part,
     Plan,
     PlayerTwin,
+    Run,
+    RunLog,
     Twin,
     World,
 )
+from hotloop.worlds.farm import ledger
 
 NUM_ACTIONS = 8
 CHANNELS = 13
@@ -130,6 +133,50 @@ class Parameters:
     memmap_folder: str = parameter(
         "", role="variant", help="Where that file is made; empty is the system's folder for such files."
     )
+    log: str = parameter(
+        "", role="variant", help="The database that everything is written to, or a folder for one a run."
+    )
+    overwrite: bool = parameter(False, role="variant", help="Replace a log that is there already.")
+    log_profile: str = parameter(
+        "balanced",
+        choices=("balanced", "performance", "safety", "memory"),
+        role="variant",
+        help="How SQLite weighs speed, safety and memory.",
+    )
+    log_buffer: int = parameter(
+        5_000,
+        low=1,
+        high=1_000_000,
+        role="variant",
+        help="Rows of one transaction at least; 1 is each its own.",
+    )
+    log_writer: str = parameter(
+        "thread",
+        choices=("thread", "caller"),
+        role="variant",
+        help="Who writes: a thread of the log's own, or whoever steps.",
+    )
+    log_queue: int = parameter(
+        4, low=1, high=1_000, role="variant", help="Transactions that may wait for the thread."
+    )
+    log_storage: str = parameter(
+        "disk",
+        choices=("disk", "memory"),
+        role="variant",
+        help="Where the database grows; from memory it is copied to its place at the end.",
+    )
+    log_pages: int = parameter(
+        0, low=0, high=2**31 - 1, role="variant", help="Pages the database may have; 0 is what fits the disk."
+    )
+    log_patience: float = parameter(
+        5.0, low=0.0, high=3600.0, role="variant", help="Seconds to wait for whoever has locked the database."
+    )
+    log_trouble: str = parameter(
+        "stop",
+        choices=("stop", "go_on"),
+        role="variant",
+        help="Where the log cannot be written: end the run, or go on without it.",
+    )
 
 
 def sizes(parameters: Parameters) -> dict[str, int]:
@@ -183,6 +230,7 @@ def plan(parameters: Parameters) -> Plan:
         "index": parameters.index,
         "memmap": int(parameters.resources == "memmap"),
         "memmap_folder": parameters.memmap_folder or gettempdir(),
+        "logged": int(bool(parameters.log)),
         **{name: float(getattr(parameters, name)) for name in REALS},
     }
 
@@ -223,6 +271,7 @@ def layout(parameters: Parameters) -> Layout:
             *(Array(name=name, dtype="int32", shape=()) for name in whole),
             Array(name="lifetime", dtype="float32", shape=()),
             Array(name="stock", dtype="float32", shape=()),
+            *(ledger.arrays(agents, sizes(parameters)["nodes"]) if parameters.log else ()),
         ),
     )
 
@@ -239,6 +288,15 @@ def weighted() -> type[PlayerTwin]:
     return Weighted
 
 
+def run_log(parameters: Parameters, run: Run) -> RunLog | None:
+    """What writes a run down, where that is asked for."""
+    if not parameters.log:
+        return None
+    from hotloop.worlds.farm.log.recorder import FarmLog
+
+    return FarmLog(parameters, run)
+
+
 def drawer(parameters: Parameters) -> Drawer:
     from hotloop.worlds.farm.drawer import FarmDrawer
 
@@ -249,6 +307,14 @@ world = World(
     name="farm",
     summary="An ecology of agents in continuous space, which gather, share, fight, breed and starve.",
     parameters=Parameters,
+    sizes={
+        # The population is held: the ground grows with it; then a hundred on ever less ground.
+        "agents": {agents: {"agents": agents, "held": True} for agents in (10, 20, 50, 100, 200, 500, 1000)},
+        "crowding": {
+            round(1e6 / edge**2, 1): {"agents": 100, "width": edge, "height": edge}
+            for edge in (800, 400, 200, 100, 50)
+        },
+    },
     presets={
         "default": {},
         "dev": {"agents": 15, "max_agents": 50, "width": 50, "height": 50, "nodes": 10},
@@ -262,6 +328,7 @@ world = World(
     players={"weighted": weighted},
     episode=EpisodeLength(parameter="max_steps", short=50, endless=0),
     drawer=drawer,
+    log=run_log,
     channels={
         "breed": "0 nobody, else 1 system, 2 independent, 3 control",
         "health": "of who is there, 0 to 100",

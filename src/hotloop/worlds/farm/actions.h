@@ -27,9 +27,11 @@ HL_FN void die(const State& s, Agent& agent, int cause) {
   s.count(cause);
 }
 
-HL_FN int defend(const State&, Agent& me) {
+HL_FN int defend(const State& s, Agent& me) {
+  float before = me.health;
   me.defending = defence_turns;
   me.health = min(me.health + 1, full_health);
+  s.head.effect = {-1, me.health - before, me.health};
   return succeeded;
 }
 
@@ -47,6 +49,7 @@ HL_FN int attack(const State& s, Agent& me, uint32_t slot) {
   other.health = other.health - hurt;
   float& heat = s.mark(damage, s.cell(other));
   heat = heat + hurt / full_health;
+  s.head.effect = {static_cast<int32_t>(other.serial), hurt, other.health};
   if (other.health <= 0) die(s, other, count_killed);
   return succeeded;
 }
@@ -66,6 +69,7 @@ HL_FN int gather(const State& s, Agent& me) {
   node.amount = node.amount - taken;
   me.resources = me.resources + taken;
   me.goal = static_cast<int32_t>(found);
+  s.head.effect = {me.goal, taken, node.amount};
   return succeeded;
 }
 
@@ -85,7 +89,9 @@ HL_FN int share(const State& s, Agent& me, uint32_t slot) {
   });
   if (found < 0) return count_no_target;
   me.resources = me.resources - gift;
-  s.agents[found].resources = s.agents[found].resources + gift;
+  Agent& other = s.agents[found];
+  other.resources = other.resources + gift;
+  s.head.effect = {static_cast<int32_t>(other.serial), gift, other.resources};
   return succeeded;
 }
 
@@ -125,6 +131,7 @@ HL_FN int reproduce(const State& s, Agent& me, uint32_t slot, const Draws& draws
   child.state = slot_alive;
   child.breed = me.breed;
   s.head.births += 1;
+  s.head.effect = {static_cast<int32_t>(child.serial), s.c.birth_cost, me.resources};
   s.count(count_birth);
   return succeeded;
 }
@@ -146,6 +153,7 @@ HL_FN int communicate(const State& s, Agent& me, uint32_t slot) {
 }
 
 HL_FN int act(const State& s, Agent& me, uint32_t slot, const Draws& draws, int32_t action) {
+  s.head.effect = {-1, 0, 0};
   switch (action) {
     case act_defend:
       return defend(s, me);

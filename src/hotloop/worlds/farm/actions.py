@@ -60,8 +60,10 @@ def near(farm: "Farm", slot: int, reach: float) -> Iterator[tuple[float, int]]:
 
 def defend(farm: "Farm", slot: int) -> str:
     me = farm.state.agents[slot]
+    before = me.health
     me.defending = DEFENCE_TURNS
     me.health = min(f32(me.health + 1), FULL_HEALTH)
+    farm.effect = (-1, f32(me.health - before), me.health)
     return ""
 
 
@@ -78,6 +80,7 @@ def attack(farm: "Farm", slot: int) -> str:
     cell = farm.cell_of(other)
     heat = farm.state.fields[DAMAGE]
     heat[cell] = f32(heat.get(cell, 0.0) + f32(damage / FULL_HEALTH))
+    farm.effect = (other.serial, damage, other.health)
     if other.health <= 0:
         die(farm, other, "killed")
     return ""
@@ -96,6 +99,7 @@ def gather(farm: "Farm", slot: int) -> str:
     nodes[found].amount = f32(nodes[found].amount - taken)
     me.resources = f32(me.resources + taken)
     me.goal = found
+    farm.effect = (found, taken, nodes[found].amount)
     return ""
 
 
@@ -111,6 +115,7 @@ def share(farm: "Farm", slot: int) -> str:
     other = farm.state.agents[found[1]]
     me.resources = f32(me.resources - GIFT)
     other.resources = f32(other.resources + GIFT)
+    farm.effect = (other.serial, GIFT, other.resources)
     return ""
 
 
@@ -154,6 +159,7 @@ def reproduce(farm: "Farm", slot: int) -> str:
         parent=me.serial,
         generation=me.generation + 1,
     )
+    farm.effect = (state.serials, farm.birth_cost, me.resources)
     state.serials += 1
     state.births += 1
     farm.count("birth")

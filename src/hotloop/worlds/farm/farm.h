@@ -4,6 +4,7 @@
 #pragma once
 
 #include "farm/actions.h"
+#include "farm/ledger.h"
 #include "farm/observe.h"
 #include "farm/picture.h"
 #include "farm/players.h"
@@ -23,7 +24,8 @@ enum Info : int {
   out_killed,
   out_lives,
   out_lifetime,
-  out_stock
+  out_stock,
+  out_ledger  // where there is one, three outputs
 };
 
 // --- phases ---------------------------------------------------------------------------------
@@ -43,8 +45,11 @@ HL_FN void actions(const Slot& slot) {
   s.head.lived += s.head.living;
   s.head.lived_now += s.head.living;
   Draws draws = s.draws();
+  Ledger ledger(slot, s, out_ledger);
+  ledger.open();
   for (uint32_t k = 0; k < s.head.living; ++k) {
     Agent& agent = s.agents[s.living[k]];
+    ledger.arrive(s.living[k]);
     agent.before_resources = agent.resources;
     agent.before_health = agent.health;
     agent.acted = false;
@@ -56,6 +61,7 @@ HL_FN void actions(const Slot& slot) {
     int failure = act(s, agent, s.living[k], draws, action);
     agent.acted = failure == succeeded && action != act_pass;
     s.count(failure == succeeded ? count_actions + action : failure);
+    ledger.act(s.living[k], action, failure);
     live(s, agent);
   }
 }
@@ -172,11 +178,13 @@ HL_FN void environment(const Slot& slot) {
   State s(slot);
   regrow(s);
   s.head.moved = true;
+  Ledger ledger(slot, s, out_ledger);
   auto* died = slot.out<uint8_t>(out_died);
   for (uint32_t k = 0; k < s.c.agents; ++k) {
     Agent& agent = s.agents[k];
     died[k] = agent.state == slot_dying;
     if (agent.state == slot_dying) {
+      ledger.bury(k);
       bury(slot, s, k);
     } else if (agent.state == slot_alive) {
       agent.x = agent.to_x;
@@ -186,6 +194,7 @@ HL_FN void environment(const Slot& slot) {
     }
   }
   update_index(s);
+  ledger.close();
   decay(s);
   show_agents(slot, s);
   show_census(slot, s);
@@ -281,27 +290,33 @@ struct World {
   static Picture picture(const Slot& slot) { return farm::picture(slot); }
 
   // observations [agents, row]; rewards, alive, luck, breeds, serials and died [agents]; then one number an
-  // env.
+  // env; then what the ledger has.
   static std::vector<Output> outputs(const Config& c) {
-    return {{"observations", Type::f32, {c.agents, c.row_size}},
-            {"rewards", Type::f32, {c.agents}},
-            {"terminals", Type::boolean, {}},
-            {"truncations", Type::boolean, {}},
-            {"alive", Type::boolean, {c.agents}},
-            {"luck", Type::i32, {c.agents}},
-            {"breeds", Type::u8, {c.agents}},
-            {"serials", Type::i32, {c.agents}},
-            {"died", Type::boolean, {c.agents}},
-            {"population", Type::i32, {}},
-            {"systems", Type::i32, {}},
-            {"independents", Type::i32, {}},
-            {"controls", Type::i32, {}},
-            {"births", Type::i32, {}},
-            {"starved", Type::i32, {}},
-            {"killed", Type::i32, {}},
-            {"lives", Type::i32, {}},
-            {"lifetime", Type::f32, {}},
-            {"stock", Type::f32, {}}};
+    std::vector<Output> made = {{"observations", Type::f32, {c.agents, c.row_size}},
+                                {"rewards", Type::f32, {c.agents}},
+                                {"terminals", Type::boolean, {}},
+                                {"truncations", Type::boolean, {}},
+                                {"alive", Type::boolean, {c.agents}},
+                                {"luck", Type::i32, {c.agents}},
+                                {"breeds", Type::u8, {c.agents}},
+                                {"serials", Type::i32, {c.agents}},
+                                {"died", Type::boolean, {c.agents}},
+                                {"population", Type::i32, {}},
+                                {"systems", Type::i32, {}},
+                                {"independents", Type::i32, {}},
+                                {"controls", Type::i32, {}},
+                                {"births", Type::i32, {}},
+                                {"starved", Type::i32, {}},
+                                {"killed", Type::i32, {}},
+                                {"lives", Type::i32, {}},
+                                {"lifetime", Type::f32, {}},
+                                {"stock", Type::f32, {}}};
+    if (c.logged) {
+      made.push_back({"log_numbers", Type::i32, {c.agents, numbers}});
+      made.push_back({"log_reals", Type::f32, {c.agents, reals}});
+      made.push_back({"log_nodes", Type::f32, {c.nodes, 3}});
+    }
+    return made;
   }
 
   HL_FN static void restart(const Slot& slot, uint64_t episode_seed) {

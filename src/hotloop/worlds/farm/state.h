@@ -44,6 +44,7 @@ struct Config {
   int64_t num_actions;
   uint32_t placement;
   bool held, perception, bilinear, memmap;
+  bool logged;                             // see ledger.h
   uint32_t most_lives;                     // agents of an episode; 0 is without end
   uint64_t regrowth_chance, birth_chance;  // bounds for 32 random bits
   float start_resources, node_cap, regrowth, consumption, max_gather, max_movement, strength;
@@ -100,6 +101,12 @@ enum Count : int {
   count_kinds
 };
 
+// What the turn under way did: to whom or what, how much, and what it left there.
+struct Effect {
+  int32_t target;  // an agent's serial, or a node; -1 is none
+  float amount, left;
+};
+
 struct Head {
   uint64_t episode_seed;
   uint32_t tick, serials, births, starved, killed;
@@ -108,6 +115,7 @@ struct Head {
   bool moved;          // since the index was built
   int64_t lived;       // agent-steps, of all episodes
   uint32_t lived_now;  // and of this one
+  Effect effect;
   int64_t counts[count_kinds];
 };
 

@@ -18,6 +18,7 @@ from hotloop.core.exact.maths import f32
 from hotloop.core.exact.random import Draws, mix
 from hotloop.core.world import Plan
 from hotloop.worlds.farm.actions import ACTIONS, NAMES, PASS, die
+from hotloop.worlds.farm.ledger import Ledger
 from hotloop.worlds.farm.observe import Still, body, look, planes, standing
 from hotloop.worlds.farm.picture import picture
 from hotloop.worlds.farm.reset import begin, settle
@@ -40,6 +41,8 @@ from hotloop.worlds.farm.state import (
     cell,
     is_rough,
 )
+
+NO_EFFECT = (-1, 0.0, 0.0)
 
 
 class Farm:
@@ -66,6 +69,9 @@ class Farm:
         self.terrain: dict[int, float] = {}
         self.acted: list[bool] = []
         self.before: list[tuple[float, float]] = []
+        self.effect: tuple[int, float, float] = NO_EFFECT
+        """What the turn under way did: to whom or what, how much, and what it left there."""
+        self.ledger = Ledger(self) if plan["logged"] else None
 
     def restart(self, episode_seed: int) -> None:
         self.take(begin(self.plan, episode_seed))
@@ -122,6 +128,8 @@ class Farm:
         self.acted = [False] * len(agents)
         self.lived += len(self.indexed)
         self.state.lived += len(self.indexed)
+        if self.ledger:
+            self.ledger.open()
         for slot in self.indexed:
             if agents[slot].state == ALIVE:
                 self.act(slot)
@@ -129,11 +137,11 @@ class Farm:
 
     def act(self, slot: int) -> None:
         action = self.chosen[slot]
-        if not 0 <= action < len(ACTIONS):
-            self.count("failed.unknown")
-            return
-        failure = ACTIONS[action](self, slot)
+        self.effect = NO_EFFECT
+        failure = ACTIONS[action](self, slot) if 0 <= action < len(ACTIONS) else "unknown"
         self.acted[slot] = action != PASS and not failure
+        if self.ledger:
+            self.ledger.act(slot, action, failure)
         self.count(f"failed.{failure}" if failure else NAMES[action])
 
     def live(self, agent: Agent) -> None:
@@ -166,12 +174,16 @@ class Farm:
         for slot, agent in enumerate(self.state.agents):
             self.out["died"][slot] = agent.state == DYING
             if agent.state == DYING:
+                if self.ledger:
+                    self.ledger.bury(slot)
                 self.bury(slot)
             elif agent.state == ALIVE:
                 agent.x, agent.y = agent.to_x, agent.to_y
                 agent.age += 1
                 agent.defending = max(agent.defending - 1, 0)
         self.update_index()
+        if self.ledger:
+            self.ledger.close()
         self.decay()
         self.show_agents()
         self.show_census()

@@ -181,6 +181,17 @@ world = World(
     name="grid",
     summary="Many agents on one map, token observations, nine timed phases.",
     parameters=Parameters,
+    sizes={
+        # One agent in fifty cells, whatever the size; then a hundred of them on ever less ground.
+        "agents": {
+            agents: {"agents": agents, "map_size": f"{edge}x{edge}"}
+            for agents, edge in ((10, 23), (20, 32), (50, 50), (100, 71), (200, 100), (500, 158), (1000, 224))
+        },
+        "crowding": {
+            round(10_000 / edge**2, 2): {"agents": 100, "map_size": f"{edge}x{edge}"}
+            for edge in (160, 100, 64, 40, 26, 18)
+        },
+    },
     presets={
         "arena": {
             "rules": "arena",

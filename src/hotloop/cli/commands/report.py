@@ -1,0 +1,194 @@
+"""hotloop report: every record of a folder as one page, or in the format of another tool."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hotloop.cli.console import bar, emit, remark
+from hotloop.cli.flags import Json
+from hotloop.cli.results import FOLDER
+from hotloop.core.errors import ExitCode, InputError, unknown
+from hotloop.core.files import save
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+    from hotloop.report.page.shelf import Shelf
+
+PLACES = (FOLDER, Path(".design"))
+"""Where commands keep records unless somebody says otherwise."""
+
+RUNS = Path("train_dir")
+
+PAGE = Path("report.html")
+
+EXPORTS = ("csv", "openmetrics", "github", "pyperf")
+FORMATS = ("html", "markdown", "json", *EXPORTS)
+
+EXAMPLES = (
+    "hotloop report",
+    "hotloop report artifacts/throughput -o report.html",
+    "hotloop report --serve",
+    "hotloop report --format markdown",
+    "hotloop report --format openmetrics -o speeds.txt",
+    "hotloop report --read bench.json",
+    "hotloop report --accept 20260701-120000-1a2b3c4d-grid-toy --why 'two more channels'",
+)
+
+Dir = Annotated[
+    Path | None,
+    typer.Argument(metavar="DIR", help="A folder of records.  [default: artifacts/throughput and .design]"),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="F", help="The file to write; one that exists is kept."),
+]
+Format = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FORMATS)}.")]
+Read = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="F",
+        help="Results of google-benchmark, pytest-benchmark, asv or hyperfine (JSON); may be repeated.",
+    ),
+]
+Accept = Annotated[
+    str | None,
+    typer.Option(metavar="RUN", help="Accept the level since this run: the baseline starts there."),
+]
+Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why it is accepted.")]
+Serve = Annotated[bool, typer.Option("--serve", help="Serve the page, live, until Ctrl-C.")]
+Host = Annotated[
+    str, typer.Option(metavar="H", help="Where to listen; beyond this machine a token is asked for.")
+]
+Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 for any that is free.")]
+
+
+def report(  # noqa: PLR0913 - one a flag
+    folder: Dir = None,
+    *,
+    output: Out = None,
+    format: Format = "html",  # noqa: A002 - the flag's name
+    read: Read = None,
+    accept: Accept = None,
+    why: Why = None,
+    serve: Serve = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    json: Json = False,
+) -> int:
+    """Every record, one picture: trend, phases, flames, comparisons, training, in one file.
+
+    The trend has one point a commit, and marks where the level changed. Results of other tools join it by
+    --read. --serve follows records and trainings as they are written.
+    """
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS, f"expected one of {', '.join(FORMATS)}")
+    if (accept is None) != (why is None):
+        raise InputError("--accept and --why belong together: which run, and the reason")
+    folders = places(folder)
+    if accept is not None and why is not None:
+        return accepted(folders, accept, why)
+    if serve:
+        return served(folders, read or [], host, port)
+    shelf = shelf_of(folders, read or [])
+    for reason in shelf.left_out:
+        remark(f"left out: {reason}")
+    text = drawn(shelf, "json" if json else format, title_of(folders))
+    return kept(text, output, is_page=format == "html" and not json)
+
+
+def places(folder: Path | None) -> list[Path]:
+    """The folders that are meant; InputError where there are none."""
+    found = [folder] if folder else [each for each in PLACES if each.is_dir()]
+    missing = [each for each in found if not each.is_dir()]
+    if missing or not found:
+        named = (
+            f"there is no folder {missing[0]}" if missing else f"there is neither {PLACES[0]} nor {PLACES[1]}"
+        )
+        raise InputError(f"{named}: give one that holds records; hotloop bench TARGET makes one")
+    return found
+
+
+def title_of(folders: list[Path]) -> str:
+    return f"Hotloop: {folders[0].resolve().name if len(folders) == 1 else Path.cwd().name}"
+
+
+def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
+    """All records, and those that other tools' results make."""
+    from dataclasses import replace
+
+    from hotloop.report.imports.read import read_results
+    from hotloop.report.page.shelf import Entry, read_shelf
+
+    with bar("reading records"):
+        shelf = read_shelf(folders)
+    imported = [Entry(record=record) for path in results for record in read_results(path)]
+    entries = sorted((*shelf.entries, *imported), key=lambda entry: entry.record.created)
+    if not entries:
+        left_out = f" ({len(shelf.left_out)} other files)" if shelf.left_out else ""
+        named = " and ".join(map(str, folders))
+        raise InputError(f"{named} holds no record{left_out}: hotloop bench TARGET makes one")
+    return replace(shelf, entries=tuple(entries))
+
+
+def drawn(shelf: "Shelf", name: str, title: str) -> str:
+    if name == "html":
+        from hotloop.report.page.page import draw_page
+
+        return draw_page(shelf, title)
+    if name == "json":
+        return f"[{','.join(record.to_json() for record in shelf.records)}]\n"
+    if name == "markdown":
+        return summarised(shelf.records)
+    text: str = import_module(f"hotloop.report.exports.{name}").export(shelf.records)
+    return text
+
+
+def summarised(records: "list[Record]") -> str:
+    """What a pull request shows."""
+    from hotloop.report.markdown import draw
+    from hotloop.report.sections.overview import overview
+
+    return draw(overview([record for record in records if record.metrics or record.comparisons]))
+
+
+def kept(text: str, output: Path | None, *, is_page: bool) -> int:
+    """Write to a file where one is named, and pages always; print the rest."""
+    if output is None and not is_page:
+        emit(text)
+        return ExitCode.FINE
+    path = save(output or PAGE, text)
+    remark(f"saved {path}")
+    return ExitCode.FINE
+
+
+def accepted(folders: list[Path], run: str, why: str) -> int:
+    """Write down beside a record that its level is the right one."""
+    from hotloop.core.record.accepted import accept
+    from hotloop.report.page.shelf import read_shelf
+
+    entries = {entry.record.run_id: entry for entry in read_shelf(folders).entries}
+    if run not in entries:
+        raise unknown("run", run, list(entries), "hotloop report --format csv lists them")
+    path = entries[run].path
+    assert path
+    remark(f"saved {accept(path.parent, run, why)}")
+    return ExitCode.FINE
+
+
+def served(folders: list[Path], results: list[Path], host: str, port: int) -> int:
+    """Serve until somebody ends it."""
+    from hotloop.report.page.serve import Server, Site
+
+    site = Site(folders, RUNS, title_of(folders), lambda: shelf_of(folders, results))
+    with Server(host, port, site) as server:
+        emit(f"{server.address}\n")
+        remark("Ctrl-C ends it")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            site.over.set()
+    return ExitCode.FINE

@@ -1,0 +1,123 @@
+"""hotloop scale: what a target costs against its size, with the law it follows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hotloop.cli import flags, sweeps
+from hotloop.cli.child import settled
+from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.flags import Json, Output, Policy, Words
+from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.runner import kept_in
+from hotloop.core.target import Target
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+    from hotloop.lab.axes import Axes
+    from hotloop.lab.scale import Asked
+
+ISOLATED = True
+
+EXAMPLES = (
+    "hotloop scale grid/toy agents=10,50,100,500,1000",
+    "hotloop scale grid/toy threads=1,2,4 num_envs=256",
+    "hotloop scale farm/steady index=grid,quadtree agents=50,100,200,400,800",
+    "hotloop scale grid/toy --grid crowding",
+    "hotloop scale my_env.py:make n=10,100,1000",
+    "hotloop scale gym:CartPole-v1 num_envs=1,4,16,64",
+    "hotloop scale farm/default --grid steps --resume",
+)
+
+Grid = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="A classic grid: agents 10 to 1000, steps 100 to 5000, envs 50 to 500, or one of the world's.",
+        show_default=False,
+    ),
+]
+
+Repeats = Annotated[
+    int, typer.Option(metavar="N", min=1, help="How often every place is measured, in shuffled order.")
+]
+
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="Env-steps in each of a cell's five rounds.  [default: 4096; fewer if slow]"
+    ),
+]
+
+NoPhases = Annotated[bool, typer.Option("--no-phases", help="Leave out the passes that time phases.")]
+
+
+def scale(  # noqa: PLR0913 - one argument a flag
+    target: flags.TargetName,
+    words: Words = None,
+    *,
+    grid: Grid = None,
+    repeats: Repeats = 5,
+    steps: Steps = None,
+    policy: Policy = "random",
+    no_phases: NoPhases = False,
+    phases: flags.Reports = None,
+    resume: sweeps.Resume = False,
+    yes: sweeps.Yes = False,
+    output: Output = FOLDER,
+    json: Json = False,
+) -> int:
+    """What a target costs against its size, and by which law that grows.
+
+    A key with several values is an axis: agents=10,100,1000, also threads, num_envs (or envs), an encoder or
+    an index by name, any argument of your own function, and steps, the length of a run from its reset on.
+    Every place is measured in shuffled order, with repeats; of each phase, of the step and of memory the law
+    is said (constant, log, linear, n log n, quadratic, or a power with its exponent and interval), with the
+    laws that would fit as well; where one phase overtakes another, where more brings little, and what bounds
+    threads. Beside the record lie a PNG and an SVG. Ctrl-C leaves what is done, --resume goes on from there.
+    """
+    from hotloop.lab import axes as reading
+    from hotloop.lab import scale as lab
+
+    asked_target = flags.reporting(Target.typed(target, words), phases)
+    axes = reading.read(asked_target, grid)
+    asked = lab.Asked(repeats=repeats, env_steps=steps or lab.ENV_STEPS, policy=policy, phases=not no_phases)
+    cells = len(axes.places) * repeats
+    sweeps.announce(cells, cells * lab.CELL_S, yes=yes)
+    make_room(output)
+    with stdout_kept_clean():
+        lab.check(axes)
+    record = run(axes, asked, resume=resume)
+    return tell(record, output, as_json=json)
+
+
+def run(axes: "Axes", asked: "Asked", *, resume: bool) -> "Record":
+    """Measure with the cells' records on a shelf."""
+    from hotloop.lab import scale as lab
+    from hotloop.lab.cells import FOLDER as SHELVES
+    from hotloop.lab.cells import shelf_of
+
+    shelf = shelf_of(SHELVES, "scale", lab.cells_of(axes, asked), resume=resume)
+    with bar(axes.target.name) as progress, stdout_kept_clean():
+        record = lab.scale(axes, asked, progress, shelf=shelf)
+    remark(f"the cells' records are in {shelf.folder}")
+    return settled(record)
+
+
+def tell(record: "Record", output: Path, *, as_json: bool) -> int:
+    """Keep the record and its pictures, print or draw it; returns its exit code."""
+    from hotloop.report.sections.notices import notices
+    from hotloop.report.sections.scale import panels
+    from hotloop.report.sections.scale import scale as sections
+    from hotloop.report.terminal import draw
+
+    assert record.sweep is not None
+    pictures = sweeps.pictures(f"{record.target.words}", panels(record.sweep))
+    record = kept_in(output, record, *pictures)
+    if as_json:
+        emit(record.to_json())
+    else:
+        show(draw(sections(record)))
+    remark(draw(notices([record])))
+    return record.exit_code

@@ -1,0 +1,63 @@
+"""Frames: what a tape or a bundle looks like, step by step, kept beside it for who only looks."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hotloop.core.errors import InputError
+from hotloop.core.files import write_new
+from hotloop.core.record.plain import Count, ForeignError, from_plain, parse
+
+SUFFIX = ".frames.json"
+"""What the name of the file ends in; the rest is the tape's."""
+
+FORMAT = "hotloop frames 1"
+
+PICTURE = "data:image/png;base64,"
+"""What a picture begins with: nothing else is ever shown as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One moment: a picture, or words where a world draws none."""
+
+    step: Count
+    picture: str | None = None
+    text: str | None = None
+    note: str | None = None
+    """Why somebody would jump to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """The moments that were kept, in their order."""
+
+    format: str = FORMAT
+    target: str
+    title: str
+    frames: tuple[Frame, ...]
+
+
+def write_frames(path: Path, frames: Frames) -> None:
+    write_new(path, json.dumps(asdict(frames)) + "\n")
+
+
+def read_frames(path: Path) -> Frames:
+    """Read frames; InputError where the file holds something else."""
+    try:
+        found = from_plain(Frames, parse(path.read_text(encoding="utf-8")))
+        check(found)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, ForeignError) as error:
+        raise InputError(f"{path}: no frames: {error}") from None
+    return found
+
+
+def check(frames: Frames) -> None:
+    """Refuse another format, and pictures that are none."""
+    if frames.format != FORMAT:
+        raise ForeignError(f"$.format: expected {FORMAT!r}, got {frames.format!r:.40}")
+    for index, frame in enumerate(frames.frames):
+        if frame.picture is not None and not frame.picture.startswith(PICTURE):
+            raise ForeignError(f"$.frames[{index}].picture: expected a PNG, got {frame.picture!r:.40}")

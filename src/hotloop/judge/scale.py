@@ -1,0 +1,204 @@
+"""What the points of a sweep come to: laws, crossings, knees, and what bounds threads; from values alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from statistics import median
+
+from hotloop.core.record import (
+    AGENT_SPEED,
+    CPU_NS,
+    PHASE,
+    RSS,
+    RUN_NS,
+    STEP_NS,
+    THREADS,
+    Crossing,
+    Efficiency,
+    Growth,
+    Knee,
+    Point,
+    Sweep,
+)
+from hotloop.stats.fit import Fitted, crossing, fit, knee
+
+LITTLE = 0.02
+"""Of the step: a phase that takes less of every size is not worth a law."""
+
+SMALLEST_BYTES = 1 << 18
+"""Memory that a process takes or gives back for reasons of its own."""
+
+SLIGHT = 0.1
+"""Loss of efficiency that needs no reason."""
+
+STEADY = 0.5
+"""How much the serial part may grow, over itself, from the fewest threads to the most and still be one."""
+
+Line = tuple[str, dict[str, str], dict[float, Point]]
+"""An axis, the other axes' values, and the points along it by size."""
+
+
+def conclude(sweep: Sweep, cores: int | None = None) -> Sweep:
+    """Add all that follows from the points."""
+    lines = list(lines_of(sweep))
+    threads = [line for line in lines if line[0] == THREADS]
+    others = [line for line in lines if line[0] != THREADS]
+    return replace(
+        sweep,
+        growths=tuple(each for line in others for each in growths(line)),
+        crossings=tuple(each for line in others for each in crossings(line)),
+        knees=tuple(each for line in lines for each in knees(line)),
+        efficiencies=tuple(each for line in threads for each in efficiencies(line, cores)),
+    )
+
+
+def number(word: str) -> float | None:
+    """The size that a value is; None where it is a name, or no size."""
+    try:
+        value = float(word)
+    except ValueError:
+        return None
+    return value if 0 < value < float("inf") else None
+
+
+def lines_of(sweep: Sweep) -> Iterator[Line]:
+    """Along every axis of numbers, for each combination of the others."""
+    for axis, values in sweep.axes.items():
+        if not all(number(value) for value in values):
+            continue
+        lines = dict[str, Line]()
+        for point in sweep.points:
+            others = {key: value for key, value in point.at.items() if key != axis}
+            line = lines.setdefault(str(others), (axis, others, {}))
+            line[2][float(point.at[axis])] = point
+        yield from lines.values()
+
+
+def series(points: Mapping[float, Point], metric: str) -> dict[float, Sequence[float]]:
+    """The values of one metric by size, where it was measured."""
+    return {size: point.values[metric] for size, point in points.items() if point.values.get(metric)}
+
+
+def growths(line: Line) -> Iterator[Growth]:
+    """The law of every metric and of every phase that is worth one."""
+    axis, others, points = line
+    for metric in metrics_of(points):
+        found = fit(series(points, metric))
+        if found is not None:
+            yield growth(axis, others, metric, found)
+
+
+def growth(axis: str, others: dict[str, str], metric: str, found: Fitted) -> Growth:
+    return Growth(
+        axis=axis,
+        at=others,
+        metric=metric,
+        law=found.law,
+        exponent=found.exponent,
+        low=found.low,
+        high=found.high,
+        constant=found.constant,
+        factor=found.factor,
+        also=found.also,
+    )
+
+
+def metrics_of(points: Mapping[float, Point]) -> list[str]:
+    """What is fitted: the step or the run, memory where there is some, and phases that are worth it."""
+    names = dict.fromkeys(name for point in points.values() for name in point.values)
+    whole = [name for name in (RUN_NS, STEP_NS) if name in names][:1]
+    memory = [RSS] if is_seen(points) else []
+    return [*whole, *memory, *phases_of(points)]
+
+
+def is_seen(points: Mapping[float, Point]) -> bool:
+    """Whether memory is beyond what a process takes by itself, at every size."""
+    held = series(points, RSS)
+    return bool(held) and all(median(values) > SMALLEST_BYTES for values in held.values())
+
+
+def phases_of(points: Mapping[float, Point]) -> list[str]:
+    """Phases that somewhere take more than a little of the step, in their order."""
+    names = dict.fromkeys(
+        name for point in points.values() for name in point.values if name.startswith(PHASE)
+    )
+    return [name for name in names if any(share(point, name) > LITTLE for point in points.values())]
+
+
+def share(point: Point, phase: str) -> float:
+    """A phase's part of all phases of a point."""
+    times = {name: median(values) for name, values in point.values.items() if name.startswith(PHASE)}
+    return times.get(phase, 0.0) / (sum(times.values()) or 1.0)
+
+
+def crossings(line: Line) -> Iterator[Crossing]:
+    axis, others, points = line
+    for riser, fallen in permutations(phases_of(points), 2):
+        found = crossing(series(points, riser), series(points, fallen))
+        if found is not None:
+            yield Crossing(
+                axis=axis,
+                at=others,
+                riser=riser.removeprefix(PHASE),
+                fallen=fallen.removeprefix(PHASE),
+                size=found.size,
+                low=found.between[0],
+                high=found.between[1],
+            )
+
+
+def knees(line: Line) -> Iterator[Knee]:
+    axis, others, points = line
+    found = knee(series(points, AGENT_SPEED))
+    if found is not None:
+        yield Knee(axis=axis, at=others, size=found)
+
+
+def efficiencies(line: Line, cores: int | None) -> Iterator[Efficiency]:
+    """What each number of threads brings over one, and what keeps it from more."""
+    _, others, points = line
+    walls = {size: median(values) for size, values in series(points, STEP_NS).items()}
+    busy = {size: median(values) for size, values in series(points, CPU_NS).items()}
+    if 1.0 not in walls or 1.0 not in busy:
+        return
+    made = [
+        efficiency(others, int(size), walls[1.0] / walls[size], busy[size] / busy[1.0])
+        for size in sorted(walls)
+        if size > 1 and size in busy
+    ]
+    for each in made:
+        yield replace(each, bound=bound(each, made, cores))
+
+
+def efficiency(others: dict[str, str], threads: int, speedup: float, work: float) -> Efficiency:
+    """Of the loss threads / speed-up, the part that is more work, and the part that is waiting."""
+    serial = (1 / speedup - 1 / threads) / (1 - 1 / threads)
+    idle = 1 - work * speedup / threads
+    return Efficiency(
+        at=others,
+        threads=threads,
+        speedup=speedup,
+        work=work,
+        idle=max(0.0, idle),
+        serial=serial,
+        bound="",
+    )
+
+
+def bound(each: Efficiency, all_of_them: Sequence[Efficiency], cores: int | None) -> str:
+    """What keeps threads from being as many times as fast.
+
+    More CPU time for the same steps is memory that they share, or waiting awake; threads that idle wait for
+    a serial part, whose share is the same for any number of threads, or for each other at a barrier, whose
+    price grows with them.
+    """
+    if cores is not None and each.threads > cores:
+        return f"the machine's cores: there are {cores}"
+    if each.speedup > each.threads * (1 - SLIGHT):
+        return "nothing: it is nearly ideal"
+    if each.work - 1 > each.idle:
+        return "memory bandwidth: the same steps take more CPU time together"
+    if len(all_of_them) < 2:
+        return "a serial part or the barrier: more numbers of threads would tell which"
+    first, last = all_of_them[0].serial, all_of_them[-1].serial
+    return "the barrier: waiting grows with the threads" if last > first * (1 + STEADY) else "a serial part"

@@ -1,0 +1,1 @@
+"""The page: every record of a folder as one file that opens offline, a tab a question."""

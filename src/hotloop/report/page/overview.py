@@ -1,0 +1,99 @@
+"""The overview: every target's latest speed, how it stands, and what needs a look."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.record import Record
+from hotloop.judge.history import Series
+from hotloop.report import html
+from hotloop.report.page.trend import unit
+from hotloop.report.sections.facts import commit_words
+from hotloop.report.sections.notices import left_out
+from hotloop.report.units import count, speed, speed_interval
+
+LINE_WIDTH, LINE_HEIGHT = 120, 26
+
+STATES: dict[int, tuple[str, str]] = {
+    ExitCode.FINE: ("good", "fine"),
+    ExitCode.UNSTABLE: ("warn", "unstable"),
+    ExitCode.MISMATCH: ("bad", "mismatch"),
+    ExitCode.REGRESSION: ("bad", "slower"),
+    ExitCode.CANNOT_TELL: ("warn", "cannot tell"),
+}
+"""Exit codes as a reader in a hurry sees them."""
+
+
+def draw(
+    series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record], reasons: Sequence[str]
+) -> str:
+    """The latest of every series in a row; `numbers` are what a click on a run opens."""
+    by_id = {record.run_id: record for record in records}
+    rows = "".join(row(each, numbers, by_id) for each in series)
+    heads = ("target", "speed", "95% interval", "since the baseline", "", "verdict", "commit", "machine")
+    table = html.framed("".join(f"<th>{head}</th>" for head in heads), rows) if rows else ""
+    return f"<p>{escape(counted(series, records))}</p>{table}{omitted(reasons)}"
+
+
+def counted(series: Sequence[Series], records: Sequence[Record]) -> str:
+    machines = {record.machine["fingerprint"] for record in records}
+    told = (
+        f"{count(len(records), 'record')}, {len(series):,} speeds followed, {count(len(machines), 'machine')}"
+    )
+    changed = sum(bool(each.changes) for each in series)
+    return f"{told}; {changed:,} changed their level" if changed else told
+
+
+def row(series: Series, numbers: Mapping[str, int], records: Mapping[str, Record]) -> str:
+    latest = series.points[-1]
+    record = records[latest.run_ids[-1]]
+    metric = record.metrics[series.identity.metric]
+    cells = (
+        f'{escape(series.identity.target)} <small class="dim">{escape(series.identity.kind)}</small>',
+        f"<b>{speed(latest.median)}</b> {escape(unit(series.identity.metric))}",
+        speed_interval(metric.ci95),
+        since(series),
+        sparkline([point.median for point in series.points[-60:]]),
+        state(record),
+        escape(commit_words(latest.commit, dirty=latest.dirty)),
+        escape(series.identity.fingerprint),
+    )
+    opens = numbers[record.run_id]
+    return f'<tr data-record="{opens}" tabindex="0">{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+
+
+def since(series: Series) -> str:
+    """How the latest stands to the first of the present baseline; nothing where it is that."""
+    first = series.points[series.start]
+    if first is series.points[-1] or not first.median:
+        return ""
+    return f"{series.points[-1].median / first.median - 1:+.1%}"
+
+
+def state(record: Record) -> str:
+    tone, word = STATES.get(record.exit_code, ("bad", "broken off"))
+    if record.partial:
+        tone, word = "warn", "interrupted"
+    return f'<span class="{tone}">{word}</span>'
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """A line without axes; the plot is a tab away."""
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    up = (LINE_HEIGHT - 6) / (high - low) if high > low else 0.0
+    across = LINE_WIDTH / (len(values) - 1)
+    points = " ".join(
+        f"{k * across:.1f},{LINE_HEIGHT - 3 - (value - low) * up:.1f}" for k, value in enumerate(values)
+    )
+    size = f'viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" style="width:{LINE_WIDTH}px;height:{LINE_HEIGHT}px"'
+    return f'<svg class="curve" {size}><polyline points="{points}"/></svg>'
+
+
+def omitted(reasons: Sequence[str]) -> str:
+    """What is no record, and why."""
+    if not reasons:
+        return ""
+    told = html.draw(left_out(reasons))
+    return f"<details><summary>{count(len(reasons), 'file')} left out</summary>{told}</details>"

@@ -1,0 +1,73 @@
+"""Plots: data that the page's script draws, in a figure that says its unit and its machine."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any, Literal
+
+Value = float | None
+"""None where there is none."""
+
+Kind = Literal["goal", "change", "accepted"]
+"""Of what is marked; the page has a colour for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One line, with its band where it has one."""
+
+    name: str
+    values: tuple[Value, ...]
+    low: tuple[Value, ...] | None = None
+    high: tuple[Value, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A height that is marked across the whole plot."""
+
+    y: float
+    label: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A place on the x axis that is marked."""
+
+    x: float
+    label: str
+    told: str
+    """In full, for who points at it."""
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """Curves over one axis."""
+
+    x: tuple[float, ...]
+    series: tuple[Curve, ...]
+    labels: tuple[str, ...] | None = None
+    """What the values of x are called, where they are numbers of something; else they are written."""
+    lines: tuple[Level, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def figure(plot: Plot, title: str, about: str, still: str = "") -> str:
+    """A plot under its title; `about` has unit and machine, `still` what is read while nobody points."""
+    data = escape(json.dumps(plot.data, separators=(",", ":"), allow_nan=False), quote=True)
+    return (
+        f"<figure><figcaption>{escape(title)}<small>{escape(about)}</small></figcaption>"
+        f'<div class="plot" data-plot="{data}"></div>'
+        f'<div class="read" data-still="{escape(still, quote=True)}">{escape(still)}</div></figure>'
+    )
+
+
+def plots(figures: Sequence[str]) -> str:
+    return f'<div class="plots">{"".join(figures)}</div>'

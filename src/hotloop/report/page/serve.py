@@ -1,0 +1,169 @@
+"""The page on localhost: read-only, following what is written."""
+
+import json
+import secrets
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Event
+from urllib.parse import parse_qs, urlsplit
+
+from hotloop.core.errors import InputError
+from hotloop.report.page.live import trainings
+from hotloop.report.page.page import draw_page
+from hotloop.report.page.shelf import Shelf, record_files
+
+EVERY_S = 1.0
+"""Between two looks at the folders."""
+
+Signature = tuple[tuple[str, int, int], ...]
+"""Name, size and time of every file: what is written anew has another."""
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Site:
+    """What is served: the page of some folders, drawn again where they changed."""
+
+    def __init__(self, folders: list[Path], runs: Path, title: str, read: Callable[[], Shelf]) -> None:
+        self._folders, self.runs, self._title, self._read = folders, runs, title, read
+        self._drawn: tuple[Signature, str] | None = None
+        self.over = Event()
+
+    def signature(self) -> Signature:
+        """What the folders hold; a file that vanishes meanwhile is none of it."""
+        found = []
+        for path in record_files(self._folders):
+            try:
+                stat = path.stat()
+            except OSError:
+                continue
+            found.append((str(path), stat.st_size, stat.st_mtime_ns))
+        return tuple(found)
+
+    def page(self, events: str) -> str:
+        now = self.signature()
+        if self._drawn is None or self._drawn[0] != now:
+            self._drawn = now, draw_page(self._read(), self._title, events)
+        return self._drawn[1]
+
+
+class Server(ThreadingHTTPServer):
+    """Answers who asks for the page under its own address, and has the token where one is asked for."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, site: Site) -> None:
+        self.site = site
+        self.token = "" if is_loopback(host) else secrets.token_urlsafe(16)
+        try:
+            super().__init__((host, port), Handler)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen on {host}:{port}: {error.strerror}; choose another --port, 0 for any free one"
+            ) from None
+        self.host = host
+
+    @property
+    def asked_with(self) -> str:
+        """What an address must end in."""
+        return f"?token={self.token}" if self.token else ""
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.host}:{self.server_port}/{self.asked_with}"
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """GET of the page and of its events; everything else is refused."""
+
+    server: Server
+    server_version, sys_version = "hotloop", ""
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        if not self.is_ours():
+            self.refuse(403, "another origin")
+        elif self.server.token and not self.has_token(asked.query):
+            self.refuse(403, "the token is missing or wrong")
+        elif asked.path == "/":
+            self.answer(self.server.site.page(f"events{self.server.asked_with}"))
+        elif asked.path == "/events":
+            self.follow()
+        else:
+            self.refuse(404, "there is only the page")
+
+    def is_ours(self) -> bool:
+        """Whether the request is for this address, and from a page of it where it is from a page.
+
+        The name is checked too: another's name that leads here would make its pages ours.
+        """
+        host = self.headers.get("Host", "")
+        name = host.rpartition(":")[0] or host
+        known = is_loopback(name.strip("[]")) or name == self.server.host or bool(self.server.token)
+        origin = self.headers.get("Origin")
+        return known and (origin is None or urlsplit(origin).netloc == host)
+
+    def has_token(self, query: str) -> bool:
+        given = parse_qs(query).get("token", [""])[0]
+        return secrets.compare_digest(given.encode(), self.server.token.encode())
+
+    def answer(self, text: str) -> None:
+        body = text.encode()
+        self.begin(200, "text/html; charset=utf-8", len(body))
+        self.wfile.write(body)
+
+    def refuse(self, status: int, why: str) -> None:
+        body = f"{why}\n".encode()
+        self.begin(status, "text/plain; charset=utf-8", len(body))
+        self.wfile.write(body)
+
+    def begin(self, status: int, kind: str, length: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def follow(self) -> None:
+        """Say what is new for as long as somebody listens: records, and what trainings write."""
+        self.begin(200, "text/event-stream")
+        site = self.server.site
+        seen, told = site.signature(), ""
+        try:
+            while not site.over.wait(EVERY_S):
+                now = site.signature()
+                running = json.dumps(trainings(site.runs))
+                if now != seen:
+                    self.tell("records", "{}")
+                elif running != told:
+                    self.tell("training", running)
+                else:
+                    self.wfile.write(b": still here\n\n")
+                    self.wfile.flush()
+                seen, told = now, running
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def tell(self, event: str, data: str) -> None:
+        self.wfile.write(f"event: {event}\ndata: {data}\n\n".encode())
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Keep quiet: nobody asked for a log."""

@@ -1,0 +1,85 @@
+"""What a page is about: records with the files they came from, and what was left out."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Record, read
+from hotloop.core.record import frames as drawn
+from hotloop.core.record.accepted import SUFFIX, read_accepted
+from hotloop.report.files import SPEEDSCOPE, TRACE
+from hotloop.stats.summary import with_metrics
+
+LARGEST = 64 << 20
+"""Bytes of a file that is read: no record comes near it."""
+
+NO_RECORDS = ("settings.json", "trace.json", "state.json")
+"""Names of files that training keeps beside its records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A record and its file."""
+
+    record: Record
+    path: Path | None = None
+    """None where it was read out of a file of another tool's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """The records, oldest first, and all that was said beside them."""
+
+    entries: tuple[Entry, ...]
+    left_out: tuple[str, ...] = ()
+    """One line a file that is no record."""
+    replays: tuple[drawn.Frames, ...] = ()
+    """What tapes and bundles look like, where somebody drew them."""
+    accepted: Mapping[str, str] = field(default_factory=dict)
+    """Run id to why the level since it is the right one."""
+
+    @property
+    def records(self) -> list[Record]:
+        return [entry.record for entry in self.entries]
+
+
+def read_shelf(folders: list[Path]) -> Shelf:
+    """All records below some folders; what is none is named and left out."""
+    entries: list[Entry] = []
+    left_out: list[str] = []
+    replays: list[drawn.Frames] = []
+    accepted: dict[str, str] = {}
+    for path in record_files(folders):
+        try:
+            if path.name.endswith(drawn.SUFFIX):
+                replays.append(drawn.read_frames(small(path)))
+            elif path.name.endswith(SUFFIX):
+                note = read_accepted(path)
+                accepted[note.run_id] = note.why
+            else:
+                entries.append(Entry(record=read_small(path), path=path))
+        except InputError as error:
+            left_out.append(str(error))
+    entries.sort(key=lambda entry: entry.record.created)
+    return Shelf(entries=tuple(entries), left_out=tuple(left_out), replays=tuple(replays), accepted=accepted)
+
+
+def record_files(folders: list[Path]) -> Iterator[Path]:
+    """JSON files that may be records, each once, in a fixed order."""
+    found = {path for folder in folders for path in folder.rglob("*.json")}
+    for path in sorted(found):
+        if not path.name.endswith((SPEEDSCOPE, TRACE)) and path.name not in NO_RECORDS and path.is_file():
+            yield path
+
+
+def read_small(path: Path) -> Record:
+    return with_metrics(read(small(path)))
+
+
+def small(path: Path) -> Path:
+    """The path itself; InputError where its file is larger than any of ours can be."""
+    size = path.stat().st_size
+    if size > LARGEST:
+        raise InputError(f"{path}: {size >> 20} MiB are no record: at most {LARGEST >> 20} MiB are read")
+    return path

@@ -1,0 +1,248 @@
+"""The tabs beyond overview and trend, each drawn from the latest record of every target that has it."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+
+from hotloop.core.errors import InputError
+from hotloop.core.record import Comparison, Record, stacks
+from hotloop.core.record.frames import Frames
+from hotloop.core.record.stacks import Stack
+from hotloop.report import html
+from hotloop.report.page.plot import Curve, Plot, figure, plots
+from hotloop.report.page.shelf import Entry
+from hotloop.report.pictures import bars, flames, forest
+from hotloop.report.sections import slow
+from hotloop.report.sections.breakdown import branches, break_down, breakdown, is_tree
+from hotloop.report.sections.facts import machine_line
+from hotloop.report.sections.record import record_sections
+from hotloop.report.sections.train import times_of
+from hotloop.report.units import percent
+
+Numbers = Mapping[str, int]
+"""Run ids, and what a click on them opens."""
+
+MOST = 120
+"""Comparisons that are drawn, the latest."""
+
+SWEEPS = ("scale", "tune", "soak", "suite", "gate")
+"""Kinds of records about many measurements."""
+
+CURVES = {
+    "env_steps_per_s": "env-steps/s",
+    "return_per_agent": "return per agent",
+    "eval_return": "return in evaluation",
+    "agreement": "agreement with the teacher",
+}
+"""Values of a training's windows that are drawn, and what they are called."""
+
+
+def latest(records: Sequence[Record], wanted: Callable[[Record], bool]) -> list[Record]:
+    """The latest of every target that is wanted, by name."""
+    found = {record.target.words: record for record in records if wanted(record)}
+    return [found[name] for name in sorted(found)]
+
+
+def phases(records: Sequence[Record], numbers: Numbers) -> str:
+    """Where the time of every target goes: all at one glance, then each in full."""
+    found = latest(
+        records, lambda record: bool(record.phases) and record.kind in ("profile", "bench", "train", "run")
+    )
+    if not found:
+        return "<p>No profile yet: <code>hotloop profile TARGET</code> makes one.</p>"
+    drawn = [bars.Bar(name=r.target.words, shares=shares(r), record=numbers[r.run_id]) for r in found]
+    each = "".join(
+        f"<details><summary>{escape(record.target.words)} "
+        f'<small class="dim">{escape(record.kind)}, {escape(machine_line(record.machine))}</small></summary>'
+        f"{html.draw((breakdown(record),) if record.kind != 'train' else record_sections(record))}"
+        f"{html.draw(slow.slow(record)) if record.slow else ''}</details>"
+        for record in found
+    )
+    return f'<p class="hint">Share of the wall time. A click opens the record.</p>{bars.draw(drawn)}{each}'
+
+
+def shares(record: Record) -> dict[str, float]:
+    """The rows right below the whole, and what is left over."""
+    if record.kind in ("train", "run"):
+        times = times_of(record)
+        found = {each.name: times.share(each.path) for each in times.below("")} if times else {}
+    elif is_tree(record):
+        found = {each.name: each.of_wall for each in branches(record) if each.depth == 1}
+    else:
+        parts = break_down(record)
+        lines = (*parts.phases, parts.python) if parts else ()
+        found = {each.name: each.of_wall for each in lines}
+    rest = 1 - sum(found.values())
+    return found | ({bars.REST: rest} if rest > 0.001 else {})
+
+
+def comparisons(records: Sequence[Record], numbers: Numbers) -> str:
+    """Every comparison with its interval, the latest first."""
+    found = [
+        (record, each)
+        for record in reversed(records)
+        if record.kind == "compare"
+        for each in record.comparisons
+    ]
+    effects = [effect(record, each, numbers) for record, each in found[:MOST] if each.ratio]
+    if not effects:
+        return "<p>No comparison yet: <code>hotloop compare A B</code> makes one.</p>"
+    more = f"The latest {MOST} of {len(found):,}. " if len(found) > MOST else ""
+    unmeasured = len(found[:MOST]) - len(effects)
+    without = f"{unmeasured:,} without a ratio are left out. " if unmeasured else ""
+    hint = f"{more}{without}Above 1, B is faster; the line is the 95% interval. A click opens the record."
+    return f'<p class="hint">{hint}</p>{forest.draw(effects)}'
+
+
+def effect(record: Record, compared: Comparison, numbers: Numbers) -> forest.Effect:
+    ratio = compared.ratio
+    assert ratio
+    return forest.Effect(
+        name=f"{compared.a.name} → {compared.b.name}",
+        estimate=ratio.estimate,
+        low=ratio.low,
+        high=ratio.high,
+        outcome="slower" if compared.difference else compared.outcome,
+        record=numbers[record.run_id],
+    )
+
+
+def flame_graphs(entries: Sequence[Entry]) -> str:
+    """The stacks of every target's latest profile that kept some, and what changed since the one before."""
+    found: dict[str, list[tuple[Entry, Mapping[Stack, float]]]] = {}
+    for entry in entries:
+        if kept := stacks_of(entry):
+            found.setdefault(entry.record.target.words, []).append((entry, kept))
+    if not found:
+        return "<p>No stacks yet: <code>hotloop profile TARGET --probe cprofile</code> keeps some.</p>"
+    return "".join(part for name in sorted(found) for part in graphs(name, found[name][-2:]))
+
+
+def graphs(name: str, found: Sequence[tuple[Entry, Mapping[Stack, float]]]) -> Iterator[str]:
+    """The latest, and its difference from the one before."""
+    entry, seconds = found[-1]
+    when = entry.record.created[:16].replace("T", " ")
+    yield flame_figure(flames.draw(seconds, f"{name}, {when}", script=False))
+    if len(found) > 1:
+        before = found[0][0].record.created[:16].replace("T", " ")
+        title = f"{name}, {when} against {before}: orange takes more of the whole, blue less"
+        yield flame_figure(flames.draw(seconds, title, before=found[0][1], script=False))
+
+
+def flame_figure(svg: str) -> str:
+    search = '<input class="flame-search" type="search" placeholder="a function" aria-label="function">'
+    return f'<div><div class="search">{search} <small class="dim"></small></div>{svg}</div>'
+
+
+def stacks_of(entry: Entry) -> Mapping[Stack, float] | None:
+    """The stacks that lie beside a record; None where there are none to be read."""
+    for path in stack_files(entry):
+        try:
+            return stacks.read(path)
+        except (OSError, ValueError, KeyError, TypeError, InputError):
+            continue
+    return None
+
+
+def stack_files(entry: Entry) -> Iterator[Path]:
+    """Only what lies in the record's own folder, under its own name."""
+    if entry.path is None:
+        return
+    stem = entry.path.name.removesuffix(".json")
+    for found in entry.record.findings:
+        for name in found.files:
+            path = entry.path.with_name(f"{stem}.{Path(name).name}")
+            if name.endswith(".speedscope.json") and path.is_file():
+                yield path
+
+
+def training(records: Sequence[Record]) -> str:
+    """Every run's curves over its windows."""
+    runs = [record for record in reversed(records) if record.kind in ("train", "run")]
+    figures = [curve for record in runs[:40] for curve in curves(record)]
+    if not figures:
+        return "<p>No training yet: <code>hotloop train TARGET run=NAME</code> makes one.</p>"
+    return plots(figures)
+
+
+def curves(record: Record) -> Iterator[str]:
+    """What is known of each window, one plot a quantity."""
+    about = f"{record.label or record.created[:16].replace('T', ' ')}, {machine_line(record.machine)}"
+    for name, words in CURVES.items():
+        values = record.values.get(name, ())
+        if len(values) > 1:
+            plot = Plot(
+                x=tuple(map(float, range(1, len(values) + 1))), series=(Curve(name=words, values=values),)
+            )
+            yield figure(plot, f"{record.target.words}: {words}", f"by window; {about}")
+
+
+def sweeps(records: Sequence[Record], numbers: Numbers) -> str:
+    """Sizes, settings and time: the latest of each kind and target, as its command shows it."""
+    parts = []
+    for kind in SWEEPS:
+        for record in latest(records, lambda record, kind=kind: record.kind == kind):  # type: ignore[misc]
+            title = f"{kind} {escape(record.target.words)}"
+            parts.append(f'<h2 class="opens" data-record="{numbers[record.run_id]}">{title}</h2>')
+            parts.append(html.draw(record_sections(record)))
+    return "".join(parts) or "<p>No sweep yet: <code>hotloop scale TARGET agents=10,100</code> makes one.</p>"
+
+
+def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
+    """Every record in a row, the latest first."""
+    heads = "".join(
+        f"<th>{name}</th>" for name in ("made", "kind", "target", "label", "", "commit", "machine")
+    )
+    rows = "".join(listed(entry.record, numbers) for entry in reversed(entries))
+    search = '<input id="record-search" type="search" placeholder="search" aria-label="search records">'
+    return f'<p>{search}</p><div id="records">{html.framed(heads, rows)}</div>'
+
+
+def listed(record: Record, numbers: Numbers) -> str:
+    from hotloop.report.page.overview import state
+
+    unstable = f" {percent(cv)}" if (cv := spread(record)) is not None else ""
+    cells = (
+        record.created[:16].replace("T", " "),
+        record.kind,
+        record.target.words,
+        record.label or "",
+        "",
+        record.code.get("project", record.code)["commit"][:12],
+        record.machine["fingerprint"],
+    )
+    drawn = [f"<td>{escape(cell)}</td>" for cell in cells]
+    drawn[4] = f"<td>{state(record)}{unstable}</td>"
+    return f'<tr data-record="{numbers[record.run_id]}" tabindex="0">{"".join(drawn)}</tr>'
+
+
+def spread(record: Record) -> float | None:
+    metric = record.metrics.get(record.method.headline)
+    return metric.cv if metric else None
+
+
+PLAYER = (
+    '<button data-act="back">◀</button><button data-act="play">play</button>'
+    '<button data-act="forward">▶</button>'
+    '<button data-act="jump">jump to the mark</button>'
+)
+
+
+def replays(found: Sequence[Frames]) -> str:
+    """Tapes and bundles, to be stepped through."""
+    if not found:
+        return "<p>No frames yet: <code>hotloop sim --replay TAPE --frames</code> draws some.</p>"
+    return "".join(map(player, found))
+
+
+def player(frames: Frames) -> str:
+    data = escape(json.dumps([asdict(frame) for frame in frames.frames]), quote=True)
+    shown = '<img alt="the env">' if any(frame.picture for frame in frames.frames) else "<pre></pre>"
+    last = max(len(frames.frames) - 1, 0)
+    slider = f'<input type="range" min="0" max="{last}" value="0" aria-label="step">'
+    return (
+        f"<h3>{escape(frames.title)}</h3>"
+        f'<div class="player" data-frames="{data}">{PLAYER}{slider}<output></output>{shown}</div>'
+    )

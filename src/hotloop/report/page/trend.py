@@ -1,0 +1,85 @@
+"""Trends: every speed over the project's commits."""
+
+from collections.abc import Iterator, Sequence
+
+from hotloop.judge.history import Series
+from hotloop.report.page.plot import Curve, Level, Mark, Plot, figure, plots
+from hotloop.report.units import count, speed
+
+NAMES = {
+    "env_steps_per_s": "env-steps/s",
+    "agent_steps_per_s": "agent-steps/s",
+    "runs_per_s": "runs/s",
+    "updates_per_s": "updates/s",
+}
+"""Metrics, and what people call them."""
+
+EXPLAINED = (
+    '<p class="hint">One point a commit, with its 95% interval. '
+    '<span class="key" style="background:var(--change)"></span>the level changed '
+    '<span class="key" style="background:var(--accepted)"></span>a change was accepted '
+    '<span class="key" style="background:var(--goal)"></span>a target, and the floor. '
+    "Drag to zoom, double-click to go back.</p>"
+)
+
+
+def draw(series: Sequence[Series]) -> str:
+    if not series:
+        return "<p>No record holds a speed yet: <code>hotloop bench TARGET</code> makes one.</p>"
+    return EXPLAINED + plots([trend(each) for each in series])
+
+
+def unit(metric: str) -> str:
+    return NAMES.get(metric, metric.replace("_per_s", "/s").replace("_", " "))
+
+
+def trend(series: Series) -> str:
+    identity = series.identity
+    about = f"{unit(identity.metric)} by {identity.kind}, {series.cpu} ({identity.fingerprint})"
+    return figure(plot_of(series), identity.target, about, summary(series))
+
+
+def plot_of(series: Series) -> Plot:
+    points = series.points
+    curve = Curve(
+        name=unit(series.identity.metric),
+        values=tuple(point.median for point in points),
+        low=tuple(point.low for point in points),
+        high=tuple(point.high for point in points),
+    )
+    return Plot(
+        x=tuple(map(float, range(len(points)))),
+        labels=tuple(f"{point.commit[:8]}{'*' if point.dirty else ''}" for point in points),
+        series=(curve,),
+        lines=tuple(levels(series)),
+        marks=tuple(marks(series)),
+    )
+
+
+def levels(series: Series) -> Iterator[Level]:
+    """The speed that was asked for last, and what could be relied on then."""
+    goal = next((point.goal for point in reversed(series.points) if point.goal), None)
+    if goal and series.identity.metric == "env_steps_per_s":
+        yield Level(y=goal.env_steps_per_s, label="target", kind="goal")
+        if goal.floor:
+            yield Level(y=goal.floor, label="floor", kind="goal")
+
+
+def marks(series: Series) -> Iterator[Mark]:
+    for change in series.changes:
+        commit = series.points[change.index].commit[:8]
+        gained = f"{change.ratio - 1:+.1%}"
+        told = f"since {commit} {gained}: {speed(change.before)} before, {speed(change.after)} after"
+        yield Mark(x=change.index, label=gained, told=f"{told} (p {change.p:.3f})", kind="change")
+    for index, why in series.accepted.items():
+        yield Mark(x=index, label="accepted", told=f"accepted: {why}", kind="accepted")
+
+
+def summary(series: Series) -> str:
+    """What is read first: the last change of level, or why none can be told."""
+    if series.changes:
+        told = [mark.told for mark in marks(series) if mark.kind == "change"]
+        return told[-1]
+    if series.missing:
+        return f"too little history for a change of level: {count(series.missing, 'commit')} more"
+    return "no change of level"

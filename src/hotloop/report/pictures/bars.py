@@ -1,0 +1,91 @@
+"""Stacked bars: what parts of a whole each took, one bar a target."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from hotloop.report.units import percent
+
+WIDTH, ROW, BAR = 1000, 34, 22
+LEFT = 300
+LEGEND = 22
+SMALLEST = 0.004
+"""Of the whole; a thinner part is not drawn."""
+
+CHARACTER = 7.5
+"""Pixels."""
+
+COLOURS = (
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b2df8a",
+)  # fmt: skip
+"""Told apart by colour-blind eyes; used again from the first where parts are many."""
+
+REST, REST_COLOUR = "the rest", "#999999"
+"""What is in no part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One target."""
+
+    name: str
+    shares: Mapping[str, float]
+    """Part to its share of the whole, in the order they are drawn."""
+    record: int
+    """What a click on it opens."""
+
+
+def draw(bars: Sequence[Bar]) -> str:
+    """An SVG with a legend; the same part has the same colour everywhere."""
+    if not bars:
+        return ""
+    names = list(dict.fromkeys(name for bar in bars for name in bar.shares))
+    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names) if name != REST}
+    colours |= {REST: REST_COLOUR} if REST in names else {}
+    lines = list(legend(colours))
+    top = 8 + LEGEND * (1 + max((line for line, _ in lines), default=0))
+    tall = top + ROW * len(bars)
+    body = "".join(
+        [text for _, text in lines] + [row(bar, top + ROW * k, colours) for k, bar in enumerate(bars)]
+    )
+    return f'<svg class="shape stacks" viewBox="0 0 {WIDTH} {tall}" font-size="13">{body}</svg>'
+
+
+def legend(colours: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    """The line that each name stands in, and its drawing."""
+    x, line = 8.0, 0
+    for name, colour in colours.items():
+        width = 26 + len(name) * CHARACTER
+        if x + width > WIDTH:
+            x, line = 8.0, line + 1
+        y = 4 + line * LEGEND
+        yield (
+            line,
+            (
+                f'<rect x="{x:.0f}" y="{y}" width="11" height="11" fill="{colour}"/>'
+                f'<text x="{x + 16:.0f}" y="{y + 10}">{escape(name)}</text>'
+            ),
+        )
+        x += width
+
+
+def row(bar: Bar, y: float, colours: Mapping[str, str]) -> str:
+    parts = "".join(pieces(bar, y, colours))
+    name = bar.name if len(bar.name) <= 38 else bar.name[:37] + "…"
+    return (
+        f'<g class="opens" data-record="{bar.record}" tabindex="0">'
+        f'<text x="{LEFT - 12}" y="{y + BAR / 2 + 5:.1f}" text-anchor="end">{escape(name)}</text>{parts}</g>'
+    )
+
+
+def pieces(bar: Bar, y: float, colours: Mapping[str, str]) -> Iterator[str]:
+    x = float(LEFT)
+    for name, share in bar.shares.items():
+        width = max(share, 0.0) * (WIDTH - LEFT)
+        if share >= SMALLEST:
+            told = f"{name} {percent(share)}"
+            yield (
+                f'<rect x="{x:.1f}" y="{y}" width="{max(width - 1, 0.5):.1f}" height="{BAR}" '
+                f'fill="{colours[name]}"><title>{escape(told)}</title></rect>'
+            )
+        x += width

@@ -1,0 +1,50 @@
+"""Any record, as the command that made it shows it."""
+
+from collections.abc import Callable, Mapping
+
+from hotloop.core.record import Record
+from hotloop.report.sections import bench, compare, profile, programs, run, scale, sim, slow, train, validate
+from hotloop.report.sections.facts import measured, title
+from hotloop.report.sections.notices import notices
+from hotloop.report.sections.section import Chapter, Sections, facts
+
+Told = Callable[[Record], Sections]
+
+LOOPS: Mapping[str, Told] = {
+    "bench": lambda record: bench.bench([record]),
+    "profile": lambda record: profile.profile(record, slow_steps=True),
+    "compare": compare.compare,
+    "validate": lambda record: validate.validations([record]),
+    "replay": slow.again,
+    "scale": scale.scale,
+    "sim": sim.sim,
+    "train": train.train,
+    "run": lambda record: all_of(run.run_page(record).chapters),
+}
+"""Of loops, by the kind of record."""
+
+PROGRAMS: Mapping[str, Told] = {
+    "bench": programs.bench,
+    "profile": programs.profile,
+    "compare": programs.compare,
+}
+"""Of whole programs."""
+
+
+def record_sections(record: Record) -> Sections:
+    """What a person is shown of a record, by its kind; of an unknown one what all have in common."""
+    told = (PROGRAMS if is_program(record) else LOOPS).get(record.kind, in_common)
+    return told(record)
+
+
+def is_program(record: Record) -> bool:
+    """Whether it is about whole programs; a comparison's own work may be its sides'."""
+    return bool(record.work.runs or any(each.b.work.runs for each in record.comparisons))
+
+
+def all_of(chapters: tuple[Chapter, ...]) -> Sections:
+    return tuple(section for chapter in chapters for section in chapter.sections)
+
+
+def in_common(record: Record) -> Sections:
+    return title(record), facts(*measured([record])), *notices([record])

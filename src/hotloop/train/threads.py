@@ -1,0 +1,143 @@
+"""How many threads torch works with, measured where nobody says.
+
+More threads meet at a barrier after every operation, and where another program has one of the cores they wait
+there for whole slices of the scheduler's time. So each count is judged by the worst that it showed.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+
+from hotloop.core.clock import now_ns
+from hotloop.train.kernels.kernels import USUAL_THREADS, use_threads
+from hotloop.train.networks import Memory, Network
+from hotloop.train.policy import make_student
+from hotloop.train.settings import AUTO, TrainSettings
+
+ROUNDS = 7
+"""Of every count; the slowest of seven is the end of a 98% interval of their median."""
+
+FEWEST_ROUNDS = 3
+"""Before a count is given up that has been slower in all of them than another in any."""
+
+BOX_NS = 2_000_000_000
+"""No new round begins after so long."""
+
+WORTH_SHARING = 20_000_000
+"""Multiplications of one minibatch's forward pass below which a barrier costs more than it brings."""
+
+
+Inputs = tuple[Tensor, Memory | None, Tensor | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """The count that was taken, and what it was chosen by."""
+
+    threads: int
+    why: str
+    worst_ns: Mapping[int, int] = field(default_factory=dict)
+    """Of each count that was tried, the slowest round."""
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        tried = ", ".join(f"{count}: {ns / 1e6:.2f} ms" for count, ns in sorted(self.worst_ns.items()))
+        several = "thread" if self.threads == 1 else "threads"
+        return f"torch works with {self.threads} {several} ({self.why}{f'; {tried}' if tried else ''})"
+
+
+def fit_threads(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
+    """As many as were asked for, or those that bore a minibatch best; `seen` is like what all rows see."""
+    if settings.torch_threads != AUTO:
+        return Fit(threads=settings.torch_threads, why="as asked")
+    if settings.device != "cpu":
+        return Fit(threads=USUAL_THREADS, why="the network is on the GPU")
+    if USUAL_THREADS == 1:
+        return Fit(threads=1, why="there is one core")
+    if multiplications(network) * settings.minibatch_size < WORTH_SHARING:
+        return Fit(threads=1, why="a minibatch is too small to be shared")
+    rounds = worst_of(counts(), piece_of_work(network, seen, settings))
+    best = min(rounds, key=lambda count: (rounds[count], count))
+    return Fit(threads=best, why="auto: the least in its slowest round", worst_ns=rounds)
+
+
+def use_fitting(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
+    """Let torch work with as many as fit, from now on."""
+    fit = fit_threads(network, seen, settings)
+    use_threads(fit.threads)
+    return fit
+
+
+def counts() -> list[int]:
+    """Powers of two, and what torch finds fit for the machine."""
+    powers = (1 << power for power in range(USUAL_THREADS.bit_length()))
+    return sorted({*(count for count in powers if count <= USUAL_THREADS), USUAL_THREADS})
+
+
+def multiplications(network: nn.Module) -> int:
+    """For one row; what stands in a table is looked up."""
+    return sum(
+        weights.numel()
+        for name, weights in network.named_parameters()
+        if weights.ndim > 1 and not name.endswith(".table")
+    )
+
+
+def worst_of(among: list[int], work: Callable[[], None]) -> dict[int, int]:
+    """The slowest round of each count, which take turns; one that cannot win any more is left out."""
+    taken: dict[int, list[int]] = {count: [] for count in among}
+    begin_ns = now_ns()
+    for count in among:
+        timed(count, work)  # threads are made, memory is touched
+    for number in range(1, ROUNDS + 1):
+        for count in racing(taken) if number > FEWEST_ROUNDS else among:
+            taken[count].append(timed(count, work))
+        if number >= FEWEST_ROUNDS and now_ns() - begin_ns > BOX_NS:
+            break
+    return {count: max(each) for count, each in taken.items()}
+
+
+def racing(taken: Mapping[int, list[int]]) -> list[int]:
+    least = min(map(max, taken.values()))
+    return [count for count, each in taken.items() if min(each) <= least]
+
+
+def timed(count: int, work: Callable[[], None]) -> int:
+    use_threads(count)
+    begin_ns = now_ns()
+    work()
+    return now_ns() - begin_ns
+
+
+def piece_of_work(network: Network, seen: Tensor, settings: TrainSettings) -> Callable[[], None]:
+    """One minibatch forward and back, and the student's share of it, on a copy that nobody keeps."""
+    copy = deepcopy(network)
+    student = make_student(copy, replace(settings, compile=False))
+    rows, steps, size = len(seen), settings.num_steps, settings.minibatch_size
+    minibatches = settings.update_epochs * max(1, rows * steps // size)
+    looks = max(1, round(steps / minibatches))
+    in_steps = steps if settings.lstm else 1
+    learned, looked = inputs_of(copy, seen, in_steps, size // in_steps), inputs_of(copy, seen, 1, rows)
+
+    def work() -> None:
+        with torch.no_grad():
+            for _ in range(looks):
+                student(*looked)
+        logits, values, _ = student(*learned)
+        torch.autograd.backward(logits.sum() + values.sum())
+        copy.zero_grad(set_to_none=True)
+
+    return work
+
+
+def inputs_of(network: Network, seen: Tensor, steps: int, rows: int) -> Inputs:
+    """What a network is called with for so many steps of rows: one batch, where it has no memory."""
+    memory = network.first_memory(rows, torch.device("cpu"))
+    if memory is None:
+        return torch.zeros(steps * rows, *seen.shape[1:], dtype=seen.dtype), None, None
+    shown = torch.zeros(steps, rows, *seen.shape[1:], dtype=seen.dtype)
+    return shown, memory, torch.zeros(steps, rows, dtype=torch.bool)

@@ -1,0 +1,1 @@
+"""The farm's log: everything of a run in a SQLite database."""

@@ -1,0 +1,79 @@
+import json
+from pathlib import Path
+
+import pytest
+from support.shelves import everything, fill
+
+from hotloop.cli.main import main
+from hotloop.core.errors import ExitCode
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return fill(tmp_path / "artifacts" / "throughput", everything())
+
+
+def test_the_usual_folders_become_a_page_and_one_that_exists_is_kept(folder: Path, capsys) -> None:
+    assert main(["report"]) == ExitCode.FINE
+    assert main(["report"]) == ExitCode.FINE
+    assert "saved report-2.html" in capsys.readouterr().err
+    first, second = Path("report.html").read_text(), Path("report-2.html").read_text()
+    assert first == second
+    assert first.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("name", ["csv", "openmetrics", "github", "pyperf", "markdown", "json"])
+def test_other_formats_go_to_stdout_or_to_a_file(folder: Path, capsys, name: str) -> None:
+    assert main(["report", "--format", name]) == ExitCode.FINE
+    printed = capsys.readouterr().out
+    assert "grid/toy" in printed
+    assert main(["report", str(folder), "--format", name, "-o", "out/x.txt"]) == ExitCode.FINE
+    assert Path("out/x.txt").read_bytes().decode() == printed
+
+
+def test_results_of_other_tools_join(folder: Path, tmp_path: Path, capsys) -> None:
+    times = {"results": [{"command": "make all", "times": [1.0, 1.1, 0.9, 1.0, 1.0, 1.0]}]}
+    (tmp_path / "hf.json").write_text(json.dumps(times))
+    assert main(["report", "--read", "hf.json", "--format", "csv"]) == ExitCode.FINE
+    assert "hyperfine:make all" in capsys.readouterr().out
+
+
+def test_a_level_is_accepted_beside_its_record(folder: Path, capsys) -> None:
+    assert main(["report", "--accept", "bench-0012", "--why", "a larger map"]) == ExitCode.FINE
+    assert (folder / "bench-0012.accepted.json").exists()
+    assert main(["report", "-o", "page.html"]) == ExitCode.FINE
+    assert "a larger map" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere"], "there is no folder nowhere"),
+        (["--format", "pdf"], "expected one of html"),
+        (["--accept", "bench-0001"], "--accept and --why belong together"),
+        (["--accept", "bench-9999", "--why", "x"], "unknown run 'bench-9999'"),
+        (["--read", "none.json"], "cannot read none.json"),
+        (["empty"], "empty holds no record"),
+        (["--serve", "--port", "99999"], "--port"),
+    ],
+)
+def test_bad_input_is_one_line(folder: Path, capsys, words: list[str], said: str) -> None:
+    Path("empty").mkdir()
+    assert main(["report", *words]) == ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert not Path("report.html").exists()
+
+
+def test_a_folder_without_any_record_names_what_makes_one(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report"]) == ExitCode.USAGE
+    assert "hotloop bench TARGET makes one" in capsys.readouterr().err
+
+
+def test_broken_records_still_give_a_page_that_lists_them(folder: Path, capsys) -> None:
+    (folder / "cut.json").write_text("{")
+    assert main(["report", "-o", "page.html"]) == ExitCode.FINE
+    assert "left out" in capsys.readouterr().err
+    assert "cut.json" in Path("page.html").read_text()

@@ -1,0 +1,134 @@
+"""The page in a real browser: no complaint, no request, and no script of a stranger's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.shelves import MARKUP, everything, fill, history, measured
+
+from hotloop.core.record.frames import PICTURE, SUFFIX, Frame, Frames, write_frames
+from hotloop.report.page.page import draw_page
+from hotloop.report.page.shelf import read_shelf
+
+TABS = ("overview", "trend", "phases", "comparisons", "flames", "training", "sweeps", "replays", "records")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shelf")
+    (fill(folder / "records", everything()) / "broken.json").write_text('{"schema": 1')
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    shown = [Frame(step=k, picture=PICTURE + pixel, note="the mark" if k == 3 else None) for k in range(5)]
+    write_frames(folder / "records" / f"x{SUFFIX}", Frames(target="x", title=MARKUP, frames=tuple(shown)))
+    page = folder / "page.html"
+    page.write_text(draw_page(read_shelf([folder / "records"]), f"Records {MARKUP}"))
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_tab_is_drawn_without_a_complaint_or_a_request(opened: Any, drawn: Path, scheme: str) -> None:
+    seen = opened(drawn, color_scheme=scheme)
+    assert seen.page.get_attribute("html", "data-theme") == scheme
+    for name in TABS:
+        assert seen.tab(name).is_visible()
+    seen.tab("trend").locator(".plot[data-drawn=yes] canvas").first.wait_for()
+    for name in ("trend", "training"):
+        waiting = seen.tab(name).locator(".plot:not([data-drawn=yes])")
+        seen.page.wait_for_function(
+            "selector => !document.querySelector(selector)", arg=f"#tab-{name} .plot:not([data-drawn=yes])"
+        )
+        assert waiting.count() == 0
+    assert seen.complaints == []
+    assert seen.requests == [drawn.as_uri()]
+
+
+def test_markup_in_names_is_text(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    for name in TABS:
+        seen.tab(name)
+    seen.tab("records").locator("tr", has_text="onerror").first.click()
+    assert "onerror" in seen.page.locator("dialog").inner_text()
+    assert seen.page.title() == f"Records {MARKUP}"
+    assert seen.page.locator("img:not(.player img)").count() == 0
+    assert seen.complaints == []
+
+
+def test_a_change_of_level_and_what_was_left_out_are_said(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    assert "1 file left out" in seen.tab("overview").inner_text()
+    first = seen.tab("trend").locator("figure").first
+    assert "since 0000000c" in first.inner_text()
+    first.locator(".u-over").hover()
+    told = first.locator(".read").inner_text()
+    assert "env-steps/s" in told
+    assert "[" in told
+
+
+def test_a_record_opens_in_full_and_the_search_finds_it(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    listing = seen.tab("records")
+    listing.locator("#record-search").fill("train")
+    rows = listing.locator("tr[data-record]:not(.away)")
+    assert rows.count() == 1
+    rows.first.press("Enter")
+    assert "rollout" in seen.page.locator("dialog").inner_text()
+
+
+def test_flames_zoom_are_searched_and_show_what_changed(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    flames = seen.tab("flames").locator("svg.flames")
+    assert flames.count() == 2
+    assert "takes more" in flames.nth(1).text_content()
+    box = flames.first.locator("g.box").last
+    before = box.locator("rect").bounding_box()["width"]
+    box.click()
+    assert box.locator("rect").bounding_box()["width"] > 1.3 * before
+    seen.page.locator(".flame-search").first.fill("look")
+    assert flames.first.locator("g.found").count() == 1
+    assert seen.complaints == []
+
+
+def test_a_comparison_is_a_line_with_its_interval(opened: Any, drawn: Path) -> None:
+    line = opened(drawn).tab("comparisons").locator("svg.forest g")
+    assert "1.500 [1.400, 1.600]" in line.text_content()
+    assert line.locator("rect.faster").count() == 1
+
+
+def test_themes_are_chosen_and_a_phone_needs_no_sideways_scrolling(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn, width=390, height=800)
+    seen.page.click("#theme")
+    assert seen.page.get_attribute("html", "data-theme") == "dark"
+    for name in TABS:
+        seen.tab(name)
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_changed_drawing_of_many_records_stays_one_file_that_opens(opened: Any, tmp_path: Path) -> None:
+    shelf = read_shelf([fill(tmp_path / "many", [measured(k, 1e6 + k % 7) for k in range(300)])])
+    page = tmp_path / "page.html"
+    page.write_text(draw_page(shelf, "many"))
+    seen = opened(page)
+    assert "300 records" in seen.tab("overview").inner_text()
+    assert page.stat().st_size < 3_000_000
+
+
+def test_an_accepted_change_is_marked_and_begins_the_baseline(tmp_path: Path) -> None:
+    from hotloop.core.record.accepted import accept
+
+    folder = fill(tmp_path / "records", history())
+    accept(folder, "bench-0012", "a larger map")
+    text = draw_page(read_shelf([folder]), "x")
+    assert "a larger map" in text
+    assert "no change of level" in text
+
+
+def test_a_replay_is_stepped_and_jumped_through(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    player = seen.tab("replays").locator(".player")
+    assert player.locator("output").inner_text() == "step 0"
+    player.locator("[data-act=forward]").click()
+    assert player.locator("output").inner_text() == "step 1"
+    player.locator("[data-act=jump]").click()
+    assert player.locator("output").inner_text() == "step 3: the mark"
+    assert player.locator("img").evaluate("image => image.naturalWidth") == 1
+    assert seen.complaints == []

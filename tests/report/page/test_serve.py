@@ -1,0 +1,109 @@
+"""The server over real sockets: the page, what is new, and nobody else's."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from support.shelves import fill, history, measured
+
+from hotloop.core.errors import InputError
+from hotloop.report.page.serve import Server, Site
+from hotloop.report.page.shelf import read_shelf
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return fill(tmp_path / "records", history(3))
+
+
+@pytest.fixture
+def server(folder: Path, tmp_path: Path) -> Iterator[Server]:
+    site = Site([folder], tmp_path / "train_dir", "title", lambda: read_shelf([folder]))
+    with Server("127.0.0.1", 0, site) as running:
+        thread = Thread(target=running.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield running
+        site.over.set()
+        running.shutdown()
+        thread.join()
+
+
+def asked(server: Server, path: str, **headers: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def test_the_page_is_drawn_again_where_a_record_came(server: Server, folder: Path) -> None:
+    assert "3 records" in asked(server, "/")[1]
+    fill(folder, [measured(7, 1e6)])
+    assert "4 records" in asked(server, "/")[1]
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../etc/passwd", "/records/bench-0000.json", "/%2e%2e/x", "//etc/passwd", "/page.js"]
+)
+def test_nothing_but_the_page_is_given_out(server: Server, path: str) -> None:
+    assert asked(server, path) == (404, "there is only the page\n")
+
+
+def test_other_origins_and_other_names_are_answered_nothing(server: Server) -> None:
+    assert asked(server, "/", Origin="http://elsewhere.example")[0] == 403
+    assert asked(server, "/", Host="elsewhere.example")[0] == 403
+    assert asked(server, "/events", Origin="null")[0] == 403
+    own = f"127.0.0.1:{server.server_port}"
+    assert asked(server, "/", Origin=f"http://{own}")[0] == 200
+
+
+def test_what_is_written_is_heard(server: Server, folder: Path, tmp_path: Path) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection.request("GET", "/events")
+    stream = connection.getresponse()
+    logs = tmp_path / "train_dir" / "mine" / "logs"
+    logs.mkdir(parents=True)
+    windows = [{"steps": 100 * k, "sps": 5.0 * k, "loss/value": 0.5, "time/rollout": 1.5} for k in (1, 2)]
+    (logs / "metrics.jsonl").write_text("\n".join(map(json.dumps, windows)) + '\n{"torn')
+    (run,) = heard(stream, "training")
+    assert run["title"] == "mine: 200 steps"
+    assert run["plots"][0]["series"][0]["values"] == [5.0, 10.0]
+    assert "rollout" in run["tree"]
+    fill(folder, [measured(9, 1e6)])
+    assert heard(stream, "records") == {}
+    connection.close()
+
+
+def heard(stream: Any, event: str) -> Any:
+    """The data of the next event of that name."""
+    while stream.readline().decode().strip() != f"event: {event}":
+        pass
+    return json.loads(stream.readline().decode().removeprefix("data: "))
+
+
+def test_beyond_this_machine_a_token_is_asked_for(folder: Path, tmp_path: Path) -> None:
+    site = Site([folder], tmp_path, "title", lambda: read_shelf([folder]))
+    with Server("0.0.0.0", 0, site) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        assert asked(server, "/")[0] == 403
+        assert asked(server, "/?token=wrong")[0] == 403
+        assert asked(server, f"/?token={server.token}")[0] == 200
+        assert server.token in server.address
+        server.shutdown()
+        thread.join()
+
+
+def test_a_port_in_use_is_said(server: Server) -> None:
+    with pytest.raises(InputError, match="choose another --port"):
+        Server("127.0.0.1", server.server_port, server.site)
+
+
+def test_the_served_page_follows(opened: Any, server: Server, folder: Path) -> None:
+    seen = opened(server.address)
+    fill(folder, [measured(11, 1e6)])
+    seen.page.wait_for_selector("text=4 records", timeout=60_000)
+    assert seen.complaints == []

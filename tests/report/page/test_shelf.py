@@ -1,0 +1,33 @@
+from pathlib import Path
+
+import pytest
+from support.shelves import fill, history
+
+from hotloop.core.errors import InputError
+from hotloop.core.record.accepted import accept
+from hotloop.report.page.shelf import LARGEST, read_shelf
+
+
+def test_records_come_oldest_first_and_the_rest_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    folder = fill(tmp_path, history(3)[::-1])
+    (folder / "cut.json").write_text('{"schema"')
+    (folder / "other.json").write_text("[]")
+    (folder / "x.accepted.json").write_text('{"run_id": 1}')
+    (folder / "settings.json").write_text("{}")
+    with (folder / "huge.json").open("wb") as file:
+        file.truncate(LARGEST + 1)
+    shelf = read_shelf([folder, folder])
+    assert [record.run_id for record in shelf.records] == ["bench-0000", "bench-0001", "bench-0002"]
+    assert sorted(Path(line.partition(": ")[0]).name for line in shelf.left_out) == [
+        "cut.json", "huge.json", "other.json", "x.accepted.json",
+    ]  # fmt: skip
+
+
+def test_what_is_accepted_is_said_once_and_beside(tmp_path: Path) -> None:
+    folder = fill(tmp_path, history(2))
+    before = (folder / "bench-0001.json").read_bytes()
+    accept(folder, "bench-0001", "more to do")
+    assert read_shelf([folder]).accepted == {"bench-0001": "more to do"}
+    assert (folder / "bench-0001.json").read_bytes() == before
+    with pytest.raises(InputError, match="exists"):
+        accept(folder, "bench-0001", "again")
