@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | cuda | hostile | long | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | hostile | long | gate | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 
@@ -104,6 +104,19 @@ def long_stages() -> tuple[Stage, ...]:
     return (Stage(name="long", commands=(python(*tests),), show_last_line=True),)
 
 
+def gate_stages() -> tuple[Stage, ...]:
+    """The budgets of hotloop.toml, against the branch that others are merged into; the gate itself first."""
+    gate = python("-c", "import sys; from hotloop.cli.main import main; sys.exit(main())", "gate")
+    return (
+        Stage(name="itself", commands=((*gate, "--self-test"),), show_last_line=True),
+        Stage(name="gate", commands=(gate,), show_last_line=True),
+    )
+
+
+ALONE = {"fix": fix_stages, "hostile": hostile_stages, "long": long_stages, "gate": gate_stages}
+"""What is run only when it is asked for, and by itself."""
+
+
 def choose(words: Sequence[str]) -> tuple[Stage, ...]:
     """Return the stages that the command line asks for."""
     match words:
@@ -111,12 +124,8 @@ def choose(words: Sequence[str]) -> tuple[Stage, ...]:
             return all_stages(fast=False)
         case ["fast"]:
             return tuple(stage for stage in all_stages(fast=True) if not stage.slow)
-        case ["fix"]:
-            return fix_stages()
-        case ["hostile"]:
-            return hostile_stages()
-        case ["long"]:
-            return long_stages()
+        case [word] if word in ALONE:
+            return ALONE[word]()
     stages = {stage.name: stage for stage in all_stages(fast=False)}
     unknown = [word for word in words if word not in stages]
     if unknown:

@@ -20,6 +20,12 @@ class Fields {
   int64_t integer(const std::string& name) const { return get<int64_t>(name); }
   uint32_t count(const std::string& name) const { return static_cast<uint32_t>(integer(name)); }
   double real(const std::string& name) const { return get<double>(name); }
+  // Whether there is such a text, and what it says.
+  bool says(const std::string& name, const std::string& text) const {
+    auto found = values_.find(name);
+    const auto* value = found == values_.end() ? nullptr : std::get_if<std::string>(&found->second);
+    return value != nullptr && *value == text;
+  }
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
   const std::vector<int64_t>& list(const std::string& name) const { return get<std::vector<int64_t>>(name); }
 

@@ -30,6 +30,7 @@ UNTESTED = {
     "./hotloop profile --pid": "needs a process to look at; tests/probes/test_pyspy.py starts one",
     "./hotloop top --pid": "needs a process and a terminal; tests/cli/test_probes.py says what it does",
     "./check": "runs this test",
+    "hotloop gate": "needs a repository of its own; tests/cli/commands/test_gate.py and tests/lab/gate have",
     "pip install --no-build-isolation": "builds for a GPU",
     "hotloop doctor": "stands beside what needs a GPU",
     "hotloop bench prospector device=cuda": "needs a GPU; tests/envs/test_cuda.py runs it where one is",

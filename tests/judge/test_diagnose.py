@@ -201,13 +201,32 @@ def test_a_row_is_claimed_by_the_particular_rule_before_the_general_one() -> Non
     assert named(diagnose(record)) == ["inserts"]
 
 
+def test_time_is_saved_once_whichever_rows_lie_in_each_other() -> None:
+    waits = {"env.step/wait for workers": (1_000, 0.6)}
+    within = {"env.step/wait for workers/from the first to the last": (1_000, 0.4)}
+    assert named(diagnose(env({"env.step": (1_000, 0.9), **waits, **within}))) == ["skew"]
+    assert named(diagnose(env({"env.step": (1_000, 0.9), **waits}))) == ["waiting"]
+
+
+def test_memory_that_comes_at_the_end_is_no_growth() -> None:
+    assert diagnose(loop(GOOD, memory=(*range(100, 118), 150, 160))).is_healthy
+
+
+def test_a_function_waits_by_what_the_others_work_on_a_busy_machine() -> None:
+    crowded = Resources(cpu_share=0.9, ready_share=3.0)
+    works = {"step (env.py:3)": (0.4, 0.2)}
+    waits = program({**works, "fetch (io.py:3)": (0.5, 0.01)}, resources=crowded)
+    assert named(diagnose(waits)) == ["waiting"]
+    assert diagnose(program({**works, "fetch (io.py:3)": (0.5, 0.1)}, resources=crowded)).is_healthy
+
+
 def test_no_rule_fires_without_its_evidence_and_each_says_what_to_run() -> None:
     old = replace(HEALTHY, resources=None)
     gaps = {gap.rule: gap for gap in diagnose(old).gaps}
     assert {"garbage", "idle-core", "crowd", "growth"} <= {*gaps}
     assert all(gap.get and gap.needs for gap in gaps.values())
     found = diagnose(ENV)
-    assert "hotloop profile gym:Their-v0 --probe memory" in [gap.get for gap in found.gaps]
+    assert "hotloop profile --probe memory gym:Their-v0" in [gap.get for gap in found.gaps]
 
 
 def test_a_world_is_told_what_its_other_way_would_buy() -> None:

@@ -19,6 +19,7 @@ from hotloop.lab.causal import (
     Block,
     Delays,
     Experiment,
+    Own,
     asked_for,
     read,
     rounds,
@@ -100,6 +101,18 @@ def test_parts_are_learnt_first_and_those_of_no_time_are_not_tried() -> None:
     loop.trials(FIRST)
     assert [*loop.experiment.parts] == ["inference", "env"]
     assert not loop.experiment.blocks
+
+
+def test_a_loop_without_parts_is_let_be() -> None:
+    loop = Loop({})
+    assert loop.trials(10 * FIRST) == []
+
+
+def test_an_update_in_which_the_tree_was_begun_anew_is_left_out_of_what_parts_take() -> None:
+    own = Own({"env": (5, 50)})
+    for now in ({"env": (6, 60)}, {"log": (1, 1)}, {"log": (1, 1), "env": (1, 12)}):
+        own.note(now)
+    assert own.of_update() == {"env": (1.0, 11.0)}
 
 
 def test_every_delayed_block_stands_beside_one_without_a_delay() -> None:

@@ -1,5 +1,8 @@
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import pytest
 from support.scenes import scene, turn
@@ -51,3 +54,31 @@ def test_a_slow_function_is_the_first_row_and_the_stacks_are_kept(
     assert found.tables[0].rows[0][0].startswith("slow (support/scenes.py:")
     assert {path.name for path in tmp_path.iterdir()} == set(found.files)
     assert any(stack[-1][0] == "slow" for stack in stacks.read(tmp_path / "samples.speedscope.json"))
+
+
+class Glimpses:
+    """Samples as many as there were calls, where they are enough for one."""
+
+    asked = 0
+
+    def __enter__(self) -> Self:
+        self.ns, self.cpu_ns = Counter({(ENV,): 1}), Counter[stacks.Stack]()
+        self.samples = Glimpses.asked // 16
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_a_play_that_is_over_before_the_first_look_is_made_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(calls: int) -> Callable[[], None]:
+        Glimpses.asked = calls
+        asked.append(calls)
+        return lambda: None
+
+    asked: list[int] = []
+    monkeypatch.setattr(samples, "StackSampler", Glimpses)
+    monkeypatch.setattr(samples, "SHORTEST_NS", 0)
+    seen = samples.sampled(replace(scene(tmp_path, turn), draw=draw, calls=3))
+    assert (asked, seen.samples) == ([3, 6, 12, 24], 1)

@@ -34,6 +34,13 @@ def test_all_attacks_run_only_when_asked_for() -> None:
     assert tests[-3:] == ("-m", "hostile", "tests/hostile")
 
 
+def test_the_gate_is_tested_before_it_is_asked_and_only_when_that_is_wanted() -> None:
+    assert "gate" not in names()
+    assert names("gate") == ["itself", "gate"]
+    (itself,), (gate,) = (stage.commands for stage in choose(["gate"]))
+    assert (itself[-2:], gate[-1]) == (("gate", "--self-test"), "gate")
+
+
 def test_a_stage_can_be_asked_for_by_name() -> None:
     assert names("types", "sizes") == ["types", "sizes"]
 

@@ -9,7 +9,7 @@
     max_change = "5%"
     against = "main"
     reason = "rollouts are most of a training's time"
-    owner = "sim team"
+    owner = "the simulator"
 
 It is the nearest one upward from the current folder. What does not fit is refused with its line and key.
 """
@@ -62,6 +62,7 @@ METRICS = {
     ),
     "share": Kind(more_is_better=False, unit="of the wall time", part="PATH", help="the part it is of all"),
     "unaccounted_share": Kind(more_is_better=False, unit="of the step", help="the time that is in no phase"),
+    "overhead_ratio": Kind(more_is_better=False, unit="times as long", help="what it costs to be profiled"),
     "rss_peak_bytes": Kind(more_is_better=False, unit="bytes", help="the memory of a process of its own"),
     "runs_per_s": Kind(more_is_better=True, unit="runs/s", help="how often a program runs to its end"),
     "printed": Kind(more_is_better=True, unit="", part="NAME", help="what a program prints as name=number"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 WORLDS = "hotloop.worlds"
 PROBES = "hotloop.probes"
+COMPONENTS = "components"
 VERSIONED = re.compile(r"-v\d+$")
 """How the ids of Gymnasium end."""
 
@@ -29,13 +30,23 @@ class Found:
     @property
     def target(self) -> str:
         """The name by which `find` finds it: `grid/toy`."""
-        return f"{self.world.name}/{self.preset}"
+        return self.world.name if self.world.part_of else f"{self.world.name}/{self.preset}"
 
 
 def worlds() -> dict[str, World]:
     """Every folder of `hotloop.worlds` that declares a `world`, by name."""
     loaded = ((name, load(name)) for name in modules(WORLDS, packages=True))
     return {name: world for name, world in loaded if world is not None}
+
+
+def components(world: str) -> dict[str, World]:
+    """Every file of a world's folder `components` that declares a `component`, by its target's name."""
+    folder = f"{WORLDS}.{world}"
+    if COMPONENTS not in modules(folder, packages=True):
+        return {}
+    names = modules(f"{folder}.{COMPONENTS}", packages=False)
+    declared = (import_module(f"{folder}.{COMPONENTS}.{name}").component for name in names)
+    return {part.name: part for part in declared}
 
 
 def contests() -> list[str]:
@@ -56,12 +67,16 @@ def find(target: str) -> Found:
         return Found(world=world, preset=world.default_preset)
     if world and preset in world.presets:
         return Found(world=world, preset=preset)
+    parts = components(name) if world else {}
+    if target in parts:
+        return Found(world=parts[target], preset=parts[target].default_preset)
     if target.endswith(".py"):
         raise InputError(f"{target} is a file: say what in it makes the environment, as {target}:make")
     if VERSIONED.search(target):
         raise InputError(f"{target} is no world of ours: write gym:{target} for an id of Gymnasium")
     known = worlds()
     targets = [found.target for world in known.values() for found in presets(world)]
+    targets += [part for world in known for part in components(world)]
     raise unknown("target", target, [*known, *targets], "hotloop worlds lists them")
 
 

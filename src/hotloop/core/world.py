@@ -313,6 +313,10 @@ class World:
     layout: Callable[[Any], Layout]
     twin: Callable[[], type[Twin]]
     """Imports the twin when it is asked for."""
+    part_of: str = ""
+    """The world whose component it is: a part with phases of its own that is measured alone."""
+    has_native: bool = True
+    """Whether there is native code of it; a component may be Python by nature."""
     counters: tuple[str, ...] = ()
     """Mechanics counted over the life of an env, for a record's coverage."""
     mechanics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -350,6 +354,11 @@ class World:
     """Grids that it can be swept over, by name: a size, to the keys that make it."""
     contest: Contest | None = None
     """Where episodes are games against somebody; None where they are not."""
+
+    @property
+    def native_name(self) -> str:
+        """By which native code knows it; components are told apart by the plan's `component`."""
+        return self.part_of or self.name
 
     @property
     def default_preset(self) -> str:

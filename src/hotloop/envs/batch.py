@@ -71,7 +71,7 @@ class Spec:
 
     @property
     def requested(self) -> str:
-        return self.settings.impl
+        return self.settings.impl if self.world.has_native else "reference"
 
     @property
     def num_envs(self) -> int:

@@ -109,7 +109,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> DeviceEngin
         raise InputError("device=cuda: a memory-mapped file is the host's; keep everything in memory")
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
     engine: DeviceEngine = module.make(
-        world.name,
+        world.native_name,
         plain,
         options.num_envs,
         options.seed,

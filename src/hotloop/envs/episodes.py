@@ -61,7 +61,7 @@ class Episodes:
 
     def _agents(self, env: int) -> int:
         spec, infos = self._batch.spec, self._batch.infos
-        return int(infos["lives"][env]) if spec.has_empty_rows else spec.agents
+        return int(infos["lives"][env]) or spec.agents if spec.has_empty_rows else spec.agents
 
     def _episode(self, env: int, *, cut: bool) -> Episode:
         infos, outcomes = self._batch.infos, self._batch.spec.world.outcomes

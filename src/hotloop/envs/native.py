@@ -63,7 +63,7 @@ def make_engine(world: World, plan: Plan, options: BatchSettings) -> ShadowedEng
     plain = {name: value for name, value in plan.items() if isinstance(value, (int, float, str, list))}
     try:
         engine: ShadowedEngine = module.make(
-            world.name,
+            world.native_name,
             plain,
             options.num_envs,
             options.threads,

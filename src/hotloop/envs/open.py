@@ -48,7 +48,7 @@ def make(target: str, /, **given: object) -> Batch:
     impl, notices = _choose(options, world)
     layout = world.layout(parameters)
     spec = Spec(
-        target=f"{world.name}/{preset}",
+        target=found.target,
         world=world,
         preset=preset,
         impl=impl,
@@ -104,7 +104,9 @@ def _choose(options: BatchSettings, world: World) -> tuple[str, tuple[Notice, ..
         return "native", ()
     if asked == "reference":
         return "reference", ()
-    why_not = native.why_not(world.name)
+    if not world.has_native:
+        return _in_python(options, world)
+    why_not = native.why_not(world.native_name)
     if why_not is None:
         return "native", ()
     if asked == "native":
@@ -112,9 +114,17 @@ def _choose(options: BatchSettings, world: World) -> tuple[str, tuple[Notice, ..
     return "reference", (notice(Code.FELL_BACK, why=why_not),)
 
 
+def _in_python(options: BatchSettings, world: World) -> tuple[str, tuple[Notice, ...]]:
+    if options.impl == "native":
+        raise InputError(f"impl=native: {world.name} is Python by nature; leave out impl=")
+    return "reference", ()
+
+
 def _check_device(options: BatchSettings, world: World) -> None:
     if options.impl == "reference":
         raise InputError("device=cuda: the Python twin runs on the host; leave out impl=reference")
+    if world.part_of:
+        raise InputError(f"device=cuda: {world.name} is a component, measured on the host; leave out device=")
     if options.drag:
         raise InputError("device=cuda: there is no drag on a GPU; leave out drag=")
     why_not = cuda.why_not(world.name)

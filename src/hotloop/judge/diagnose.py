@@ -164,11 +164,16 @@ def candidates(case: Case, file: str) -> list[Candidate]:
         for sight in rule.look(case) if rule.concerns(case) and rule.has(case) else ():
             path = sight.row.path if sight.row else None
             bought = sight.gain
-            if path in claimed or (bought is not None and bought < WORTH):
+            if (path and is_claimed(path, claimed)) or (bought is not None and bought < WORTH):
                 continue
             claimed.update([path] if path else [])
             found.append(candidate(rule, sight, case.record, file))
     return sorted(found, key=lambda each: (each.gain is None, -(each.gain or 0.0)))
+
+
+def is_claimed(path: str, claimed: Iterable[str]) -> bool:
+    """Whether a row, one above it or one below it has its advice already: time is saved once."""
+    return any(f"{path}/".startswith(f"{each}/") or each.startswith(f"{path}/") for each in claimed)
 
 
 def candidate(rule: Rule, sight: Sight, record: Record, file: str) -> Candidate:
@@ -191,7 +196,7 @@ def candidate(rule: Rule, sight: Sight, record: Record, file: str) -> Candidate:
 def check_command(rule: Rule, words: str, record: Record, file: str) -> str:
     """The rule's own, or: both ways in turns, or the same again and what was predicted beside it."""
     target = typed(record)
-    if rule.check and not record.work.runs:
+    if rule.check:
         return rule.check.format(target=target)
     if words and record.kind == "profile" and record.target.world:
         return f'hotloop compare "{target}" "{changed(record, words)}"'
@@ -202,7 +207,8 @@ def again(record: Record) -> str:
     """What makes another record like it."""
     if record.kind == "run":
         return "run it again as before"
-    return f"hotloop {record.kind} {typed(record)}"
+    run = " run=NAME" if record.kind == "train" else ""
+    return f"hotloop {record.kind} {typed(record)}{run}"
 
 
 def typed(record: Record) -> str:

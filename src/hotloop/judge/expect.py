@@ -158,7 +158,7 @@ def same_work(other: Record, record: Record) -> bool:
 
 def unlike_settings(record: Record, best: Record) -> Iterable[str]:
     """Variants, threads and machine's load that differ from the best run."""
-    mine, theirs = record.target.variant, best.target.variant
+    mine, theirs = ({**each.target.variant, **each.target.keys} for each in (record, best))
     for key in {**mine, **theirs}:
         if key not in QUIET and mine.get(key) != theirs.get(key):
             yield f"{key}={mine.get(key)} here, {theirs.get(key)} in the best"

@@ -7,7 +7,7 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, own_commit
+from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, Standing, own_commit
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
@@ -31,6 +31,14 @@ OUTCOMES: Mapping[Outcome, ExitCode] = {
     "same": ExitCode.FINE,
     "slower": ExitCode.REGRESSION,
     "cannot tell": ExitCode.CANNOT_TELL,
+}
+
+STANDINGS: Mapping[Standing, ExitCode] = {
+    "met": ExitCode.FINE,
+    "missed": ExitCode.REGRESSION,
+    "expired": ExitCode.REGRESSION,
+    "cannot tell": ExitCode.CANNOT_TELL,
+    "not equal": ExitCode.MISMATCH,
 }
 
 UNACCOUNTED_SHARE = 0.05
@@ -94,6 +102,13 @@ def missed_goal(record: Record) -> Iterator[ExitCode]:
 def outcomes(record: Record) -> Iterator[ExitCode]:
     for comparison in record.comparisons:
         yield OUTCOMES[comparison.outcome]
+
+
+def budget(record: Record) -> Iterator[ExitCode]:
+    """How the run stands to its budget; a target that is only hoped for is told, and no failure."""
+    held = record.held
+    if held and (held.enforced or held.standing in ("not equal", "expired")):
+        yield STANDINGS[held.standing]
 
 
 def instability(record: Record) -> Iterator[ExitCode]:
@@ -241,6 +256,7 @@ RULES = {
         notices=(equality_notices, planned_notices, rounds_notices, phase_notices, machine_notices),
         codes=(instability,),
     ),
+    "gate": Rules(notices=(open_notices, machine_notices), codes=(budget,)),
     "replay": Rules(notices=(open_notices,), codes=(repetition,)),
     # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
     "run": Rules(notices=(open_notices, phase_notices, machine_notices)),

@@ -246,7 +246,8 @@ def allocations(case: Case) -> Iterator[Sight]:
 def evaluation(case: Case) -> Iterator[Sight]:
     every, calls = case.setting("every"), case.record.work.updates
     for sight in rows_over(EVALUATION, 0.05, RARER)(case):
-        often = f", once in {calls / sight.row.calls:.0f} updates" if sight.row.calls and calls else ""
+        apart = round(calls / sight.row.calls) if sight.row.calls and calls else 0
+        often = f", once in {apart} updates" if apart > 1 else ", after every update" if apart else ""
         keys = {"train.eval.every": int(every * RARER)} if isinstance(every, int) and every else {}
         yield replace(sight, said=sight.said + often, keys=keys)
 
@@ -318,7 +319,9 @@ def growth(case: Case) -> Iterator[Sight]:
     highest = sum(size >= max(sizes[: at + 1]) for at, size in enumerate(sizes)) / len(sizes)
     rises = sum(after > before for before, after in pairwise(sizes))
     grown, seconds = sizes[-1] - sizes[0], (later[-1][0] - later[0][0]) / 1e9
-    if grown > max(GROWTH_BYTES, GROWTH_SHARE * sizes[0]) and highest >= STEADY and rises >= len(sizes) // 2:
+    early = (sizes[len(sizes) // 2] - sizes[0]) / max(grown, 1)
+    steady = highest >= STEADY and rises >= len(sizes) // 2 and 0.25 <= early <= 0.75
+    if grown > max(GROWTH_BYTES, GROWTH_SHARE * sizes[0]) and steady:
         rate = grown / seconds / (1 << 20) if seconds else 0.0
         yield Sight(
             said=f"memory grew by {grown / (1 << 20):.0f} MiB in its second half, {rate:.1f} MiB a second"
@@ -374,7 +377,7 @@ def barriers(case: Case) -> Iterator[Sight]:
             rest = row.part.share - sum(each.part.share for each in inside)
             if rest >= 0.1:
                 said = f"{rest:.0%} of the time is the call into {row.name} and its threads' waiting"
-                yield Sight(said=said, row=row, part=Part(share=rest), at_most=True)
+                yield Sight(said=said, part=Part(share=rest), at_most=True)
 
 
 def rebuilt(case: Case) -> Iterator[Sight]:
@@ -418,14 +421,15 @@ def calls_of(case: Case) -> int:
 def waits(case: Case) -> Iterator[Sight]:
     """Rows called waiting, and functions that were hardly on a core."""
     seen = set[str]()
-    for sight in rows_over(WAITS, 0.1)(case):
+    for sight in rows_over(WAITS, 0.1, at_most=True)(case):
         if sight.row.worked is None or sight.row.worked < 0.5:
             seen.add(sight.row.path)
             yield sight
     for row in case.functions:
         idle = row.worked is not None and row.is_leaf and row.worked < WAITED * most_worked(case, row)
         if idle and row.part.share >= 0.1 and row.path not in seen:
-            yield Sight(said=f"{told(row)}, on a core for {row.worked:.0%} of it", row=row, part=row.part)
+            said = f"{told(row)}, on a core for {row.worked:.0%} of it"
+            yield Sight(said=said, row=row, part=row.part, at_most=True)
 
 
 def most_worked(case: Case, row: Row) -> float:

@@ -38,6 +38,10 @@ class Rule:
 
 PROFILE = "hotloop profile {target}"
 
+MEMORY, THREADS, TORCH = (
+    f"hotloop profile --probe {name} {{target}}" for name in ("memory", "threads", "torch")
+)
+
 WORKERS = pattern("wait for workers", sights.SKEW.pattern)
 
 AGAIN = "{again}"
@@ -119,7 +123,7 @@ RULES: tuple[Rule, ...] = (
         concerns=lambda case: case.record.method.threads > 1 or bool(case.named(WORKERS)),
         has=lambda case: case.looked("threads") or bool(case.named(sights.SKEW)),
         remedy="give the workers even work: mix long and short episodes, or more envs a worker",
-        get=PROFILE + " --probe threads",
+        get=THREADS,
     ),
     Rule(
         name="barriers",
@@ -137,7 +141,7 @@ RULES: tuple[Rule, ...] = (
         concerns=lambda case: case.on_gpu or bool(case.named(sights.COPIES)),
         has=lambda case: bool(case.named(sights.ON_GPU)) or case.looked("torch"),
         remedy="keep it on the device, copy a rollout at once from pinned memory, drop .item() and .cpu()",
-        get=PROFILE + " --probe torch",
+        get=TORCH,
     ),
     Rule(
         name="store",
@@ -176,6 +180,7 @@ RULES: tuple[Rule, ...] = (
         needs="the collector's pauses",
         look=sights.garbage,
         has=lambda case: sights.pauses_of(case)[0] is not None,
+        concerns=lambda case: not case.record.work.runs,
         remedy="gc.freeze() after the start, fewer objects that point at each other, collect between updates",
         get=AGAIN,
     ),
@@ -185,10 +190,10 @@ RULES: tuple[Rule, ...] = (
         needs="allocations by step",
         look=sights.allocations,
         has=lambda case: case.fact("memory", "allocations_per_env_step") is not None,
-        concerns=lambda case: case.record.kind == "profile" and case.record.target.impl != "native",
+        concerns=lambda case: case.record.kind == "profile" and case.record.target.impl == "foreign",
         remedy="allocate once and write into it: out=, in-place operators, buffers made before the loop",
-        check=PROFILE + " --probe memory",
-        get=PROFILE + " --probe memory",
+        check=MEMORY,
+        get=MEMORY,
     ),
     Rule(
         name="precision",
@@ -233,7 +238,7 @@ RULES: tuple[Rule, ...] = (
         look=sights.growth,
         has=lambda case: bool(case.record.resources and case.record.resources.rss_over_time),
         remedy="find who keeps it: --probe memory names the lines",
-        check=PROFILE + " --probe memory",
+        check=MEMORY,
         get=AGAIN,
     ),
     Rule(

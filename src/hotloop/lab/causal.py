@@ -106,24 +106,21 @@ class Experiment:
     clock: Callable[[], int] = now_ns
     delays: Delays = field(default_factory=Delays)
     read: Callable[[], Totals] = lambda: totals(spans.tree())
-    only: Sequence[str] = ()
-    """Parts that are tried; those that take most where none are named."""
     seed: int | None = None
     blocks: list[Block] = field(default_factory=list)
     parts: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Of an update: calls and ns."""
-    _updates: int = 0
-    _order: Iterator[str | None] | None = None
-    _begin: tuple[int, Totals] | None = None
-    _update_ns: float = 0.0
     _ends: list[tuple[int, int]] = field(default_factory=list)
     """When each update of the block ended, and what had been inserted by then."""
-    _thread: int = 0
+    _order: Iterator[str | None] | None = None
+    _own: "Own" = field(default_factory=lambda: Own({}))
+    _update_ns: float = 0.0
+    _thread: int | None = None
 
     def begin(self) -> None:
         """Begin to look; whoever calls this counts the updates."""
-        self._thread = get_ident()
-        self._updates, self._begin = 0, (self.clock(), self.read())
+        self._thread, self._own = get_ident(), Own(self.read())
+        self._ends = [(self.clock(), 0)]
         spans.delay_by(self.delays)
 
     def end(self) -> None:
@@ -131,58 +128,76 @@ class Experiment:
 
     def turn(self) -> None:
         """An update has ended."""
-        if self._begin is None or get_ident() != self._thread:
-            return
-        self._updates += 1
-        if self._order is None:
-            if self._updates == FIRST:
-                self._learn()
+        if get_ident() != self._thread:
             return
         self._ends.append((self.clock(), self.delays.inserted_ns))
-        if self._updates == 1:
-            self._begin = (self.clock(), self.read())
-        elif self._updates == BLOCK:
+        self._own.note(self.read())
+        if self._order is None:
+            if len(self._ends) > FIRST:
+                self._learn()
+        elif len(self._ends) == 1:
+            self._own.clear()
+        elif len(self._ends) == BLOCK:
             self._note()
 
-    def _gained(self) -> tuple[int, dict[str, tuple[int, int]]]:
-        assert self._begin is not None, "a block has begun"
-        (begin_ns, before), now = self._begin, self.read()
-        gained = {
-            name: (calls - before.get(name, (0, 0))[0], ns - before.get(name, (0, 0))[1])
-            for name, (calls, ns) in now.items()
-        }
-        return self.clock() - begin_ns, gained
-
     def _learn(self) -> None:
-        """Choose the parts by what they took in the first updates."""
-        wall_ns, gained = self._gained()
-        self._update_ns = wall_ns / FIRST
-        found = {name: each for name, each in gained.items() if each[1] >= SMALLEST * wall_ns and each[0]}
-        chosen = [name for name in self.only if name in gained] if self.only else largest(found)
-        self.parts = {name: (gained[name][0] / FIRST, gained[name][1] / FIRST) for name in chosen}
-        self._order = rounds(chosen, random.Random(self.seed))
+        """Choose the parts by what they took in the first updates; without any there is nothing to try."""
+        self._update_ns = median(end - begin for (begin, _), (end, _) in pairwise(self._ends))
+        gained = self._own.of_update()
+        found = {name: each for name, each in gained.items() if each[1] >= SMALLEST * self._update_ns}
+        self.parts = {name: found[name] for name in largest(found)}
+        if not self.parts:
+            self._thread = None
+            return
+        self._order = rounds([*self.parts], random.Random(self.seed))
         self._next()
 
     def _next(self) -> None:
         assert self._order is not None, "the parts are known"
-        part, self._updates = next(self._order), 0
+        part = next(self._order)
         self._ends.clear()
         calls = self.parts[part][0] if part else 1.0
         delay_ns = DOSE * self._update_ns / calls
-        every = round(SHORTEST_NS / delay_ns) if delay_ns < SHORTEST_NS else 1
-        self.delays.give(part, delay_ns * max(every, 1), every)
+        every = max(min(round(SHORTEST_NS / delay_ns), int(calls)), 1)
+        self.delays.give(part, delay_ns * every, every)
 
     def _note(self) -> None:
-        _, gained = self._gained()
         steps = [(end - begin, after - before) for (begin, before), (end, after) in pairwise(self._ends)]
+        gained = self._own.of_update()
         made = Block(
             part=self.delays.part,
             wall_ns=tuple(wall_ns for wall_ns, _ in steps),
             inserted_ns=tuple(inserted_ns for _, inserted_ns in steps),
-            own_ns={name: gained.get(name, (0, 0))[1] / len(steps) for name in self.parts},
+            own_ns={name: gained.get(name, each)[1] for name, each in self.parts.items()},
         )
         self.blocks.append(made)
         self._next()
+
+
+class Own:
+    """What parts took by themselves, update by update; one in which the tree was begun anew is left out."""
+
+    def __init__(self, now: Totals) -> None:
+        self._last = now
+        self.clear()
+
+    def clear(self) -> None:
+        self._calls, self._ns, self._updates = Counter[str](), Counter[str](), 0
+
+    def note(self, now: Totals) -> None:
+        """An update has ended, and the tree says this."""
+        before, self._last = self._last, now
+        if any(calls > now.get(name, (0, 0))[0] for name, (calls, _) in before.items()):
+            return
+        self._updates += 1
+        for name, (calls, ns) in now.items():
+            self._calls[name] += calls - before.get(name, (0, 0))[0]
+            self._ns[name] += ns - before.get(name, (0, 0))[1]
+
+    def of_update(self) -> dict[str, tuple[float, float]]:
+        """Name to calls and ns of one update on average; nothing where none was seen whole."""
+        count = self._updates
+        return {name: (calls / count, self._ns[name] / count) for name, calls in self._calls.items() if calls}
 
 
 def totals(tops: Sequence[spans.Span]) -> Totals:
@@ -195,7 +210,7 @@ def totals(tops: Sequence[spans.Span]) -> Totals:
     return {name: (calls[name], ns[name]) for name in calls}
 
 
-def largest(found: Totals) -> list[str]:
+def largest(found: Mapping[str, tuple[float, float]]) -> list[str]:
     return sorted(found, key=lambda name: -found[name][1])[:MOST_PARTS]
 
 

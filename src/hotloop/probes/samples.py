@@ -14,6 +14,9 @@ from hotloop.core.sampler import StackSampler
 SHORTEST_NS = 1_000_000_000
 """Of a pass; a play that is over sooner is played again."""
 
+ENOUGH = 20
+"""Samples of a play; the first is taken a millisecond after it began."""
+
 MOST_ROWS = 12
 
 SMALLEST_SHARE = 0.005
@@ -47,12 +50,13 @@ def look(scene: Scene) -> Finding:
 
 
 def sampled(scene: Scene) -> Seen:
-    """Play until there are samples enough."""
-    seen, begin = Seen(), now_ns()
+    """Play until there are samples enough, longer where a play is over before the timer has gone off."""
+    seen, begin, calls = Seen(), now_ns(), scene.calls
     while not seen.samples or now_ns() - begin < SHORTEST_NS:
-        play = scene.draw(scene.calls)
+        play = scene.draw(calls)
         with StackSampler() as sampler:
             play()
+        calls *= 2 if sampler.samples < ENOUGH else 1
         seen.ns.update(sampler.ns)
         seen.cpu_ns.update(sampler.cpu_ns)
         seen.samples += sampler.samples

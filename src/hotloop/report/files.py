@@ -81,6 +81,20 @@ def files_of_stacks(record: Record) -> Iterator[tuple[str, str]]:
         yield from ((found.probe, name) for name in found.files if name.endswith(SPEEDSCOPE))
 
 
+def difference_flames(record: Record) -> tuple[Record, list[Kept]]:
+    """A record of the gate that names the flames of what changed, and the flames themselves."""
+    kept: list[Kept] = []
+    found = list(record.findings)
+    for number, each in enumerate(found):
+        then, now = (each.facts.get(f"stacks_{side}") for side in ("then", "now"))
+        if then and now:
+            before, after = (stacks.read(Path(file)) for file in (then, now))
+            title = f"{record.target.words}: orange grew, blue shrank"
+            kept.append((".difference.svg", flames.draw(after, title, before=before)))
+            found[number] = replace(each, files=(*each.files, "difference.svg"))
+    return replace(record, findings=tuple(found)), kept
+
+
 def about_trace(record: Record) -> dict[str, Any]:
     """What a reader of a trace must know of the profile it is from."""
     return {

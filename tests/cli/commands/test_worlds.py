@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.registry import presets, worlds
+from hotloop.core.registry import components, presets, worlds
 
 Command = Callable[..., Any]
 
@@ -28,7 +28,8 @@ def test_one_world_is_shown_with_its_parameters_roles_and_phases(hotloop: Comman
 
 
 def test_json_is_an_object_of_worlds(hotloop: Command) -> None:
-    assert hotloop("worlds", "--json").json.keys() == worlds().keys()
+    parts = [part for world in worlds() for part in components(world)]
+    assert hotloop("worlds", "--json").json.keys() == {*worlds(), *parts}
     grid = hotloop("worlds", "grid", "--json").json["grid"]
     agents = next(parameter for parameter in grid["parameters"] if parameter["name"] == "agents")
     assert (agents["default"], agents["role"]) == (20, "workload")

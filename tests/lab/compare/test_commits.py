@@ -70,6 +70,42 @@ def test_the_same_commit_does_the_same_work_and_answers_the_same(project: Projec
         assert first_difference(a, b, 50) is None
 
 
+REGISTERED = """
+import gymnasium
+from gymnasium.spaces import Box, Discrete
+import env
+
+class Mine(env.Env, gymnasium.Env):
+    observation_space, action_space = Box(0, 9, ()), Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed)
+
+gymnasium.register("Mine-v0", lambda: Mine(5), disable_env_checker=True)
+"""
+
+
+def test_a_gym_id_that_the_project_registers_is_that_of_each_commit(project: Project) -> None:
+    project.commit(mine=REGISTERED, env=ENV)
+    project.commit(env=ENV.replace("float(action)", "float(action) if self.steps < 3 else -1.0"))
+    with opened(project, target=Target("gym:mine:Mine-v0")) as (a, b):
+        assert a.turn(10).env_steps == 10
+        assert first_difference(a, b, 20) == "step 3: rewards differ"
+
+
+STRICT = ENV.replace(
+    '{"steps": self.steps}', '{"action_mask": [action == self.steps % 3 for action in range(3)]}'
+).replace("return self.at, {}", 'return self.at, {"action_mask": [True, False, False]}')
+
+
+def test_random_play_is_legal_at_a_commit_too(project: Project) -> None:
+    refuses = "        if action != self.steps % 3: raise ValueError('illegal')\n        self.at = (self.at +"
+    project.commit(env=STRICT.replace("        self.at = (self.at +", refuses))
+    with opened(project, "HEAD", "HEAD") as (a, b):
+        assert a.turn(50).env_steps == 50
+        assert first_difference(a, b, 25) is None
+
+
 def test_an_answer_that_only_one_side_gives_is_a_difference(project: Project) -> None:
     project.commit(env=ENV.replace('{"steps": self.steps}', '{"steps": self.steps, "at": self.at}'))
     with opened(project, "HEAD~2") as (a, b):

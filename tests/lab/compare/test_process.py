@@ -33,8 +33,12 @@ def batch():
     import hotloop
     return hotloop.make("grid/toy", num_envs=2, agents=3)
 
-def nothing():
-    return 1
+class half:
+    def step(self, action):
+        return 1
+
+def number(times=2):
+    return 3 * times
 """
 
 
@@ -96,9 +100,16 @@ def test_a_program_that_ends_leaves_its_last_words(sides: Any, crash: str, how: 
         side.counters()
 
 
-def test_what_has_no_step_is_refused(sides: Any) -> None:
-    with pytest.raises(InputError, match="nothing made a int, which has no reset"):
-        sides("loud.py:nothing")
+def test_what_has_no_reset_is_refused(sides: Any) -> None:
+    with pytest.raises(InputError, match="half made a half, which has no reset"):
+        sides("loud.py:half")
+
+
+def test_a_function_that_makes_no_env_is_measured_itself(sides: Any) -> None:
+    side, other = sides("loud.py:number"), sides("loud.py:number", times="3")
+    assert side.turn(10).env_steps == 10
+    assert first_difference(side, sides("loud.py:number", times=2), 3) is None
+    assert first_difference(side, other, 3) == "step 1: answer differ"
 
 
 def test_a_batch_of_ours_that_a_callable_made_is_known_as_one(sides: Any) -> None:

@@ -44,7 +44,7 @@ def test_a_healthy_record_is_told_its_next_bound() -> None:
 
 
 def test_a_rule_without_evidence_says_what_to_run() -> None:
-    assert "`hotloop profile gym:Their-v0 --probe memory`" in text(env({"env.step": (1_000, 0.95)}))
+    assert "`hotloop profile --probe memory gym:Their-v0`" in text(env({"env.step": (1_000, 0.95)}))
 
 
 def test_a_run_that_was_broken_off_is_said_to_be_one() -> None:

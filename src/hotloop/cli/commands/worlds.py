@@ -8,7 +8,7 @@ import typer
 from hotloop.cli.console import emit, show
 from hotloop.cli.flags import Json
 from hotloop.core.errors import ExitCode
-from hotloop.core.registry import find, presets
+from hotloop.core.registry import components, find, presets
 from hotloop.core.registry import worlds as all_worlds
 from hotloop.core.settings import describe
 
@@ -37,7 +37,7 @@ def worlds(
     from hotloop.report.sections import listings
     from hotloop.report.terminal import draw
 
-    chosen = [find(name).world] if name else list(all_worlds().values())
+    chosen = [find(name).world] if name else with_components()
     known = {world.name: facts(world) for world in chosen}
     if json:
         emit(json_format.dumps(known, indent=1) + "\n")
@@ -48,6 +48,12 @@ def worlds(
     return ExitCode.FINE
 
 
+def with_components() -> "list[World]":
+    """Every world, each followed by its components."""
+    each = ((world, components(name).values()) for name, world in all_worlds().items())
+    return [one for world, parts in each for one in (world, *parts)]
+
+
 def facts(world: "World") -> dict[str, Any]:
     """Everything that is declared about a world and about any batch, as plain values."""
     from hotloop.envs.settings import BatchSettings
@@ -55,7 +61,7 @@ def facts(world: "World") -> dict[str, Any]:
     return {
         "summary": world.summary,
         "presets": {found.target: dict(world.presets[found.preset]) for found in presets(world)},
-        "default": f"{world.name}/{world.default_preset}",
+        "default": presets(world)[0].target,
         "phases": list(world.phases),
         "players": ["random", *world.players],
         "parameters": parameters(world.parameters),

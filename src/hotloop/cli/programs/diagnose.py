@@ -19,13 +19,9 @@ TURNS = 24
 
 RUNS = 6
 
-Turns = Annotated[
-    int, typer.Option(metavar="N", min=1, help=f"Delayed turns of each part, at least.  [default: {TURNS}]")
-]
+Turns = Annotated[int, typer.Option(metavar="N", min=1, help="Delayed turns of each part, at least.")]
 
-Runs = Annotated[
-    int, typer.Option(metavar="N", min=1, help=f"How often the program is run, at most.  [default: {RUNS}]")
-]
+Runs = Annotated[int, typer.Option(metavar="N", min=1, help="How often the program is run, at most.")]
 
 
 def diagnose(

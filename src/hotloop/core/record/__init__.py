@@ -28,6 +28,7 @@ from hotloop.core.record.described import (
     own_commit,
 )
 from hotloop.core.record.findings import Finding, Table
+from hotloop.core.record.held import Estimate, Held, Standing
 from hotloop.core.record.profile import (
     PYTHON,
     STEP,
@@ -134,10 +135,12 @@ __all__ = [
     "Difference",
     "Draw",
     "Efficiency",
+    "Estimate",
     "Facts",
     "Finding",
     "Goal",
     "Growth",
+    "Held",
     "Instructions",
     "Knee",
     "Law",
@@ -161,6 +164,7 @@ __all__ = [
     "Slow",
     "SlowStep",
     "Spread",
+    "Standing",
     "Sweep",
     "Table",
     "Validation",

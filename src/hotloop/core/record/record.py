@@ -15,6 +15,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
 from hotloop.core.record.findings import Finding
+from hotloop.core.record.held import Held
 from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
 from hotloop.core.record.sweep import Sweep
@@ -158,6 +159,8 @@ class Record:
     validation: Validation | None = None
     resources: Resources | None = None
     goal: Goal | None = None
+    held: Held | None = None
+    """The budget that it was measured for."""
     instructions: Instructions | None = None
     comparisons: tuple[Comparison, ...] = ()
     slow: Slow | None = None

@@ -31,17 +31,27 @@ def count(
     `env_steps` are those of the longer run, as `Instructions.runs` has them: give those of one side to the
     other, so that both are counted over the same stretch. By default they are as many as are needed.
     """
-    asked = {"target": asdict(on_one_thread(target)), "policy": policy}
     progress(0, PARTS)
-    with Counter(["-m", "hotloop.lab.workers.counted", json.dumps(asked)]) as counter:
-        progress(1, PARTS)
-        num_envs: int = counter.facts["num_envs"]
-        longer = long_enough(counter, progress) if env_steps is None else -(-env_steps // num_envs)
-        few, many = (
-            (calls * num_envs, run(counter, calls, longer, progress, part))
-            for part, calls in ((4, SHORT), (5, max(longer, SHORT + 1)))
-        )
-        return subtract((few, many), isa=" ".join(counter.facts["isa"]))
+    with opened(target, policy) as counter:
+        return count_by(counter, progress=progress, env_steps=env_steps)
+
+
+def opened(target: Target, policy: str = RANDOM) -> Counter:
+    """The program that counts a target, as often as it is asked; its start is most of what a count takes."""
+    asked = {"target": asdict(on_one_thread(target)), "policy": policy}
+    return Counter(["-m", "hotloop.lab.workers.counted", json.dumps(asked)])
+
+
+def count_by(counter: Counter, *, progress: Progress = silent, env_steps: int | None = None) -> Instructions:
+    """Count by a program that is open already."""
+    progress(1, PARTS)
+    num_envs: int = counter.facts["num_envs"]
+    longer = long_enough(counter, progress) if env_steps is None else -(-env_steps // num_envs)
+    few, many = (
+        (calls * num_envs, run(counter, calls, longer, progress, part))
+        for part, calls in ((4, SHORT), (5, max(longer, SHORT + 1)))
+    )
+    return subtract((few, many), isa=" ".join(counter.facts["isa"]))
 
 
 def counted(record: Record, target: Target, progress: Progress = silent, *, policy: str = RANDOM) -> Record:

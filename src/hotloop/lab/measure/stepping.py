@@ -93,7 +93,8 @@ class PauseClock:
 
 def repeat(actions: Sequence[Actions], calls: int) -> Iterator[Actions]:
     """Yield the actions of a number of calls, from the beginning again where they run out."""
-    return islice(cycle(actions), calls)
+    again = calls > len(actions)  # to repeat them is to keep a copy of each
+    return islice(cycle(actions) if again else actions, calls)
 
 
 def play(subject: Subject, actions: Sequence[Actions], calls: int) -> int:

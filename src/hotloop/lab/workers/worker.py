@@ -166,6 +166,18 @@ class EnvSubject:
 Subject = BatchSubject | EnvSubject
 
 
+class FunctionEnv:
+    """A function that makes no env: a step is a call of it."""
+
+    num_actions = 1
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.reset, self._call = list, call
+
+    def step(self, _: Any) -> list[Any]:
+        return [self._call()]
+
+
 def chooser(env: Any, seed: int) -> Callable[[], Any]:
     """Where an env's actions come from: its action space, a list, or a number of them."""
     space: Any = getattr(env, "action_space", None)
@@ -225,6 +237,8 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
     target, keys = asked["target"]["name"], asked["target"]["keys"]
     if ":" in target:
         made = called(find(target), keys)
+        if not any(hasattr(made, method) for method in ("reset", "step")):
+            made = FunctionEnv(partial(find(target), **{key: literal(keys[key]) for key in keys}))
     else:
         made = importlib.import_module("hotloop").make(target, **keys)
     if hasattr(made, "spec") and hasattr(made.spec, "num_actions"):

@@ -74,6 +74,7 @@ Config Config::from(const Fields& fields) {
   c.bilinear = fields.integer("bilinear") != 0;
   c.memmap = fields.integer("memmap") != 0;
   c.logged = fields.integer("logged") != 0;
+  c.layered = fields.integer("layered") != 0;
   c.regrowth_chance = static_cast<uint64_t>(fields.integer("regrowth_chance"));
   c.birth_chance = static_cast<uint64_t>(fields.integer("birth_chance"));
   read_reals(fields, c);

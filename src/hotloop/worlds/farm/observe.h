@@ -128,14 +128,21 @@ struct Window {
     channel(see_goal)[at(across, down)] = 1;
   }
 
-  HL_FN void show(uint32_t slot) const {
+  // The channels of which few cells are written.
+  HL_FN void empty() const {
     size_t plane = side() * side() * sizeof(float);
     std::memset(channel(see_self), 0, 3 * plane);
     std::memset(channel(see_goal), 0, 2 * plane);
+  }
+
+  HL_FN void show_self() const { channel(see_self)[at(0, 0)] = me.health / full_health; }
+
+  HL_FN void show(uint32_t slot) const {
+    empty();
     copy_planes();
     show_borders();
     show_landmarks();
-    channel(see_self)[at(0, 0)] = me.health / full_health;
+    show_self();
     show_others(slot);
     show_goal();
   }

@@ -45,6 +45,7 @@ struct Config {
   uint32_t placement;
   bool held, perception, bilinear, memmap;
   bool logged;                             // see ledger.h
+  bool layered;                            // see components/perception.h
   uint32_t most_lives;                     // agents of an episode; 0 is without end
   uint64_t regrowth_chance, birth_chance;  // bounds for 32 random bits
   float start_resources, node_cap, regrowth, consumption, max_gather, max_movement, strength;

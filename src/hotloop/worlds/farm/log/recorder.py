@@ -15,7 +15,7 @@ from hotloop.core.files import free_path
 from hotloop.core.record import LOG_BYTES, LOG_COUNTERS, LOG_WAITS, LOG_WRITTEN, LOST_STEPS
 from hotloop.core.world import Run
 from hotloop.worlds.farm import ledger
-from hotloop.worlds.farm.ledger import Number
+from hotloop.worlds.farm.ledger import NOT_ITS_TURN, Number
 from hotloop.worlds.farm.log.database import Database, Storage, check_place
 from hotloop.worlds.farm.log.rows import Snapshot, Stretch, Tabulator
 from hotloop.worlds.farm.log.schema import COUNTS
@@ -85,7 +85,8 @@ class FarmLog:
         self._waiting.append(snapshot)
         numbers = snapshot.numbers
         self._waiting_rows += int(np.count_nonzero(numbers[..., Number.NOW_AGENT] >= 0))
-        self._waiting_rows += int(np.count_nonzero(numbers[..., Number.TURN_AGENT] >= 0))
+        acted = (numbers[..., Number.TURN_AGENT] >= 0) & (numbers[..., Number.TURN_RESULT] != NOT_ITS_TURN)
+        self._waiting_rows += int(np.count_nonzero(acted))
         if self._waiting_rows >= self._parameters.log_buffer:
             self._hand_over()
 

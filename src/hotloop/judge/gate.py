@@ -1,0 +1,227 @@
+"""The gate: budgets held against what was measured, from records and from nothing else."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from statistics import median
+
+from hotloop.core.errors import InputError
+from hotloop.core.project import Budget
+from hotloop.core.record import STEP, WALL, Comparison, Estimate, Held, Phase, Record, Standing
+from hotloop.stats.intervals import FEWEST, sign_interval
+from hotloop.stats.ratio import ratio
+
+OVERHEAD, UNACCOUNTED, MEMORY = "overhead_ratio", "unaccounted_share", "rss_peak_bytes"
+INSTRUCTIONS, PHASE, SHARE = "instructions_per_env_step", "phase", "share"
+
+TIGHTER_SHARE = 0.5
+"""Of what was gained that a tightened absolute limit takes: the rest stays for noise."""
+
+SMALLEST_GAIN = 0.05
+"""From which on a gain is worth a line."""
+
+EXACT = 1e-9
+"""A share that rounding alone may part two equal numbers by."""
+
+
+def values_of(budget: Budget, record: Record) -> tuple[float, ...]:
+    """The values of a budget's metric in a record; InputError where it does not say any.
+
+    Of what is counted or kept once a run there is one.
+    """
+    kind = budget.metric.partition(":")[0]
+    if kind in (PHASE, SHARE):
+        phase = find_phase(record, budget.part)
+        return (phase.share,) if kind == SHARE else (ns_per_env_step(record, phase),)
+    if kind == INSTRUCTIONS and record.instructions is not None:
+        return (record.instructions.per_env_step,)
+    if kind == OVERHEAD and record.overhead is not None:
+        return (record.overhead.ratio,)
+    if kind == UNACCOUNTED and record.unaccounted_ns is not None:
+        return (unaccounted_share(record),)
+    if kind == MEMORY and record.resources and record.resources.rss_peak_bytes is not None:
+        return (float(record.resources.rss_peak_bytes),)
+    name = budget.part or budget.metric
+    if record.values.get(name):
+        return record.values[name]
+    raise InputError(f"budget {budget.name}: {record.run_id} says nothing of {budget.metric}")
+
+
+def find_phase(record: Record, name: str) -> Phase:
+    """The phase of a path, or of the end of one; InputError where there is none, or more than one."""
+    found = [phase for phase in record.phases if phase.path == name] or [
+        phase for phase in record.phases if phase.path.endswith(f"/{name}")
+    ]
+    if len(found) == 1:
+        return found[0]
+    paths = ", ".join(phase.path for phase in found or record.phases)
+    raise InputError(f"{'several phases' if found else 'no phase'} {name!r}: there are {paths or 'none'}")
+
+
+def ns_per_env_step(record: Record, phase: Phase) -> float:
+    """What a phase takes of an env-step; the watched pass makes as many as the clean one that is counted."""
+    return phase.total_ns / record.work.env_steps
+
+
+def unaccounted_share(record: Record) -> float:
+    totals = {phase.path: phase.total_ns for phase in record.phases}
+    whole = totals.get(STEP) or totals.get(WALL) or 0
+    return (record.unaccounted_ns or 0) / whole if whole else 0.0
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """The median with its interval; of few values, from the least to the most."""
+    around = sign_interval(values) if len(values) >= FEWEST else None
+    low, high = around or (min(values), max(values))
+    return Estimate(value=median(values), low=low, high=high, samples=len(values))
+
+
+def change_between(then: Sequence[float], now: Sequence[float]) -> Estimate:
+    """Now over then, less 1, by pairs; of few pairs, from the least to the most."""
+    if len(then) >= FEWEST and all(value > 0 for value in (*then, *now)):
+        found = ratio(now, then)
+        return Estimate(value=found.estimate - 1, low=found.low - 1, high=found.high - 1, samples=found.pairs)
+    if not all(then):
+        raise InputError("a value of 0 cannot be compared: give an absolute limit")
+    changes = [b / a - 1 for a, b in zip(then, now, strict=True)]
+    return Estimate(value=median(changes), low=min(changes), high=max(changes), samples=len(changes))
+
+
+def change_of_speed(comparison: Comparison) -> Estimate | None:
+    """The change of a speed by a comparison in turns: B's over A's, less 1."""
+    found = comparison.ratio
+    if found is None:
+        return None
+    return Estimate(value=found.estimate - 1, low=found.low - 1, high=found.high - 1, samples=found.pairs)
+
+
+def hold(
+    budget: Budget,
+    today: date,
+    *,
+    now: Sequence[float] = (),
+    then: Sequence[float] = (),
+    change: Estimate | None = None,
+    against: str | None = None,
+    doubt: str | None = None,
+    difference: str | None = None,
+) -> Held:
+    """Hold what was measured against a budget.
+
+    `now` are the values of its metric, `then` those of what it is relative to, in pairs; `change` is given
+    instead where they took turns. `doubt` is why nothing can be told, `difference` where the two were seen
+    to answer differently.
+    """
+    if change is None and then:
+        change = change_between(then, now)
+    held = Held(
+        name=budget.name,
+        metric=budget.metric,
+        unit=budget.kind.unit,
+        more_is_better=budget.kind.more_is_better,
+        limit=budget.limit,
+        max_change=budget.max_change,
+        against=against or budget.against,
+        reason=budget.reason,
+        owner=budget.owner,
+        expires=budget.expires.isoformat() if budget.expires else None,
+        enforced=budget.enforce,
+        value=estimate(now) if now else None,
+        change=change,
+        standing="cannot tell",
+        why=doubt or "nothing was measured",
+    )
+    standing, why = stands(held, today, doubt, difference)
+    held = replace(held, standing=standing, why=why)
+    return replace(held, tighter=tighter(held))
+
+
+def stands(held: Held, today: date, doubt: str | None, difference: str | None) -> tuple[Standing, str]:
+    """What forbids to say anything first; then what was measured."""
+    if difference:
+        return "not equal", f"it answers differently: {difference}"
+    if held.expires and today > date.fromisoformat(held.expires):
+        return "expired", f"it expired on {held.expires}: {held.owner or 'nobody'} has to renew or remove it"
+    return ("cannot tell", doubt) if doubt else by_bound(held)
+
+
+def by_bound(held: Held) -> tuple[Standing, str]:
+    """Which side of its bound the whole interval is on."""
+    found, bound = (held.value if held.limit is not None else held.change), held.bound
+    if found is None or bound is None:
+        return "cannot tell", "nothing was measured"
+    slack = EXACT * abs(bound if held.limit is not None else 1 + bound)
+    if is_within(found, bound, slack, more_is_better=held.more_is_better):
+        return "met", "the whole interval is within it"
+    if is_beyond(found, bound, slack, more_is_better=held.more_is_better):
+        return "missed", "the whole interval is beyond it"
+    return "cannot tell", "the interval reaches over the limit"
+
+
+def is_within(found: Estimate, bound: float, slack: float, *, more_is_better: bool) -> bool:
+    return found.low >= bound - slack if more_is_better else found.high <= bound + slack
+
+
+def is_beyond(found: Estimate, bound: float, slack: float, *, more_is_better: bool) -> bool:
+    return found.high < bound - slack if more_is_better else found.low > bound + slack
+
+
+MOST_RUNS = 3
+
+
+def settle(runs: Sequence[Held]) -> Held:
+    """What is left of a verdict that was measured more than once: a miss has to be seen twice."""
+    last = replace(runs[-1], runs=len(runs))
+    standings = [each.standing for each in runs]
+    misses = standings.count("missed")
+    if len(runs) == 1 or last.standing in FINAL:
+        return last
+    if misses > 1:
+        again = next(each for each in reversed(runs) if each.standing == "missed")
+        return replace(again, runs=len(runs), why=f"{again.why}, and a second run agrees")
+    if misses and "met" in standings:
+        why = "missed by one run and met by another: the machine is too busy to tell"
+        return replace(last, standing="cannot tell", why=why, tighter=None)
+    if misses:
+        return replace(last, standing="cannot tell", why="missed by one run, and no other could tell")
+    return last
+
+
+def needs_another(runs: Sequence[Held]) -> bool:
+    """Whether it is to be measured again before it is believed."""
+    standings = [each.standing for each in runs]
+    if standings[-1] in FINAL or standings.count("missed") > 1 or len(runs) == MOST_RUNS:
+        return False
+    if not runs[-1].enforced or (runs[-1].value is None and runs[-1].change is None):
+        return False
+    return "missed" in standings or "met" not in standings
+
+
+FINAL = ("not equal", "expired")
+"""What another run cannot change."""
+
+
+def tighter(held: Held) -> str | None:
+    """The line that would hold what was gained; None where nothing was, beyond noise."""
+    if held.standing != "met" or held.value is None:
+        return None
+    worst = held.value.low if held.more_is_better else held.value.high
+    if held.limit is not None:
+        gain = (worst - held.limit) / held.limit if held.limit else 0.0
+        gain = gain if held.more_is_better else -gain
+        limit = held.limit + TIGHTER_SHARE * (worst - held.limit)
+        return f"limit = {rounded(limit)}" if gain > 2 * SMALLEST_GAIN else None
+    if held.change is None:
+        return None
+    gain = held.change.low if held.more_is_better else -held.change.high
+    spare = 1 - SMALLEST_GAIN / 2 if held.more_is_better else 1 + SMALLEST_GAIN / 2
+    line = f"limit = {rounded(worst * spare)}  # in place of max_change and against"
+    return line if gain > SMALLEST_GAIN else None
+
+
+def rounded(value: float) -> str:
+    """Three digits, as a limit would be written."""
+    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
+    number = round(value, digits)
+    return f"{number:.0f}" if digits <= 0 else f"{number:g}"

@@ -1,0 +1,147 @@
+"""Bisecting: which commit did it, by as few builds as there can be, each step a confirmed comparison."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from hotloop.core.code import git
+from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.core.project import Budget
+from hotloop.core.record import Record
+from hotloop.lab.compare.commits import Say
+from hotloop.lab.gate.explain import Profiles
+from hotloop.lab.gate.measure import Against, How, against_of, held_against
+
+Told = Literal["good", "bad", "skip"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One commit that was tried."""
+
+    commit: str
+    told: Told
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a search came to."""
+
+    suspects: tuple[tuple[str, str], ...]
+    """Hash and subject of the commits that may have done it, the oldest first; one where it is known."""
+    steps: tuple[Step, ...]
+
+
+@dataclass(slots=True)
+class Search:
+    """A range that shrinks: the first commit is good, the last is bad, what is between is not known."""
+
+    commits: Sequence[str]
+    """From the first after the good one to the bad one, the oldest first."""
+    low: int = -1
+    """The last that is known to be good."""
+    high: int = field(init=False)
+    """The first that is known to be bad."""
+    skipped: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.high = len(self.commits) - 1
+
+    def next(self) -> int | None:
+        """The commit to try: the nearest to the middle that can be told; None where none is left."""
+        left = [at for at in range(self.low + 1, self.high) if at not in self.skipped]
+        middle = (self.low + self.high) / 2
+        return min(left, key=lambda at: abs(at - middle), default=None)
+
+    def note(self, at: int, told: Told) -> None:
+        if told == "good":
+            self.low = at
+        elif told == "bad":
+            self.high = at
+        else:
+            self.skipped.add(at)
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """The first bad one, and those before it that nobody could tell."""
+        return tuple(self.commits[self.low + 1 : self.high + 1])
+
+
+def search(
+    commits: Sequence[str], judge: Callable[[str], Step], subject: Callable[[str], str] = str
+) -> Found:
+    """Find the first bad commit; the last is bad, and what is before the first is good."""
+    if not commits:
+        raise InputError("there is no commit between the two: nothing to bisect")
+    looked, steps = Search(commits), list[Step]()
+    while (at := looked.next()) is not None:
+        steps.append(judge(commits[at]))
+        looked.note(at, steps[-1].told)
+    suspects = tuple((commit, subject(commit)) for commit in looked.suspects)
+    return Found(suspects=suspects, steps=tuple(steps))
+
+
+def bisect(budget: Budget, how: How, profiles: Profiles, progress: Progress = silent, *, say: Say) -> Found:
+    """Find the commit since which a budget is missed, between what it is held against and HEAD."""
+    against = against_of(budget, how)
+    if against is None or against.place is None:
+        raise InputError(f"--bisect: budget {budget.name} is held against no commit: give it max_change")
+    folder = how.places.project
+    commits = between(how, against.place.commit.sha, "HEAD")
+    if how.places.tree().commit.dirty:
+        raise InputError("--bisect: uncommitted changes are in no commit: commit or stash them first")
+    by_speed = replace(how, unlike=True)  # which one did it, whatever others changed on the way
+
+    def subject(commit: str) -> str:
+        return git(folder, "log", "-1", "--format=%s", commit) or ""
+
+    def tried(commit: str) -> Step:
+        step = try_one(budget, by_speed, against, commit, profiles, progress)
+        say(f"{commit[:12]} {step.told}: {step.why}")
+        return step
+
+    return search(commits, tried, subject)
+
+
+def between(how: How, good: str, bad: str) -> list[str]:
+    """The commits after one up to another, the oldest first, along the line of first parents."""
+    found = git(how.places.project, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
+    return (found or "").split()
+
+
+def try_one(
+    budget: Budget,
+    how: How,
+    against: Against,
+    commit: str,
+    profiles: Profiles,
+    progress: Progress,
+) -> Step:
+    """Hold one commit against the good one; what does not build, or cannot be told, is skipped and said."""
+    try:
+        place = how.places.at(commit)
+        record = held_against(budget, how, against, place, progress)
+    except HotloopError as error:
+        why = str(error).partition("\n")[0]
+        return Step(commit=commit, told="skip", why=why)
+    keep_profile(budget, profiles, how, commit)
+    told, why = told_by(record)
+    return Step(commit=commit, told=told, why=why)
+
+
+def keep_profile(budget: Budget, profiles: Profiles, how: How, commit: str) -> None:
+    """Keep the profile of a commit that is built anyway; a fault of it decides nothing."""
+    try:
+        profiles.of(budget, how.places.at(commit))
+    except HotloopError:
+        return
+
+
+def told_by(record: Record) -> tuple[Told, str]:
+    held = record.held
+    assert held is not None
+    change = f"{held.change.value:+.1%}; " if held.change else ""
+    known: dict[str, Told] = {"met": "good", "missed": "bad"}
+    return known.get(held.standing, "skip"), f"{change}{held.standing}, {held.why}"

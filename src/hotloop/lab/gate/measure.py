@@ -1,0 +1,336 @@
+"""Measuring for a budget: the present code, in turns with what it is held against where that is a commit."""
+
+import re
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+from hotloop.core.clock import utc_now
+from hotloop.core.code import git
+from hotloop.core.errors import InputError
+from hotloop.core.machine import machine
+from hotloop.core.progress import Progress, silent
+from hotloop.core.project import Budget
+from hotloop.core.record import Comparison, Held, Record
+from hotloop.judge import baselines
+from hotloop.judge.compare import versus
+from hotloop.judge.gate import MEMORY, change_of_speed, hold, needs_another, settle, values_of
+from hotloop.judge.judge import judge
+from hotloop.lab.compare.compare import Asked, compared
+from hotloop.lab.gate.places import Gauge, Gauges, Place, Places
+from hotloop.lab.measure.settle import Plan
+from hotloop.lab.programs import bench as program_bench
+from hotloop.lab.programs import compare as program_compare
+from hotloop.lab.programs.launch import Program
+from hotloop.lab.programs.metrics import Metric
+from hotloop.stats.intervals import FEWEST
+from hotloop.stats.ratio import outcome
+from hotloop.stats.summary import with_metrics
+
+KIND = "gate"
+
+SPEEDS = ("env_steps_per_s", "agent_steps_per_s")
+COUNTED = "instructions_per_env_step"
+
+LOOKS, PROCESSES = 6, 3
+"""Pairs of looks at the phases, and of processes whose memory is read."""
+
+ROUNDS = 12
+"""Of a speed that is measured alone."""
+
+LONGER = 3
+"""How many times as long each further run may take."""
+
+NUMBER = r"\s*[=:]\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)"
+"""What stands after the name of a metric that a program prints."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Against:
+    """What a relative budget is held against."""
+
+    name: str
+    place: Place | None = None
+    record: Record | None = None
+    doubt: str | None = None
+    """Why there is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One measurement for a budget."""
+
+    record: Record
+    now: tuple[float, ...]
+    then: tuple[float, ...] = ()
+    comparison: Comparison | None = None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How budgets are measured."""
+
+    places: Places
+    today: date
+    unlike: bool = False
+    """Whether the two may answer differently: then only their speed is compared."""
+    seconds: float = 6.0
+    """That one run of a comparison may take."""
+
+
+def against_of(budget: Budget, how: How) -> Against | None:
+    """What a budget is relative to; None where its limit is absolute.
+
+    A branch means where it was left: what others did on it since is not held against anybody here.
+    """
+    word = budget.against
+    if word is None:
+        return None
+    if baselines.is_kept(word, machine()):
+        try:
+            return Against(name=f"baseline {word}", record=baselines.find(word, machine()))
+        except InputError as error:
+            return Against(name=f"baseline {word}", doubt=str(error))
+    sha = commit_of(how.places.project, word)
+    if sha is None:
+        missing = f"there is no baseline {word} yet, and no such commit"
+        return Against(name=word, doubt=f"{missing}: {how_to_get(budget, word)}")
+    before = not_itself(how.places, sha)
+    if before is None:
+        return Against(name=word, doubt=f"there is no baseline yet: {word} is the first commit, and this one")
+    place = how.places.at(before)
+    place = replace(place, commit=replace(place.commit, ref=word if before == sha else f"{word}, before it"))
+    return Against(name=place.name, place=place)
+
+
+def how_to_get(budget: Budget, word: str) -> str:
+    if "/" in word or baselines.names_file(word):
+        return f"git fetch it (actions/checkout needs fetch-depth: 0), or keep a record as {word}"
+    return f"commit, fetch or tag it, or hotloop bench {budget.words} --save-baseline {word}"
+
+
+def commit_of(folder: Path, word: str) -> str | None:
+    """Where HEAD left a branch, a tag or a hash; None where there is none, or no repository."""
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    sha = git(folder, *words)
+    return sha and (git(folder, "merge-base", sha, "HEAD") or sha)
+
+
+def not_itself(places: Places, sha: str) -> str | None:
+    """The commit, or the one before where it is what lies here, unchanged: nothing is its own baseline."""
+    tree = places.tree()
+    if sha != tree.commit.sha or tree.commit.dirty:
+        return sha
+    return git(places.project, "rev-parse", "--verify", "--quiet", f"{sha}^1")
+
+
+def gauged(budget: Budget, how: How, progress: Progress = silent) -> Record:
+    """Measure for a budget, as often as it takes, and judge: the record is of the last run."""
+    against = against_of(budget, how)
+    return held_against(budget, how, against, how.places.tree(), progress)
+
+
+def held_against(
+    budget: Budget, how: How, against: Against | None, now: Place, progress: Progress = silent
+) -> Record:
+    """The same, of a place against whatever there is."""
+    runs: list[Held] = []
+    with Gauges(budget.measured) as gauges:
+        while not runs or needs_another(runs):
+            asked = Asking(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
+            measured = measure(asked, progress)
+            runs.append(held_by(budget, how, against, measured))
+    held = settle(runs)
+    kept = replace(
+        measured.record,
+        kind=KIND,
+        label=budget.name,
+        held=held,
+        created=utc_now().isoformat(timespec="seconds"),
+    )
+    return judge(with_metrics(kept))
+
+
+def held_by(budget: Budget, how: How, against: Against | None, measured: Measured) -> Held:
+    """One measurement held against its budget."""
+    comparison = measured.comparison
+    return hold(
+        budget,
+        how.today,
+        now=measured.now,
+        then=measured.then,
+        change=change_of_speed(comparison) if comparison else None,
+        against=against.name if against else None,
+        doubt=(against.doubt if against else None) or measured.doubt,
+        difference=None if comparison is None or how.unlike else comparison.difference,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """One measurement that is to be made."""
+
+    budget: Budget
+    how: How
+    against: Against | None
+    now: Place
+    gauges: Gauges
+    run: int
+    """How often it was measured before."""
+
+    @property
+    def then(self) -> Place | None:
+        return self.against.place if self.against else None
+
+    @property
+    def plan(self) -> Plan:
+        """Of a comparison: each further one may take longer."""
+        seconds = self.how.seconds * LONGER**self.run
+        return Plan(band=band_of(self.budget), budget_ns=round(seconds * 1e9))
+
+
+def measure(asking: Asking, progress: Progress = silent) -> Measured:
+    """One measurement, by what its metric needs."""
+    budget, then = asking.budget, asking.then
+    if budget.program is not None:
+        return of_program(asking, progress)
+    if budget.metric in SPEEDS and then is not None:
+        return in_turns(asking, then, progress)
+    if budget.metric in SPEEDS:
+        return with_baseline(
+            budget, asking.against, [asking.gauges.at(asking.now).measure("bench", count=ROUNDS)]
+        )
+    return by_processes(asking) if budget.metric == MEMORY else by_looks(asking)
+
+
+def with_baseline(budget: Budget, against: Against | None, records: Sequence[Record]) -> Measured:
+    """What was measured alone, beside a baseline that was kept where there is one."""
+    now = tuple(value for record in records for value in values_of(budget, record))
+    last, kept = records[-1], against.record if against else None
+    if kept is None:
+        return Measured(record=last, now=now)
+    if budget.metric in SPEEDS:
+        compared = versus(kept, last, band=band_of(budget))
+        return Measured(record=last, now=now, comparison=compared, doubt=doubt_of(compared))
+    if kept.machine["fingerprint"] != last.machine["fingerprint"]:
+        return Measured(record=last, now=now, doubt="the baseline is of another machine: keep one of this")
+    then = values_of(budget, kept)
+    return Measured(record=last, now=now, then=(sum(then) / len(then),) * len(now))
+
+
+def band_of(budget: Budget) -> float:
+    """The band whose lower edge is the largest change for the worse that is allowed."""
+    change = budget.max_change or 0.0
+    return change / (1 - change)
+
+
+def doubt_of(comparison: Comparison) -> str | None:
+    """Why a comparison's interval must not be read, where it says something; it says so by itself else."""
+    if comparison.ratio is None:
+        return comparison.why
+    said = outcome(comparison.ratio, comparison.band)
+    return comparison.why if said != "cannot tell" and comparison.outcome == "cannot tell" else None
+
+
+def in_turns(asking: Asking, then: Place, progress: Progress) -> Measured:
+    """The speed of two places, in turns, after both answered alike."""
+    budget, how = asking.budget, asking.how
+    a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
+    asked = Asked(plan=asking.plan, unlike=how.unlike, replayed=not how.unlike)
+    with closing(a), closing(b):
+        record = compared(a, b, asked, progress)
+    if record.partial:
+        raise KeyboardInterrupt
+    found = record.comparisons[0]
+    agents = b.spec.agents if budget.metric == SPEEDS[1] else 1
+    speeds = tuple(agents * 1e9 / ns for ns in record.values.get("b.ns_per_env_step", ()))
+    return Measured(record=record, now=speeds, comparison=found, doubt=doubt_of(found))
+
+
+def by_looks(asking: Asking) -> Measured:
+    """What is counted, or where the time goes: over the same stretch, a look at each in turn."""
+    budget, then = asking.budget, asking.then
+    counted = budget.metric == COUNTED
+    do, looks = ("count", 1) if counted else ("phases", LOOKS)
+    gauges = [asking.gauges.at(place) for place in (asking.now, then) if place]
+    first = gauges[0].measure(do)
+    stretch = stretch_of(first, counted=counted)
+    taken: list[list[Record]] = [[first] if counted else [], []]
+    for look in range(looks):
+        sides = list(zip(gauges, taken, strict=False))
+        for gauge, records in sides if look % 2 else reversed(sides):
+            if not (counted and records):
+                records.append(gauge.measure(do, env_steps=stretch))
+    if then is None:
+        return with_baseline(budget, asking.against, taken[0])
+    if counted and len(instruction_sets(taken)) > 1:
+        return Measured(record=first, now=(), doubt="the two were counted on different instruction sets")
+    return in_pairs(budget, *taken)
+
+
+def instruction_sets(taken: Sequence[Sequence[Record]]) -> set[str]:
+    return {record.instructions.isa for each in taken for record in each if record.instructions}
+
+
+def stretch_of(record: Record, *, counted: bool) -> int:
+    """The env-steps of a look, which every other one is to have too."""
+    if counted:
+        assert record.instructions is not None
+        return record.instructions.runs[-1][0]
+    return record.method.rounds * record.method.iterations
+
+
+def in_pairs(budget: Budget, ours: Sequence[Record], theirs: Sequence[Record]) -> Measured:
+    """The values of both, one pair a look."""
+    now, then = (tuple(values_of(budget, each)[0] for each in taken) for taken in (ours, theirs))
+    return Measured(record=ours[-1], now=now, then=then)
+
+
+def by_processes(asking: Asking) -> Measured:
+    """The memory of processes of their own, one after another in turns."""
+    taken: list[list[Record]] = [[], []]
+    for _ in range(PROCESSES):
+        for place, records in zip((asking.now, asking.then), taken, strict=True):
+            if place is not None:
+                with Gauge(place, asking.budget.measured) as gauge:
+                    records.append(gauge.measure("bench", count=FEWEST))
+    if asking.then is None:
+        return with_baseline(asking.budget, asking.against, taken[0])
+    return in_pairs(asking.budget, *taken)
+
+
+def of_program(asking: Asking, progress: Progress) -> Measured:
+    """Whole runs of a program, in turns with the same at the other place."""
+    budget, then = asking.budget, asking.then
+    program, metric = Program.parse(budget.program or ""), printed(budget)
+    if then is None:
+        record = program_bench.bench(program, program_bench.Rounds(), progress, metric=metric)
+        return Measured(record=record, now=values_of(budget, record))
+    words = [inside(place, program) for place in (then, asking.now)]
+    record = program_compare.compare(words, asking.plan, progress, metric=metric)
+    if record.partial:
+        raise KeyboardInterrupt
+    found, name = record.comparisons[0], budget.part or budget.metric
+    a, b = (record.values[f"{side}.{name}"] for side in "ab")
+    if budget.kind.more_is_better:
+        return Measured(record=record, now=b, comparison=found, doubt=doubt_of(found))
+    doubt = None if budget.metric == MEMORY else doubt_of(found)
+    return Measured(record=record, now=b, then=a, doubt=doubt)
+
+
+def printed(budget: Budget) -> Metric | None:
+    """The metric that a program prints, as `name=number` or `name: number`."""
+    if not budget.part:
+        return None
+    pattern = re.compile(rf"(?<!\w){re.escape(budget.part)}{NUMBER}")
+    return Metric(name=budget.part, pattern=pattern, less_is_better=not budget.kind.more_is_better)
+
+
+def inside(place: Place, program: Program) -> Program:
+    """The program run in a place's folder, with that place's Python first."""
+    tools = place.folder / ".venv" / "bin"
+    script = 'cd "$0" && PATH="$1:$PATH" && shift && exec "$@"'
+    return Program(("sh", "-c", script, str(place.folder), str(tools), *program.words))

@@ -1,0 +1,237 @@
+"""Places: the working tree and commits of it, each built once, with what measures a target there."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hotloop.core.code import git
+from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.record import Record, own_commit
+from hotloop.core.target import Target
+from hotloop.lab.compare.commits import (
+    Checkout,
+    Commit,
+    CommitContender,
+    Say,
+    apart,
+    asked_of,
+    prepare,
+    python_of,
+    resolve,
+    root_of,
+)
+from hotloop.lab.compare.present import TREE
+from hotloop.lab.compare.process import PATIENCE_S, end_group, start
+from hotloop.stats.summary import with_metrics
+
+GAUGE = Path(__file__).parents[1] / "workers" / "gauge.py"
+
+LAST_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where code lies that is measured, and what runs it."""
+
+    commit: Commit
+    folder: Path
+    python: Path
+    environment: Mapping[str, str]
+    """For what measures it with Hotloop."""
+    bare: Mapping[str, str]
+    """For what knows nothing of Hotloop."""
+    is_tree: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.commit.name
+
+    def contender(self, target: Target, root: Path) -> CommitContender:
+        """The target here, to take turns with another place's."""
+        settings: dict[str, object] = asked_of(root, target, "between")
+        if self.is_tree:
+            del settings["tree"]
+        return CommitContender(
+            Checkout(
+                commit=self.commit,
+                place=self.folder,
+                target=target,
+                asked=settings,
+                environment=self.bare,
+                python=self.python if self.is_tree else None,
+            )
+        )
+
+
+class Places:
+    """The working tree of a project and commits of it; each commit is built once, and gone at the end."""
+
+    def __init__(self, project: Path, *, build: str | None = None, say: Say) -> None:
+        self.project, self._build, self._say = project.resolve(), build, say
+        self._room = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
+        self._built: dict[str, Place] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._room.cleanup()
+
+    @property
+    def root(self) -> Path:
+        return root_of(self.project)
+
+    @property
+    def builds(self) -> int:
+        """How many commits were built."""
+        return len(self._built)
+
+    def tree(self) -> Place:
+        """What lies in the project's folder now, run by the present Python."""
+        sha = git(self.project, "rev-parse", "HEAD") or "unknown"
+        dirty = sha != "unknown" and bool(git(self.project, "status", "--porcelain", "--untracked-files=no"))
+        return Place(
+            commit=Commit(ref=TREE, sha=sha, dirty=dirty),
+            folder=self.project,
+            python=Path(sys.executable),
+            environment=dict(os.environ),
+            bare=dict(os.environ),
+            is_tree=True,
+        )
+
+    def at(self, ref: str) -> Place:
+        """A commit, built in a folder of its own; InputError where it does not build."""
+        commit = resolve(self.root, ref)
+        if commit.sha not in self._built:
+            room = Path(self._room.name) / commit.sha[:12]
+            room.mkdir()
+            folder = prepare(self.root, commit, room / "code", self.project, self._build, self._say)
+            self._built[commit.sha] = built(commit, folder, apart(folder, room))
+        return self._built[commit.sha]
+
+
+def built(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
+    """A checkout with the Python that measures it: its own where it has Hotloop, else the present one."""
+    own = python_of(folder)
+    packages = folder / ".venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+    if own.exists() and (packages / "hotloop").exists():
+        return Place(commit=commit, folder=folder, python=own, environment=bare, bare=bare)
+    first = [*([str(packages)] if own.exists() else []), str(folder), str(folder / "src")]
+    path = os.pathsep.join([*first, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**bare, "PYTHONPATH": path}
+    return Place(
+        commit=commit, folder=folder, python=Path(sys.executable), environment=environment, bare=bare
+    )
+
+
+class Gauge:
+    """A process that measures a target at a place; see workers/gauge.py for what is said between them."""
+
+    def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
+        self._place, self._target = place, target
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._process = start(
+            [str(place.python), "-P", str(GAUGE), json.dumps({"target": asdict(target), "policy": policy})],
+            cwd=place.folder,
+            env=dict(place.environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+        )
+        try:
+            self._answer()
+        except BaseException:
+            self.close()
+            raise
+
+    def measure(self, do: str, **order: object) -> Record:
+        """Have it measure once; InputError where what it measured was not this place's code."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **order}).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+        record = with_metrics(Record.from_json(self._answer()["record"]))
+        ran = own_commit(record.code)[0]
+        if not self._place.is_tree and ran not in (self._place.commit.sha, "unknown"):
+            raise InputError(
+                f"{self._place.name}: code of {ran[:12]} was loaded, which is not the commit's: "
+                "the build must install the project into .venv of the checkout"
+            )
+        return record
+
+    def close(self) -> None:
+        """End the process by closing its pipes; kill it, and what it started, if that is not enough."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(PATIENCE_S)
+        finally:
+            end_group(self._process)
+            self._printed.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise self._ended()
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            kind = SetupError if answer["code"] == ExitCode.FAULT else InputError
+            where = "" if self._place.is_tree else f" at {self._place.name}"
+            raise kind(f"{self._target.words}{where}: {answer['error']}")
+        return answer
+
+    def _ended(self) -> InputError:
+        self._printed.seek(0)
+        printed = self._printed.read().decode(errors="replace").strip()
+        words = " ".join(printed[-LAST_CHARACTERS:].split())
+        status = self._process.wait()
+        return InputError(
+            f"{self._target.words} at {self._place.name}: it ended with {status}; "
+            f"it said: {words or 'nothing'}"
+        )
+
+
+class Gauges:
+    """The processes of a budget's places, which stay open from one run to the next."""
+
+    def __init__(self, target: Target) -> None:
+        self._target, self._stack = target, ExitStack()
+        self._open: dict[Path, Gauge] = {}
+
+    def at(self, place: Place) -> Gauge:
+        if place.folder not in self._open:
+            self._open[place.folder] = self._stack.enter_context(Gauge(place, self._target))
+        return self._open[place.folder]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()

@@ -1,0 +1,128 @@
+"""One side of a budget, measured by that side's own Python and code: `python -P gauge.py '<settings>'`.
+
+Settings are JSON: target (name, keys) and policy. Orders come in and answers go out as lines of JSON; what
+the measured program prints goes to stderr. An answer has a record as its JSON text, or an error and its code.
+
+    {"do": "bench"} or with rounds, iterations, warmup        {"do": "phases", "env_steps": N or null}
+    {"do": "count", "env_steps": N or null}                   {"do": "profile", "folder": F}
+
+The first answer says that it is there.
+"""
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.errors import ExitCode, HotloopError
+from hotloop.core.record import Record, Resources
+from hotloop.core.target import Target
+from hotloop.lab import bench as benching
+from hotloop.lab.measure.instructions import count_by, opened
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.profile import profile as profiling
+from hotloop.lab.profile.probes import choose
+from hotloop.probes.instructions import Counter
+
+LOOK_S = 0.5
+"""Of clean and of watched play, each, in one look at the phases."""
+
+ONCE = Rounds(count=1, iterations=1, warmup=0)
+"""A bench that only tells what there is."""
+
+Order = Mapping[str, Any]
+
+
+class Gauge:
+    """What measures one target, as often as it is asked."""
+
+    def __init__(self, target: Target, policy: str) -> None:
+        self.target, self.policy = target, policy
+        self._counter: Counter | None = None
+
+    def bench(self, order: Order) -> Record:
+        """The speed, and the peak of this process's memory with it."""
+        given = {key: order[key] for key in ("count", "iterations", "warmup") if key in order}
+        rounds = Rounds(**given, box_iterations="iterations" not in given, box_warmup="warmup" not in given)
+        return with_memory(benching.bench(self.target, rounds, policy=self.policy))
+
+    def count(self, order: Order) -> Record:
+        """The instructions of an env-step."""
+        self._counter = self._counter or opened(self.target, self.policy)
+        found = count_by(self._counter, env_steps=order.get("env_steps"))
+        return replace(self._once(), instructions=found, notices=())
+
+    def phases(self, order: Order) -> Record:
+        """Where the time goes, over a stretch of about half a second where none is asked for."""
+        steps = order.get("env_steps") or self._steps_for(LOOK_S)
+        asked = profiling.Asked(target=self.target, policy=self.policy, steps=steps, warmup=steps // 4)
+        return profiling.measure(asked, lambda done, total: None)
+
+    def profile(self, order: Order) -> Record:
+        """All that a profile says, with the functions below a step and their stacks in a folder."""
+        extras = profiling.Extras(probes=choose(["samples"]), files=Path(order["folder"]))
+        steps = self._steps_for(LOOK_S)
+        return profiling.profile(self.target, steps, policy=self.policy, extras=extras)
+
+    def close(self) -> None:
+        if self._counter:
+            self._counter.close()
+
+    def _once(self) -> Record:
+        return benching.bench(self.target, ONCE, policy=self.policy)
+
+    def _steps_for(self, seconds: float) -> int:
+        """Env-steps that take about so long, a power of two of them: the same for much the same code."""
+        rounds = Rounds(count=3, iterations=2_000, warmup=2_000, box_iterations=True, box_warmup=True)
+        speed = benching.bench(self.target, rounds, policy=self.policy).metrics["env_steps_per_s"].median
+        steps = 1
+        while steps < speed * seconds:
+            steps *= 2
+        return steps
+
+
+def with_memory(record: Record) -> Record:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return replace(record, resources=Resources(rss_peak_bytes=peak))
+
+
+def answer_to(order: Order, gauge: Gauge) -> dict[str, Any]:
+    do: dict[str, Callable[[Order], Record]] = {
+        "bench": gauge.bench,
+        "count": gauge.count,
+        "phases": gauge.phases,
+        "profile": gauge.profile,
+    }
+    try:
+        return {"record": do[order["do"]](order).to_json()}
+    except HotloopError as error:
+        return {"error": str(error), "code": int(error.exit_code)}
+    except Exception as error:  # noqa: BLE001 - whatever the measured program raises is an answer
+        return {"error": f"{type(error).__name__}: {error}", "code": int(ExitCode.USAGE)}
+
+
+def main() -> None:
+    sys.path.append(str(Path.cwd()))
+    asked = json.loads(sys.argv[1])
+    orders, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)  # what the program reads and prints must not be taken for orders and answers
+    os.dup2(2, 1)
+    gauge = Gauge(Target(**asked["target"]), asked["policy"])
+
+    def say(**answer: object) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    say(ready=True)
+    for line in orders:
+        say(**answer_to(json.loads(line), gauge))
+    gauge.close()
+
+
+if __name__ == "__main__":
+    main()

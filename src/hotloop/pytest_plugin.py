@@ -1,0 +1,160 @@
+"""The pytest fixture `hotloop_bench`: a test that holds the speed of a function or a target.
+
+    def test_parsing_is_quick(hotloop_bench):
+        hotloop_bench(parse, "a b c", limit=0.001)          # seconds of a call, at most
+
+    def test_the_world_is_fast(hotloop_bench):
+        hotloop_bench("grid/toy", limit=1_000_000)          # env-steps a second, at least
+
+A miss is measured again before the test fails. Where a measurement cannot tell, the test is skipped, and says
+so: that is never a pass. pytest-benchmark's --benchmark-skip, --benchmark-disable, --benchmark-min-rounds
+and --benchmark-max-time are heeded where that plugin is installed too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from hotloop.core.project import Budget
+    from hotloop.core.record import Held, Record
+
+ROUNDS = 12
+
+ROUND_S = 0.02
+"""What a round takes about, unless a call is longer."""
+
+MOST_CALLS = 100_000
+
+SECONDS, SPEED = "seconds", "env_steps_per_s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What pytest-benchmark's options ask for, where they mean the same."""
+
+    skip: bool = False
+    disable: bool = False
+    """Call once and measure nothing."""
+    rounds: int = ROUNDS
+    round_s: float = ROUND_S
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> "Options":
+        def given(name: str) -> Any:
+            return config.getoption(f"benchmark_{name}", default=None)
+
+        rounds = max(ROUNDS, int(given("min_rounds") or 0))
+        most = float(given("max_time") or 0) / rounds
+        return cls(
+            skip=bool(given("skip")),
+            disable=bool(given("disable")) and not given("enable"),
+            rounds=rounds,
+            round_s=min(ROUND_S, most) if most else ROUND_S,
+        )
+
+
+class Bench:
+    """What the fixture gives: call it with a function and its arguments, or with a target."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        self.name, self.options = name, options
+        self.held: Held | None = None
+        """How the last one stood to its limit."""
+
+    def __call__(self, what: Any, *given: Any, limit: float, owner: str = "", **keys: Any) -> Any:
+        """Hold it to a limit; returns what a function returns, or the record of a target.
+
+        Of a function `limit` is the most seconds that a call may take; of a target, given by its name, the
+        least env-steps a second, and keys are the target's.
+        """
+        if self.options.skip:
+            pytest.skip("--benchmark-skip")
+        if isinstance(what, str):
+            return self._target(what, keys, limit, owner)
+        answer = what(*given, **keys)
+        if not self.options.disable:
+            self._hold(SECONDS, limit, owner, lambda: seconds_of(what, given, keys, self.options))
+        return answer
+
+    def _target(self, name: str, keys: dict[str, Any], limit: float, owner: str) -> "Record | None":
+        from hotloop.lab.api import bench
+
+        records: list[Record] = []
+
+        def speeds() -> tuple[float, ...]:
+            records.append(bench(name, rounds=self.options.rounds, **keys))
+            return records[-1].values[SPEED]
+
+        if not self.options.disable:
+            self._hold(SPEED, limit, owner, speeds)
+        return records[-1] if records else None
+
+    def _hold(self, metric: str, limit: float, owner: str, measure: Callable[[], tuple[float, ...]]) -> None:
+        """Measure as often as the gate would, and fail, skip or pass as it says."""
+        from hotloop.core.clock import utc_now
+        from hotloop.judge.gate import hold, needs_another, settle
+
+        budget = budget_of(self.name, metric, limit, owner)
+        runs: list[Held] = []
+        while not runs or needs_another(runs):
+            runs.append(hold(budget, utc_now().date(), now=measure()))
+        self.held = settle(runs)
+        if self.held.standing == "missed":
+            pytest.fail(words(self.held), pytrace=False)
+        if self.held.standing != "met":
+            pytest.skip(words(self.held))
+
+
+def budget_of(name: str, metric: str, limit: float, owner: str) -> "Budget":
+    """A budget as hotloop.toml would have it; a function's time is like that of a phase."""
+    from hotloop.core.project import Budget
+
+    known = SPEED if metric == SPEED else "phase:call"
+    scale = 1.0 if metric == SPEED else 1e9
+    return Budget(name=name, target="", metric=known, limit=limit * scale, owner=owner)
+
+
+def seconds_of(
+    function: Callable[..., Any], given: tuple[Any, ...], keys: dict[str, Any], options: Options
+) -> tuple[float, ...]:
+    """Nanoseconds of a call, one value a round, after as many calls as a round has."""
+    from hotloop.core.clock import now_ns
+    from hotloop.lab.measure.stepping import collect_rest, no_collection
+
+    def stretch(calls: int) -> int:
+        begin = now_ns()
+        for _ in range(calls):
+            function(*given, **keys)
+        return now_ns() - begin
+
+    calls, taken = 1, stretch(1)
+    while taken < options.round_s * 1e9 and calls < MOST_CALLS:
+        calls *= 2
+        taken = stretch(calls)
+    values = []
+    with no_collection():
+        for _ in range(options.rounds):
+            values.append(stretch(calls) / calls)
+            collect_rest()
+    return tuple(values)
+
+
+def words(held: "Held") -> str:
+    """What a test says of a limit that was not met."""
+    value, limit = held.value, held.limit
+    assert value is not None
+    assert limit is not None
+    side = "at least" if held.more_is_better else "at most"
+    whom = f"; ask {held.owner}" if held.owner else ""
+    unit = "env-steps/s" if held.more_is_better else "ns a call"
+    around = f"{value.value:,.4g} [{value.low:,.4g}, {value.high:,.4g}] {unit}"
+    return f"{held.name}: {around}, limit {side} {limit:,.4g}: {held.standing}, {held.why}{whom}"
+
+
+@pytest.fixture
+def hotloop_bench(request: pytest.FixtureRequest) -> Bench:
+    """Holds the speed of a function or a target to a limit: `hotloop_bench(function, limit=0.001)`."""
+    return Bench(request.node.name, Options.of(request.config))

@@ -1,0 +1,1 @@
+"""Parts of the farm that are measured by themselves, one a file."""

@@ -1,0 +1,86 @@
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from support.records import PROFILE
+
+from hotloop.core.project import Budget
+from hotloop.core.record import Estimate
+from hotloop.judge.gate import hold
+from hotloop.judge.judge import judge
+from hotloop.report import markdown
+from hotloop.report.sections.gate import Shown, bisected, gate, listing
+
+BUDGET = Budget(
+    name="speed",
+    target="grid/toy",
+    metric="env_steps_per_s",
+    max_change=0.05,
+    against="main",
+    owner="sim team",
+    reason="rollouts wait",
+)
+TODAY = date(2026, 6, 1)
+
+
+def shown(budget: Budget = BUDGET, **found: Any) -> Shown:
+    held = hold(budget, TODAY, **found)
+    return Shown(budget=budget, held=held, record=judge(replace(PROFILE, kind="gate", held=held)))
+
+
+def drawn(*rows: Shown, headline: str = "red") -> str:
+    return markdown.draw(gate(rows, headline=headline))
+
+
+def change(value: float) -> Estimate:
+    return Estimate(value=value, low=value - 0.01, high=value + 0.01, samples=30)
+
+
+def test_a_budget_that_is_missed_says_by_how_much_whom_to_ask_and_why_it_is_there() -> None:
+    text = drawn(shown(now=[1000.0] * 6, change=change(-0.1)))
+    assert "| speed | **missed** | 1,000 env-steps/s | -10.0% [-11.0%, -9.0%] | -5.0% | main |" in text
+    assert "the whole interval is beyond it; ask sim team; it is there because: rollouts wait" in text
+
+
+def test_a_budget_that_is_met_needs_no_words_and_a_gain_has_its_line() -> None:
+    text = drawn(shown(now=[1000.0] * 6, change=change(0.2)), headline="green")
+    assert "ask" not in text
+    assert "speed got better; to hold it: `limit = 975  # in place of max_change and against`" in text
+
+
+def test_a_target_says_how_far_it_is_and_how_that_went() -> None:
+    hoped = replace(BUDGET, max_change=None, against=None, limit=2000.0, enforce=False)
+    row = replace(shown(hoped, now=[1000.0] * 6), distances=(-0.7, -0.6, -0.5))
+    text = drawn(row)
+    assert "not yet (target)" in text
+    assert "50.0% short of the target" in text
+    assert "-0.5 at the end, -0.7 at the beginning" in text
+    assert "reached (target)" in drawn(shown(hoped, now=[3000.0] * 6))
+
+
+def test_bytes_and_shares_are_drawn_by_their_units() -> None:
+    memory = replace(BUDGET, metric="rss_peak_bytes", max_change=None, against=None, limit=2**31)
+    assert "≤ 2.00 GiB" in drawn(shown(memory, now=[2.0**30]))
+    share = replace(memory, metric="share:step", limit=0.25)
+    assert "| 10.0% |  | ≤ 25.0% |" in drawn(shown(share, now=[0.1]))
+
+
+def test_what_could_not_be_measured_says_why() -> None:
+    text = drawn(Shown(budget=BUDGET, held=None, record=None, error="line 3: it is gone"))
+    assert "| speed | **error** |" in text
+    assert "speed: line 3: it is gone" in text
+
+
+def test_a_bisection_names_the_commit_or_those_it_may_be() -> None:
+    one = markdown.draw(bisected("speed", [("abcdef0123456789", "a change")], [("12", "good", "+0.1%")]))
+    assert "speed is missed since **abcdef012345 a change**" in one
+    assert "- 12 good: +0.1%" in one
+    two = markdown.draw(bisected("speed", [("aaaa", ""), ("bbbb", "")], []))
+    assert "one of **aaaa, bbbb**" in two
+
+
+def test_the_listing_has_limits_as_they_are_written() -> None:
+    hoped = replace(BUDGET, name="goal", max_change=None, against=None, limit=7.5, enforce=False)
+    text = markdown.draw(listing([BUDGET, hoped]))
+    assert "-5.0% of main" in text
+    assert "≥ 7.5 (target)" in text
