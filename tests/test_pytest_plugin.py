@@ -57,7 +57,7 @@ def test_one_beyond_it_fails_after_a_second_run_and_says_whom_to_ask(
 
 
 def test_what_cannot_be_told_is_skipped_and_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    measuring(monkeypatch, 1_100.0, 900.0, 900.0)
+    measuring(monkeypatch, 1_100.0, 900.0)
     with pytest.raises(pytest.skip.Exception, match="missed by one run and met by another"):
         Bench("test", Options())(int, limit=1e-6)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | cuda | hostile | long | gate | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | hostile | boundary | long | gate | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 
@@ -92,10 +92,21 @@ def fix_stages() -> tuple[Stage, ...]:
     return (Stage(name="fix", commands=commands),)
 
 
+def boundary_stages() -> tuple[Stage, ...]:
+    """The tests of the native module, with one that stops at the first access out of bounds."""
+    tests = (f"tests/hostile/test_{name}.py" for name in ("boundary", "native", "forged"))
+    commands = (
+        ("cmake", "--preset", "boundary", f"-DPython_EXECUTABLE={sys.executable}"),
+        ("cmake", "--build", "--preset", "boundary"),
+        python("tools/boundary.py", "build/boundary", *tests),
+    )
+    return (Stage(name="boundary", commands=commands, show_last_line=True),)
+
+
 def hostile_stages() -> tuple[Stage, ...]:
     """All of the attacks that the tests draw a sample of."""
     tests = ("-m", "pytest", "-n", "auto", "--dist", "load", "-m", "hostile", "tests/hostile")
-    return (Stage(name="hostile", commands=(python(*tests),), show_last_line=True),)
+    return (*boundary_stages(), Stage(name="hostile", commands=(python(*tests),), show_last_line=True))
 
 
 def long_stages() -> tuple[Stage, ...]:
@@ -113,7 +124,13 @@ def gate_stages() -> tuple[Stage, ...]:
     )
 
 
-ALONE = {"fix": fix_stages, "hostile": hostile_stages, "long": long_stages, "gate": gate_stages}
+ALONE = {
+    "fix": fix_stages,
+    "hostile": hostile_stages,
+    "boundary": boundary_stages,
+    "long": long_stages,
+    "gate": gate_stages,
+}
 """What is run only when it is asked for, and by itself."""
 
 
@@ -152,7 +169,7 @@ def run_stage(stage: Stage) -> bool:
     print(f"{stage.name:<8}", end="", flush=True)
     began = time.perf_counter()
     succeeded, output = run_commands(stage)
-    print(f"{'ok' if succeeded else 'FAILED':<8}{time.perf_counter() - began:6.1f} s", flush=True)
+    print(f" {'ok' if succeeded else 'FAILED':<8}{time.perf_counter() - began:6.1f} s", flush=True)
     if not succeeded:
         print(output, flush=True)
     elif stage.show_last_line:

@@ -60,28 +60,44 @@ inline std::optional<std::span<const uint64_t>> span_of(const std::optional<Seed
   return std::span(seeds->data(), seeds->size());
 }
 
-inline nb::bytes save(AnyBatch& batch, size_t env) {
+// Whether an array begins where its numbers may: a view of bytes need not.
+template <class Array>
+bool is_aligned(const Array& array) {
+  return reinterpret_cast<uintptr_t>(array.data()) % sizeof(*array.data()) == 0;
+}
+
+// An env of the batch: another number is somebody else's memory.
+inline size_t known(const AnyBatch& batch, int64_t env) {
+  if (env < 0 || static_cast<size_t>(env) >= batch.num_envs()) throw std::out_of_range("no such env");
+  return static_cast<size_t>(env);
+}
+
+inline void check_seeds(const std::optional<Seeds>& seeds, size_t envs) {
+  if (seeds && (seeds->size() != envs || !is_aligned(*seeds))) throw std::invalid_argument("one seed an env");
+}
+
+inline nb::bytes save(AnyBatch& batch, int64_t env) {
   Turn turn(batch);
-  std::string saved = batch.save(env);
+  std::string saved = batch.save(known(batch, env));
   return nb::bytes(saved.data(), saved.size());
 }
 
-inline void load(AnyBatch& batch, size_t env, nb::bytes saved) {
+inline void load(AnyBatch& batch, int64_t env, nb::bytes saved) {
   Turn turn(batch);
-  batch.load(env, std::string(saved.c_str(), saved.size()));
+  batch.load(known(batch, env), std::string(saved.c_str(), saved.size()));
 }
 
 // Whether actions of so many dimensions fit: [num_envs][agents], or [num_envs] where there is one agent.
 template <class Actions>
 bool fits(const AnyBatch& batch, const Actions& actions) {
   bool flat = batch.agents() == 1 && actions.ndim() == 1;
-  return actions.ndim() == (flat ? 1u : 2u) && actions.shape(0) == batch.num_envs() &&
+  return is_aligned(actions) && actions.ndim() == (flat ? 1u : 2u) && actions.shape(0) == batch.num_envs() &&
          (flat || actions.shape(1) == batch.agents());
 }
 
 // A copy, [height, width, cell_bytes].
-inline nb::object picture(const AnyBatch& batch, size_t env) {
-  auto* drawn = new Picture(batch.picture(env));
+inline nb::object picture(const AnyBatch& batch, int64_t env) {
+  auto* drawn = new Picture(batch.picture(known(batch, env)));
   nb::capsule owner(drawn, [](void* p) noexcept { delete static_cast<Picture*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, uint8_t>(drawn->cells.data(),
                                                   {drawn->height, drawn->width, Picture::cell_bytes}, owner));
@@ -93,9 +109,9 @@ inline std::pair<int64_t, int64_t> shadow(const AnyBatch& batch) {
 }
 
 // An env's first mismatches, each (episode seed, tick, agent, byte, reference, candidate).
-inline nb::list mismatches(const AnyBatch& batch, size_t env) {
+inline nb::list mismatches(const AnyBatch& batch, int64_t env) {
   nb::list found;
-  for (const Mismatch& each : batch.mismatches(env)) {
+  for (const Mismatch& each : batch.mismatches(known(batch, env))) {
     found.append(nb::make_tuple(each.episode_seed, each.tick, each.agent, each.byte, int{each.reference},
                                 int{each.candidate}));
   }

@@ -53,16 +53,24 @@ void step(AnyBatch& batch, Actions actions) {
 }
 
 void choose(AnyBatch& batch, size_t player, Chosen actions) {
-  if (actions.shape(0) != batch.num_envs() || actions.shape(1) != batch.agents())
+  if (!is_aligned(actions) || actions.shape(0) != batch.num_envs() || actions.shape(1) != batch.agents())
     throw std::invalid_argument("actions of another shape");
   Turn turn(batch);
   nb::gil_scoped_release released;
   batch.choose(player, actions.data());
 }
 
-void fork_env(AnyBatch& batch, size_t env, size_t into) {
+void fork_env(AnyBatch& batch, int64_t env, int64_t into) {
   Turn turn(batch);
-  batch.fork(env, into);
+  batch.fork(known(batch, env), known(batch, into));
+}
+
+void reset_many(AnyBatch& batch, Envs envs, std::optional<Seeds> seeds) {
+  if (!is_aligned(envs)) throw std::invalid_argument("envs are not aligned");
+  for (size_t k = 0; k < envs.size(); ++k) known(batch, envs.data()[k]);
+  check_seeds(seeds, envs.size());
+  Turn turn(batch);
+  batch.reset_many({envs.data(), envs.size()}, span_of(seeds));
 }
 
 // What one mark of a phase takes.
@@ -118,18 +126,13 @@ NB_MODULE(_native, m) {
       .def(
           "reset",
           [](AnyBatch& b, std::optional<Seeds> seeds) {
+            check_seeds(seeds, b.num_envs());
             Turn turn(b);
             b.reset(span_of(seeds));
           },
           nb::arg().none())
-      .def(
-          "reset_many",
-          [](AnyBatch& b, Envs envs, std::optional<Seeds> seeds) {
-            Turn turn(b);
-            b.reset_many({envs.data(), envs.size()}, span_of(seeds));
-          },
-          nb::arg(), nb::arg().none())
-      .def("digest", &AnyBatch::digest)
+      .def("reset_many", reset_many, nb::arg(), nb::arg().none())
+      .def("digest", [](const AnyBatch& b, int64_t env) { return b.digest(known(b, env)); })
       .def("save", save)
       .def("load", load)
       .def("fork", fork_env)

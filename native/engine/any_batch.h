@@ -29,7 +29,8 @@ struct BatchOptions {
 
 using NamedCounts = std::vector<std::pair<std::string, int64_t>>;
 
-class AnyBatch {
+// As aligned as any batch is: whoever frees one by this type frees it as it was made.
+class alignas(cache_line) AnyBatch {
  public:
   virtual ~AnyBatch() = default;
 

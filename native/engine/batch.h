@@ -111,16 +111,12 @@ class Batch final : public AnyBatch {
     return saved;
   }
 
+  // Takes back what `save` gave, and nothing else: a state that no rule could have left is refused.
   void load(size_t env, const std::string& saved) override {
     if (saved.size() != saved_bytes())
       throw std::invalid_argument("saved by a batch of another configuration");
-    if (finished(env) && !options_.autoreset) --waiting_;
-    const char* at = saved.data();
-    each_part(env, [&](void* part, size_t bytes) {
-      std::memcpy(part, at, bytes);
-      at += bytes;
-    });
-    if (finished(env) && !options_.autoreset) ++waiting_;
+    const std::string before = save(env);
+    if (!ready_ || saved != before) exchange(env, before, saved);
     ++begun_[env];
     ready_ = true;
   }
@@ -368,6 +364,37 @@ class Batch final : public AnyBatch {
     size_t total = 2 * sizeof(uint64_t) + block_stride_ + mapped_stride_;
     for (const Output& output : outputs_) total += output.bytes();
     return total;
+  }
+
+  void put(size_t env, const std::string& saved) {
+    const char* at = saved.data();
+    each_part(env, [&](void* part, size_t bytes) {
+      std::memcpy(part, at, bytes);
+      at += bytes;
+    });
+  }
+
+  void exchange(size_t env, const std::string& before, const std::string& saved) {
+    const bool waited = finished(env) && !options_.autoreset;
+    put(env, saved);
+    const char* wrong = flaw(env);
+    if (wrong == nullptr && save(env) != saved) wrong = "what follows from its state is something else";
+    if (wrong != nullptr) {
+      put(env, before);
+      throw std::invalid_argument(wrong);
+    }
+    waiting_ += (finished(env) && !options_.autoreset) - waited;
+  }
+
+  // What is wrong with an env that was handed in; null where nothing is.
+  const char* flaw(size_t env) const {
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      const auto* row = reinterpret_cast<const uint8_t*>(rows_.base[k] + env * rows_.stride[k]);
+      if (outputs_[k].type == Type::boolean && !are_within(row, rows_.stride[k], 0, 1))
+        return "flags are 0 or 1";
+    }
+    if constexpr (requires { World::flaw; }) return World::flaw(slot(0, env, nullptr));
+    return nullptr;
   }
 
   // Everything that one env consists of.

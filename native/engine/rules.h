@@ -23,6 +23,10 @@
 //     static size_t mapped_bytes(const Config&);                      of its state, what lies in a file of
 //                                                                     the plan's `memmap_folder`, if any
 //     static int64_t lived(const Slot&);                              agent-steps so far, if rows may end
+//     static const char* flaw(const Slot&);                           of a block that somebody handed in:
+//                                                                     what a rule could not bear, or null.
+//                                                                     Writes anew what follows from the rest,
+//                                                                     and the engine refuses what changed
 //     static Picture picture(const Slot&);                            if it can be seen
 //     static Shadow shadow(const Slot&);                              if it can do one thing in two ways
 //     (HL_FN), static std::vector<Mismatch> mismatches(const Slot&);           and the first times they
@@ -163,6 +167,34 @@ struct Mismatch {
   uint32_t tick, agent, byte;
   uint8_t reference, candidate;
 };
+
+// --- what a block is held against that was handed in -------------------------------------------------
+
+// More than any count of a run, and far from where adding to it overflows.
+constexpr int64_t most_counted = int64_t{1} << 56;
+constexpr int32_t most_ticks = 1 << 28;
+
+// Whether what lies where a bool does is one: a rule may not even read anything else.
+inline bool is_bool(const bool& flag) {
+  uint8_t byte;
+  std::memcpy(&byte, &flag, 1);
+  return byte <= 1;
+}
+
+// Whether a number is in a range; what is not a number is in none.
+template <class T>
+bool is_within(T number, std::type_identity_t<T> low, std::type_identity_t<T> high) {
+  return number >= low && number <= high;
+}
+
+template <class T>
+bool are_within(const T* numbers, size_t size, std::type_identity_t<T> low, std::type_identity_t<T> high) {
+  return std::all_of(numbers, numbers + size, [&](T number) { return is_within(number, low, high); });
+}
+
+inline bool are_counts(const int64_t* counts, size_t size) {
+  return are_within(counts, size, 0, most_counted);
+}
 
 uint64_t host_ticks();  // see clock.cpp
 

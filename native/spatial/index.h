@@ -182,6 +182,16 @@ class Index {
     ys_[place] = y;
   }
 
+  // Whether no query leaves the memory of whose points it is; for one that was handed in.
+  bool is_sound() const {
+    const uint32_t keys = plan_.keys();
+    if (count_ > plan_.capacity || (keys > 0 && start_[keys] > count_)) return false;
+    for (uint32_t k = 0; k < keys; ++k) {
+      if (start_[k] > start_[k + 1]) return false;
+    }
+    return std::all_of(ids_, ids_ + count_, [&](uint32_t id) { return id < plan_.capacity; });
+  }
+
   // The run of all points with keys from `first` to `last`, both included.
   HL_FN void run_of(uint32_t first, uint32_t last, uint32_t& begin, uint32_t& end) const {
     if (plan_.kind == Kind::quadtree) {

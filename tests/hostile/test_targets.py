@@ -68,6 +68,22 @@ make = Env
 """Whose processes are killed after as many steps."""
 
 
+TAUGHT = """
+import ctypes, os, sys, time
+import gymnasium, numpy
+class Env(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+    age = 0
+    def reset(self, *, seed=None, options=None): return numpy.zeros(1, numpy.float32), {{}}
+    def step(self, action):
+        self.age += 1
+        if self.age == 40: {how}
+        return numpy.zeros(1, numpy.float32), 0.0, False, False, {{}}
+make = Env
+"""
+"""That can be trained on, up to a step."""
+
+
 def words(how: str, at: int = 1, where: str = "step") -> tuple[str, ...]:
     return (TARGET, f"how={how}", f"at={at}", f"where={where}")
 
@@ -109,6 +125,46 @@ def test_an_exit_is_no_verdict(apart: Command) -> None:
         assert said.out == ""
 
 
+def test_a_signal_that_it_sends_itself_is_no_interruption_of_ours(apart: Command) -> None:
+    said = apart(*COMMANDS["bench"](*words("sigterm", 350)), "--json")
+    check_ended(said, "was ended by SIGTERM in step 350")
+    assert Record.from_json(said.out).partial
+    said = apart(*COMMANDS["sim"](*words("sigint", 10)))
+    check_ended(said, "interrupted itself in step 10")
+
+
+@pytest.mark.parametrize(("how", "where"), [("os._exit(2)", "in step 40, with exit code 2")])
+def test_a_training_is_not_ended_with_its_env(apart: Command, how: str, where: str) -> None:
+    check_training(apart, how, where)
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("how", "where"),
+    [
+        ("ctypes.string_at(0)", "was ended by SIGSEGV in step 40"),
+        ("os.kill(os.getpid(), 15)", "was ended by SIGTERM in step 40"),
+        ("sys.exit(3)", "in step 40"),
+        ("1 / 0", "in step 40"),
+        ("time.sleep(3600)", "stood still for 2 s in step 40"),
+    ],
+)
+def test_whatever_ends_the_env_of_a_training_is_one_line(apart: Command, how: str, where: str) -> None:
+    check_training(apart, how, where)
+
+
+def check_training(apart: Command, how: str, where: str) -> None:
+    pytest.importorskip("gymnasium")
+    Path("taught.py").write_text(TAUGHT.format(how=how))
+    keys = ("num_envs=2", "num_steps=16", "minibatch_size=32", "total_timesteps=4096", "run=a")
+    said = apart("train", "taught.py:make", *keys, "train.tensorboard=false", *PATIENCE)
+    assert said.code == ExitCode.USAGE, said.err
+    assert "taught.py:make" in said.line
+    assert where in said.line
+    assert "Traceback" not in said.err
+    assert Path("train_dir/a/settings.json").is_file()
+
+
 def test_what_hangs_shows_its_stack_and_is_ended(apart: Command) -> None:
     said = apart(*COMMANDS["bench"](*words("holds_the_lock", 350)), *PATIENCE)
     check_ended(said, "stood still for 2 s in step 350 (")
@@ -120,8 +176,9 @@ def test_what_it_does_to_its_process_is_undone_and_said(apart: Command) -> None:
     said = apart(*COMMANDS["bench"](target), "--json")
     assert said.code in VERDICTS, said.err
     (text,) = [each["text"] for each in said.json["notices"] if each["code"] == "untidy"]
-    for how in ("chdir", "umask", "own_sigalrm", "daemon_thread", "process", "closes_everything"):
+    for how in ("chdir", "umask", "own_sigalrm", "daemon_thread", "closes_everything"):
         assert UNTIDY[how] in text
+    assert "left 2 processes running" in text
     assert len(list(Path("artifacts/throughput").glob("*.json"))) == 1
 
 

@@ -1,5 +1,6 @@
 """Nothing runs because a file says so."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.record import Difference, Facts, Slow, SlowStep, write
 from hotloop.core.target import Target
-from hotloop.envs.trust import check_calls, may_call
+from hotloop.envs.trust import announced, check_calls, may_call
 from hotloop.lab.validate.bundle import Bundle, write_bundle
 
 STEP = SlowStep(
@@ -149,3 +150,25 @@ def test_a_home_is_not_a_project(project, monkeypatch):
     monkeypatch.setenv("HOME", str(project))
     (project / "a_file.py").write_text("def make(): ...\n")
     assert not may_call("a_file.py:make")
+
+
+@pytest.mark.parametrize("module", ["since.py:make", "since:make"])
+def test_code_that_was_changed_since_is_said_and_runs_all_the_same(module, project):
+    own = project / "since.py"
+    own.write_text("def make(): ...")
+    source = bundle_that_calls(Target(module), project / "a.bundle")
+    os.utime(own, ns=(0, source.stat().st_mtime_ns - 1))
+    assert announced(source, [Target(module), Target("grid/toy"), Target("gym:CartPole-v1")], None) == []
+    os.utime(own, ns=(0, source.stat().st_mtime_ns + 1))
+    (line,) = announced(source, [Target(module), Target(module)], None)
+    assert line.startswith(f"{'since.py' if '.py' in module else own} was changed after {source} was written")
+    assert announced(source, [Target(module)], source)[1:] == [line]
+
+
+def test_a_replay_says_that_the_code_was_changed_since(project, capsys):
+    own = project / "own.py"
+    own.write_text("def make(): return None")
+    source = bundle_that_calls(Target("own.py:make"), project / "a.bundle")
+    os.utime(own, ns=(0, source.stat().st_mtime_ns + 1))
+    main(["validate", "--replay", str(source)])
+    assert "own.py was changed after" in " ".join(capsys.readouterr().err.split())

@@ -7,15 +7,17 @@ from support.records import PROFILE
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import Budget
-from hotloop.core.record import Comparison, Estimate, Held, Instructions, Ratio, Resources
+from hotloop.core.record import CPU_SHARE, Comparison, Estimate, Held, Instructions, Ratio, Resources
 from hotloop.judge.gate import (
     change_between,
     change_of_speed,
     estimate,
+    excused,
     hold,
     needs_another,
     rounded,
     settle,
+    starved,
     values_of,
 )
 from hotloop.judge.judge import judge
@@ -126,16 +128,30 @@ MISSED, MET, UNSURE = held(-0.1, -0.12, -0.08), held(0.0, -0.01, 0.01), held(-0.
         ([MISSED, MISSED], "missed"),
         ([UNSURE, MISSED, MISSED], "missed"),
         ([MISSED, UNSURE, MISSED], "missed"),
-        ([MISSED, MET, MET], "cannot tell"),
-        ([MISSED, UNSURE, UNSURE], "cannot tell"),
+        ([UNSURE, UNSURE, MISSED, UNSURE, MISSED], "missed"),
+        ([MISSED, MET, MET, MET, MET], "cannot tell"),
+        ([MISSED, UNSURE, UNSURE, UNSURE, UNSURE], "cannot tell"),
         ([UNSURE, MET], "met"),
-        ([UNSURE, UNSURE, UNSURE], "cannot tell"),
+        ([UNSURE, UNSURE, UNSURE, UNSURE, UNSURE], "cannot tell"),
     ],
 )
 def test_a_miss_is_seen_twice_before_it_is_one(runs: list[Held], standing: str) -> None:
     assert all(needs_another(runs[:count]) for count in range(1, len(runs)))
     assert not needs_another(runs)
     assert (settle(runs).standing, settle(runs).runs) == (standing, len(runs))
+
+
+def test_an_absolute_speed_on_a_busy_machine_is_never_red() -> None:
+    busy = replace(PROFILE, machine={**PROFILE.machine, "load": 9.0})
+    alone = replace(busy, values={**busy.values, CPU_SHARE: (0.99, 1.0)})
+    why = starved(budget(limit=100), busy)
+    assert why == "the machine had a load of 9.0: measure on a quiet one, or hold it against a commit"
+    assert starved(budget(limit=100), PROFILE) is None
+    assert starved(budget(limit=100), alone) is None
+    assert starved(budget(), busy) is None
+    assert starved(budget(COUNTED, limit=100), busy) is None
+    assert excused(hold(budget(limit=100), TODAY, now=[50.0] * 6), why).standing == "cannot tell"
+    assert excused(hold(budget(limit=100), TODAY, now=[150.0] * 6), why).standing == "met"
 
 
 def test_what_is_only_hoped_for_is_measured_once() -> None:

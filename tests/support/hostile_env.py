@@ -107,6 +107,8 @@ ENDS: dict[str, Callable[["Env"], None]] = {
     "sigbus": signals(signal.SIGBUS),
     "sigfpe": signals(signal.SIGFPE),
     "sighup": signals(signal.SIGHUP),
+    "sigterm": signals(signal.SIGTERM),
+    "sigint": signals(signal.SIGINT),
     "sigusr1": signals(signal.SIGUSR1),
     "sigstop": signals(signal.SIGSTOP),
     "alarm": lambda _: signal.alarm(1) or time.sleep(FOREVER),
@@ -227,6 +229,7 @@ UNTIDY = {
     "thread": "left threads running (left",
     "daemon_thread": "left threads running (left",
     "process": "running",
+    "daemon_process": "running",
     "closes_stdio": "closed stdout",
     "closes_everything": "closed stdout",
 }
@@ -273,7 +276,10 @@ def make(how: str = "fine", at: int = 1, where: str = "step") -> Env:
 def untidy() -> Env:
     """An env that does all it can to its process in its third step."""
     env = Env("fine", 3, "step")
-    kinds = ("chdir", "umask", "own_sigalrm", "daemon_thread", "process", "closes_everything")
+    kinds = (
+        *("chdir", "umask", "own_sigalrm", "daemon_thread", "process", "daemon_process"),
+        "closes_everything",
+    )
 
     def soil(_: Env) -> None:
         for each in kinds:

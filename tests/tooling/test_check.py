@@ -30,7 +30,10 @@ def test_the_tests_come_last_so_that_their_summary_does() -> None:
 
 def test_all_attacks_run_only_when_asked_for() -> None:
     assert "hostile" not in names()
-    (tests,) = choose(["hostile"])[0].commands
+    (boundary, hostile) = choose(["hostile"])
+    assert [boundary] == list(choose(["boundary"]))
+    assert boundary.commands[-1][1:3] == ("tools/boundary.py", "build/boundary")
+    (tests,) = hostile.commands
     assert tests[-3:] == ("-m", "hostile", "tests/hostile")
 
 
@@ -82,5 +85,5 @@ def test_a_stage_that_fails_prints_everything_and_the_rest_still_runs(
     shown = capsys.readouterr()
     assert "why\n[exit 3]" in shown.out
     assert "unreached" not in shown.out
-    assert "types   ok" in shown.out
+    assert "types    ok" in shown.out
     assert shown.err == "check: lint failed\n"

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from hotloop.core.errors import InputError
 from hotloop.train.logs import METRICS, SCRIPT, TENSORBOARD, Lines, Logs, read_metrics
 
 VALUES = {"epoch": 3, "sps": 51234.5, "return": 1.25, "phase": "ppo", "length": None}
@@ -63,6 +66,38 @@ def test_a_resumed_run_leaves_out_what_it_went_over_again(tmp_path: Path) -> Non
     found = read_metrics(tmp_path / METRICS)
     assert [(window["steps"], window["return"]) for window in found] == [(10, 10), (20, 20), (30, -30)]
     assert "resumed steps=20" in (tmp_path / SCRIPT).read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"steps": "many"}', "$.steps: expected int, got str"),
+        ('{"steps": -1}', "$.steps: expected at least 0, got -1"),
+        ('{"epoch": 1}', "$: expected the field steps"),
+        ('{"steps": 1, "sps": NaN}', "$.sps: expected a finite number, got nan"),
+        ('{"steps": 1, "sps": "fast"}', "$.sps: expected a number, got str"),
+        ('{"steps": 1, "resumed": 1}', "$.resumed: expected bool, got int"),
+        ("[1]", "$: expected an object, got a list"),
+        ('{"steps": 1', "not JSON, or cut off"),
+        ("[" * 100_000, "nested too deep"),
+    ],
+)
+def test_a_line_that_is_none_of_ours_is_named_with_its_field(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"steps": 1, "sps": null}\n' + line + "\n")
+    with pytest.raises(InputError) as refused:
+        read_metrics(path)
+    assert str(refused.value).startswith(f"{path}:2: ")
+    assert said in str(refused.value)
+
+
+def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
+    path, said = tmp_path / "metrics.jsonl", list[str]()
+    path.write_text('{"steps": 1}\n{"ste')
+    assert read_metrics(path, said.append) == [{"steps": 1}]
+    assert said == [f"{path}: its last line was cut off, and is left out"]
+    with pytest.raises(InputError, match="cannot be read"):
+        read_metrics(tmp_path)
 
 
 def test_tensorboard_has_the_numbers_of_every_window(tmp_path: Path) -> None:

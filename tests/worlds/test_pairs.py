@@ -17,6 +17,9 @@ NATIVE_ALONE = {
 }
 """Faster ways of what other headers say; twins have one way of everything."""
 
+HOSTS = "flaw.h"
+"""What a state is held against that was handed in: of a twin, Python watches over the memory."""
+
 
 @pytest.fixture(params=sorted(registry.worlds()))
 def folder(request: pytest.FixtureRequest) -> Path:
@@ -25,7 +28,7 @@ def folder(request: pytest.FixtureRequest) -> Path:
 
 def test_every_header_has_a_twin_of_its_name(folder: Path) -> None:
     for header in folder.glob("*.h"):
-        if f"{folder.name}/{header.name}" not in NATIVE_ALONE:
+        if header.name != HOSTS and f"{folder.name}/{header.name}" not in NATIVE_ALONE:
             twin = "twin.py" if header.stem == folder.name else f"{header.stem}.py"
             assert (folder / twin).is_file(), header.name
 

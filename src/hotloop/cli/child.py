@@ -51,10 +51,9 @@ def main() -> None:
     line = lifeline.attach()
     terminals = os.environ.pop(TERMINALS, "").split(",")
     out, err = (Told(line, name, is_terminal=name in terminals) for name in ("out", "err"))
-    from hotloop.cli.main import hearing_sigterm
     from hotloop.cli.main import main as run
 
-    with hearing_sigterm(), redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
+    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
         surroundings = Surroundings()
         code = run(sys.argv[1:])
     line.flush()

@@ -41,7 +41,8 @@ Policy = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Who plays: random, a player of the world's, run:NAME, tape:FILE or module:callable.",
+        help="Who plays: random, a player of the world's (live:PLAYER chooses in the loop), run:NAME, "
+        "tape:FILE or module:callable.",
     ),
 ]
 

@@ -21,7 +21,7 @@ from hotloop.cli.child import TERMINALS
 from hotloop.cli.console import bar, emit
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
+from hotloop.core.isolate.supervisor import PATIENCE_S, STEP_S, Ended, Limits, Supervisor
 from hotloop.core.progress import Progress
 from hotloop.core.target import names_callable
 
@@ -66,7 +66,8 @@ def isolated(command: Command) -> Command:
 
     @wraps(command)
     def run(*, in_process: bool, step_timeout: float, **asked: Any) -> int:
-        limits, names = limits_of(step_timeout), list(foreign(asked))
+        stop_s = getattr(sys.modules[command.__module__], "STOP_S", PATIENCE_S)
+        limits, names = limits_of(step_timeout, stop_s), list(foreign(asked))
         if not names or stays(in_process=in_process):
             return command(**asked)
         return apart(names, limits, asked)
@@ -110,10 +111,10 @@ def apart(names: Sequence[str], limits: Limits, asked: Mapping[str, Any]) -> int
     return told(ended, asked)
 
 
-def limits_of(step_s: float) -> Limits:
+def limits_of(step_s: float, stop_s: float) -> Limits:
     if not 0 < step_s < math.inf:
         raise InputError(f"--step-timeout {step_s:g} does not fit: expected seconds, above 0")
-    return Limits(step_s=step_s)
+    return Limits(step_s=step_s, stop_s=stop_s)
 
 
 class terminals:  # noqa: N801 - a context, entered for what it does

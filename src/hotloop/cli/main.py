@@ -44,9 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def hearing_sigterm() -> Iterator[None]:
-    """Who asks the program to end by a SIGTERM interrupts it as by Ctrl-C: what there is gets saved."""
+    """Who asks the program to end by a SIGTERM interrupts it as by Ctrl-C: what there is gets saved.
+
+    A process of somebody's code is interrupted by whoever watches over it; a SIGTERM there is its own.
+    """
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if not is_main or lifeline.line is not None or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
     signal.signal(signal.SIGTERM, not_in_children(press_ctrl_c))

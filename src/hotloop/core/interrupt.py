@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
+from hotloop.core.isolate import lifeline
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Handler = Callable[[int, FrameType | None], None]
@@ -45,7 +47,9 @@ class Stop:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+            # Where somebody watches over this process, it passes on a Ctrl-C; a SIGTERM is the target's own.
+            signals = SIGNALS if lifeline.line is None else SIGNALS[:1]
+            heard = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
             self._before = {each: signal.signal(each, not_in_children(self._hear)) for each in heard}
         return self
 

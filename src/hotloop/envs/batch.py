@@ -464,7 +464,7 @@ class Batch(AsDrawn):
         bounds = np.iinfo(np.int32)
         if actions.size and (actions.min() < bounds.min or actions.max() > bounds.max):
             raise InputError("an action does not fit into int32")
-        return actions.astype(np.int32, copy=False)
+        return np.require(actions, np.int32, "A")
 
     def _check_range(self, actions: NDArray[Any]) -> None:
         limit = self.spec.num_actions

@@ -4,7 +4,7 @@ import importlib.util
 import re
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hotloop.core.code import git
@@ -33,11 +33,34 @@ def may_call(name: str) -> bool:
     if ":" not in name or REGISTERED.fullmatch(name):
         return True
     place, _, attribute = name.rpartition(":")
-    file = Path(place) if place.endswith(".py") else module_file(place)
+    file = file_of(place)
     if file is None or not in_project(file):
         return False
     module = callables.load_file(file) if place.endswith(".py") else callables.load_module(place)
     return attribute not in vars(module) or is_own(vars(module)[attribute])
+
+
+def file_of(place: str) -> Path | None:
+    """The file before the colon of a callable's name, or that of the module it names."""
+    return Path(place) if place.endswith(".py") else module_file(place)
+
+
+def newer(source: Path, targets: Sequence[Target]) -> Iterator[str]:
+    """What is to be said of code that was changed after a file that names it was written."""
+    for name in dict.fromkeys(target.name for target in targets):
+        if ":" not in name or REGISTERED.fullmatch(name):
+            continue
+        file = file_of(name.rpartition(":")[0])
+        if file is not None and changed_at(file) > changed_at(source):
+            yield f"{file} was changed after {source} was written: what runs now may not be what ran then"
+
+
+def changed_at(file: Path) -> int:
+    """In nanoseconds; 0 where there is no such file."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def is_own(found: object) -> bool:
@@ -77,10 +100,14 @@ def in_project(path: Path) -> bool:
 
 
 def announced(source: Path, targets: Sequence[Target], trusted: Path | None) -> list[str]:
-    """What a trusted file calls, to be said before it runs; refuses trust in another file."""
+    """What is to be said before a file's targets run; refuses what it may not call, and trust in another.
+
+    That is what a trusted file calls, and which code was changed since.
+    """
     if trusted is None:
         check_calls(source, targets)
-        return []
+        return list(newer(source, targets))
     if trusted.resolve() != source.resolve():
         raise InputError(f"--trust {trusted} is not what is replayed: give --trust {source}, or leave it out")
-    return [f"{source} calls {target.words!a}" for target in targets if ":" in target.name]
+    calls = [f"{source} calls {target.words!a}" for target in targets if ":" in target.name]
+    return [*calls, *newer(source, targets)]

@@ -8,7 +8,8 @@ from statistics import median
 
 from hotloop.core.errors import InputError
 from hotloop.core.project import Budget
-from hotloop.core.record import STEP, WALL, Comparison, Estimate, Held, Phase, Record, Standing
+from hotloop.core.record import CPU_SHARE, STEP, WALL, Comparison, Estimate, Held, Phase, Record, Standing
+from hotloop.judge.judge import busy_load
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.ratio import ratio
 
@@ -20,6 +21,9 @@ TIGHTER_SHARE = 0.5
 
 SMALLEST_GAIN = 0.05
 """From which on a gain is worth a line."""
+
+STARVED = 0.9
+"""The part of a core that a run has to have had for its speed to be its own, where the machine is busy."""
 
 EXACT = 1e-9
 """A share that rounding alone may part two equal numbers by."""
@@ -68,6 +72,24 @@ def unaccounted_share(record: Record) -> float:
     totals = {phase.path: phase.total_ns for phase in record.phases}
     whole = totals.get(STEP) or totals.get(WALL) or 0
     return (record.unaccounted_ns or 0) / whole if whole else 0.0
+
+
+def excused(held: Held, busy: str | None) -> Held:
+    """What is left of a miss that says nothing, because the machine was busy."""
+    return replace(held, standing="cannot tell", why=busy) if busy and held.standing == "missed" else held
+
+
+def starved(budget: Budget, record: Record) -> str | None:
+    """Why an absolute speed or time that is missed says nothing: the machine was busy with something else.
+
+    What is counted, kept in memory or measured in turns does not mind.
+    """
+    if budget.limit is None or budget.metric in (INSTRUCTIONS, MEMORY):
+        return None
+    shares, load = record.values.get(CPU_SHARE, ()), busy_load(record.machine)
+    if load is None or (shares and median(shares) >= STARVED):
+        return None
+    return f"the machine had a load of {load:.1f}: measure on a quiet one, or hold it against a commit"
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -167,7 +189,8 @@ def is_beyond(found: Estimate, bound: float, slack: float, *, more_is_better: bo
     return found.high < bound - slack if more_is_better else found.low > bound + slack
 
 
-MOST_RUNS = 3
+MOST_RUNS = 5
+"""Of a budget that nobody can tell: then it stays so."""
 
 
 def settle(runs: Sequence[Held]) -> Held:

@@ -119,12 +119,20 @@ class Counter:
         line = self._process.stdout.readline()
         if not line:
             printed = (self._logs / "printed").read_text(errors="replace").strip()
-            raise SetupError(f"the program under valgrind ended; its last words: {printed[-300:] or 'none'}")
+            ours = printed.startswith(("valgrind:", "setarch:"))
+            raise (SetupError if ours else InputError)(
+                f"the program under valgrind ended; its last words: {last_words(printed)}"
+            )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             kind = InputError if answer["code"] == ExitCode.USAGE else SetupError
             raise kind(answer["error"])
         return answer
+
+
+def last_words(printed: str) -> str:
+    """In one line."""
+    return " ".join(printed.split())[-300:] or "none"
 
 
 class Answers:

@@ -12,11 +12,13 @@ what was written beyond it before.
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from hotloop.core.clock import utc_now
+from hotloop.core.errors import InputError
+from hotloop.core.record.plain import Count, ForeignError, build, expect, parse, show
 
 METRICS = Path("logs/metrics.jsonl")
 
@@ -129,15 +131,41 @@ def word(value: float | str) -> str:
     return str(value)
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The windows of a run in order; those that a resumed run went over again are left out."""
+def read_metrics(path: Path, say: Callable[[str], None] = lambda text: None) -> list[dict[str, Any]]:
+    """The windows of a run in order; those that a resumed run went over again are left out.
+
+    A last line that a kill tore is left out and said; any other that is none of ours is an InputError, which
+    names the line and the field.
+    """
     windows: list[dict[str, Any]] = []
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if not line.endswith("\n"):  # torn by a kill
-            break
-        found: dict[str, Any] = json.loads(line)
+    *whole, torn = text_of(path).split("\n")
+    if torn:
+        say(f"{path}: its last line was cut off, and is left out")
+    for number, line in enumerate(whole, 1):
+        found = window_of(line, f"{path}:{number}")
         if found.pop(RESUMED, False):
             windows = [window for window in windows if window["steps"] <= found["steps"]]
         else:
             windows.append(found)
     return windows
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def window_of(line: str, place: str) -> dict[str, Any]:
+    """One line's numbers by name: `steps`, and whatever else a window has; null is not known."""
+    try:
+        found: dict[str, Any] = build(dict[str, Any], parse(line), "$")
+        expect("steps" in found, "the field steps", None, "$")
+        build(Count, found["steps"], "$.steps")
+        for name, value in found.items():
+            fits = isinstance(value, bool) if name == RESUMED else value is None or is_number(value)
+            expect(fits, "bool" if name == RESUMED else "a number", value, f"$.{show(name)}")
+    except ForeignError as error:
+        raise InputError(f"{place}: {error}") from None
+    return found

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.algorithm import DivergedError, Learned, load_optimiser, set_learning_rate
@@ -168,7 +170,7 @@ class OffPolicy:
 
     def learn(self, move: Move, told: dict[str, list[float]]) -> None:
         """Learn from as many minibatches as are due; what each came to is added to what is told."""
-        with span("learn"):
+        with lifeline.doing(Doing.OURS), span("learn"):
             for _ in range(self.settings.gradient_steps):
                 part = self.sample()
                 mark("sample")

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.algorithm import Learned, load_optimiser, set_learning_rate
@@ -105,7 +107,7 @@ class OnPolicy:
         if self.opponents is not None:
             self.opponents.begin(self.network)
         kept = self.gather(steps)
-        with span("learn"):
+        with lifeline.doing(Doing.OURS), span("learn"):
             samples = self.prepare(kept)
             mark("advantages")
             losses = self.learner.learn(samples, phase.imitating)

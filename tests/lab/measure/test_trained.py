@@ -1,5 +1,7 @@
 """A trained run is a policy like any other: by its name, or by its checkpoint's path."""
 
+import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.envs.subject import Proxy
 from hotloop.lab.bench import bench
-from hotloop.lab.measure.policy import acting, is_live, load, play_of
+from hotloop.lab.measure.policy import acting, is_live, load, names_code, play_of
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.target import check_player
 
@@ -92,3 +94,30 @@ def test_somebody_elses_env_has_no_run_of_ours() -> None:
 def test_in_a_profile_its_own_time_is_a_row() -> None:
     record = hotloop.profile("prospector/short", num_envs=4, steps=80, policy="run:first")
     assert "wall/policy" in {phase.path for phase in record.phases}
+
+
+def test_a_validation_is_played_by_it_in_the_place_of_the_worlds_players() -> None:
+    assert main(["validate", "prospector/short", "200", "--policy", "run:first", "--output", "checked"]) == 0
+    record = json.loads(next(Path("checked").glob("*.json")).read_text())
+    assert record["method"]["policy"] == "random, run:first, adversarial"
+    assert record["validation"]["mismatches"] == 0
+
+
+def test_a_player_of_the_worlds_that_plays_live_has_its_own_row() -> None:
+    record = hotloop.profile("prospector/short", num_envs=4, steps=80, policy="live:greedy")
+    told = {phase.path: phase.share for phase in record.phases}
+    assert 0 < told["wall/policy"] < 1
+    assert record.method.policy == "live:greedy (live)"
+
+
+def test_a_live_player_is_one_of_ours_and_has_to_be_known() -> None:
+    with closing(hotloop.make("prospector/short", num_envs=2)) as batch:
+        check_player(batch, "live:greedy")
+        with pytest.raises(InputError, match="did you mean greedy"):
+            check_player(batch, "live:greedyy")
+    assert [names_code(each) for each in ("live:greedy", "run:mine", "mine.py:f", "random")] == [
+        False,
+        False,
+        True,
+        False,
+    ]

@@ -207,6 +207,16 @@ def test_a_kill_right_after_a_checkpoint_loses_no_window(
     assert [line["steps"] for line in logged] == [128, 256, 320]
 
 
+def test_a_checkpoint_in_the_middle_of_a_window_ends_it_so_that_no_update_is_lost(tmp_path: Path) -> None:
+    every = {"train__checkpoint_every": 3, "train__log_every": 5, "train__anneal_lr": "false"}
+    _, whole, _ = trained(tmp_path, small(updates=8, **every), name="whole")
+    assert [window.steps // STEPS_PER_UPDATE for window in whole] == [3, 6, 8]
+    _, first, _ = trained(tmp_path, small(updates=3, **every), name="parts")
+    checkpoint = folders.last_checkpoint(run_of(tmp_path, "parts"))[0]
+    _, second, _ = trained(tmp_path, small(updates=8, **every), name="parts", resume=checkpoint)
+    assert what_was_learnt([*first, *second]) == what_was_learnt(whole)
+
+
 def test_the_teacher_is_off_once_imitation_is_over(tmp_path: Path) -> None:
     made = small(updates=6, train__supervised_steps=128, train__fade_steps=64, train__teacher="greedy")
     record, windows, _ = trained(tmp_path, made)

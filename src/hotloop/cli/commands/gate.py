@@ -48,7 +48,7 @@ Only = Annotated[
 
 TargetToBegin = Annotated[
     str | None,
-    typer.Argument(metavar="[TARGET]", help="With --init: what to measure first.", show_default=False),
+    typer.Argument(metavar="TARGET", help="With --init: what to measure first.", show_default=False),
 ]
 
 Build = Annotated[

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from hotloop.lab.training.run import Asked
 
 
+ISOLATED = True
+"""An env of somebody else's is trained on in a process of its own."""
+
+STOP_S = 600.0
+"""An update may take as long until it is over and its checkpoint written."""
+
 EXAMPLES = (
     "hotloop train prospector run=first total_timesteps=1000000",
     "hotloop train grid/guard supervised_steps=200000 fade_steps=100000 train.eval.every=10",

@@ -1,7 +1,7 @@
 """hotloop validate: is the fast one the same as the slow one, in everything, and where not."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +31,7 @@ EXAMPLES = (
     "hotloop validate grid/toy",
     "hotloop validate grid soak --against original",
     "hotloop validate prospector/short 20000",
+    "hotloop validate prospector/short 20000 --policy run:first",
     "hotloop validate fast.py:make 5000 --against slow.py:make",
     'hotloop validate fast.py:make 5000 --against "gym:CartPole-v1" --mode tolerance:1e-5',
     "hotloop validate --replay artifacts/throughput/NAME.bundle",
@@ -67,6 +68,17 @@ Ignore = Annotated[
     typer.Option(metavar="FIELD", help="A field not to compare, such as infos.time; may be given often."),
 ]
 
+ValidatingPolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="Who plays in the place of the world's players: one of them, run:NAME, tape:FILE, "
+        "module:callable.",
+        show_default=False,
+    ),
+]
+
 Replay = Annotated[
     Path | None, typer.Option(metavar="BUNDLE", help="Play again what was found to differ, from its bundle.")
 ]
@@ -87,6 +99,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
     against: Against = None,
     mode: Mode = "bytes",
     ignore: Ignore = None,
+    policy: ValidatingPolicy = None,
     replay: Replay = None,
     trust: flags.Trust = None,
     adoption: ShowAdoption = False,
@@ -117,7 +130,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
     with stdout_kept_clean():
         matches = matches_of(targets_of(candidate), against)
     make_room(output)
-    records = run(matches, scale or SCALE, way, output)
+    records = run(matches, scale or SCALE, way, output, policy)
     from hotloop.report.sections.validate import validations
     from hotloop.report.terminal import draw
 
@@ -159,13 +172,15 @@ def matches_of(targets: Sequence[Target], against: str | None) -> "dict[str, Mat
     return {target.name: match_of(target, against) for target in targets}
 
 
-def run(matches: "dict[str, Match]", scale: str, way: "Way", output: Path) -> "list[Record]":
+def run(
+    matches: "dict[str, Match]", scale: str, way: "Way", output: Path, policy: str | None = None
+) -> "list[Record]":
     """Validate the targets one after another, and keep their records and bundles."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate import validate as lab
 
     first = next(iter(matches.values()))
-    asked = lab.asked_for(scale, first.against, way, presets=len(matches))
+    asked = replace(lab.asked_for(scale, first.against, way, presets=len(matches)), policy=policy)
 
     def experiment(target: Target, progress: "Progress") -> "Record":
         return lab.validate(matches[target.name], asked, progress, keep_bundle)[0]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import SetupError
+from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.interrupt import hear_interrupt, put_off_interrupt
 from hotloop.core.isolate.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Doing, where
 
@@ -34,7 +34,7 @@ POLL_S = 0.25
 """Between two looks at the pulse of a process that says nothing."""
 
 PATIENCE_S = 10.0
-"""For a process that was interrupted, or has finished, to end by itself."""
+"""For a process that has finished to end by itself."""
 
 STACK_S = 2.0
 """For a process that stands still to write its stack."""
@@ -56,6 +56,8 @@ class Limits:
     """How long a process may stand still."""
 
     step_s: float
+    stop_s: float = PATIENCE_S
+    """After an interruption, to finish what it is at and keep what there is; a second one does not wait."""
 
     @property
     def first_s(self) -> float:
@@ -124,7 +126,7 @@ class Supervisor:
 
     def __init__(self, name: str, command: Sequence[str], limits: Limits, listener: Listener) -> None:
         """`name` is what the process is called in what is said of it; `command` is Python's words."""
-        self.name, self._listener = name, listener
+        self.name, self._listener, self._stop_s = name, listener, limits.stop_s
         self._dog = Watchdog(limits)
         self._stack = ExitStack()
         self._ended = Ended()
@@ -184,7 +186,8 @@ class Supervisor:
         while self._status is None:
             self._read(POLL_S)
             if self._over() and deadline_ns is None:
-                deadline_ns = now_ns() + round(PATIENCE_S * 1e9)
+                patience_s = PATIENCE_S if self._ended.code is not None else self._stop_s
+                deadline_ns = now_ns() + round(patience_s * 1e9)
             if deadline_ns is not None and now_ns() > deadline_ns:
                 return
             if deadline_ns is None and self._hangs():
@@ -302,11 +305,17 @@ class Supervisor:
     def _judged(self) -> Ended:
         """Say how a process ended that did not say so itself."""
         ended = self._ended
+        if ended.code == ExitCode.INTERRUPTED and not ended.interrupted:
+            ended.code, ended.why = None, f"{self.name} interrupted itself{self._at()}"
         if ended.code is None and ended.why is None and not ended.interrupted:
             if self._pid is None and self._process.returncode >= 0:
                 raise SetupError(f"the process for {self.name} could not be started: {self._said()}")
             ended.why = self._death()
         return ended
+
+    def _at(self) -> str:
+        at = where(self._pulse[DOING], self._pulse[STEPS])
+        return f" {at}" if at else ""
 
     def _said(self) -> str:
         return " ".join(self._printed.decode(errors="replace").split())[-300:] or "it said nothing"
@@ -314,7 +323,7 @@ class Supervisor:
     def _death(self) -> str:
         if self._pid is None:
             return f"{self.name} was ended before it began: somebody killed its guard"
-        at = where(self._pulse[DOING], self._pulse[STEPS]) or "before it was asked for anything"
+        at = self._at().lstrip() or "before it was asked for anything"
         status = self._status if self._status is not None else 0
         if os.WIFSIGNALED(status) and status > 0:
             number = os.WTERMSIG(status)

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hotloop.core.isolate.guard import parent_of
+
 STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 
 OF_PYTHON = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
@@ -25,7 +27,7 @@ class Surroundings:
         self._variables = dict(os.environ)
         self._handlers = handlers()
         self._threads = frozenset(threading.enumerate())
-        self._children = frozenset(children())
+        self._children = frozenset((*children(), *orphans()))
 
     def settle(self) -> list[str]:
         """Undo what was done to the process and end what was left in it; says each thing in words."""
@@ -64,7 +66,7 @@ class Surroundings:
         threads = [each.name for each in threading.enumerate() if each not in self._threads]
         if threads:
             yield f"left threads running ({some(threads)})"
-        left = [pid for pid in children() if pid not in self._children]
+        left = [pid for pid in (*children(), *orphans()) if pid not in self._children]
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -96,6 +98,14 @@ def children() -> list[int]:
     listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     pids = [int(pid) for each in listed for pid in each.read_text().split()]
     return [pid for pid in pids if is_theirs(pid)]
+
+
+def orphans() -> list[int]:
+    """Processes that left the one they were started by, so that the guard above this one has them."""
+    guard, own = os.getppid(), os.getpid()
+    listed = [path.name for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    pids = [int(name) for name in listed if parent_of(name) == guard]
+    return [pid for pid in pids if pid != own and is_theirs(pid)]
 
 
 def is_theirs(pid: int) -> bool:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
 from hotloop.core.record import Described
 from hotloop.core.settings import apply, hash_of
@@ -87,7 +89,8 @@ class EnvsEngine:
                 seed = int(self._seeds.integers(2**31))
             self._resets += 1
             begun.append((env, seed))
-        self._crew.begin(begun)
+        with lifeline.doing(Doing.RESET, Doing.STEP):
+            self._crew.begin(begun)
 
     def step(self, actions: NDArray[Any]) -> None:
         if actions.dtype != self._actions.dtype or actions.size != self._actions.size:
@@ -95,6 +98,7 @@ class EnvsEngine:
         np.copyto(self._actions, actions.reshape(self._actions.shape))
         alive = self._arrays.get("alive")
         self._lived += self._envs if alive is None else int(np.count_nonzero(alive))
+        lifeline.pulse[lifeline.STEPS] = self._steps // self._envs
         self._crew.step()
         self._steps += self._envs
         self._resets += int(np.count_nonzero(self._arrays["terminals"] | self._arrays["truncations"]))
@@ -167,7 +171,8 @@ class EnvsBatch(Batch):
         return list(drawn.astype(like.dtype).reshape(calls, *like.shape))
 
     def close(self) -> None:
-        self.crew.close()
+        with lifeline.doing(Doing.CLOSE):
+            self.crew.close()
         super().close()
 
     def _accept(self, actions: NDArray[Any]) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from hotloop.core.record import Record
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.explain import Profiles
 from hotloop.lab.gate.measure import Against, How, against_of, held_against
+from hotloop.lab.gate.places import Gauges
 
 Told = Literal["good", "bad", "skip"]
 
@@ -97,12 +98,15 @@ def bisect(budget: Budget, how: How, profiles: Profiles, progress: Progress = si
     def subject(commit: str) -> str:
         return git(folder, "log", "-1", "--format=%s", commit) or ""
 
-    def tried(commit: str) -> Step:
-        step = try_one(budget, by_speed, against, commit, profiles, progress)
-        say(f"{commit[:12]} {step.told}: {step.why}")
-        return step
+    with Gauges(budget.measured) as gauges:  # the good one is opened once for all
 
-    return search(commits, tried, subject)
+        def tried(commit: str) -> Step:
+            trial = Trial(budget=budget, how=by_speed, against=against, gauges=gauges, profiles=profiles)
+            step = try_one(trial, commit, progress)
+            say(f"{commit[:12]} {step.told}: {step.why}")
+            return step
+
+        return search(commits, tried, subject)
 
 
 def between(how: How, good: str, bad: str) -> list[str]:
@@ -111,22 +115,25 @@ def between(how: How, good: str, bad: str) -> list[str]:
     return (found or "").split()
 
 
-def try_one(
-    budget: Budget,
-    how: How,
-    against: Against,
-    commit: str,
-    profiles: Profiles,
-    progress: Progress,
-) -> Step:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What every commit is held against, and by what."""
+
+    budget: Budget
+    how: How
+    against: Against
+    gauges: Gauges
+    profiles: Profiles
+
+
+def try_one(trial: Trial, commit: str, progress: Progress) -> Step:
     """Hold one commit against the good one; what does not build, or cannot be told, is skipped and said."""
     try:
-        place = how.places.at(commit)
-        record = held_against(budget, how, against, place, progress)
+        place = trial.how.places.at(commit)
+        record = held_against(trial.budget, trial.how, trial.against, place, trial.gauges, progress)
     except HotloopError as error:
-        why = str(error).partition("\n")[0]
-        return Step(commit=commit, told="skip", why=why)
-    keep_profile(budget, profiles, how, commit)
+        return Step(commit=commit, told="skip", why=str(error).partition("\n")[0])
+    keep_profile(trial.budget, trial.profiles, trial.how, commit)
     told, why = told_by(record)
     return Step(commit=commit, told=told, why=why)
 

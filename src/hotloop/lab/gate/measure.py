@@ -16,7 +16,16 @@ from hotloop.core.project import Budget
 from hotloop.core.record import Comparison, Held, Record
 from hotloop.judge import baselines
 from hotloop.judge.compare import versus
-from hotloop.judge.gate import MEMORY, change_of_speed, hold, needs_another, settle, values_of
+from hotloop.judge.gate import (
+    MEMORY,
+    change_of_speed,
+    excused,
+    hold,
+    needs_another,
+    settle,
+    starved,
+    values_of,
+)
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.gate.places import Gauge, Gauges, Place, Places
@@ -40,8 +49,8 @@ LOOKS, PROCESSES = 6, 3
 ROUNDS = 12
 """Of a speed that is measured alone."""
 
-LONGER = 3
-"""How many times as long each further run may take."""
+LONGER, LONGEST = 3, 9
+"""How many times as long each further run may take, and how many times as long as the first at most."""
 
 NUMBER = r"\s*[=:]\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)"
 """What stands after the name of a metric that a program prints."""
@@ -130,34 +139,33 @@ def not_itself(places: Places, sha: str) -> str | None:
 def gauged(budget: Budget, how: How, progress: Progress = silent) -> Record:
     """Measure for a budget, as often as it takes, and judge: the record is of the last run."""
     against = against_of(budget, how)
-    return held_against(budget, how, against, how.places.tree(), progress)
+    with Gauges(budget.measured) as gauges:
+        return held_against(budget, how, against, how.places.tree(), gauges, progress)
 
 
 def held_against(
-    budget: Budget, how: How, against: Against | None, now: Place, progress: Progress = silent
+    budget: Budget,
+    how: How,
+    against: Against | None,
+    now: Place,
+    gauges: Gauges,
+    progress: Progress = silent,
 ) -> Record:
-    """The same, of a place against whatever there is."""
+    """The same, of a place against whatever there is; what is open in `gauges` is measured by."""
     runs: list[Held] = []
-    with Gauges(budget.measured) as gauges:
-        while not runs or needs_another(runs):
-            asked = Asking(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
-            measured = measure(asked, progress)
-            runs.append(held_by(budget, how, against, measured))
-    held = settle(runs)
-    kept = replace(
-        measured.record,
-        kind=KIND,
-        label=budget.name,
-        held=held,
-        created=utc_now().isoformat(timespec="seconds"),
-    )
+    while not runs or needs_another(runs):
+        asked = Asking(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
+        measured = measure(asked, progress)
+        runs.append(held_by(budget, how, against, measured))
+    held, created = settle(runs), utc_now().isoformat(timespec="seconds")
+    kept = replace(measured.record, kind=KIND, label=budget.name, held=held, created=created)
     return judge(with_metrics(kept))
 
 
 def held_by(budget: Budget, how: How, against: Against | None, measured: Measured) -> Held:
     """One measurement held against its budget."""
     comparison = measured.comparison
-    return hold(
+    held = hold(
         budget,
         how.today,
         now=measured.now,
@@ -167,6 +175,7 @@ def held_by(budget: Budget, how: How, against: Against | None, measured: Measure
         doubt=(against.doubt if against else None) or measured.doubt,
         difference=None if comparison is None or how.unlike else comparison.difference,
     )
+    return excused(held, starved(budget, measured.record))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +197,7 @@ class Asking:
     @property
     def plan(self) -> Plan:
         """Of a comparison: each further one may take longer."""
-        seconds = self.how.seconds * LONGER**self.run
+        seconds = self.how.seconds * min(LONGER**self.run, LONGEST)
         return Plan(band=band_of(self.budget), budget_ns=round(seconds * 1e9))
 
 

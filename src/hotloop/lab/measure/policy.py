@@ -30,6 +30,9 @@ MOST_BYTES = 16 << 20
 
 TAPE = "tape:"
 
+LIVE = "live:"
+"""Before the name of a player who is to choose inside the loop, where its own time is a row."""
+
 FORWARD, SELECT = "forward", "select"
 """Rows of the tree: the two parts of choosing an action, where a policy has methods of these names."""
 
@@ -172,20 +175,30 @@ def reopen(subject: Subject) -> Subject:
 
 
 def is_live(policy: object) -> bool:
-    """Whether a policy is a trained run or somebody's callable, and neither a player nor a tape."""
+    """Whether a policy chooses in the loop: a trained run, `live:PLAYER` or somebody's callable."""
     if not isinstance(policy, str) or is_trained(policy):
         return True
     return names_callable(policy) and not policy.startswith(TAPE)
+
+
+def names_code(policy: object) -> bool:
+    """Whether a policy is somebody's callable, which a file may name and nobody may run unasked."""
+    own = isinstance(policy, str) and (is_trained(policy) or policy.startswith(LIVE))
+    return is_live(policy) and not own
 
 
 def load(policy: object, *, timed: bool = False) -> Choose:
     """The policy itself, with `timed` in spans: a function of observations, or an object with parts."""
     if isinstance(policy, str) and is_trained(policy):
         return Trained(policy, timed=timed)
+    region: Callable[[str], Callable[..., Any]] = span if timed else (lambda _: lambda same: same)
+    if isinstance(policy, str) and policy.startswith(LIVE):
+        player = policy.removeprefix(LIVE)
+        asked: Choose = region(POLICY)(lambda subject: subject.choose(player))
+        return asked
     made = callables.find(policy) if isinstance(policy, str) else policy
     if isinstance(made, type):
         made = made()
-    region: Callable[[str], Callable[..., Any]] = span if timed else (lambda _: lambda same: same)
     forward, select = getattr(made, FORWARD, None), getattr(made, SELECT, None)
     if callable(forward) and callable(select):
         score, pick = given(region(FORWARD), forward), given(region(SELECT), select)

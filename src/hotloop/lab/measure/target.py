@@ -11,7 +11,7 @@ from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import make, open_target
 from hotloop.envs.subject import Subject
-from hotloop.lab.measure.policy import TAPE, is_live, load
+from hotloop.lab.measure.policy import LIVE, TAPE, is_live, load
 from hotloop.lab.measure.trained import Trained
 from hotloop.probes.instructions import require
 
@@ -124,6 +124,8 @@ def check_player(subject: Subject, player: str) -> None:
     """Refuse a player that a subject does not know; all can be played at random, or by somebody's code."""
     if player.startswith(TAPE):
         tapes.read_for(Path(player.removeprefix(TAPE)), subject)
+    elif player.startswith(LIVE):
+        check_player(subject, player.removeprefix(LIVE))
     elif is_live(player):
         choose = load(player)
         if isinstance(choose, Trained):

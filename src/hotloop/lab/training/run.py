@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.interrupt import Stop
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
 from hotloop.core.record import Record
 from hotloop.core.record.times import Times, tree_text
@@ -188,9 +190,14 @@ class Session:
             self.clock.begin(at_ns)
 
     def one_update(self, stop: Stop) -> None:
-        """One rollout and what is due after it; the window ends when it is full."""
+        """One rollout and what is due after it."""
+        self.updates.append(self.trainer.update())
+        with lifeline.doing(Doing.OURS):
+            self.after_update(stop)
+
+    def after_update(self, stop: Stop) -> None:
+        """Evaluate, log and save where it is due; the window ends when it is full."""
         asked, trainer = self.settings, self.trainer
-        self.updates.append(trainer.update())
         if self.trace:
             with span("profiler"):
                 self.trace.step()
@@ -201,9 +208,10 @@ class Session:
             self.watch.update(trainer.steps, asked.train.total_timesteps)
         if trainer.finished or stop.asked:
             return  # the end logs and saves
-        if len(self.updates) >= asked.train.log_every:
+        saves = due(asked.train.checkpoint_every, trainer.updates)
+        if saves or len(self.updates) >= asked.train.log_every:
             self.end_window()
-        if due(asked.train.checkpoint_every, trainer.updates):  # after the log: no kill loses a window
+        if saves:  # after the log: whoever goes on from here goes on with a window of its own
             with span("checkpoint"):
                 self.save()
 

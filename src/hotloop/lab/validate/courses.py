@@ -11,7 +11,7 @@ from hotloop.core import registry
 from hotloop.core.machine import usable_cores
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject, WholeNumbers
-from hotloop.lab.measure.policy import RANDOM, RandomPlay
+from hotloop.lab.measure.policy import RANDOM, RandomPlay, acting
 
 ADVERSARIAL = "adversarial"
 RESET_ONE, RESET_ALL = 37, 101
@@ -40,9 +40,9 @@ class Course:
     """What both sides are made with beside their own keys."""
 
 
-def courses_for(subject: Subject, target: Target) -> list[Course]:
-    """The tapes that a subject can be played by: random, its players', adversarial."""
-    players = [name for name in subject.players if name != RANDOM]
+def courses_for(subject: Subject, target: Target, policy: str | None = None) -> list[Course]:
+    """The tapes that a subject can be played by: random, its players' or a policy's instead, adversarial."""
+    players = [policy] if policy else [name for name in subject.players if name != RANDOM]
     scripted = [Course(tape=player, share=0.25 / len(players), keys={}) for player in players]
     nasty = Course(tape=ADVERSARIAL, share=0.25, keys=short_episodes(target))
     return [Course(tape=RANDOM, share=0.5 if players else 0.75, keys={}), *scripted, nasty]
@@ -58,8 +58,8 @@ def short_episodes(target: Target) -> dict[str, object]:
 
 def actions_of(tape: str, subject: Subject) -> Iterator[Any]:
     """The actions of a tape, one call after another; a player looks at the subject when it is asked."""
-    while tape not in (RANDOM, ADVERSARIAL):
-        yield subject.choose(tape)
+    if tape not in (RANDOM, ADVERSARIAL):
+        yield from acting(tape, subject)
     play = Adversarial(subject) if tape == ADVERSARIAL else RandomPlay(subject)
     while True:
         yield from (subject.settle(each) for each in play.draw(CHUNK)[:CHUNK])

@@ -20,6 +20,7 @@ from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
+from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
 from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
@@ -70,6 +71,8 @@ class Asked:
     """At least so many; None where steps or the clock decide."""
     box_ns: int | None = None
     way: Way
+    policy: str | None = None
+    """Who plays in the place of the world's own players, as `--policy` names it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,7 +119,10 @@ def validated(
 ) -> tuple[Record, Bundle | None]:
     """The same, where both sides may be opened."""
     with closing(opened(match.candidate)) as subject:
-        spec, courses, faults = subject.spec, courses_for(subject, match.candidate), subject.faults()
+        if asked.policy is not None:
+            check_player(subject, asked.policy)
+        courses = courses_for(subject, match.candidate, asked.policy)
+        spec, faults = subject.spec, subject.faults()
     recorder = Recorder("validate", spec)
     calls = planned(asked, spec)
     found = SoFar(faults=faults)

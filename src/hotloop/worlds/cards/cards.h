@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cards/digest.h"
+#include "cards/flaw.h"
 #include "cards/search.h"
 
 namespace hl::cards {
@@ -100,6 +101,23 @@ HL_FN void observations(const Slot& slot) {
   *slot.out<int32_t>(out_seat) = seat;
 }
 
+// The observation is written anew and whole, as if nothing had been shown.
+inline const char* flaw(const Slot& slot) {
+  const Game g = game_of(slot);
+  if (const char* wrong = flaw_of_state(g)) return wrong;
+  std::byte shown[sizeof(Shown)];
+  std::memcpy(shown, &g.s.shown, sizeof shown);
+  const Shown before = g.s.shown;
+  if (g.c.encode) {
+    g.s.shown = {};
+    std::memset(slot.out<float>(out_observations), 0, static_cast<size_t>(row_size(g.c)) * sizeof(float));
+  }
+  observations(slot);
+  const bool same = is_same(before, g.s.shown);
+  std::memcpy(static_cast<void*>(&g.s.shown), shown, sizeof shown);
+  return same ? nullptr : "something else is shown";
+}
+
 // --- what the engine asks of every world --------------------------------------------------------------
 
 struct World {
@@ -161,6 +179,7 @@ struct World {
     cards::observations(slot);
   }
 
+  static const char* flaw(const Slot& slot) { return cards::flaw(slot); }
   HL_FN static uint64_t digest(const Slot& slot) { return cards::digest(slot.config, state_of(slot)); }
 };
 

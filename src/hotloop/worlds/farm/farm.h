@@ -1,32 +1,13 @@
 // farm.h - agents live, breed, fight and starve: the step, phase by phase. Must agree with twin.py to the
 // byte. state.h is the memory, reset.h begins an episode, actions.h has what agents do, observe.h what they
-// see.
+// see; flaw.h looks at states that were handed in.
 #pragma once
 
-#include "farm/actions.h"
+#include "farm/flaw.h"
 #include "farm/ledger.h"
-#include "farm/observe.h"
 #include "farm/picture.h"
-#include "farm/players.h"
-#include "farm/reset.h"
 
 namespace hl::farm {
-
-enum Info : int {
-  out_alive = standard_outputs,
-  out_breeds = out_luck + 1,
-  out_serials,
-  out_died,
-  out_population,
-  out_systems,
-  out_births = out_systems + breeds,
-  out_starved,
-  out_killed,
-  out_lives,
-  out_lifetime,
-  out_stock,
-  out_ledger  // where there is one, three outputs
-};
 
 // --- phases ---------------------------------------------------------------------------------
 
@@ -104,19 +85,6 @@ HL_FN void bury(const Slot& slot, const State& s, uint32_t k) {
   s.count(count_rebirth);
 }
 
-HL_FN void update_index(State& s) {
-  s.head.living = 0;
-  for (uint32_t k = 0; k < s.c.agents; ++k) {
-    s.living[s.head.living] = k;
-    s.head.living += s.agents[k].state == slot_alive;
-  }
-  s.near.build(s.head.living, [&](uint32_t k, uint32_t& id, float& x, float& y) {
-    id = s.living[k], x = s.agents[id].x, y = s.agents[id].y;
-  });
-  s.head.moved = false;
-  s.count(count_rebuilds);
-}
-
 HL_FN void decay(const State& s) {
   for (uint32_t field = 0; field < fields; ++field) {
     for (uint32_t row = 0; row < s.c.plane_rows; ++row) {
@@ -131,22 +99,6 @@ HL_FN void decay(const State& s) {
       for (uint32_t k = 0; k < s.c.stride && total == 0; ++k) total = cells[k];
       active = total != 0;
     }
-  }
-}
-
-// Who lives in which slot, and a random number for those who like to be led by chance.
-HL_FN void show_agents(const Slot& slot, const State& s) {
-  auto* alive = slot.out<uint8_t>(out_alive);
-  auto* luck = slot.out<int32_t>(out_luck);
-  auto* breed = slot.out<uint8_t>(out_breeds);
-  auto* serial = slot.out<uint32_t>(out_serials);
-  Draws draws = s.draws();
-  for (uint32_t k = 0; k < s.c.agents; ++k) {
-    const Agent& agent = s.agents[k];
-    alive[k] = agent.state == slot_alive;
-    luck[k] = alive[k] ? static_cast<int32_t>(draws.word(k * lanes + lane_luck) >> 33) : 0;
-    breed[k] = agent.breed;
-    serial[k] = agent.serial;
   }
 }
 
@@ -288,6 +240,7 @@ struct World {
   HL_FN static size_t scratch_bytes(const Config&) { return 0; }
   static size_t tile(const Config&) { return 1; }
   static Picture picture(const Slot& slot) { return farm::picture(slot); }
+  static const char* flaw(const Slot& slot) { return farm::flaw(slot); }
 
   // observations [agents, row]; rewards, alive, luck, breeds, serials and died [agents]; then one number an
   // env; then what the ledger has.
@@ -329,6 +282,11 @@ struct World {
   }
 
   HL_FN static uint64_t digest(const Slot& slot) { return digest_of(State(slot)); }
+};
+
+// What a component is: the same world with other phases.
+struct Part : World {
+  static const char* flaw(const Slot& slot) { return flaw_of_part(slot); }
 };
 
 }  // namespace hl::farm

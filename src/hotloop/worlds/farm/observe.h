@@ -1,7 +1,7 @@
 // observe.h - what agents see: thirteen channels around them, or their own state. Must agree with observe.py.
 #pragma once
 
-#include "farm/state.h"
+#include "farm/players.h"
 
 namespace hl::farm {
 
@@ -22,6 +22,38 @@ enum Channel : uint32_t {
   see_goal,
   see_landmarks
 };
+
+enum Info : int {
+  out_alive = standard_outputs,
+  out_breeds = out_luck + 1,
+  out_serials,
+  out_died,
+  out_population,
+  out_systems,
+  out_births = out_systems + breeds,
+  out_starved,
+  out_killed,
+  out_lives,
+  out_lifetime,
+  out_stock,
+  out_ledger  // where there is one, three outputs
+};
+
+// Who lives in which slot, and a random number for those who like to be led by chance.
+HL_FN void show_agents(const Slot& slot, const State& s) {
+  auto* alive = slot.out<uint8_t>(out_alive);
+  auto* luck = slot.out<int32_t>(out_luck);
+  auto* breed = slot.out<uint8_t>(out_breeds);
+  auto* serial = slot.out<uint32_t>(out_serials);
+  Draws draws = s.draws();
+  for (uint32_t k = 0; k < s.c.agents; ++k) {
+    const Agent& agent = s.agents[k];
+    alive[k] = agent.state == slot_alive;
+    luck[k] = alive[k] ? static_cast<int32_t>(draws.word(k * lanes + lane_luck) >> 33) : 0;
+    breed[k] = agent.breed;
+    serial[k] = agent.serial;
+  }
+}
 
 // What nodes hold, as shares of a full one, added up in the nodes' order.
 HL_FN void draw_food(const State& s) {

@@ -67,6 +67,25 @@ HL_FN void draw_terrain(const State& s, const Draws& draws) {
   }
 }
 
+HL_FN void index_nodes(State& s) {
+  s.growth.build(s.c.nodes, [&](uint32_t k, uint32_t& id, float& x, float& y) {
+    id = k, x = s.nodes[k].x, y = s.nodes[k].y;
+  });
+}
+
+HL_FN void update_index(State& s) {
+  s.head.living = 0;
+  for (uint32_t k = 0; k < s.c.agents; ++k) {
+    s.living[s.head.living] = k;
+    s.head.living += s.agents[k].state == slot_alive;
+  }
+  s.near.build(s.head.living, [&](uint32_t k, uint32_t& id, float& x, float& y) {
+    id = s.living[k], x = s.agents[id].x, y = s.agents[id].y;
+  });
+  s.head.moved = false;
+  s.count(count_rebuilds);
+}
+
 // Counts go on over episodes.
 HL_FN void begin(const Slot& slot, uint64_t episode_seed) {
   State s(slot);
@@ -79,9 +98,7 @@ HL_FN void begin(const Slot& slot, uint64_t episode_seed) {
   std::memset(s.rows0, 0, size_t{fields} * c.plane_rows);
   std::memset(reinterpret_cast<std::byte*>(s.agents), 0, c.agents * sizeof(Agent));
   for (uint32_t k = 0; k < c.nodes; ++k) place_node(c, draws, k, s.nodes[k]);
-  s.growth.build(c.nodes, [&](uint32_t k, uint32_t& id, float& x, float& y) {
-    id = k, x = s.nodes[k].x, y = s.nodes[k].y;
-  });
+  index_nodes(s);
   draw_terrain(s, draws);
   for (uint32_t k = 0; k < c.settlers; ++k) settle(s, k, draws, static_cast<uint8_t>(k % breeds));
 }

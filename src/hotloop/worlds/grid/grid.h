@@ -1,13 +1,14 @@
 // grid.h - many agents on one map, token observations: the step, phase by phase.
 // Must agree with twin.py to the byte. config.h is the configuration, state.h the memory; reset.h begins an
 // episode; encounters.h and events.h are the rules; tokens.h and observe.h
-// write observations; picture.h shows the map to people; teacher.h plays, from what sight.h reads,
-// atlas.h remembers and briefing.h is told.
+// write observations; flaw.h looks at states that were handed in; picture.h shows the map to people;
+// teacher.h plays, from what sight.h reads, atlas.h remembers and briefing.h is told.
 #pragma once
 
 #include "grid/digest.h"
 #include "grid/encounters.h"
 #include "grid/events.h"
+#include "grid/flaw.h"
 #include "grid/observe.h"
 #include "grid/picture.h"
 #include "grid/reset.h"
@@ -340,6 +341,7 @@ struct World {
 
   HL_FN static void restart(const Slot& slot, uint64_t seed) { grid::restart(slot, seed); }
   static Picture picture(const Slot& slot) { return grid::picture(slot); }
+  static const char* flaw(const Slot& slot) { return grid::flaw(slot); }
   HL_FN static Shadow shadow(const Slot& slot) {
     const int64_t* counted = counts(slot);
     return {counted[count_comparisons], counted[count_mismatches]};

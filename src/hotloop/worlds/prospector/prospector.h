@@ -1,11 +1,12 @@
 // prospector.h - one ship mines, survives and sells: the step, phase by phase.
 // Must agree with twin.py to the byte. state.h is the memory, reset.h begins an episode; actions.h,
 // mining.h and pirates.h are the rules; observe.h writes observations; kernels.h has the long arithmetic;
-// players.h plays.
+// players.h plays; flaw.h looks at states that were handed in.
 #pragma once
 
 #include "prospector/actions.h"
 #include "prospector/digest.h"
+#include "prospector/flaw.h"
 #include "prospector/metrics.h"
 #include "prospector/observe.h"
 #include "prospector/players.h"
@@ -180,6 +181,7 @@ struct World {
     pack_all(slot.config, s, slot.out<float>(out_observations));
   }
 
+  static const char* flaw(const Slot& slot) { return prospector::flaw(slot); }
   HL_FN static uint64_t digest(const Slot& slot) { return prospector::digest(state_of(slot)); }
 };
 

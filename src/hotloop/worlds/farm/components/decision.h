@@ -12,7 +12,7 @@ HL_FN void wait(const Slot& slot) {
   show_agents(slot, s);
 }
 
-struct Decision : World {
+struct Decision : Part {
   static constexpr Phase<Slot> phases[] = {{"wait", wait}};
 };
 

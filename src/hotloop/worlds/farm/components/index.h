@@ -52,7 +52,7 @@ HL_FN void nearest(const Slot& slot) {
   }
 }
 
-struct Index : World {
+struct Index : Part {
   static constexpr Phase<Slot> phases[] = {
       {"moves", moves}, {"build", build}, {"radius", radius}, {"nearest", nearest}};
 };

@@ -60,7 +60,7 @@ HL_FN void layer_goal(const Slot& slot) {
   });
 }
 
-struct Perception : World {
+struct Perception : Part {
   static constexpr Phase<Slot> phases[] = {{"whole", whole},           {"food", layer_food},
                                            {"empty", layer_empty},     {"planes", layer_planes},
                                            {"borders", layer_borders}, {"landmarks", layer_landmarks},

@@ -33,7 +33,7 @@ HL_FN void windows(const Slot& slot) {
   }
 }
 
-struct Resources : World {
+struct Resources : Part {
   static constexpr Phase<Slot> phases[] = {
       {"gathering", gathering}, {"regrowth", regrowing}, {"windows", windows}};
 };
