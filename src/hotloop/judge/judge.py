@@ -7,7 +7,7 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import STEP, WALL, Goal, Outcome, Record, Standing, own_commit
+from hotloop.core.record import SLOWER_IN, STEP, WALL, Goal, Outcome, Record, Standing, own_commit
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
@@ -115,6 +115,26 @@ def instability(record: Record) -> Iterator[ExitCode]:
     metric = record.metrics.get(record.method.headline)
     if metric and label(metric.cv) == "unstable":
         yield ExitCode.UNSTABLE
+
+
+def growing(record: Record) -> Iterator[ExitCode]:
+    """Whether something of a soak surely grows; too short a one cannot tell."""
+    if record.soak and not record.soak.enough:
+        yield ExitCode.CANNOT_TELL
+    if record.soak and any(not each.name.startswith(SLOWER_IN) for each in record.soak.alarms):
+        yield ExitCode.REGRESSION
+
+
+def learning(record: Record) -> Iterator[ExitCode]:
+    """Whether the settings that won surely learn less."""
+    if record.tuning and record.tuning.learnt and record.tuning.learnt.worse:
+        yield ExitCode.REGRESSION
+
+
+def unsure(record: Record) -> Iterator[ExitCode]:
+    """Whether the confirmation came to nothing."""
+    if any(each.outcome == "cannot tell" for each in record.comparisons):
+        yield ExitCode.CANNOT_TELL
 
 
 def repetition(record: Record) -> Iterator[ExitCode]:
@@ -265,8 +285,10 @@ RULES = {
     # How many episodes there were to be, only the game knows and says.
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.
+    "soak": Rules(notices=(open_notices,), codes=(growing,)),
     "train": Rules(notices=(equality_notices, open_notices, threads_notices, machine_notices)),
     # A difference is told by its place.
+    "tune": Rules(notices=(equality_notices, machine_notices), codes=(learning, unsure)),
     "validate": Rules(notices=(open_notices,)),
 }
 """Kind to what is judged of it, notices in the order in which they are told."""

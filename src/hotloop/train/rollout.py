@@ -142,6 +142,9 @@ class Collector:
         """The same memory as `acting`, which is what the batch is stepped with."""
         self.opponents: Opponents | None = None
         """Who has the other seats, where somebody has."""
+        self.is_apart = device.type != "cpu"
+        """Whether the network is elsewhere than the envs, so that copies have rows of their own."""
+        self.picked = torch.zeros_like(self.chosen, device=device) if self.is_apart else self.chosen
         self.memory: Memory | None = None
         self.begins = torch.ones(self.rows, dtype=torch.bool, device=device)
         """Whether what is seen now is the first of an episode."""
@@ -186,6 +189,7 @@ class Collector:
     def one_step(self, step: int, student: Student, teacher: Teacher | None, uniforms: Tensor) -> None:
         seen = self.rollout.observations[step]
         raw = self.on_device(self.raw)
+        self.moved("observations to device")
         if step % LOOK_EVERY == 0:
             self.scale.look(raw if self.lives is None else raw[self.on_device(self.lives.now())])
         self.see(raw, seen)
@@ -194,6 +198,9 @@ class Collector:
         mark("store")
         self.act(step, student, seen, uniforms)
         mark("student")
+        if self.is_apart:
+            self.chosen.copy_(self.picked)
+            self.moved("actions to host")
         if teacher:
             with span("teacher"):
                 self.ask(teacher, step)
@@ -222,7 +229,7 @@ class Collector:
             logits,
             masks,
             uniforms,
-            acting=self.chosen,
+            acting=self.picked,
             actions=kept.actions[step],
             log_probs=kept.log_probs[step],
         )
@@ -306,6 +313,11 @@ class Collector:
         _, values = self.think(student, seen)
         self.memory = before
         return values
+
+    def moved(self, what: str) -> None:
+        """Charge the time since the last mark to a copy, where there is one to make."""
+        if self.is_apart:
+            mark(what)
 
     def on_device(self, host: Tensor) -> Tensor:
         return host if self.device.type == "cpu" else host.to(self.device)

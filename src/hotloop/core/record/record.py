@@ -18,7 +18,9 @@ from hotloop.core.record.findings import Finding
 from hotloop.core.record.held import Held
 from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
+from hotloop.core.record.soak import Soak
 from hotloop.core.record.sweep import Sweep
+from hotloop.core.record.tuning import Tuning
 from hotloop.core.record.validation import Validation
 
 SCHEMA = 1
@@ -166,6 +168,8 @@ class Record:
     slow: Slow | None = None
     again: Again | None = None
     sweep: Sweep | None = None
+    soak: Soak | None = None
+    tuning: Tuning | None = None
     findings: tuple[Finding, ...] = ()
     """What probes found, each in a pass of its own."""
     notices: tuple[Notice, ...] = ()

@@ -3,7 +3,20 @@
 from collections.abc import Callable, Mapping
 
 from hotloop.core.record import Record
-from hotloop.report.sections import bench, compare, profile, programs, run, scale, sim, slow, train, validate
+from hotloop.report.sections import (
+    bench,
+    compare,
+    profile,
+    programs,
+    run,
+    scale,
+    sim,
+    slow,
+    soak,
+    train,
+    tune,
+    validate,
+)
 from hotloop.report.sections.facts import measured, title
 from hotloop.report.sections.notices import notices
 from hotloop.report.sections.section import Chapter, Sections, facts
@@ -18,7 +31,9 @@ LOOPS: Mapping[str, Told] = {
     "replay": slow.again,
     "scale": scale.scale,
     "sim": sim.sim,
+    "soak": soak.soak,
     "train": train.train,
+    "tune": tune.tune,
     "run": lambda record: all_of(run.run_page(record).chapters),
 }
 """Of loops, by the kind of record."""
@@ -27,6 +42,7 @@ PROGRAMS: Mapping[str, Told] = {
     "bench": programs.bench,
     "profile": programs.profile,
     "compare": programs.compare,
+    "soak": soak.soak,
 }
 """Of whole programs."""
 

@@ -1,0 +1,105 @@
+"""hotloop soak: does it slow down or leak."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hotloop.cli import flags, sweeps
+from hotloop.cli.child import settled
+from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.flags import Json, Output, Policy, Words
+from hotloop.cli.results import FOLDER, make_room
+from hotloop.cli.runner import kept_in
+from hotloop.core.errors import InputError
+from hotloop.core.target import Target
+
+if TYPE_CHECKING:
+    from hotloop.core.record import Record
+    from hotloop.lab.soak import Asked
+
+ISOLATED = True
+
+EXAMPLES = (
+    "hotloop soak grid/arena --minutes 10",
+    "hotloop soak gym:CartPole-v1 --minutes 5",
+    "hotloop soak my_env.py:make n=100 --steps 1000000",
+    "hotloop soak prospector train.num_steps=64 --minutes 10",
+    "hotloop soak --minutes 10 -- python train.py",
+)
+
+Minutes = Annotated[
+    float | None, typer.Option(metavar="N", help="How long it runs.  [default: 10]", show_default=False)
+]
+
+Steps = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Env-steps instead of minutes.", show_default=False),
+]
+
+
+def soak(
+    target: flags.TargetName,
+    words: Words = None,
+    *,
+    minutes: Minutes = None,
+    steps: Steps = None,
+    policy: Policy = "random",
+    phases: flags.Reports = None,
+    output: Output = FOLDER,
+    json: Json = False,
+) -> int:
+    """Does it slow down or leak over minutes and hours.
+
+    One instance is stepped all the time. Again and again memory, the native heap, GPU memory, open files and
+    threads are read, and an instance just made is stepped in turns with the old one: the slope of their
+    ratio is judged, so that a neighbour on the machine is not blamed on the target. Each slope has its 99.99%
+    interval; what surely rises, and to the end, is named, phases too. With a train. key a training is soaked.
+    After -- any program. Exit: 3 where something grows, 4 where the run was too short to tell.
+    """
+    one = flags.reporting(Target.typed(target, words), phases)
+    asked = asked_for(minutes, steps)
+    make_room(output)
+    with bar(one.name) as progress, stdout_kept_clean():
+        if is_training(one):
+            from hotloop.lab.training.soak import soak as lab_training
+
+            record = lab_training(one, asked, progress)
+        else:
+            from hotloop.lab.soak import soak as lab
+
+            record = lab(one, asked, progress, policy=policy)
+    return tell(settled(record), output, as_json=json)
+
+
+def is_training(target: Target) -> bool:
+    return any(key.startswith("train.") for key in target.keys)
+
+
+def asked_for(minutes: float | None, steps: int | None) -> "Asked":
+    """Minutes or steps, as they were given."""
+    from hotloop.lab.soak import Asked
+
+    if minutes is not None and steps is not None:
+        raise InputError("--minutes and --steps exclude each other: give one of them")
+    if steps is not None:
+        return Asked(seconds=None, env_steps=steps)
+    if minutes is not None and not 0 < minutes < 1e6:
+        raise InputError(f"--minutes {minutes:g} does not fit: expected more than 0")
+    return Asked(seconds=60 * (10.0 if minutes is None else minutes))
+
+
+def tell(record: "Record", output: Path, *, as_json: bool) -> int:
+    """Keep the record and its pictures, print or draw it; returns its exit code."""
+    from hotloop.report.sections.notices import notices
+    from hotloop.report.sections.soak import panels
+    from hotloop.report.sections.soak import soak as sections
+    from hotloop.report.terminal import draw
+
+    record = kept_in(output, record, *sweeps.pictures(record.target.words, panels(record)))
+    if as_json:
+        emit(record.to_json())
+    else:
+        show(draw(sections(record)))
+    remark(draw(notices([record])))
+    return record.exit_code

@@ -1,0 +1,295 @@
+"""Soak: does it slow down or leak? One instance is stepped for minutes, and looked at again and again.
+
+At every look memory, files and threads are read, and an instance just made is stepped in turns with the old
+one: a slow machine slows both, so that only what is the old one's own is in their ratio.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import log
+from statistics import median
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import (
+    GPU_BYTES,
+    HEAP_BYTES,
+    OPEN_FILES,
+    RSS_BYTES,
+    RUNNING,
+    SLOWER,
+    SLOWER_IN,
+    SPEED,
+    Record,
+    Soak,
+)
+from hotloop.core.target import Target
+from hotloop.judge.judge import judge
+from hotloop.judge.soak import conclude
+from hotloop.lab.measure import held
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
+from hotloop.lab.measure.target import check_player, open_subject
+from hotloop.lab.measure.turns import Side, SubjectSide, Turn
+
+KIND = "soak"
+
+LOOKS = 240
+"""In a run whose length is known."""
+
+SHORTEST_S = 0.5
+"""Between two looks."""
+
+MOST_LOOKS = 480
+"""From there on every second one is dropped, and there are half as many."""
+
+AGEING, COMPARING = 0.6, 0.3
+"""Of the time between two looks: what the old one is stepped by itself, and in turns with a new one."""
+
+TURN_NS = 1_500_000
+"""What a turn takes about; one call where that is longer."""
+
+FEWEST_TURNS = 5
+"""Pairs of turns of a look."""
+
+RUN_IN = 3
+"""Turns of a new instance before it is compared."""
+
+MAKING = 0.1
+"""Of the time, at most, that goes into making instances anew."""
+
+MOST_MEMORY = 0.5
+"""Of what the machine had free at the beginning: who takes more is stopped."""
+
+WHOLE = "step"
+
+ORDER = "in turns with an instance just made"
+
+Held = Callable[[], Mapping[str, float]]
+"""Reads what the process holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How long it runs."""
+
+    seconds: float | None = 600.0
+    env_steps: int | None = None
+    """Instead of seconds."""
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not 0 < self.seconds < 1e9:
+            raise InputError(f"a soak of {self.seconds:g} s: expected more than 0")
+
+    @property
+    def look_s(self) -> float:
+        """Between two looks."""
+        return SHORTEST_S if self.seconds is None else max(SHORTEST_S, self.seconds / LOOKS)
+
+
+@dataclass(slots=True, kw_only=True)
+class SoFar:
+    """What was seen, one row a look."""
+
+    rows: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    """Seconds since the beginning, and the values then."""
+    fresh: int = 0
+    env_steps: int = 0
+    seconds: float = 0.0
+    ended: str = ""
+    partial: bool = True
+
+    def note(self, at: float, values: Mapping[str, float]) -> None:
+        self.rows.append((at, dict(values)))
+        if len(self.rows) > MOST_LOOKS:
+            self.rows = self.rows[::2]
+
+    def curves(self) -> dict[str, list[tuple[float, float]]]:
+        names = dict.fromkeys(name for _, values in self.rows for name in values)
+        return {name: [(at, values[name]) for at, values in self.rows if name in values] for name in names}
+
+    def soak(self) -> Soak:
+        found = Soak(
+            seconds=self.seconds,
+            env_steps=self.env_steps,
+            looks=len(self.rows),
+            cut=0,
+            fresh=self.fresh,
+            trends=(),
+            ended=self.ended,
+        )
+        return conclude(found, self.curves())
+
+
+def soak(target: Target, asked: Asked, progress: Progress = silent, *, policy: str = RANDOM) -> Record:
+    """Soak a target; Ctrl-C leaves a record of what was seen."""
+
+    def make() -> Side:
+        subject = open_subject(target, profile=True)
+        check_player(subject, policy)
+        return SubjectSide(target.words, subject, policy)
+
+    side = make()
+    assert isinstance(side, SubjectSide)
+    spec, found = side.subject.spec, SoFar()
+    recorder = Recorder(KIND, spec)
+
+    def so_far() -> Record:
+        how = {"policy": side.script.policy, "garbage": "life", "order": ORDER}
+        method = describe_method(spec, rounds=len(found.rows), iterations=0, **how)
+        return recorder.record(
+            method=method,
+            counters=dict(side.counters()),
+            values={},
+            soak=found.soak(),
+            partial=found.partial,
+        )
+
+    kept = kept_so_far(lambda: so_far() if found.rows else None, progress)
+    watch = Watch(make=make, asked=asked, progress=kept)
+    try:
+        watch.run(side, found)
+        return judge(so_far())
+    finally:
+        side.close()
+
+
+def holdings() -> Held:
+    """What this process holds, once garbage is collected and free memory given back."""
+    heap, gpus = held.heap_reader(), gpu_reader()
+
+    def read() -> Mapping[str, float]:
+        held.settle()
+        told: dict[str, float] = {
+            RSS_BYTES: held.resident_bytes(),
+            OPEN_FILES: held.open_files(),
+            RUNNING: held.running_threads(),
+        }
+        if heap is not None:
+            told[HEAP_BYTES] = heap()
+        used = [memory for _, memory in gpus()]
+        return told | ({GPU_BYTES: sum(used)} if used else {})
+
+    return read
+
+
+def gpu_reader() -> Callable[[], tuple[tuple[float, int], ...]]:
+    from hotloop.probes import resources
+
+    return resources.gpu_reader()
+
+
+def free_bytes() -> float:
+    import psutil
+
+    return float(psutil.virtual_memory().available)
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """The course of a soak."""
+
+    make: Callable[[], Side]
+    asked: Asked
+    progress: Progress = silent
+    read: Held = field(default_factory=holdings)
+    clock: Callable[[], int] = now_ns
+    room: float = field(default_factory=free_bytes)
+    fresh: Side | None = None
+    due: int = 0
+    """Looks until an instance is made anew."""
+
+    def run(self, side: Side, found: SoFar) -> None:
+        """Look again and again until the time is over, the memory is, or somebody presses Ctrl-C."""
+        try:
+            self.looks(side, found)
+            found.partial = False
+        except KeyboardInterrupt:
+            found.partial = True
+        finally:
+            if self.fresh is not None:
+                self.fresh.close()
+
+    def looks(self, side: Side, found: SoFar) -> None:
+        begin = self.clock()
+        turn = self.turn_of(side)
+        first = self.read().get(RSS_BYTES, 0.0)
+        while not self.is_over(found):
+            aged = self.age(side, turn)
+            values = dict(self.read())
+            values[SPEED] = aged.env_steps * 1e9 / max(aged.ns, 1)
+            values |= self.compare(side, turn, found)
+            found.seconds = (self.clock() - begin) / 1e9
+            found.env_steps = side.counters().get("env_steps", 0)
+            found.note(found.seconds, values)
+            self.moved(found)
+            if values.get(RSS_BYTES, 0.0) - first > MOST_MEMORY * self.room:
+                found.ended = "it took half of the memory that was free"
+                return
+
+    def is_over(self, found: SoFar) -> bool:
+        if self.asked.env_steps is not None:
+            return found.env_steps >= self.asked.env_steps
+        return found.seconds >= (self.asked.seconds or 0.0)
+
+    def moved(self, found: SoFar) -> None:
+        if self.asked.env_steps is not None:
+            self.progress(found.env_steps, self.asked.env_steps)
+        else:
+            self.progress(round(1_000 * found.seconds), round(1_000 * (self.asked.seconds or 0.0)))
+
+    def turn_of(self, side: Side) -> int:
+        """Env-steps of a turn: about a millisecond, or one call."""
+        one = min(side.turn(side.grain, 0).ns for _ in range(3))
+        return side.grain * max(1, round(TURN_NS / max(one, 1)))
+
+    def age(self, side: Side, turn: int) -> Turn:
+        """Step the old one by itself for its part of the time, in stretches as long as a Ctrl-C may wait."""
+        until = self.clock() + AGEING * self.asked.look_s * 1e9
+        ns = env_steps = 0
+        while not env_steps or self.clock() < until:
+            took = side.turn(turn, 0)
+            ns, env_steps = ns + took.ns, env_steps + took.env_steps
+        return Turn(ns, env_steps)
+
+    def compare(self, side: Side, turn: int, found: SoFar) -> dict[str, float]:
+        """How many times as long the old one takes as a new one, and in which phases, as logarithms."""
+        fresh = self.renewed(turn, found)
+        until = self.clock() + COMPARING * self.asked.look_s * 1e9
+        pairs = list[tuple[Turn, Turn]]()
+        while len(pairs) < FEWEST_TURNS or self.clock() < until:
+            first = len(pairs) % 2 == 0
+            old = side.turn(turn, 0) if first else None
+            new = fresh.turn(turn, 0)
+            pairs.append((old or side.turn(turn, 0), new))
+        if self.due == 0:
+            fresh.close()
+            self.fresh = None
+        return ratios(pairs)
+
+    def renewed(self, turn: int, found: SoFar) -> Side:
+        """An instance just made; one whose making takes long serves for several looks."""
+        if self.fresh is not None and self.due > 0:
+            self.due -= 1
+            return self.fresh
+        begin = self.clock()
+        self.fresh = self.make()
+        found.fresh += 1
+        making_s = (self.clock() - begin) / 1e9
+        self.due = int(making_s / (MAKING * self.asked.look_s))
+        for _ in range(RUN_IN):
+            self.fresh.turn(turn, 0)
+        return self.fresh
+
+
+def ratios(pairs: list[tuple[Turn, Turn]]) -> dict[str, float]:
+    """The median over the pairs, of the whole and of each phase that both have."""
+    whole = [log(old.own_ns_per_env_step / new.own_ns_per_env_step) for old, new in pairs]
+    found = {SLOWER: median(whole)}
+    for name in pairs[0][0].phases:
+        each = [(old.phases.get(name, 0), new.phases.get(name, 0)) for old, new in pairs]
+        worth = sum(old for old, _ in each) > 0.05 * sum(old.ns for old, _ in pairs)
+        if name != WHOLE and worth and all(old > 0 and new > 0 for old, new in each):
+            found[f"{SLOWER_IN}{name}"] = median(log(old / new) for old, new in each)
+    return found

@@ -1,0 +1,374 @@
+"""Tune: which settings are the fastest, found by halving, confirmed in turns, and held to what is learnt.
+
+Combinations that cannot be run are left out before anything runs. Every rung measures those that are left, in
+shuffled order, for twice as many rounds as the one before, and keeps the faster half. Who wins is who can be
+relied on for most: the highest lower end of an interval.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from statistics import fmean, median
+from typing import Any
+
+from hotloop.core.clock import utc_now
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import (
+    ENV_STEPS_PER_S,
+    RSS,
+    Learnt,
+    Record,
+    Refused,
+    Tried,
+    Tuning,
+    own_commit,
+    run_id,
+)
+from hotloop.core.target import Target
+from hotloop.judge import tune as choosing
+from hotloop.judge.judge import judge
+from hotloop.lab import axes as reading
+from hotloop.lab.axes import Axes, Place
+from hotloop.lab.cells import Cell, Executor, Here, Shelf, sweep
+from hotloop.lab.compare.compare import Asked as Comparing
+from hotloop.lab.compare.compare import compare
+from hotloop.lab.compare.contenders import TargetContender
+from hotloop.lab.measure.held import resident_bytes, settle
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.stepping import no_collection
+from hotloop.lab.measure.target import open_subject
+from hotloop.lab.measure.turns import Side, SubjectSide, Turn
+from hotloop.lab.training.settings import PREFIX, agents_of, per_update
+from hotloop.lab.training.settings import read as read_training
+from hotloop.lab.training.sides import (
+    LEARNING,
+    TrainContender,
+    TrainSide,
+    compare_trainings,
+    spec_of,
+    untimed,
+)
+
+KIND = "tune"
+
+EXPERIMENT = f"{__name__}:measure"
+
+ALIASES = {
+    "num_workers": "threads",
+    "n_envs": "num_envs",
+    "rollout_steps": "train.num_steps",
+    "n_steps": "train.num_steps",
+    "batch_size": "train.minibatch_size",
+    "n_epochs": "train.update_epochs",
+}
+"""What other trainers call it, to what it is called here."""
+
+MINIBATCHES, MINIBATCH_SIZE = "num_minibatches", "train.minibatch_size"
+"""A number of them, which becomes a size once the rollout's is known."""
+
+FIRST_ROUNDS = 6
+"""Of the first rung: the fewest that have an interval; each rung has twice as many as the one before."""
+
+MOST_ROUNDS = 24
+
+TURN_NS = 20_000_000
+"""What a round of envs alone takes about; of a training it is an update."""
+
+SEEDS = 6
+"""Trainings of each side in the learning check: the fewest differences with an interval."""
+
+CONFIRM_NS = 30_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How settings are searched for."""
+
+    rounds: int = FIRST_ROUNDS
+    learn_steps: int = 0
+    """Env-steps of each training of the learning check; 0 leaves it out."""
+    seeds: int = SEEDS
+    confirm_ns: int | None = None
+    """What the confirmation may take, and as much again for faster or slower."""
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1 or self.seeds < 1 or self.learn_steps < 0:
+            raise InputError("rounds and seeds are at least 1, and steps to learn at least 0")
+
+
+def read(target: Target) -> Axes:
+    """The axes under our own names, num_minibatches become sizes."""
+    named = {ALIASES.get(key, key): value for key, value in target.keys.items()}
+    if len(named) < len(target.keys):
+        raise InputError("a key is given under two names: give it once")
+    found = reading.read(replace(target, keys=named), kind=KIND)
+    return replace(found, places=tuple(with_size(found.target, place) for place in found.places))
+
+
+def with_size(target: Target, place: Place) -> Place:
+    """The place with a size of minibatches, where their number was given."""
+    asked = {**target.keys, **place.keys}
+    if MINIBATCHES not in asked:
+        return place
+    keys = {key: value for key, value in place.keys.items() if key != MINIBATCHES}
+    bare = target.with_keys(keys)
+    bare.keys.pop(MINIBATCHES, None)
+    settings = read_training(Target(bare.name, {**bare.keys, MINIBATCH_SIZE: "1"}))
+    samples = per_update(settings) * agents_of(settings.target)
+    count = int(str(asked[MINIBATCHES]))
+    return replace(place, keys={**keys, MINIBATCH_SIZE: str(samples // count if count > 0 else 0)})
+
+
+def is_training(target: Target) -> bool:
+    return any(key.startswith(PREFIX) for key in target.keys)
+
+
+def target_at(axes: Axes, place: Place) -> Target:
+    found = axes.target_at(place)
+    found.keys.pop(MINIBATCHES, None)
+    return found
+
+
+def sort(axes: Axes) -> tuple[list[Place], list[Refused]]:
+    """The places that can be run, and the others with the reason; refuses a search where none can."""
+    runs, skipped = list[Place](), list[Refused]()
+    for place in axes.places:
+        try:
+            check_place(target_at(axes, place))
+            runs.append(place)
+        except InputError as error:
+            skipped.append(Refused(at=place.at, why=str(error)))
+    if not runs:
+        raise InputError(f"none of the {len(skipped)} combinations can be run: {skipped[0].why}")
+    return runs, skipped
+
+
+def check_place(target: Target) -> None:
+    if is_training(target):
+        read_training(target)
+    elif not target.is_foreign:
+        open_subject(target, profile=False).close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What is known of a place so far."""
+
+    place: Place
+    speeds: list[float] = field(default_factory=list)
+    rungs: int = 0
+    rss_bytes: float = 0.0
+    latency_ns: float = 0.0
+    record: Record | None = None
+
+    def tried(self) -> Tried:
+        return choosing.tried(
+            self.place.at,
+            self.speeds,
+            rungs=self.rungs,
+            rss_bytes=self.rss_bytes,
+            latency_ns=self.latency_ns,
+        )
+
+
+Measures = Callable[[Sequence[Place], int, int], Mapping[str, Record]]
+"""Measures places in one rung, for so many rounds; by the name of the place."""
+
+
+def name_of(place: Place) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in place.at.items())
+
+
+def halve(places: Sequence[Place], measure: Measures, rounds: int = FIRST_ROUNDS) -> list[Found]:
+    """Measure rung after rung until one is left, or two that had rounds enough."""
+    found = {name_of(place): Found(place=place) for place in places}
+    left, rung = list(found), 0
+    while left:
+        records = measure([found[name].place for name in left], rung, min(rounds << rung, MOST_ROUNDS))
+        rung += 1
+        for name, record in records.items():
+            note(found[name], record, rung)
+        left = [name for name in left if name in records]
+        if len(left) <= 2 or not records:
+            break
+        left = choosing.survivors({name: found[name].speeds for name in left})
+    return [each for each in found.values() if each.speeds]
+
+
+def note(found: Found, record: Record, rung: int) -> None:
+    found.speeds += record.values[ENV_STEPS_PER_S]
+    found.rungs, found.record = rung, record
+    found.rss_bytes = median(record.values.get(RSS, (0.0,)))
+    found.latency_ns = median(record.values["latency_ns"])
+
+
+class Sweeping:
+    """Measures rungs as cells; a cell that its target refuses on the way is skipped."""
+
+    def __init__(self, axes: Axes, executor: Executor, shelf: Shelf | None, progress: Progress) -> None:
+        self.axes, self.executor, self.shelf, self.progress = axes, executor, shelf, progress
+        self.skipped: list[Refused] = []
+
+    def __call__(self, places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
+        order = [self.cell_of(self.axes, place, rung, rounds) for place in places]
+        cells = {cell.id: name_of(place) for cell, place in zip(order, places, strict=True)}
+        random.Random(rung).shuffle(order)
+        swept = sweep(order, self.executor, self.shelf, self.progress)
+        if swept.interrupted:
+            raise KeyboardInterrupt
+        ats = {name_of(place): place.at for place in places}
+        self.skipped += [Refused(at=ats[cells[each.cell.id]], why=each.refused) for each in swept.refused]
+        return {cells[cell.id]: record for cell, record in swept.records}
+
+    @staticmethod
+    def cell_of(axes: Axes, place: Place, rung: int, rounds: int) -> Cell:
+        asked = {"rung": rung, "rounds": rounds}
+        return Cell(target=target_at(axes, place), experiment=EXPERIMENT, asked=asked)
+
+
+def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """One cell: rounds of envs alone or updates of a training, with its memory and its latency."""
+    settle()
+    before = resident_bytes()
+    training = is_training(target)
+    side, spec = opened(target)
+    recorder = Recorder("bench", spec)
+    with closing(side), no_collection():
+        one = side.turn(side.grain, 0)
+        length = side.grain if training else side.grain * max(1, round(TURN_NS / max(one.ns, 1)))
+        side.turn(length, 0)
+        start = dict(side.counters())
+        turns = [turned(side, length, number, asked["rounds"], progress) for number in range(asked["rounds"])]
+        memory = resident_bytes() - before
+        gained = {name: count - start.get(name, 0) for name, count in side.counters().items()}
+    calls = max(1, length // side.grain)
+    walls = [max(1, each.ns - each.off_ns) for each in turns]
+    return recorder.record(
+        method=describe_method(
+            spec, rounds=len(turns), iterations=length, policy=LEARNING if training else RANDOM
+        ),
+        counters=gained,
+        values={
+            **throughput(spec, length, walls, gained),
+            "latency_ns": [ns / calls for ns in walls],
+            RSS: [float(max(memory, 0))],
+        },
+    )
+
+
+def opened(target: Target) -> tuple[Side, Any]:
+    """A side and what it says of itself."""
+    if is_training(target):
+        settings = untimed(read_training(target))
+        return TrainSide(target.words, settings), spec_of(settings)
+    side = SubjectSide(target.words, open_subject(target, profile=False), RANDOM)
+    return side, side.subject.spec
+
+
+def turned(side: Side, length: int, number: int, rounds: int, progress: Progress) -> Turn:
+    taken = side.turn(length, 0)
+    progress(number + 1, rounds)
+    return taken
+
+
+def tune(
+    axes: Axes,
+    asked: Asked,
+    progress: Progress = silent,
+    *,
+    executor: Executor | None = None,
+    shelf: Shelf | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Record:
+    """Search, confirm and check what is learnt; Ctrl-C while it searches leaves the cells, for --resume."""
+    now = utc_now()
+    places, skipped = sort(axes)
+    sweeping = Sweeping(axes, executor or Here(), shelf, progress)
+    found = halve(places, sweeping, asked.rounds)
+    if not found:
+        raise InputError(f"none of the combinations can be measured: {sweeping.skipped[0].why}")
+    tried = choosing.marked([each.tried() for each in found])
+    won = choosing.winner(tried)
+    best = next(each for each in found if each.place.at == won.at)
+    present, chosen = present_of(axes), target_at(axes, best.place)
+    confirmed = confirm(present, chosen, asked, progress)
+    keep = confirmed is not None and confirmed.comparisons[0].outcome == "slower"
+    learning = None if keep else learn(present, chosen, asked, won.median, progress, say)
+    result = Tuning(
+        axes=axes.values,
+        present=present.words,
+        tried=tried,
+        skipped=(*skipped, *sweeping.skipped),
+        winner=won.at,
+        words=f"hotloop {'train' if is_training(chosen) else 'bench'} {(present if keep else chosen).words}",
+        kept=keep,
+        floor=None if keep else choosing.floor(won.speeds),
+        learnt=learning,
+    )
+    assert best.record is not None
+    return judge(record_of(best.record, confirmed, result, axes, now))
+
+
+def present_of(axes: Axes) -> Target:
+    """The settings that stand now: what is given with one value, and what nobody gave as it is usually."""
+    keys = {key: value for key, value in axes.target.keys.items() if key != MINIBATCHES}
+    training = any(axis.startswith(PREFIX) or axis == MINIBATCHES for axis in axes.values)
+    if training and not any(key.startswith(PREFIX) for key in keys):
+        keys[f"{PREFIX}timing"] = "off"  # it is a training, and nothing about it is given
+    return Target(axes.target.name, keys, axes.target.phases)
+
+
+def confirm(present: Target, chosen: Target, asked: Asked, progress: Progress) -> Record | None:
+    """The winner against the present settings, in turns; None where they are the same."""
+    if present == chosen:
+        return None
+    how = Comparing(plan=Plan(budget_ns=asked.confirm_ns or CONFIRM_NS), unlike=True)
+    if is_training(chosen):
+        return compare_trainings(TrainContender(present), TrainContender(chosen), how, None, progress)
+    return compare(TargetContender(present), TargetContender(chosen), how, progress)
+
+
+def learn(
+    present: Target,
+    chosen: Target,
+    asked: Asked,
+    env_steps_per_s: float,
+    progress: Progress,
+    say: Callable[[str], None],
+) -> Learnt | None:
+    """What both have learnt after as many env-steps, with the same seeds; None where nobody asked."""
+    if not asked.learn_steps or not is_training(chosen):
+        return None
+    trainings = 2 * asked.seeds
+    seconds = trainings * asked.learn_steps / max(env_steps_per_s, 1.0)
+    say(f"learning check: {trainings} trainings of {asked.learn_steps:,} env-steps, about {seconds:.0f} s")
+    returns = {name: list[float]() for name in ("present", "chosen")}
+    done = 0
+    for seed in range(1, asked.seeds + 1):
+        for name, target in (("present", present), ("chosen", chosen)):
+            contender = TrainContender(target.with_keys({"seed": seed}))
+            returns[name].append(fmean(contender.returns_after(asked.learn_steps)))
+            done += 1
+            progress(done, trainings)
+    return choosing.learnt(asked.learn_steps, returns["present"], returns["chosen"])
+
+
+def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes, now: datetime) -> Record:
+    """The winner's record, with all that was tried and how it was confirmed."""
+    several = {axis: ",".join(values) for axis, values in axes.values.items()}
+    target = replace(best.target, keys={**axes.target.keys, **several})
+    return replace(
+        best,
+        run_id=run_id(now, *own_commit(best.code), f"{KIND}-{target.words}"),
+        kind=KIND,
+        created=now.isoformat(timespec="seconds"),
+        target=target,
+        comparisons=confirmed.comparisons if confirmed else (),
+        partial=bool(confirmed and confirmed.partial),
+        tuning=result,
+    )

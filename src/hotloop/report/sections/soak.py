@@ -1,0 +1,131 @@
+"""Soaks: how everything went on over time, and what rises."""
+
+from math import expm1
+
+from hotloop.core.record import (
+    GPU_BYTES,
+    HEAP_BYTES,
+    OPEN_FILES,
+    PRINTED,
+    RSS_BYTES,
+    RUNNING,
+    SLOWER,
+    SLOWER_IN,
+    SPEED,
+    Record,
+    Trend,
+)
+from hotloop.report.pictures.curves import Curve, Panel
+from hotloop.report.sections.facts import origin
+from hotloop.report.sections.section import (
+    Heading,
+    Note,
+    Sections,
+    Span,
+    Words,
+    facts,
+    number_columns,
+    table,
+    text_columns,
+)
+from hotloop.report.units import SIZES, count, plain, scaled, sparkline, speed
+
+NAMES = {
+    SLOWER: "a step against a new instance's",
+    SPEED: "env-steps/s, as they were",
+    RSS_BYTES: "resident memory",
+    HEAP_BYTES: "native heap",
+    GPU_BYTES: "GPU memory",
+    OPEN_FILES: "open files",
+    RUNNING: "threads",
+}
+
+FAR = 1e299
+"""What has no bound."""
+
+
+def soak(record: Record) -> Sections:
+    """The verdict in a line, a row a curve, and what it rests on."""
+    found = record.soak
+    assert found is not None
+    columns = (*text_columns("what"), *number_columns("a minute", "99.99% interval", "in all"))
+    return (
+        Heading(words=Span(record.target.words, strong=True)),
+        Note(words=headline(record)),
+        table((*columns, *text_columns("over time", whole=True)), [row(each) for each in found.trends]),
+        facts(*origin(record), ("method", method(record))),
+    )
+
+
+def headline(record: Record) -> Words:
+    """What rises, or that nothing does."""
+    found = record.soak
+    assert found is not None
+    if not found.enough:
+        return Span(f"cannot tell: {count(found.looks, 'look')} are too few; soak it for longer", "warn")
+    if not found.alarms:
+        return Span("nothing grows", "good", strong=True)
+    told = "; ".join(f"{name_of(each)} {change(each)}" for each in found.alarms)
+    return Span(f"it does not stay as it was: {told}", "bad", strong=True)
+
+
+def change(each: Trend) -> str:
+    return f"{amount(each, each.slope)} a minute {interval(each)}"
+
+
+def row(each: Trend) -> tuple[Words, ...]:
+    name = Span(name_of(each), "bad", strong=True) if each.alarm else name_of(each)
+    values = [value for _, value in each.curve]
+    line = sparkline(values[:: -(-len(values) // 40)])
+    return name, amount(each, each.slope), interval(each), amount(each, each.growth), line
+
+
+def interval(each: Trend) -> str:
+    low, high = ("no bound" if abs(end) > FAR else amount(each, end) for end in (each.low, each.high))
+    return f"[{low}, {high}]"
+
+
+def name_of(each: Trend) -> str:
+    if each.name.startswith(SLOWER_IN):
+        return f"{each.name.removeprefix(SLOWER_IN)}, the same"
+    return NAMES.get(each.name) or each.name.removeprefix(PRINTED)
+
+
+def amount(each: Trend, value: float) -> str:
+    """A rise in the unit of its curve."""
+    sign = "+" if value > 0 else ""
+    if each.name == SLOWER or each.name.startswith(SLOWER_IN):
+        return f"{expm1(min(value, 100.0)):+.2%}"
+    if each.name.endswith("_bytes"):
+        return sign + scaled(value, SIZES)
+    if each.name == SPEED:
+        return f"{'+' if value >= 0 else '-'}{speed(abs(value))}"
+    return f"{sign}{plain(value)}"
+
+
+def method(record: Record) -> str:
+    """How long, how often, against what."""
+    found = record.soak
+    assert found is not None
+    ended = f"; ended early: {found.ended}" if found.ended else ""
+    steps = f", {found.env_steps:,} env-steps" if found.env_steps else ""
+    fresh = f", in turns with {count(found.fresh, 'new instance')}" if found.fresh else ""
+    return (
+        f"{found.seconds:,.0f} s{steps}, {count(found.looks, 'look')}, the first {found.cut} not judged"
+        f"{fresh}{ended}"
+    )
+
+
+def panels(record: Record) -> tuple[Panel, ...]:
+    """Every curve in a panel of its own."""
+    assert record.soak is not None
+    return tuple(
+        Panel(
+            title=name_of(each),
+            across="seconds",
+            powers=False,
+            curves=(Curve(name=change(each), points=each.curve, joined=True),),
+        )
+        for each in record.soak.trends
+        if len(each.curve) > 1
+    )

@@ -1,0 +1,131 @@
+"""Searches for settings: every combination, a map of two axes, the winner, and what to paste."""
+
+from collections.abc import Callable, Iterator
+
+from hotloop.core.record import Learnt, Record, Tried, Tuning
+from hotloop.report.pictures.curves import Curve, Panel
+from hotloop.report.sections.compare import comparisons
+from hotloop.report.sections.facts import origin
+from hotloop.report.sections.section import (
+    Heading,
+    Lines,
+    Section,
+    Sections,
+    Span,
+    Words,
+    facts,
+    number_columns,
+    table,
+    text_columns,
+)
+from hotloop.report.units import SIZES, scaled, speed, speed_interval, took
+
+SHADES = " ░▒▓█"
+
+
+def tune(record: Record) -> Sections:
+    """The table, the map, the confirmation, what is learnt, and the line."""
+    found = record.tuning
+    assert found is not None
+    return (
+        Heading(words=Span(record.target.words, strong=True)),
+        combinations(found),
+        *heat(found),
+        *comparisons(record.comparisons),
+        facts(*result(found), *origin(record)),
+        *left_out(found),
+    )
+
+
+def combinations(found: Tuning) -> Section:
+    """One row a combination, the fastest first."""
+    columns = (
+        *text_columns(*found.axes, whole=True),
+        *number_columns("env-steps/s", "95% interval", "memory", "latency", "rungs"),
+        *text_columns(""),
+    )
+    ordered = sorted(found.tried, key=lambda each: (-each.rungs, -each.median))
+    return table(columns, [row(each, found) for each in ordered])
+
+
+def row(each: Tried, found: Tuning) -> tuple[Words, ...]:
+    won = each.at == found.winner
+    around = (each.low, each.high) if each.low is not None and each.high is not None else None
+    marks = [*(["winner"] if won else []), *(["Pareto"] if each.best else [])]
+    return (
+        *(each.at[axis] for axis in found.axes),
+        Span(speed(each.median), strong=won),
+        speed_interval(around),
+        scaled(each.rss_bytes, SIZES),
+        took(each.latency_ns),
+        str(each.rungs),
+        ", ".join(marks),
+    )
+
+
+def heat(found: Tuning) -> Iterator[Section]:
+    """The best speed of every pair of values of the first two axes, the darker the faster."""
+    if len(found.axes) < 2:
+        return
+    (down, rows), (across, columns), *_ = found.axes.items()
+    best = max(each.median for each in found.tried)
+    yield Heading(words=f"env-steps/s, {down} down, {across} across; the darker, the faster", apart=True)
+    cells = [
+        (value, *(cell(found, {down: value, across: other}, best) for other in columns)) for value in rows
+    ]
+    yield table((*text_columns(down, whole=True), *number_columns(*columns)), cells)
+
+
+def cell(found: Tuning, at: dict[str, str], best: float) -> str:
+    here = [each.median for each in found.tried if all(each.at[axis] == at[axis] for axis in at)]
+    if not here:
+        return ""
+    shade = SHADES[round(max(here) / best * (len(SHADES) - 1))]
+    return f"{speed(max(here))} {shade * 2}"
+
+
+def result(found: Tuning) -> Iterator[tuple[str, Words]]:
+    """What to use, what it may be relied on for, and whether it still learns."""
+    yield "winner", f"{words(found.winner)}, by the lower end of its interval"
+    if found.kept:
+        yield "result", Span("the present settings stay: in turns the winner was slower", "warn")
+    yield "paste", Span(found.words, strong=True, code=True)
+    if found.floor is not None:
+        yield "floor", f"{speed(found.floor)} env-steps/s here: --write-floor NAME keeps it as a budget"
+    if found.learnt is not None:
+        yield "learning", learning(found.learnt)
+
+
+def learning(learnt: Learnt) -> Span:
+    words = (
+        f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}] of return after "
+        f"{learnt.env_steps:,} env-steps, {len(learnt.present)} seeds"
+    )
+    return Span(f"worse: {words}", "bad", strong=True) if learnt.worse else Span(f"no worse: {words}")
+
+
+def left_out(found: Tuning) -> Iterator[Section]:
+    if found.skipped:
+        told = (f"skipped {words(each.at)}: {each.why}" for each in found.skipped)
+        yield Lines(lines=tuple(Span(each, "dim") for each in told))
+
+
+def words(at: dict[str, str]) -> str:
+    return " ".join(f"{axis}={value}" for axis, value in at.items())
+
+
+def panels(found: Tuning) -> tuple[Panel, ...]:
+    """Speed against memory and against latency; those that nobody beats have a colour of their own."""
+    memory = panel(found, "bytes", lambda each: each.rss_bytes)
+    latency = panel(found, "ns of a call or an update", lambda each: each.latency_ns)
+    return tuple(each for each in (memory, latency) if each.curves)
+
+
+def panel(found: Tuning, across: str, cost: Callable[[Tried], float]) -> Panel:
+    curves = []
+    for best, name in ((True, "nobody beats"), (False, "the others")):
+        chosen = [each for each in found.tried if each.best is best and cost(each) > 0]
+        points = sorted((cost(each), each.median) for each in chosen)
+        if points:
+            curves.append(Curve(name=name, points=tuple(points)))
+    return Panel(title=f"env-steps/s against {across}", across=across, curves=tuple(curves))

@@ -1,0 +1,44 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotloop.lab import tune as lab
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "TURN_NS", 1_000)
+    monkeypatch.setattr(lab, "CONFIRM_NS", 100_000_000)
+
+
+def test_a_winner_is_told_with_its_line_and_its_floor_is_written(hotloop: Command) -> None:
+    Path("hotloop.toml").write_text("# ours\n[suite.all]\nitems = [{ target = 'grid/toy' }]\n")
+    words = ("grid/toy", "agents=2", "num_envs=1,16", "threads=1", "--write-floor", "toy")
+    said = hotloop("tune", *words)
+    assert said.code in (0, 4)
+    assert "2 cells, about 10 s" in said.err
+    assert "hotloop bench grid/toy agents=2" in said.out
+    written = Path("hotloop.toml").read_text()
+    assert written.startswith("# ours\n")
+    assert "[budget.toy]" in written or "no budget toy written" in said.err
+    [record] = Path("artifacts/throughput").glob("*.json")
+    assert record.with_suffix(".svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("num_envs=4",), "tune needs an axis"),
+        (("wrong=4,8",), "unknown key"),
+        (("num_envs=0,-1",), "none of the 2 combinations can be run"),
+        (("train.num_steps=8,16", "--write-floor", "x"), "a gate measures no training"),
+    ],
+)
+def test_bad_searches_are_usage_errors(hotloop: Command, words: tuple[str, ...], line: str) -> None:
+    said = hotloop("tune", "grid/toy", *words)
+    assert (said.code, said.out) == (64, "")
+    assert line in said.err

@@ -1,0 +1,51 @@
+import random
+
+import pytest
+
+from hotloop.core.record import Tried
+from hotloop.judge.tune import floor, learnt, marked, survivors, tried, winner
+
+
+def made(n: str, speeds: list[float], *, rungs: int = 1, rss: float = 1.0, latency: float = 1.0) -> Tried:
+    return tried({"n": n}, speeds, rungs=rungs, rss_bytes=rss, latency_ns=latency)
+
+
+def test_the_faster_half_goes_on_and_one_at_least() -> None:
+    assert survivors({"a": [1.0], "b": [3.0], "c": [2.0]}) == ["b", "c"]
+    assert survivors({"a": [1.0]}) == ["a"]
+
+
+def test_the_highest_lower_end_wins_and_not_the_highest_median() -> None:
+    steady = made("steady", [100.0, 101, 102, 103, 104, 105])
+    lucky = made("lucky", [60.0, 70, 120, 130, 140, 150])
+    assert winner([lucky, steady]).at == {"n": "steady"}
+
+
+def test_who_did_not_come_as_far_cannot_win() -> None:
+    early = made("early", [200.0] * 6, rungs=1)
+    last = made("last", [100.0] * 6, rungs=2)
+    assert winner([early, last]).at == {"n": "last"}
+
+
+def test_those_that_nobody_beats_are_marked() -> None:
+    fast = made("fast", [100.0], rss=10, latency=10)
+    small = made("small", [50.0], rss=1, latency=10)
+    beaten = made("beaten", [40.0], rss=5, latency=10)
+    assert [each.best for each in marked([fast, small, beaten])] == [True, True, False]
+
+
+def test_the_floor_is_below_the_median() -> None:
+    chance = random.Random(1)
+    values = [100 + chance.gauss(0, 5) for _ in range(24)]
+    found = floor(values)
+    assert found is not None
+    assert min(values) <= found < sorted(values)[12]
+    assert floor([1.0, 2.0]) is None
+
+
+def test_learning_is_worse_only_where_that_is_sure() -> None:
+    assert learnt(100, [5.0] * 6, [1.0, 1.1, 0.9, 1.0, 1.2, 0.8]).worse
+    same = learnt(100, [1.0, 2, 3, 4, 5, 6], [1.2, 1.9, 3.1, 3.8, 5.3, 5.9])
+    assert not same.worse
+    assert same.low <= 0 <= same.high
+    assert same.difference == pytest.approx(0.2 / 6)
