@@ -93,17 +93,15 @@ def bench(  # noqa: PLR0913 - one argument a flag
     """
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
-    from hotloop.lab.measure.target import Opener
 
     if report is not None:
         return show_folder(check_alone(report, target), as_json=json)
+    planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     if suite is not None or resume:
-        planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return suites.run(check_suite(suite, target), planned, output, resume=resume, as_json=json)
     modes, (keys, (kept, refs)) = check_modes(mode), part_words(words, baseline)
     one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
     check_single(one, output, [*kept, *refs], save_baseline)
-    planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     extras = lab.Extras(
         label=phase,
         phases=profile,
@@ -117,11 +115,27 @@ def bench(  # noqa: PLR0913 - one argument a flag
         check_ladder(modes, extras, policy, save_baseline, refs)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, modes, climb, extras, output, as_json=json)
+    make_room_for_all(output, save_baseline)
+    return measured(one, planned, policy, extras, refs, keeper(output, save_baseline), as_json=json)
+
+
+def measured(
+    target: Target,
+    planned: "Rounds",
+    policy: str,
+    extras: "Extras",
+    refs: Sequence[str],
+    keep: "Callable[[Record], Path]",
+    *,
+    as_json: bool,
+) -> int:
+    """Measure the envs by themselves, once they are known to be such as can be."""
+    from hotloop.lab.measure.target import Opener
+
     with closing(Opener()) as opener:
-        check(targets_of(one), policy, opener, instructions=instructions)
-        make_room_for_all(output, save_baseline)
+        check(targets_of(target), policy, opener, instructions=extras.instructions)
         doing = experiment_of(planned, policy, extras, opener, refs)
-        return run(one, doing, keeper(output, save_baseline), as_json=json)
+        return run(target, doing, keep, as_json=as_json)
 
 
 def experiment_of(
