@@ -115,8 +115,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
         check_ladder(modes, extras, policy, save_baseline, refs)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, modes, climb, extras, output, as_json=json)
-    make_room_for_all(output, save_baseline)
-    return measured(one, planned, policy, extras, refs, keeper(output, save_baseline), as_json=json)
+    return measured(one, planned, policy, extras, refs, (output, save_baseline), as_json=json)
 
 
 def measured(
@@ -125,17 +124,18 @@ def measured(
     policy: str,
     extras: "Extras",
     refs: Sequence[str],
-    keep: "Callable[[Record], Path]",
+    kept: tuple[Path, str | None],
     *,
     as_json: bool,
 ) -> int:
-    """Measure the envs by themselves, once they are known to be such as can be."""
+    """Measure the envs by themselves, once they can be; `kept` says where records go, and as which baseline."""
     from hotloop.lab.measure.target import Opener
 
     with closing(Opener()) as opener:
         check(targets_of(target), policy, opener, instructions=extras.instructions)
+        make_room_for_all(*kept)
         doing = experiment_of(planned, policy, extras, opener, refs)
-        return run(target, doing, keep, as_json=as_json)
+        return run(target, doing, keeper(*kept), as_json=as_json)
 
 
 def experiment_of(
