@@ -128,7 +128,7 @@ def measured(
     *,
     as_json: bool,
 ) -> int:
-    """Measure the envs by themselves, once they can be; `kept` says where records go, and as which baseline."""
+    """Measure the envs by themselves, once they can be; `kept` is where records go, and as which baseline."""
     from hotloop.lab.measure.target import Opener
 
     with closing(Opener()) as opener:
