@@ -288,6 +288,14 @@ class TestSince:
         found = since(self.BEFORE, slower, diagnose(self.BEFORE).candidates)
         assert [each.said for each in found.outcomes] == ["less than predicted"]
 
+    def test_less_than_a_bound_is_as_predicted_and_more_is_not(self) -> None:
+        (promised,) = diagnose(self.BEFORE).candidates
+        for times, said in ((1.1, "as predicted"), (3.0, "more than predicted")):
+            bound = replace(promised, gain=2.0, interval=(1.9, 2.1), at_most=True)
+            seen = Ratio(estimate=times, low=times - 0.05, high=times + 0.05, pairs=20)
+            (outcome,) = since(self.BEFORE, self.AFTER, [bound], seen).outcomes
+            assert outcome.said == said
+
     def test_what_was_not_changed_is_not_judged(self) -> None:
         again = replace(self.BEFORE, run_id="later")
         assert since(self.BEFORE, again, diagnose(self.BEFORE).candidates).outcomes == ()

@@ -7,6 +7,7 @@ command does to its own process is gone with it.
 import gc
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -43,9 +44,14 @@ class Commands:
     def __exit__(self, *_: object) -> None:
         self.process.communicate()
 
-    def run(self, words: Sequence[str]) -> CompletedProcess[str]:
-        """Run one to its end, with nothing on its stdin."""
-        asked = {"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ)}
+    def run(self, words: Sequence[str], script: Path | None = None) -> CompletedProcess[str]:
+        """Run one to its end, of a Python file if one is named, with nothing on its stdin."""
+        asked = {
+            "words": words,
+            "script": script and str(script),
+            "folder": str(Path.cwd()),
+            "environment": dict(os.environ),
+        }
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         json.dump(asked | {"out": str(self.out), "err": str(self.err)}, self.process.stdin)
@@ -69,7 +75,9 @@ def serve() -> None:
         sys.stdout.flush()
 
 
-def become(*, words: Sequence[str], folder: str, environment: dict[str, str], out: str, err: str) -> Any:
+def become(
+    *, words: Sequence[str], script: str | None, folder: str, environment: dict[str, str], out: str, err: str
+) -> Any:
     """Be the process of a command line, to its end."""
     from hotloop.cli.main import main
 
@@ -78,8 +86,12 @@ def become(*, words: Sequence[str], folder: str, environment: dict[str, str], ou
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.argv = ["hotloop", *words]
-    sys.exit(main())
+    sys.argv = [script or "hotloop", *words]
+    if script is None:
+        sys.exit(main())
+    sys.path[0] = str(Path(script).parent)
+    runpy.run_path(script, run_name="__main__")
+    sys.exit()
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.forked import Commands
 
 from figures import Result
 
@@ -28,9 +30,17 @@ def run(script: str, *words: str) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    with Commands(tmp_path_factory.mktemp("said")) as commands:
+        yield commands
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_starts_and_is_listed(script: str) -> None:
-    assert "--quick" in run(script, "--help")
+def test_a_script_starts_and_is_listed(script: str, commands: Commands) -> None:
+    done = commands.run(["--help"], FOLDER / script)
+    assert done.returncode == 0, done.stderr
+    assert "--quick" in done.stdout
     assert f"benchmarks/{script}" in (FOLDER / "README.md").read_text("utf-8")
 
 

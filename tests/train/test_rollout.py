@@ -7,6 +7,7 @@ import torch
 from support.toy_batch import ToyBatch
 from torch import Tensor
 
+from hotloop.core import spans
 from hotloop.train.kernels.native import find_kernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.rollout import Collector, Rollout, bootstrap, stagger
@@ -187,3 +188,18 @@ def test_staggered_envs_begin_at_different_times(envs: int, steps: int) -> None:
     stagger(batch, steps)  # type: ignore[arg-type]
     begun = [steps - 1 - env * steps // envs for env in range(envs)]
     assert batch.times.tolist() == begun
+
+
+def test_copies_have_rows_of_their_own_where_envs_and_network_are_apart() -> None:
+    batches = [ToyBatch() for _ in range(2)]
+    together, apart = (collector(batch) for batch in batches)
+    apart.is_apart, apart.picked = True, torch.zeros_like(apart.chosen)
+    rows = []
+    for each in (together, apart):
+        spans.enable()
+        each.collect(student)
+        rows.append({row.path for row in spans.tree()[0].walk()})
+        spans.disable()
+    assert rows[1] - rows[0] == {"rollout/observations to device", "rollout/actions to host"}
+    for one, other in zip(batches[0].taken, batches[1].taken, strict=True):
+        assert np.array_equal(one, other)

@@ -10,6 +10,7 @@ from hotloop.core.exact.random import MASK, mix
 from hotloop.core.spans import span
 from hotloop.core.world import Run, RunLog
 from hotloop.envs.batch import Batch, OrderError, Spec
+from hotloop.envs.cuda import require_host
 from hotloop.envs.engine import Engine
 
 LOG = "log"
@@ -30,7 +31,10 @@ def logged(batch: Batch) -> Batch:
         arrays=arrays | batch.infos,
     )
     log = spec.world.log(spec.parameters, run)
-    return batch if log is None else LoggedBatch(batch.engine, spec, log)
+    if log is None:
+        return batch
+    require_host(batch, "a log")
+    return LoggedBatch(batch.engine, spec, log)
 
 
 class LoggedBatch(Batch):

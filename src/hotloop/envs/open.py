@@ -59,9 +59,7 @@ def make(target: str, /, **given: object) -> Batch:
         notices=notices,
         decided_by=decided | decided_by_world,
     )
-    if options.device == "cuda":
-        return _on_device(spec, plan)
-    return logged(Batch(_engine(spec, plan), spec))
+    return logged(_on_device(spec, plan) if options.device == "cuda" else Batch(_engine(spec, plan), spec))
 
 
 def _split(given: Mapping[str, object], world: World) -> tuple[dict[str, object], dict[str, object]]:

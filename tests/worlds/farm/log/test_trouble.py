@@ -19,6 +19,8 @@ import hotloop
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import OrderError
+from hotloop.envs.cuda import DeviceBatch
+from hotloop.envs.logged import logged
 from hotloop.worlds.farm.log.recorder import LogError
 from hotloop.worlds.farm.log.schema import VERSION
 from hotloop.worlds.farm.log.writer import Background
@@ -151,7 +153,19 @@ def test_a_run_with_a_log_is_played_from_its_beginning(tmp_path: Path) -> None:
 
 
 ENDLESS = """
-import sys, hotloop
+import os, sys, hotloop
+from hotloop.worlds.farm.log.database import Database
+
+insert, left = Database._insert, int(sys.argv[3])
+
+def dying(*words):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), 9)
+    return insert(*words)
+
+Database._insert = dying
 batch = hotloop.make("farm/dev", num_envs=1, perception=False, log=sys.argv[1], **eval(sys.argv[2]))
 batch.reset()
 while True:
@@ -163,11 +177,18 @@ while True:
 
 def killed_after(steps: int, log: Path, keys: dict[str, object]) -> None:
     """Play in a process of its own until it has made so many steps, and kill it wherever it then is."""
-    program = [sys.executable, "-c", ENDLESS, str(log), repr(keys)]
+    program = [sys.executable, "-c", ENDLESS, str(log), repr(keys), "-1"]
     with subprocess.Popen(program, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert len(process.stdout.read(steps)) == steps
         os.kill(process.pid, signal.SIGKILL)
+
+
+def killed_within(inserts: int, log: Path, keys: dict[str, object]) -> None:
+    """Play until so many tables were added to, and kill it before the next one is."""
+    program = [sys.executable, "-c", ENDLESS, str(log), repr(keys), str(inserts)]
+    done = subprocess.run(program, stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def check_prefix(log: Path, truth: Path, keys: dict[str, object]) -> int:
@@ -176,17 +197,21 @@ def check_prefix(log: Path, truth: Path, keys: dict[str, object]) -> int:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     whole = len(rows_of(log, "simulation_steps"))
     play(truth, whole + 1, **SMALL)
+    partial = keys["log_buffer"] == 1
     for table in ("agent_actions", "health_incidents", "reproduction_events", "resource_states"):
-        same_prefix(rows_of(log, table), rows_of(truth, table), whole)
-    same_prefix(rows_of(log, "agent_states"), rows_of(truth, "agent_states"), whole)
-    same_prefix(rows_of(log, "simulation_steps"), rows_of(truth, "simulation_steps"), whole)
-    same_lives(rows_of(log, "agents"), rows_of(truth, "agents"), whole, partial=keys["log_buffer"] == 1)
+        same_prefix(rows_of(log, table), rows_of(truth, table), whole, partial=partial)
+    for table in ("agent_states", "simulation_steps"):
+        same_prefix(rows_of(log, table), rows_of(truth, table), whole, partial=partial)
+    same_lives(rows_of(log, "agents"), rows_of(truth, "agents"), whole, partial=partial)
     return whole
 
 
-def same_prefix(broken: list[tuple[Any, ...]], true: list[tuple[Any, ...]], whole: int) -> None:
-    """The same as far as it goes, and it goes at least to its last whole step."""
+def same_prefix(
+    broken: list[tuple[Any, ...]], true: list[tuple[Any, ...]], whole: int, *, partial: bool
+) -> None:
+    """The same as far as it goes: to its last whole step, and no further but for single rows."""
     assert broken == true[: len(broken)]
+    assert partial or all(row[1] <= whole for row in broken)
     assert sum(row[1] <= whole for row in broken) == sum(row[1] <= whole for row in true)
 
 
@@ -215,6 +240,14 @@ def test_a_killed_run_leaves_a_prefix_of_the_truth(way: dict[str, object], tmp_p
     assert check_prefix(log, tmp_path / "truth.db", way) >= 5
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS, ids=("transactions", "single rows"))
+def test_a_run_killed_within_a_transaction_leaves_whole_steps(way: dict[str, object], tmp_path: Path) -> None:
+    log = tmp_path / "killed.db"
+    killed_within(26, log, way)
+    assert check_prefix(log, tmp_path / "truth.db", way) >= 1
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("moment", range(20))
 def test_a_run_killed_at_twenty_moments_leaves_a_prefix_of_the_truth(moment: int, tmp_path: Path) -> None:
@@ -238,3 +271,13 @@ def test_a_log_of_another_version_is_not_read(tmp_path: Path) -> None:
         InputError, match=f"is a log of version {VERSION + 1}, and this hotloop reads version"
     ):
         open_log(log)
+
+
+def test_a_log_reads_arrays_of_the_host(tmp_path: Path) -> None:
+    batch = hotloop.make("farm/dev", log=str(tmp_path / "run.db"), **SMALL)
+    with closing(batch), pytest.raises(InputError, match="a log reads NumPy arrays: add host_views=true"):
+        logged(OnDevice(batch.engine, batch.spec))  # type: ignore[arg-type]
+
+
+class OnDevice(DeviceBatch):
+    """Arrays that are said to be a GPU's."""
