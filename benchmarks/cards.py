@@ -30,8 +30,8 @@ from hotloop.train.kernels.native import find_kernels
 from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.player import Trained
-from hotloop.train.rollout import row_shape
 from hotloop.train.settings import TrainSettings
+from hotloop.train.sight import row_shape
 
 TARGET, ENVS, MODEL_ENVS, ROLLOUTS = "cards/mirror", 64, 256, 64
 CALLS = {"games": 1_500, "encoded": 2_000, "search": 12, "model": 100}

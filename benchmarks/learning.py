@@ -4,6 +4,7 @@
     ./.venv/bin/python benchmarks/learning.py arena [device=cpu ...]
     ./.venv/bin/python benchmarks/learning.py guard
     ./.venv/bin/python benchmarks/learning.py farm
+    ./.venv/bin/python benchmarks/learning.py farm_dqn
 
 The grid's networks are learned on a GPU. Settings of the trainer may follow the name; they are part of the
 command that is published.
@@ -27,7 +28,7 @@ from hotloop.core.settings import apply, parse_pairs
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.evaluation import EvalSettings, evaluate
-from hotloop.train.settings import TrainSettings
+from hotloop.train.settings import TrainSettings, usual_for
 from hotloop.train.trainer import Trainer, Update
 from hotloop.train.windows import Windows
 
@@ -116,6 +117,24 @@ RUNS = {
         players=("weighted",),
         episodes=64,
     ),
+    "farm_dqn": Run(
+        target="farm/dev",
+        world={"max_steps": 1_000, "perception": False},
+        batch={"num_envs": 8, "threads": 1},
+        train={
+            "algorithm": "dqn",
+            "total_timesteps": 40_960,
+            "num_steps": 32,
+            "minibatch_size": 128,
+            "train_frequency": 4,
+            "gradient_steps": 2,
+            "target_network_frequency": 100,
+            "hidden": "64,64",
+            "torch_threads": 1,
+        },
+        players=("weighted",),
+        episodes=64,
+    ),
 }
 
 
@@ -127,7 +146,7 @@ def shortened(run: Run) -> Run:
 
 
 def train(run: Run, seed: int) -> dict[str, Any]:
-    settings = apply(TrainSettings, run.train, {"seed": seed})
+    settings = apply(TrainSettings, usual_for(run.train), {"seed": seed})
     with closing(hotloop.make(run.target, impl="native", seed=seed, **run.world, **run.batch)) as batch:
         windows = Windows(batch)
         trainer = Trainer(batch, settings, watchers=[windows])

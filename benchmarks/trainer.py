@@ -142,7 +142,7 @@ def measure(epochs: int, rounds: int, updates: int) -> dict[str, Any]:
 def rollout_step_us(trainer: Trainer) -> float:
     """What a step of the whole batch costs in a rollout."""
     start = perf_counter_ns()
-    trainer.collector.collect(trainer.student)
+    trainer.algorithm.collect(0)
     return (perf_counter_ns() - start) / 1e3 / SETTINGS.num_steps
 
 

@@ -123,7 +123,7 @@ def test_a_network_reads_each_part_by_its_kind_and_learns_under_masks(tmp_path: 
         name for name, weights in trainer.network.named_parameters() if not torch.equal(weights, before[name])
     ]
     assert {name.split(".")[2] for name in moved if name.startswith("encoder.encoders")} == {"1", "2", "3"}
-    kept = trainer.collector.rollout
+    kept = trainer.algorithm.collector.rollout
     assert kept.masks is not None
     chosen = kept.masks.gather(-1, kept.actions[..., None])
     assert bool(chosen.all()), "no action was chosen that its mask forbids"

@@ -108,3 +108,26 @@ def test_a_search_among_envs_ends_with_a_confirmed_line_to_paste() -> None:
     assert record.comparisons[0].b.name == "grid/toy agents=2 num_envs=16"
     assert found.words.startswith("hotloop bench grid/toy agents=2")
     assert record.kind == "tune"
+
+
+@pytest.mark.parametrize("where", ["confirm", "learn"])
+def test_ctrl_c_after_the_search_leaves_a_partial_record_and_learns_nothing(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def stopped(*_: object) -> Record | None:
+        if where == "learn":
+            return None
+        return replace(BENCH, kind="compare", partial=True)
+
+    def learning(*_: object) -> None:
+        assert where == "learn", "a confirmation that was interrupted is the last thing done"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lab, "confirm", stopped)
+    monkeypatch.setattr(lab, "learn", learning)
+    monkeypatch.setattr(lab, "TURN_NS", 1_000)
+    record = tune(read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), Asked(rounds=1))
+    assert (record.partial, record.exit_code) == (True, 130)
+    assert record.tuning is not None
+    assert record.tuning.learnt is None
+    assert record.tuning.floor is None

@@ -13,14 +13,15 @@ from torch import Tensor, nn
 from hotloop.core.errors import DeviceError, InputError, SetupError
 from hotloop.envs import cuda
 from hotloop.envs.open import make
+from hotloop.train import on_policy
 from hotloop.train import trainer as trainers
+from hotloop.train.algorithm import DivergedError
 from hotloop.train.device.collector import DeviceCollector
 from hotloop.train.device.graphs import Recorded
 from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.kernels.device import TokenSum, load, take_rows
 from hotloop.train.kernels.torch import TorchKernels
 from hotloop.train.networks import ActorCritic, TokenBag
-from hotloop.train.ppo import DivergedError
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 from hotloop.train.windows import windows_of
@@ -59,14 +60,14 @@ def sides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tu
     batches = make(target, num_envs=8, **keys), tensor_batch(target, num_envs=8, **keys)
     windows = [windows_of(batch) for batch in batches]
     host = Trainer(batches[0], settings, watchers=windows[:1])
-    monkeypatch.setattr(trainers, "find_kernels", lambda *_, **__: TorchKernels(records=True))
+    monkeypatch.setattr(on_policy, "find_kernels", lambda *_, **__: TorchKernels(records=True))
     return host, Trainer(batches[1], settings, watchers=windows[1:]), windows
 
 
 def test_tensors_are_trained_on_as_arrays_are(sides: tuple[Trainer, Trainer, Any]) -> None:
     host, device, windows = sides
-    assert isinstance(device.collector, DeviceCollector)
-    assert isinstance(device.learner, RecordedLearner)
+    assert isinstance(device.algorithm.collector, DeviceCollector)
+    assert isinstance(device.algorithm.learner, RecordedLearner)
     for _ in range(6):
         one, other = host.update(), device.update()
         assert (one.phase, one.agreement) == (other.phase, other.agreement)
@@ -85,10 +86,10 @@ def test_tensors_are_trained_on_as_arrays_are(sides: tuple[Trainer, Trainer, Any
 
 def test_rollouts_are_the_same_to_the_bit(sides: tuple[Trainer, Trainer, Any]) -> None:
     host, device, _ = sides
-    while not host.collector.collect(host.student, None).cuts:
-        assert not device.collector.collect(device.student, None).cuts
-    device.collector.collect(device.student, None)
-    one, other = host.collector.rollout, device.collector.rollout
+    while not host.algorithm.collector.collect(host.student, None).cuts:
+        assert not device.algorithm.collector.collect(device.student, None).cuts
+    device.algorithm.collector.collect(device.student, None)
+    one, other = host.algorithm.collector.rollout, device.algorithm.collector.rollout
     for name in ("observations", "actions", "log_probs", "values", "rewards", "ends", "last_values"):
         assert torch.equal(getattr(one, name), getattr(other, name)), name
     gathered = [torch.cat([getattr(cut, name) for cut in one.cuts]) for name in ("steps", "rows")]
@@ -104,13 +105,13 @@ def test_nothing_moves_after_a_loss_that_is_no_number(
     device.folder = tmp_path
     device.update()
     before = [each.detach().clone() for each in device.network.parameters()]
-    kept = device.collector.collect(device.student, None)
-    samples = device.prepare(kept)
+    kept = device.algorithm.collector.collect(device.student, None)
+    samples = device.algorithm.prepare(kept)
     samples.returns.view(-1)[3] = float("nan")
     with pytest.raises(DivergedError, match=r"epoch 0, minibatch \d+: first in returns"):
-        device.learner.learn(samples, 0.0)
-    bad = int(device.learner.first)
-    assert bad < 2 * len(device.learner.order)
+        device.algorithm.learner.learn(samples, 0.0)
+    bad = int(device.algorithm.learner.first)
+    assert bad < 2 * len(device.algorithm.learner.order)
     moved = [not torch.equal(a, b) for a, b in zip(before, device.network.parameters(), strict=True)]
     assert any(moved) == (bad > 0)
     assert all(torch.isfinite(each).all() for each in device.network.parameters())
@@ -127,7 +128,7 @@ def test_a_run_on_tensors_goes_on_with_fresh_envs(
     fresh = tensor_batch(target, **{**keys.keys, "num_envs": 8})
     resumed = Trainer(fresh, device.settings, resume=path)
     assert resumed.steps == device.steps
-    assert resumed.collector.begins.all()
+    assert resumed.algorithm.collector.begins.all()
     for mine, theirs in zip(device.network.parameters(), resumed.network.parameters(), strict=True):
         assert torch.equal(mine, theirs)
     resumed.update()
@@ -135,13 +136,13 @@ def test_a_run_on_tensors_goes_on_with_fresh_envs(
 
 def test_observations_are_kept_in_the_precision_they_are_read_in() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainers, "find_kernels", lambda *_, **__: TorchKernels(records=True))
+        patch.setattr(on_policy, "find_kernels", lambda *_, **__: TorchKernels(records=True))
         settings = replace(TrainSettings(**SMALL), mixed_precision=True)
         try:
             training = Trainer(tensor_batch("prospector/short", num_envs=8), settings)
         except SetupError as error:
             pytest.skip(str(error))
-        assert training.collector.rollout.observations.dtype == torch.bfloat16
+        assert training.algorithm.collector.rollout.observations.dtype == torch.bfloat16
         assert training.update().losses["total"] > 0
 
 
@@ -163,7 +164,7 @@ def test_too_little_memory_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPat
     def collect(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9.00 GiB. GPU 0 has 1 GiB free.")
 
-    monkeypatch.setattr(training.collector, "collect", collect)
+    monkeypatch.setattr(training.algorithm.collector, "collect", collect)
     with pytest.raises(DeviceError, match=r"\(Tried to allocate 9.00 GiB\): use fewer num_envs"):
         training.update()
 
@@ -252,9 +253,9 @@ def test_recorded_training_is_torchs(target: str, keys: dict[str, Any], given: d
         Trainer(make(target, num_envs=8, device="cuda", **keys), replace(settings, kernels=kernels))
         for kernels in ("graphs", "torch")
     ]
-    sides[1].shuffling = torch.Generator("cuda").manual_seed(settings.seed)
+    sides[1].algorithm.shuffling = torch.Generator("cuda").manual_seed(settings.seed)
     for _ in range(6):
-        kept, other = (side.collector.collect(side.student, None) for side in sides)
+        kept, other = (side.algorithm.collector.collect(side.student, None) for side in sides)
         assert torch.equal(kept.actions, other.actions)
         torch.testing.assert_close(kept.values, other.values, atol=1e-5, rtol=1e-4)
     assert all(torch.isfinite(torch.tensor(list(sides[0].update().losses.values()))).all() for _ in range(6))

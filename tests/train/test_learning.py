@@ -92,7 +92,7 @@ def test_a_student_comes_to_agree_with_its_teacher_and_ppo_does_not_undo_it() ->
         early, late = fmean(agreed[:2]), fmean(agreed[-5:])
         while not trainer.finished:
             trainer.update()
-        after = trainer.collector.collect(trainer.student, trainer.teacher).agreement
+        after = trainer.algorithm.collector.collect(trainer.student, trainer.algorithm.teacher).agreement
     assert late > early + 0.15
     assert after is not None
     assert after > early + 0.1

@@ -3,8 +3,8 @@ from torch.nn.functional import embedding_bag
 
 import hotloop
 from hotloop.train.networks import BITS, SPREAD, UNUSED, ActorCritic, SumOfEntries, TokenBag, default_network
-from hotloop.train.rollout import row_shape
 from hotloop.train.settings import TrainSettings
+from hotloop.train.sight import row_shape
 
 
 def network_for(target: str, **given: object) -> ActorCritic:

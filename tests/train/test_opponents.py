@@ -60,11 +60,11 @@ def test_an_advantage_is_that_of_each_player_by_itself() -> None:
 
 def test_only_what_the_learner_chose_is_learned_from() -> None:
     learning = trainer("simple")
-    kept = learning.collector.collect(learning.student)
+    kept = learning.algorithm.collector.collect(learning.student)
     assert kept.lives is not None
     assert 0.2 < kept.lives.float().mean() < 0.8
     alone = trainer("self")
-    everything = alone.collector.collect(alone.student).lives
+    everything = alone.algorithm.collector.collect(alone.student).lives
     assert everything is not None
     assert everything.all()
 
@@ -72,7 +72,7 @@ def test_only_what_the_learner_chose_is_learned_from() -> None:
 @pytest.mark.parametrize("name", ["simple", "past"])
 def test_the_other_seat_is_played_by_whom_was_asked_for(name: str) -> None:
     learning = trainer(name)
-    opponents, batch = learning.opponents, learning.batch
+    opponents, batch = learning.algorithm.opponents, learning.batch
     assert opponents is not None
     opponents.begin(learning.network)
     acting = np.full((16, 1), 7, np.int32)
@@ -99,7 +99,7 @@ def play(opponents: Opponents, rollouts: int) -> None:
 
 def test_seats_change_with_every_game_and_results_are_the_learners() -> None:
     learning = trainer("passive")
-    opponents = learning.opponents
+    opponents = learning.algorithm.opponents
     assert opponents is not None
     first = opponents.learner.copy()
     play(opponents, 12)
@@ -110,7 +110,7 @@ def test_seats_change_with_every_game_and_results_are_the_learners() -> None:
 
 def test_earlier_selves_are_kept_the_last_ones_only() -> None:
     learning = trainer("past", past_every=2, past_kept=2)
-    opponents = learning.opponents
+    opponents = learning.algorithm.opponents
     assert opponents is not None
     for _ in range(7):
         learning.update()
@@ -134,8 +134,8 @@ def test_a_run_may_go_on_against_fewer(tmp_path: Path) -> None:
     many = trainer("self", "past", "simple", "first")
     many.update()
     resumed = trainer("simple", resume=many.save(tmp_path))
-    assert resumed.opponents is not None
-    assert not resumed.opponents.opponent.any()
+    assert resumed.algorithm.opponents is not None
+    assert not resumed.algorithm.opponents.opponent.any()
     for _ in range(3):
         resumed.update()
 

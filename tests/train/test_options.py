@@ -9,8 +9,8 @@ from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 from hotloop.train.networks import default_network
 from hotloop.train.options import OptionsNetwork, joined, split, there
-from hotloop.train.rollout import row_shape
 from hotloop.train.settings import TrainSettings
+from hotloop.train.sight import row_shape
 
 
 @pytest.fixture(scope="module")

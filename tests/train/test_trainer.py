@@ -10,7 +10,7 @@ import torch
 import hotloop
 from hotloop.core.errors import InputError, SetupError
 from hotloop.envs.batch import Batch
-from hotloop.train.ppo import DivergedError
+from hotloop.train.algorithm import DivergedError
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -246,9 +246,10 @@ def test_a_loss_that_is_no_number_stops_and_leaves_what_is_needed_to_look_at_it(
 def test_a_nan_is_named_where_it_first_appeared(tmp_path: Path) -> None:
     with closing(batch_of()) as batch:
         trainer = trainer_of(batch, folder=tmp_path)
-        kept = trainer.collector.collect(trainer.student)
-        samples = trainer.prepare(kept)
+        algorithm = trainer.algorithm
+        kept = algorithm.gather(0)
+        samples = algorithm.prepare(kept)
         samples.observations[3, 2] = float("inf")
         samples.observations[3, 3] = float("-inf")
         with pytest.raises(DivergedError, match="first in observations"):
-            trainer.learner.learn(samples, 0.0)
+            algorithm.learner.learn(samples, 0.0)

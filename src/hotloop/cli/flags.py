@@ -153,6 +153,16 @@ Folder = Annotated[
     typer.Option(metavar="DIR", help="Measure nothing: show all records of a folder as one table."),
 ]
 
+SuiteName = Annotated[
+    str | None,
+    typer.Option("--suite", metavar="NAME", help="Do all that a suite asks for: of hotloop.toml, or ours."),
+]
+
+ResumeSuite = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with a suite where it was interrupted; failures are tried anew."),
+]
+
 Gc = Annotated[
     str,
     typer.Option(

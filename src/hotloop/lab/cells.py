@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hotloop.core.code import code
-from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.errors import ExitCode, HotloopError, InputError
 from hotloop.core.files import save
 from hotloop.core.machine import machine
 from hotloop.core.progress import Progress, silent
@@ -87,6 +87,8 @@ class Done:
     """None where the cell cannot be run."""
     refused: str = ""
     """Why not."""
+    code: ExitCode = ExitCode.FINE
+    """What a refusal says to the shell."""
     kept: bool = False
     """Whether it lay on the shelf already."""
 
@@ -111,9 +113,10 @@ def done(cell: Cell, progress: Progress = silent) -> Done:
     try:
         return Done(cell=cell, record=cell.run(progress))
     except HotloopError as error:
-        return Done(cell=cell, record=None, refused=str(error))
+        return Done(cell=cell, record=None, refused=str(error), code=error.exit_code)
     except MemoryError:
-        return Done(cell=cell, record=None, refused="it does not fit into this machine's memory")
+        what = "it does not fit into this machine's memory"
+        return Done(cell=cell, record=None, refused=what, code=ExitCode.FAULT)
 
 
 def within(progress: Progress, index: int, count: int) -> Progress:

@@ -285,7 +285,7 @@ def tune(
     shelf: Shelf | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Record:
-    """Search, confirm and check what is learnt; Ctrl-C while it searches leaves the cells, for --resume."""
+    """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next."""
     now = utc_now()
     places, skipped = sort(axes)
     sweeping = Sweeping(axes, executor or Here(), shelf, progress)
@@ -297,8 +297,14 @@ def tune(
     best = next(each for each in found if each.place.at == won.at)
     present, chosen = present_of(axes), target_at(axes, best.place)
     confirmed = confirm(present, chosen, asked, progress)
-    keep = confirmed is not None and confirmed.comparisons[0].outcome == "slower"
-    learning = None if keep else learn(present, chosen, asked, won.median, progress, say)
+    keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
+    stopped = confirmed is not None and confirmed.partial
+    learning: Learnt | None = None
+    try:
+        if not (keep or stopped):
+            learning = learn(present, chosen, asked, won.median, progress, say)
+    except KeyboardInterrupt:
+        stopped = True
     result = Tuning(
         axes=axes.values,
         present=present.words,
@@ -307,11 +313,12 @@ def tune(
         winner=won.at,
         words=f"hotloop {'train' if is_training(chosen) else 'bench'} {(present if keep else chosen).words}",
         kept=keep,
-        floor=None if keep else choosing.floor(won.speeds),
+        floor=None if keep or stopped else choosing.floor(won.speeds),
         learnt=learning,
     )
     assert best.record is not None
-    return judge(record_of(best.record, confirmed, result, axes, now))
+    made = record_of(best.record, confirmed, result, axes, now)
+    return judge(replace(made, partial=stopped))
 
 
 def present_of(axes: Axes) -> Target:
@@ -369,6 +376,5 @@ def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes
         created=now.isoformat(timespec="seconds"),
         target=target,
         comparisons=confirmed.comparisons if confirmed else (),
-        partial=bool(confirmed and confirmed.partial),
         tuning=result,
     )

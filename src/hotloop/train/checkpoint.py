@@ -19,6 +19,7 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.saved import unsealed
 from hotloop.envs.tapes import DAMAGES
+from hotloop.train.settings import TrainSettings, family
 
 FORMAT = 1
 
@@ -35,11 +36,15 @@ PARTS: dict[str, Any] = {
     "optimiser": dict,
     "acting": Tensor,
     "shuffling": Tensor,
-    "memory": (list, type(None)),
-    "begins": Tensor,
     "envs": dict,
 }
 """What a checkpoint has, and as what."""
+
+PARTS_OF: dict[str, dict[str, Any]] = {
+    "ppo": {"memory": (list, type(None)), "begins": Tensor},
+    "dqn": {"target_network": dict, "replay": dict, "learned": int},
+}
+"""What it has beside that, by the family of its algorithm."""
 
 NAME = re.compile(r"checkpoint-(\d+)(?:-\d+)?\.pt")
 
@@ -116,7 +121,7 @@ def check_bytes(file: io.BytesIO) -> None:
 
 def check_parts(path: Path, content: Mapping[str, Any]) -> None:
     """Refuse a checkpoint that lacks a part, or has one of another kind."""
-    for name, kind in PARTS.items():
+    for name, kind in (PARTS | PARTS_OF[family_of(content)]).items():
         if not isinstance(content.get(name), kind):
             what = type(content[name]).__name__ if name in content else "nothing"
             raise InputError(f"{path} is damaged: {name} is {what}; go on from an earlier checkpoint")
@@ -125,6 +130,22 @@ def check_parts(path: Path, content: Mapping[str, Any]) -> None:
             unsealed(saved)
     except (*DAMAGES, InputError) as error:
         raise InputError(f"{path} is damaged: {first_line(error)}") from None
+
+
+def family_of(content: Mapping[str, Any]) -> str:
+    """Of the algorithm that a checkpoint was learned by; before there were several, it was PPO."""
+    settings = content.get("settings")
+    return family(settings.get("algorithm", "ppo")) if isinstance(settings, dict) else "ppo"
+
+
+def check_learned(path: Path, content: Mapping[str, Any], settings: TrainSettings) -> None:
+    """Refuse a checkpoint of another family of algorithms: what it remembers means nothing to this one."""
+    was, now = content["settings"].get("algorithm", "ppo"), settings.algorithm
+    if family(was) != family(now):
+        raise InputError(
+            f"{path} was learned by algorithm={was}, and this run's is {now}: "
+            "give the same algorithm, or begin a new run"
+        )
 
 
 def first_line(error: Exception) -> str:

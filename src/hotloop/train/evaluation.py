@@ -19,8 +19,10 @@ from hotloop.envs.foreign.trainable import EnvsSpec
 from hotloop.envs.open import make
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.actions import actions_of
+from hotloop.train.networks import ByType
 from hotloop.train.rollout import Presence, think_of
 from hotloop.train.settings import EvalSettings
+from hotloop.train.sight import Sight
 
 MOST_ENVS = 64
 
@@ -31,26 +33,40 @@ ENDLESS_STEPS = 1_000
 class Policy(Protocol):
     """What of a trainer is needed to act as it does."""
 
-    network: Any
-    student: Any
-    observation_scale: Any
-    kernels: Any
-    device: torch.device
+    @property
+    def network(self) -> Any: ...
+
+    @property
+    def student(self) -> Any: ...
+
+    @property
+    def observation_scale(self) -> Any: ...
+
+    @property
+    def kernels(self) -> Any: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def draws(self) -> bool:
+        """Whether actions are drawn by what the network says; else the highest is taken."""
 
 
 class Actor:
     """A trainer's policy as a player of any batch of the same layout; it only reads what training writes."""
 
     def __init__(self, policy: Policy, batch: Batch, *, seed: int, greedy: bool = False) -> None:
-        self._policy, self._batch, self._greedy = policy, batch, greedy
+        self._policy, self._batch, self._greedy = policy, batch, greedy or not policy.draws
         rows, device = batch.spec.num_envs * batch.spec.agents, policy.device
-        shape = batch.observations.shape
-        self._raw = torch.from_numpy(batch.observations).reshape(rows, *shape[2 if len(shape) > 2 else 1 :])
+        self._sight = Sight(batch, by_type=isinstance(policy.network, ByType))
+        self._raw = self._sight.raw
         scaled = policy.observation_scale.active
-        self._in_place = not scaled and device.type == "cpu"
+        self._in_place = not scaled and device.type == "cpu" and self._sight.types is None
         """Whether the network reads the batch's own buffer."""
         seen = torch.float32 if scaled else self._raw.dtype
-        self._seen = self._raw if self._in_place else torch.zeros(self._raw.shape, dtype=seen, device=device)
+        room = (rows, *self._sight.shape)
+        self._seen = self._raw if self._in_place else torch.zeros(room, dtype=seen, device=device)
         self._masks = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(rows, -1)
         self._memory = policy.network.first_memory(rows, device)
         self._begins = torch.ones(rows, dtype=torch.bool, device=device)
@@ -93,7 +109,8 @@ class Actor:
         if self._in_place:
             return raw
         seen = self._seen[: len(raw)]
-        policy.observation_scale.write(raw.to(policy.device), seen)
+        policy.observation_scale.write(raw.to(policy.device), self._sight.columns(seen))
+        self._sight.tell_types(seen, rows)
         return seen
 
     def _select(self, logits: torch.Tensor, rows: torch.Tensor | None) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,8 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.spaces import Bounds
 from hotloop.envs.foreign.spec import BROKEN, raised
 from hotloop.train.actions import NUMBERED, Actions
+from hotloop.train.algorithm import PhaseName
 from hotloop.train.settings import TrainSettings
-
-PhaseName = Literal["imitation", "fade", "ppo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,38 @@ class ActorCritic(nn.Module):
         return empty, empty.clone()
 
 
+class ByType(nn.Module):
+    """One network a type; the last column of a row says which type it is of.
+
+    A type of which there is nobody is asked, too, for no rows: so every weight has a gradient, of zeros.
+    """
+
+    has_fixed_shapes = False
+    """How many rows are of a type decides the sizes of a pass."""
+
+    def __init__(self, networks: Sequence["ActorCritic | OptionsNetwork"], num_actions: int) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(networks)
+        self.num_actions = num_actions
+
+    def forward(
+        self, observations: Tensor, memory: None = None, begins: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, None]:
+        """Logits and values of observations [rows, row and type]."""
+        types = observations[:, -1]
+        logits = observations.new_zeros(len(observations), self.num_actions)
+        values = observations.new_zeros(len(observations))
+        for number, network in enumerate(self.each):
+            rows = (types == number).nonzero()[:, 0]
+            said, worth, _ = network(observations.index_select(0, rows)[:, :-1])
+            logits = logits.index_copy(0, rows, said.to(logits.dtype))
+            values = values.index_copy(0, rows, worth.to(values.dtype))
+        return logits, values, None
+
+    def first_memory(self, rows: int, device: torch.device) -> None:
+        """It has none."""
+
+
 class GaussianHead(nn.Module):
     """Means by one layer, and the logs of spreads that no observation changes and that begin at 0."""
 
@@ -225,7 +257,7 @@ def described(given: object) -> str:
     return f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
 
 
-Network = ActorCritic | OptionsNetwork | TheirNetwork
+Network = ActorCritic | OptionsNetwork | TheirNetwork | ByType
 
 
 class ObjectBag(nn.Module):
@@ -303,12 +335,26 @@ def encoder_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> 
 
 def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
     """The network for a world's observations, its weights decided by the seed alone."""
+    generator = torch.Generator().manual_seed(settings.seed)
+    count = len(spec.layout.types) if is_by_type(spec, settings) else 1
     with torch.random.fork_rng(devices=[]):  # torch draws weights that are thrown away
         if settings.network:
             return their_network(spec, shape, settings)
-        network = network_for(spec, shape, settings)
-    initialise(network, torch.Generator().manual_seed(settings.seed))
-    return network
+        networks = [network_for(spec, shape, settings) for _ in range(count)]
+    for network in networks:
+        initialise(network, generator)
+    return ByType(networks, spec.num_actions) if is_by_type(spec, settings) else networks[0]
+
+
+def is_by_type(spec: Spec, settings: TrainSettings) -> bool:
+    """Whether agents of each type have a network of their own."""
+    if not spec.layout.types:
+        return False
+    if settings.networks == "auto":
+        return settings.algorithm != "ppo"
+    if settings.networks == "type" and settings.lstm:
+        raise InputError(f"lstm={settings.lstm}: networks by type have no memory; use networks=one")
+    return settings.networks == "type"
 
 
 def their_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> TheirNetwork:
@@ -321,7 +367,7 @@ def their_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -
     return TheirNetwork(settings.network, shape, spec)
 
 
-def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
+def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic | OptionsNetwork:
     """By options where they point at objects, else by a head over all actions."""
     parts = spec.layout.parts
     if any(part.points_at for part in parts):

@@ -3,10 +3,18 @@
 import torch
 from torch import Tensor
 
+from hotloop.core.world import Layout
+from hotloop.train.settings import TrainSettings
+
 CLIP = 10.0
 """Scaled values stay within plus and minus this."""
 
 EPSILON = 1e-8
+
+
+def scales_observations(layout: Layout, settings: TrainSettings) -> bool:
+    """Whether what agents see is scaled: vectors that are one thing, where that is asked for."""
+    return settings.norm_obs and layout.observation.kind == "vector" and not layout.parts
 
 
 class Moments:

@@ -16,8 +16,8 @@ from hotloop.train.kernels.native import find_kernels
 from hotloop.train.networks import Network, default_network
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import make_student
-from hotloop.train.rollout import row_shape
 from hotloop.train.settings import TrainSettings
+from hotloop.train.sight import row_shape
 
 NOT_A_PLAYERS = ("num_envs", "seed")
 """Of what a checkpoint is known by: a player may sit at any batch."""
@@ -32,6 +32,7 @@ class Trained:
     observation_scale: ObservationScale
     kernels: Kernels
     device: torch.device
+    draws: bool
 
 
 def seat(path: Path, batch: Batch, *, seed: int, threads: int) -> Actor:
@@ -71,6 +72,7 @@ def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
         observation_scale=scale,
         kernels=find_kernels(settings, batch.spec.num_actions, acts=batch.spec.layout.acts),
         device=torch.device("cpu"),
+        draws=settings.algorithm == "ppo",
     )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hotloop.core.errors import HotloopError
 from hotloop.train.actions import NUMBERED, Actions
+from hotloop.train.algorithm import DivergedError
 from hotloop.train.imitation import imitation_loss
 from hotloop.train.kernels.device import take_rows
 from hotloop.train.kernels.kernels import Kernels, Number
@@ -226,14 +226,6 @@ class Learner:
                 count += 1
                 mark("optimiser")
         return {name: float(total) / count for name, total in sums.items()}
-
-
-class DivergedError(HotloopError):
-    """A loss or a gradient that is no number; carries what is needed to look at it."""
-
-    def __init__(self, where: str, evidence: dict[str, Any]) -> None:
-        super().__init__(where)
-        self.where, self.evidence = where, evidence
 
 
 def check_finite(

@@ -16,6 +16,7 @@ from hotloop.train.networks import Memory
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.opponents import Opponents
 from hotloop.train.policy import Student
+from hotloop.train.sight import Sight
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
@@ -122,14 +123,14 @@ class Collector:
         kernels: Kernels,
         generator: torch.Generator,
         watchers: Sequence[Watcher] = (),
-        opponents: Opponents | None = None,
+        by_type: bool = False,
     ) -> None:
         self.batch, self.device, self.scale, self.generator = batch, device, scale, generator
-        self.kernels, self.watchers, self.opponents = kernels, tuple(watchers), opponents
+        self.kernels, self.watchers = kernels, tuple(watchers)
         envs, agents = batch.spec.num_envs, batch.spec.agents
         self.envs, self.agents, self.steps, self.rows = envs, agents, steps, envs * agents
-        self.raw = torch.from_numpy(batch.observations).reshape(self.rows, *row_shape(batch))
-        self.final = torch.from_numpy(batch.final_observations).reshape(self.raw.shape)
+        self.sight = Sight(batch, by_type=by_type)
+        self.raw = self.sight.raw
         self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)
         self.rewards = np.zeros((steps, envs, agents), np.float32)
         self.ended = np.zeros((steps, envs), np.bool_)
@@ -139,6 +140,8 @@ class Collector:
         self.lives = Presence(batch, steps) if batch.spec.has_empty_rows else None
         self.chosen = torch.from_numpy(self.acting).reshape(self.rows, *self.acts.shape)
         """The same memory as `acting`, which is what the batch is stepped with."""
+        self.opponents: Opponents | None = None
+        """Who has the other seats, where somebody has."""
         self.is_apart = device.type != "cpu"
         """Whether the network is elsewhere than the envs, so that copies have rows of their own."""
         self.picked = torch.zeros_like(self.chosen, device=device) if self.is_apart else self.chosen
@@ -153,7 +156,7 @@ class Collector:
 
         seen = torch.float32 if self.scale.active else self.raw.dtype
         return Rollout(
-            observations=room(seen, *self.raw.shape[1:]),
+            observations=room(seen, *self.sight.shape),
             actions=room(self.acts.dtype, *self.acts.shape),
             acts=self.acts,
             log_probs=room(torch.float32),
@@ -189,7 +192,7 @@ class Collector:
         self.moved("observations to device")
         if step % LOOK_EVERY == 0:
             self.scale.look(raw if self.lives is None else raw[self.on_device(self.lives.now())])
-        self.kernels.scale(self.scale, raw, seen)
+        self.see(raw, seen)
         if self.lives is not None:
             self.lives.begin(step)
         mark("store")
@@ -211,6 +214,11 @@ class Collector:
         for watcher in self.watchers:
             watcher.step(self.batch)
         mark("watch")
+
+    def see(self, raw: Tensor, out: Tensor) -> None:
+        """Write what all agents see into its place, scaled where it is to be, with their types."""
+        self.kernels.scale(self.scale, raw, self.sight.columns(out))
+        self.sight.tell_types(out)
 
     def act(self, step: int, student: Student, seen: Tensor, uniforms: Tensor) -> None:
         """Choose actions for what is seen, and keep what they were chosen by."""
@@ -273,9 +281,10 @@ class Collector:
         if self.lives is not None:
             cut = cut & ~self.lives.ends(step)
         rows = cut.nonzero()[:, 0]
-        observations = torch.empty_like(self.rollout.observations[0, : len(rows)])
-        self.kernels.scale(self.scale, self.on_device(self.final[rows]), observations)
+        last = self.on_device(self.sight.final[rows])
         rows = self.on_device(rows)
+        observations = self.rollout.observations[step].index_select(0, rows)
+        self.kernels.scale(self.scale, last, self.sight.columns(observations))
         memory = None if self.memory is None else (self.memory[0][rows], self.memory[1][rows])
         self.rollout.cuts.append(
             Cut(steps=torch.full_like(rows, step), rows=rows, observations=observations, memory=memory)
@@ -299,7 +308,7 @@ class Collector:
     def look_ahead(self, student: Student) -> Tensor:
         """The values of what is seen after the last step; a memory stays as it is."""
         seen = torch.empty_like(self.rollout.observations[0])
-        self.kernels.scale(self.scale, self.on_device(self.raw), seen)
+        self.see(self.on_device(self.raw), seen)
         before = self.memory
         _, values = self.think(student, seen)
         self.memory = before
@@ -322,12 +331,6 @@ class Collector:
         """Flags of envs [..., envs], as flags of their agents [..., rows]."""
         flags = torch.from_numpy(per_env)
         return flags if self.agents == 1 else flags.repeat_interleave(self.agents, dim=-1)
-
-
-def row_shape(batch: Batch) -> tuple[int, ...]:
-    """What one agent sees; observations are [num_envs, agents, ...], or [num_envs, ...] of one agent."""
-    shape = batch.observations.shape
-    return shape[2:] if len(shape) > 2 else shape[1:]
 
 
 def think_of(student: Student, seen: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,6 @@
 """What a training run can be told, in the community's names, and what is around it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotloop.core.errors import InputError
@@ -14,12 +15,21 @@ AUTO = 0
 class TrainSettings:
     """How a network is trained on a batch; how the batch is run is the batch's own business."""
 
+    algorithm: str = parameter(
+        "ppo",
+        choices=("ppo", "dqn", "double_dqn"),
+        role="workload",
+        help="PPO from every rollout, or deep Q-learning from a replay of what was seen.",
+    )
     total_timesteps: int = parameter(
         10_000_000, low=1, role="workload", help="Env-steps to train for, over the whole life of a run."
     )
     num_steps: int = parameter(64, low=1, role="workload", help="Steps of every env in one rollout.")
     minibatch_size: int = parameter(
-        4_096, low=1, role="workload", help="Samples of one gradient step; must divide the rollout's samples."
+        4_096,
+        low=1,
+        role="workload",
+        help="Samples of one gradient step; with PPO it must divide the rollout's.",
     )
     update_epochs: int = parameter(4, low=1, role="workload", help="Passes over each rollout.")
     learning_rate: float = parameter(
@@ -61,6 +71,39 @@ class TrainSettings:
     lstm: int = parameter(
         0, low=0, role="workload", help="Width of an LSTM between trunk and heads; 0 is none."
     )
+    networks: str = parameter(
+        "auto",
+        choices=("auto", "one", "type"),
+        role="workload",
+        help="One for all agents, or one a type where a world has types; auto is one a type with DQN.",
+    )
+    buffer_size: int = parameter(
+        50_000, low=1, role="workload", help="Observations that the replay keeps, the last ones."
+    )
+    learning_starts: int = parameter(
+        1_000, low=1, role="workload", help="Transitions that the replay has before DQN begins to learn."
+    )
+    train_frequency: int = parameter(
+        4, low=1, role="workload", help="Steps of every env between two times that DQN learns."
+    )
+    gradient_steps: int = parameter(
+        1, low=1, role="workload", help="Minibatches that DQN learns from each time."
+    )
+    target_network_frequency: int = parameter(
+        250,
+        low=1,
+        role="workload",
+        help="Minibatches after which the target network becomes the present one.",
+    )
+    start_e: float = parameter(
+        1.0, low=0.0, high=1.0, role="workload", help="Share of random actions at the beginning."
+    )
+    end_e: float = parameter(
+        0.05, low=0.0, high=1.0, role="workload", help="Share of random actions once exploration has ended."
+    )
+    exploration_fraction: float = parameter(
+        0.2, low=0.0, high=1.0, role="workload", help="Share of total_timesteps over which it falls."
+    )
     opponents: tuple[str, ...] = parameter(
         (),
         role="workload",
@@ -92,6 +135,11 @@ class TrainSettings:
     seed: int = parameter(
         1, low=0, high=2**63 - 1, role="workload", help="Decides the network, the actions and the shuffling."
     )
+    batched: bool = parameter(
+        True,
+        role="variant",
+        help="Ask DQN's network for all agents of a step at once; false asks for one after another.",
+    )
     mixed_precision: bool = parameter(False, role="variant", help="Multiply matrices in bfloat16.")
     compile: bool = parameter(
         False, role="variant", help="Let torch.compile translate the network; needs a C++ compiler."
@@ -117,7 +165,70 @@ class TrainSettings:
     )
 
 
+OWN_KEYS: Mapping[str, frozenset[str]] = {
+    "ppo": frozenset(
+        (
+            *("update_epochs", "gae_lambda", "clip_coef", "vf_coef", "ent_coef", "norm_adv", "norm_reward"),
+            *("lstm", "opponents", "past_every", "past_kept", "teacher", "supervised_steps", "fade_steps"),
+        )
+    ),
+    "dqn": frozenset(
+        (
+            *("buffer_size", "learning_starts", "train_frequency", "gradient_steps", "batched"),
+            *("target_network_frequency", "start_e", "end_e", "exploration_fraction"),
+        )
+    ),
+}
+"""Keys that only one family of algorithms reads."""
+
+USUAL: Mapping[str, Mapping[str, object]] = {
+    "ppo": {},
+    "dqn": {"minibatch_size": 256, "max_grad_norm": 10.0, "anneal_lr": False},
+}
+"""What is usual with a family of algorithms, where that is not the default."""
+
+
+def family(algorithm: str) -> str:
+    """`ppo` or `dqn`, of which double DQN is one."""
+    return "ppo" if algorithm == "ppo" else "dqn"
+
+
+def usual_for(given: Mapping[str, object]) -> dict[str, object]:
+    """Keys as given, over what is usual with their algorithm; refuses those that it does not read."""
+    algorithm = str(given.get("algorithm", "ppo"))
+    mine = family(algorithm)
+    others = {key for name, keys in OWN_KEYS.items() if name != mine for key in keys}
+    for key in given:
+        if key in others:
+            raise InputError(f"{key} means nothing to algorithm={algorithm}: leave it out")
+    return {**USUAL[mine], **given}
+
+
 def check_sizes(settings: TrainSettings, rows: int) -> None:
+    """Refuse minibatches that do not divide a rollout, and a replay that one does not fit into."""
+    if family(settings.algorithm) == "ppo":
+        check_minibatches(settings, rows)
+    else:
+        check_replay(settings, rows)
+
+
+def check_replay(settings: TrainSettings, rows: int) -> None:
+    """Refuse a replay without room for a minibatch beside a step under way, or never learned from."""
+    asked = f"buffer_size={settings.buffer_size}"
+    room = settings.buffer_size - 3 * rows
+    if room < settings.minibatch_size:
+        raise InputError(
+            f"{asked} is too small for minibatch_size={settings.minibatch_size} and {rows} rows a step: "
+            f"use {settings.minibatch_size + 3 * rows} or more"
+        )
+    if room < settings.learning_starts:
+        raise InputError(
+            f"{asked} never has learning_starts={settings.learning_starts}: use at most {room}, "
+            "or a larger buffer_size"
+        )
+
+
+def check_minibatches(settings: TrainSettings, rows: int) -> None:
     """Refuse minibatches that do not divide a rollout, and name the nearest sizes that do."""
     samples, size = rows * settings.num_steps, settings.minibatch_size
     if settings.lstm and size % settings.num_steps:

@@ -65,6 +65,13 @@ def fit_threads(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
     return Fit(threads=best, why="auto: the least in its slowest round", worst_ns=rounds)
 
 
+def use_fitting(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
+    """Let torch work with as many as fit, from now on."""
+    fit = fit_threads(network, seen, settings)
+    use_threads(fit.threads)
+    return fit
+
+
 def counts() -> list[int]:
     """Powers of two, and what torch finds fit for the machine."""
     powers = (1 << power for power in range(USUAL_THREADS.bit_length()))

@@ -1,4 +1,4 @@
-"""The training loop: collect, estimate advantages, learn, again."""
+"""The training loop: collect, learn, again, by whichever algorithm was asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,29 +11,22 @@ from torch import Tensor, nn
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.files import free_path, write_new
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train import checkpoint
-from hotloop.train.device.collector import DeviceCollector
+from hotloop.train.algorithm import Algorithm, DivergedError, Learned, PhaseName
 from hotloop.train.device.graphs import use_own_stream
-from hotloop.train.device.learner import RecordedLearner
-from hotloop.train.imitation import Phase, PhaseName, find_teacher, phase_at
-from hotloop.train.kernels.kernels import USUAL_THREADS, use_threads
-from hotloop.train.kernels.native import find_kernels, torch_threads
-from hotloop.train.networks import default_network
-from hotloop.train.normalise import ObservationScale, RewardScale
-from hotloop.train.opponents import find_opponents
-from hotloop.train.policy import make_student
-from hotloop.train.ppo import DivergedError, Learner, Samples, advantages, samples_of
-from hotloop.train.rollout import Collector, Rollout, bootstrap, row_shape, stagger
+from hotloop.train.kernels.kernels import USUAL_THREADS, Kernels
+from hotloop.train.kernels.native import torch_threads
+from hotloop.train.normalise import ObservationScale
+from hotloop.train.off_policy import OffPolicy
+from hotloop.train.on_policy import OnPolicy
+from hotloop.train.policy import Student
+from hotloop.train.rollout import stagger
 from hotloop.train.settings import AUTO, TrainSettings, check_sizes
-from hotloop.train.threads import fit_threads
-from hotloop.train.timing import mark, span
+from hotloop.train.sight import row_shape
+from hotloop.train.threads import Fit
 from hotloop.train.windows import Watcher
-
-ADAM_EPSILON = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +41,7 @@ class Update:
     """Of those who lived, over the whole life of a run."""
     phase: PhaseName
     losses: Mapping[str, float]
-    """Of every term of the objective, approx_kl, clip_fraction and grad_norm: means over all minibatches."""
+    """What the algorithm tells: every term of its objective, grad_norm; means over all minibatches."""
     learning_rate: float
     agreement: float | None
     """Share of labels that were the student's most likely action; None while the teacher is off."""
@@ -72,79 +65,20 @@ class Trainer:
         check_together(batch, self.device)
         if self.device.type == "cuda":
             self.share_stream()
-        self.teacher = find_teacher(batch, settings)
-        self.steps = self.agent_steps = self.updates = self.learned = 0
+        self.steps = self.agent_steps = self.updates = 0
         self.began_anew = resume is None
         """Whether every env begins an episode now, rather than in the middle of one."""
         content = None if resume is None else checkpoint.read(resume)
+        fitted = replace(settings, torch_threads=settings.torch_threads or threads_of(content))
         with enough_memory():
-            self.make_parts(watchers, settings.torch_threads or threads_of(content))
+            self.algorithm = make_algorithm(batch, fitted, self.device, watchers)
+        same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
+        batch.lend(torch_threads() if same_threads else 0)
         if resume is None or content is None:
             batch.reset()
             stagger(batch, settings.stagger)
         else:
             self.restore(resume, content)
-
-    def make_parts(self, watchers: Sequence[Watcher], threads: int) -> None:
-        batch, settings, device = self.batch, self.settings, self.device
-        shape, rows = row_shape(batch), batch.spec.num_envs * batch.spec.agents
-        network = default_network(batch.spec, shape, settings).to(device)
-        self.network: nn.Module = network
-        seen = torch.zeros(rows, *shape, dtype=getattr(torch, batch.spec.layout.observation.dtype))
-        self.threads = fit_threads(network, seen, replace(settings, torch_threads=threads))
-        use_threads(self.threads.threads)
-        fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows
-        self.kernels = find_kernels(
-            settings, batch.spec.num_actions, fixed_shapes=fixed, acts=batch.spec.layout.acts
-        )
-        # What is recorded is compiled as a whole, with what stands around the network.
-        whole = replace(settings, compile=False) if self.kernels.records else settings
-        self.student = make_student(self.network, whole)
-        same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
-        batch.lend(torch_threads() if same_threads else 0)
-        layout = batch.spec.layout
-        scales = settings.norm_obs and layout.observation.kind == "vector" and not layout.parts
-        self.observation_scale = ObservationScale(shape, device, active=scales)
-        self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
-        self.acting = torch.Generator(device).manual_seed(settings.seed)
-        self.shuffling = torch.Generator(device if self.kernels.records else "cpu").manual_seed(settings.seed)
-        self.opponents = find_opponents(batch, self.network, settings)
-        self.collector = self.make_collector(watchers)
-        self.collector.memory = self.network.first_memory(rows, device)
-        self.optimiser = torch.optim.Adam(
-            self.network.parameters(),
-            lr=torch.tensor(settings.learning_rate, device=device)
-            if self.kernels.records
-            else settings.learning_rate,
-            eps=ADAM_EPSILON,
-            fused=True,
-            capturable=device.type == "cuda",
-        )
-        self.learner = self.make_learner()
-
-    def make_collector(self, watchers: Sequence[Watcher]) -> Collector | DeviceCollector:
-        parts: dict[str, Any] = {
-            "device": self.device,
-            "scale": self.observation_scale,
-            "kernels": self.kernels,
-            "generator": self.acting,
-            "watchers": watchers,
-        }
-        if isinstance(self.batch, DeviceBatch):
-            return DeviceCollector(self.batch, settings=self.settings, **parts)
-        return Collector(self.batch, steps=self.settings.num_steps, opponents=self.opponents, **parts)
-
-    def make_learner(self) -> Learner | RecordedLearner:
-        parts: dict[str, Any] = {
-            "network": self.network,
-            "student": self.student,
-            "optimiser": self.optimiser,
-            "settings": self.settings,
-            "generator": self.shuffling,
-        }
-        if self.kernels.records:
-            return RecordedLearner(**parts, device=self.device)
-        return Learner(**parts, kernels=self.kernels)
 
     def share_stream(self) -> None:
         """Let torch and the envs work on one stream, one that can be recorded."""
@@ -153,9 +87,33 @@ class Trainer:
             self.batch.use_stream(stream)
 
     @property
+    def network(self) -> nn.Module:
+        return self.algorithm.network
+
+    @property
+    def student(self) -> Student:
+        return self.algorithm.student
+
+    @property
+    def observation_scale(self) -> ObservationScale:
+        return self.algorithm.observation_scale
+
+    @property
+    def kernels(self) -> Kernels:
+        return self.algorithm.kernels
+
+    @property
+    def threads(self) -> Fit:
+        return self.algorithm.threads
+
+    @property
+    def draws(self) -> bool:
+        return self.algorithm.draws
+
+    @property
     def counters(self) -> dict[str, int]:
         """How often this process learned, by the kernels it learned with."""
-        return {f"updates.{self.kernels.name}": self.learned}
+        return {f"updates.{self.kernels.name}": self.algorithm.learned}
 
     @property
     def steps_per_update(self) -> int:
@@ -167,50 +125,25 @@ class Trainer:
 
     def update(self) -> Update:
         """Collect one rollout, and learn from it."""
-        phase = phase_at(self.steps, self.settings)
-        teacher = self.teacher if phase.imitating else None
-        rate = self.set_learning_rate()
-        if self.opponents is not None:
-            self.opponents.begin(self.network)
-        with enough_memory():
-            kept = self.collector.collect(self.student, teacher)
-            with lifeline.doing(Doing.OURS), span("learn"):
-                samples = self.prepare(kept)
-                mark("advantages")
-                losses = self.learn(samples, phase)
+        learned = self.advance()
         self.steps += self.steps_per_update
-        self.agent_steps += kept.agent_steps
+        self.agent_steps += learned.agent_steps
         self.updates += 1
-        self.learned += 1
         return Update(
             index=self.updates - 1,
             steps=self.steps,
             agent_steps=self.agent_steps,
-            phase=phase.name,
-            losses=losses if self.opponents is None else losses | self.opponents.told(),
-            learning_rate=rate,
-            agreement=kept.agreement,
+            phase=learned.phase,
+            losses=learned.losses,
+            learning_rate=learned.learning_rate,
+            agreement=learned.agreement,
         )
 
-    @torch.no_grad()
-    def prepare(self, kept: Rollout) -> Samples:
-        """From rewards to advantages."""
-        settings = self.settings
-        scaled = self.reward_scale.scale(kept.rewards, kept.ends, kept.lives)
-        advantage = advantages(
-            bootstrap(self.student, kept, scaled, settings.gamma),
-            kept.values,
-            kept.ends,
-            kept.last_values,
-            gamma=settings.gamma,
-            gae_lambda=settings.gae_lambda,
-            turns=kept.turns,
-        )
-        return samples_of(kept, advantage)
-
-    def learn(self, samples: Samples, phase: Phase) -> dict[str, float]:
+    def advance(self) -> Learned:
+        """Let the algorithm do its part; where it diverges, keep what it takes to see why."""
         try:
-            return self.learner.learn(samples, phase.imitating)
+            with enough_memory():
+                return self.algorithm.advance(self.steps)
         except DivergedError as error:
             evidence = {**error.evidence, "update": self.updates, "steps": self.steps}
             path = free_path(self.folder / f"diverged-{self.updates}.pt")
@@ -221,23 +154,11 @@ class Trainer:
                 error.evidence,
             ) from None
 
-    def set_learning_rate(self) -> float:
-        settings = self.settings
-        left = 1 - self.steps / settings.total_timesteps if settings.anneal_lr else 1.0
-        rate = settings.learning_rate * max(left, 0.0)
-        for group in self.optimiser.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)  # the recorded steps read it where it is
-            else:
-                group["lr"] = rate
-        return rate
-
     def save(self, folder: Path) -> Path:
         """Write a checkpoint that is whole or absent; players of the batch begin to remember anew."""
         return checkpoint.write(folder, self.steps, self.content())
 
     def content(self) -> dict[str, Any]:
-        collector = self.collector
         return {
             "format": checkpoint.FORMAT,
             "identity": checkpoint.identity(self.batch, row_shape(self.batch)),
@@ -247,15 +168,7 @@ class Trainer:
             "agent_steps": self.agent_steps,
             "updates": self.updates,
             "torch_threads": self.threads.threads,
-            "network": self.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "observation_scale": self.observation_scale.state(),
-            "reward_scale": self.reward_scale.state(),
-            "acting": self.acting.get_state(),
-            "shuffling": self.shuffling.get_state(),
-            "memory": None if collector.memory is None else list(collector.memory),
-            "begins": collector.begins,
-            "opponents": None if self.opponents is None else self.opponents.state(),
+            **self.algorithm.state(),
             "envs": checkpoint.save_envs(self.batch),
         }
 
@@ -264,6 +177,7 @@ class Trainer:
         checkpoint.check_fits(
             path, content["identity"], checkpoint.identity(self.batch, row_shape(self.batch))
         )
+        checkpoint.check_learned(path, content, self.settings)
         self.load_network(path, content["network"])
         try:
             self.take(content)
@@ -272,29 +186,11 @@ class Trainer:
 
     def take(self, content: Mapping[str, Any]) -> None:
         """Put everything but the network into the state of a checkpoint."""
-        self.load_optimiser(content["optimiser"])
-        self.observation_scale.restore(content["observation_scale"])
-        self.reward_scale.restore(content["reward_scale"])
-        self.acting.set_state(content["acting"])
-        self.shuffling.set_state(content["shuffling"])
-        memory = content["memory"]
-        self.collector.memory = None if memory is None else (self.there(memory[0]), self.there(memory[1]))
-        self.collector.begins.copy_(content["begins"])
-        if self.opponents is not None:
-            self.opponents.restore(content["opponents"])
-        if not checkpoint.load_envs(self.batch, content["envs"]):
-            self.collector.begins.fill_(True)
-            self.reward_scale.running.zero_()
-            self.began_anew = True
+        same_episodes = checkpoint.load_envs(self.batch, content["envs"])
+        self.began_anew = not same_episodes
+        self.algorithm.restore(content, same_episodes=same_episodes)
         self.steps, self.updates = content["steps"], content["updates"]
         self.agent_steps = content.get("agent_steps", self.steps * self.batch.spec.agents)
-
-    def load_optimiser(self, state: dict[str, Any]) -> None:
-        """Take over what it has gathered; how it runs is this run's own business."""
-        [mine] = self.optimiser.param_groups
-        kept = {name: mine[name] for name in ("lr", "capturable", "fused")}
-        self.optimiser.load_state_dict(state)
-        self.optimiser.param_groups[0].update(kept)
 
     def load_network(self, path: Path, weights: Mapping[str, Tensor]) -> None:
         try:
@@ -302,11 +198,16 @@ class Trainer:
         except RuntimeError as error:
             raise InputError(
                 f"{path} has another network ({checkpoint.first_line(error)}): "
-                "give the same hidden, embedding and lstm"
+                "give the same hidden, embedding, lstm and networks"
             ) from None
 
-    def there(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device)
+
+def make_algorithm(
+    batch: Batch, settings: TrainSettings, device: torch.device, watchers: Sequence[Watcher]
+) -> Algorithm:
+    """The algorithm that the settings name."""
+    made = OnPolicy if settings.algorithm == "ppo" else OffPolicy
+    return made(batch, settings, device, watchers)
 
 
 def threads_of(content: Mapping[str, Any] | None) -> int:

@@ -144,6 +144,7 @@ def test_a_target_that_is_gone_is_64_and_the_others_are_told(hotloop: Command, p
         file.write("[budget.old]\ntarget = 'gone.py:f'\nmetric = 'env_steps_per_s'\nlimit = 1\n")
     said = hotloop("gate")
     assert said.code == ExitCode.USAGE
+    assert "error: 3 budgets" in said.out
     assert "line 15: budget.old: gone.py:f: there is no gone.py" in said.out
     assert "met" in said.out
 

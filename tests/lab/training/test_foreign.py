@@ -102,6 +102,10 @@ def test_a_run_leaves_its_record_and_goes_on() -> None:
         ),
         (["gym:CartPole-v1", "validate=smoke"], "validate= needs a twin"),
         (["gym:CartPole-v1", "supervised_steps=10"], "no player to imitate"),
+        (["gym:CartPole-v1", "algorithm=dqn", "clip_coef=0.1"], "clip_coef means nothing to algorithm=dqn"),
+        (["gym:CartPole-v1", "train_frequency=4"], "train_frequency means nothing to algorithm=ppo"),
+        (["gym:CartPole-v1", "algorithm=dqn", "buffer_size=10"], "buffer_size=10 is too small"),
+        (["gym:CartPole-v1", "algorithm=sarsa"], "expected one of ppo, dqn, double_dqn"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused(
@@ -121,6 +125,26 @@ def test_an_env_that_raises_is_told_by_its_own_words() -> None:
     batch.crew.envs[0].step = broken
     with pytest.raises(HotloopError, match="out of fuel"):
         batch.step(np.zeros((1, 1), np.int32))
+
+
+def test_a_dqn_of_somebody_elses_env_is_trained_and_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "algorithm=dqn",
+        "num_envs=2",
+        "num_steps=16",
+        "minibatch_size=16",
+        "hidden=8",
+        "tensorboard=false",
+    ]
+    more = ["learning_starts=20", "buffer_size=500", "run=q"]
+    assert main(["train", "gym:CartPole-v1", *words, *more, "total_timesteps=64"]) == 0
+    assert "insert" in capsys.readouterr().out
+    record = json.loads(next(Path("artifacts/throughput").iterdir()).read_text())
+    assert record["work"]["updates"] > 0
+    assert record["work"]["updates"] == sum(
+        count for name, count in record["path"]["counters"].items() if name.startswith("updates.")
+    )
+    assert main(["train", "run=q", "--resume", "total_timesteps=96"]) == 0
 
 
 def trained(*words: str) -> dict[str, Any]:
@@ -188,5 +212,23 @@ def test_cartpole_is_learnt_within_100_000_steps(seed: int) -> None:
     words = ["num_envs=8", "num_steps=32", "minibatch_size=256", "update_epochs=20", "learning_rate=0.001"]
     more = ["gamma=0.98", "ent_coef=0", "torch_threads=1", f"train.seed={seed}", "tensorboard=false"]
     assert main(["train", "gym:CartPole-v1", *words, *more, "total_timesteps=100000", f"seed={seed}"]) == 0
+    record = json.loads(next(Path("artifacts/throughput").iterdir()).read_text())
+    assert max(record["values"]["return_per_agent"]) >= 475
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_cartpole_is_learnt_by_dqn_within_30_000_steps(seed: int) -> None:
+    words = ["algorithm=dqn", "num_envs=8", "num_steps=32", "minibatch_size=128", "hidden=64,64"]
+    more = ["train_frequency=1", "gradient_steps=4", "target_network_frequency=100", "gamma=0.97"]
+    last = [
+        "exploration_fraction=0.3",
+        "end_e=0.02",
+        "anneal_lr=true",
+        "torch_threads=1",
+        f"train.seed={seed}",
+    ]
+    asked = [*words, *more, *last, "tensorboard=false", "total_timesteps=30000", f"seed={seed}"]
+    assert main(["train", "gym:CartPole-v1", *asked]) == 0
     record = json.loads(next(Path("artifacts/throughput").iterdir()).read_text())
     assert max(record["values"]["return_per_agent"]) >= 475

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli import flags
+from hotloop.cli import flags, suites
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
@@ -46,6 +46,7 @@ EXAMPLES = (
     "hotloop bench grid/toy --phase after --baseline results/before.json --output results/after.json",
     "hotloop bench my_env.py:make --baseline HEAD~1",
     "hotloop bench --report results",
+    "hotloop bench --suite quick",
     "hotloop bench grid/toy --target-steps-per-sec 100000 --enforce-target",
     "hotloop bench grid --json > grid.json",
     "hotloop bench -- python train.py --steps 1000",
@@ -78,6 +79,8 @@ def bench(  # noqa: PLR0913 - one argument a flag
     baseline: flags.Baselines = None,
     save_baseline: flags.SaveBaseline = None,
     report: flags.Folder = None,
+    suite: flags.SuiteName = None,
+    resume: flags.ResumeSuite = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -85,18 +88,20 @@ def bench(  # noqa: PLR0913 - one argument a flag
 
     Random play, every probe off, garbage collected between rounds, actions drawn before the clock. One call
     of a batch makes num_envs env-steps. --mode: the ladder to training, in turns. After -- any program, in
-    whole runs: bench --help -- says how. Exit: 1 rounds varied by over 20%, 3 slower, 4 cannot tell.
+    whole runs: bench --help -- says how. --suite NAME does all that a list of the nearest hotloop.toml, or
+    that ships (farm, worlds, quick), asks for. Exit: 1 rounds varied by over 20%, 3 slower, 4 cannot tell.
     """
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
-    from hotloop.lab.measure.target import Opener
 
     if report is not None:
         return show_folder(check_alone(report, target), as_json=json)
+    planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
+    if suite is not None or resume:
+        return suites.run(check_suite(suite, target), planned, output, resume=resume, as_json=json)
     modes, (keys, (kept, refs)) = check_modes(mode), part_words(words, baseline)
     one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
     check_single(one, output, [*kept, *refs], save_baseline)
-    planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     extras = lab.Extras(
         label=phase,
         phases=profile,
@@ -110,11 +115,27 @@ def bench(  # noqa: PLR0913 - one argument a flag
         check_ladder(modes, extras, policy, save_baseline, refs)
         climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
         return climb_all(one, modes, climb, extras, output, as_json=json)
+    return measured(one, planned, policy, extras, refs, (output, save_baseline), as_json=json)
+
+
+def measured(
+    target: Target,
+    planned: "Rounds",
+    policy: str,
+    extras: "Extras",
+    refs: Sequence[str],
+    kept: tuple[Path, str | None],
+    *,
+    as_json: bool,
+) -> int:
+    """Measure the envs by themselves, once they can be; `kept` is where records go, and as which baseline."""
+    from hotloop.lab.measure.target import Opener
+
     with closing(Opener()) as opener:
-        check(targets_of(one), policy, opener, instructions=instructions)
-        make_room_for_all(output, save_baseline)
+        check(targets_of(target), policy, opener, instructions=extras.instructions)
+        make_room_for_all(*kept)
         doing = experiment_of(planned, policy, extras, opener, refs)
-        return run(one, doing, keeper(output, save_baseline), as_json=json)
+        return run(target, doing, keeper(*kept), as_json=as_json)
 
 
 def experiment_of(
@@ -184,9 +205,18 @@ def check_alone(folder: Path, target: str | None) -> Path:
     return folder
 
 
+def check_suite(suite: str | None, target: str | None) -> str:
+    """Refuse a target beside a suite, and to resume nothing."""
+    if suite is None:
+        raise InputError("--resume goes on with a suite: give --suite NAME too")
+    if target is not None:
+        raise InputError(f"--suite {suite} has targets of its own: leave out {target}, or leave out --suite")
+    return suite
+
+
 def named(target: str | None) -> str:
     if target is None:
-        raise InputError("bench needs a TARGET, or --report DIR: hotloop bench --help says how")
+        raise InputError("bench needs a TARGET, --suite NAME or --report DIR: hotloop bench --help says how")
     return target
 
 

@@ -31,7 +31,13 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 
 MOST_S = 3_600
 
-COLOURS = {ExitCode.FINE: "green", ExitCode.REGRESSION: "red", ExitCode.MISMATCH: "red: not equal"}
+COLOURS = {
+    ExitCode.FINE: "green",
+    ExitCode.REGRESSION: "red",
+    ExitCode.MISMATCH: "red: not equal",
+    ExitCode.USAGE: "error",
+    ExitCode.FAULT: "error",
+}
 
 EXAMPLES = (
     "hotloop gate --init my_env.py:make",

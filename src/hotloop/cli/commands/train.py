@@ -1,4 +1,4 @@
-"""hotloop train: PPO on a world, with every millisecond accounted for."""
+"""hotloop train: PPO or DQN on a world, with every millisecond accounted for."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,6 +31,7 @@ EXAMPLES = (
     "hotloop train prospector train.profiler.enabled=true total_timesteps=200000",
     "hotloop train prospector validate=smoke total_timesteps=100000",
     "hotloop train gym:CartPole-v1 num_envs=8 num_steps=32 minibatch_size=256 total_timesteps=60000",
+    "hotloop train gym:CartPole-v1 train.algorithm=dqn total_timesteps=50000",
     "hotloop train my_env.py:make num_envs=64 vector=async train.network=my_net.py:Net",
     "hotloop train prospector --keys",
 )
@@ -66,7 +67,7 @@ def train(
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Train a policy by PPO, after imitating a scripted player if asked, and say where the time went.
+    """Train a policy by PPO, after imitating a scripted player if asked, or by DQN; say where the time went.
 
     Everything of a run is in train_dir/<run>/: logs/script.log and logs/metrics.jsonl, tensorboard/,
     checkpoints/. Every log_every rollouts there is a tree of the time, which adds up. A run is never

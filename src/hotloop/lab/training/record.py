@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from hotloop.train.trainer import Update
 
 
+UPDATES = "updates."
+"""What the names of counters begin with that say whose arithmetic updates were made with."""
+
 MOST_ROUNDS = 64
 """Windows, the last ones, whose trees are kept apart: as many as an interval needs."""
 
@@ -146,7 +149,7 @@ def record_of(
     """The record of the windows there were: one value a window."""
     made = recorder.record(
         method=method(settings, batch, found),
-        counters=found.work.gained | {"updates": found.updates},
+        counters=counters(found),
         values=values(batch, found),
         notices=notices(settings, found),
         partial=found.partial,
@@ -156,6 +159,12 @@ def record_of(
         **phases(found.times, [window.times for window in found.windows if window.times]),
     )
     return replace(made, target=settings.described(batch))
+
+
+def counters(found: SoFar) -> dict[str, int]:
+    """What was done, with how often was learned from: rollouts with PPO, minibatches with DQN."""
+    gained = found.work.gained
+    return gained | {"updates": sum(n for name, n in gained.items() if name.startswith(UPDATES))}
 
 
 def used(found: SoFar) -> Resources:

@@ -20,7 +20,15 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.trainable import GYM, open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.settings import BatchSettings
-from hotloop.train.settings import Around, EvalSettings, ProfilerSettings, TrainSettings, check_sizes
+from hotloop.train.settings import (
+    Around,
+    EvalSettings,
+    ProfilerSettings,
+    TrainSettings,
+    check_sizes,
+    family,
+    usual_for,
+)
 
 PREFIX = "train."
 
@@ -95,6 +103,7 @@ def read(target: Target) -> RunSettings:
         raise InputError("leave out autoreset=: a run begins every next episode by itself")
     if in_gpu_memory(target):
         parts["train"] = {"device": "cuda", **parts["train"]}
+    parts["train"] = usual_for(parts["train"])
     made: dict[str, Any] = {part: apply(cls, parts[part]) for part, (_, cls) in PARTS.items()}
     asked = RunSettings(target=Target(target.name, keys), **made)
     agents = agents_of(asked.target)
@@ -181,7 +190,9 @@ def fit(settings: RunSettings, agents: int) -> RunSettings:
     samples = envs * steps * agents
     size = largest_divisor(samples, train.minibatch_size, steps if train.lstm else 1)
     said = notice(Code.SHRUNK, total=train.total_timesteps, envs=envs, steps=steps)
-    smaller = replace(train, num_steps=steps, minibatch_size=size)
+    smaller = replace(train, num_steps=steps)
+    if family(train.algorithm) == "ppo":
+        smaller = replace(smaller, minibatch_size=size)
     return replace(settings, target=target, train=smaller, notices=(*settings.notices, said))
 
 

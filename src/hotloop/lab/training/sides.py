@@ -133,11 +133,7 @@ class TrainSide:
 
     def collect(self) -> None:
         """A rollout that nothing is learnt from; a teacher labels it where a run would begin with one."""
-        from hotloop.train.imitation import phase_at
-
-        trainer = self.trainer
-        labelled = phase_at(trainer.steps, self.settings.train).imitating
-        trainer.collector.collect(trainer.student, trainer.teacher if labelled else None)
+        self.trainer.algorithm.collect(self.trainer.steps)
 
     def evaluate(self) -> tuple[float, ...]:
         """The returns of the policy's episodes on envs of their own."""
@@ -146,8 +142,8 @@ class TrainSide:
         return evaluate(self.trainer, self.batch.spec, self.settings.eval).returns
 
     def counters(self) -> Mapping[str, int]:
-        updates = self.updates if self.mode != "rollout" else 0
-        return self.batch.counters | self.trainer.counters | {"updates": updates}
+        learned = self.trainer.counters
+        return self.batch.counters | learned | {"updates": sum(learned.values())}
 
     def close(self) -> None:
         self.batch.close()

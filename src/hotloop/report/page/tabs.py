@@ -14,7 +14,8 @@ from hotloop.report import html
 from hotloop.report.page.plot import Curve, Plot, figure, plots
 from hotloop.report.page.shelf import Entry
 from hotloop.report.pictures import bars, flames, forest
-from hotloop.report.sections import slow
+from hotloop.report.pictures import curves as chart
+from hotloop.report.sections import scale, slow, soak, tune
 from hotloop.report.sections.breakdown import branches, break_down, breakdown, is_tree
 from hotloop.report.sections.facts import machine_line
 from hotloop.report.sections.record import record_sections
@@ -186,8 +187,16 @@ def sweeps(records: Sequence[Record], numbers: Numbers) -> str:
         for record in latest(records, lambda record, kind=kind: record.kind == kind):  # type: ignore[misc]
             title = f"{kind} {escape(record.target.words)}"
             parts.append(f'<h2 class="opens" data-record="{numbers[record.run_id]}">{title}</h2>')
-            parts.append(html.draw(record_sections(record)))
+            parts.append(html.draw(record_sections(record)) + pictured(record))
     return "".join(parts) or "<p>No sweep yet: <code>hotloop scale TARGET agents=10,100</code> makes one.</p>"
+
+
+def pictured(record: Record) -> str:
+    """The curves of a sweep, as its command draws them beside the record."""
+    panels = soak.panels(record) if record.soak else ()
+    panels = scale.panels(record.sweep) if record.sweep else panels
+    panels = tune.panels(record.tuning) if record.tuning else panels
+    return f"<figure>{chart.svg(record.target.words, panels).decode()}</figure>" if panels else ""
 
 
 def listing(entries: Sequence[Entry], numbers: Numbers) -> str:

@@ -20,8 +20,9 @@ from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.networks import WIDTH_UNIT, Memory
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import Student, allowed
-from hotloop.train.rollout import LOOK_EVERY, Cut, Rollout, row_shape
+from hotloop.train.rollout import LOOK_EVERY, Cut, Rollout
 from hotloop.train.settings import TrainSettings
+from hotloop.train.sight import row_shape
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 

@@ -39,7 +39,7 @@ class NativeKernels:
         self._run = run
 
     def scale(self, scale: ObservationScale, raw: Tensor, out: Tensor) -> None:
-        if not scale.active or raw.dtype != torch.float32:
+        if not scale.active or raw.dtype != torch.float32 or not out.is_contiguous():
             scale.write(raw, out)
             return
         self._run.scale(raw.numpy(), scale.shift.numpy(), scale.scale.numpy(), CLIP, out.numpy())

@@ -1,0 +1,159 @@
+"""Suites: items in processes of their own, failures that cost no other, resumed, and one report."""
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotloop.cli.main import main
+from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.project import DO, METRICS, parse
+from hotloop.core.record.suite import Ran, SuiteRan
+from hotloop.core.target import Target
+from hotloop.lab import suite
+from hotloop.lab.cells import Cell, Shelf, sweep
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.report import markdown
+from hotloop.report.sections.suite import suite as sections
+
+FEW = Rounds(count=2, iterations=20, warmup=0)
+
+MIXED = """
+[suite.mixed]
+items = [
+  { target = "grid/toy", keys = { num_envs = 2 } },
+  { target = "grid/nowhere" },
+  { target = "faulty.py:dies" },
+  { target = "prospector/short", keys = { num_envs = 2 } },
+]
+"""
+
+FAULTY = """
+import os, signal
+
+def dies():
+    os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hotloop.toml").write_text(MIXED)
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    return tmp_path
+
+
+def test_a_project_has_its_own_suites_and_those_that_ship() -> None:
+    assert len(suite.find("mixed").suite.items) == 4
+    assert suite.find("quick").suite.items
+    with pytest.raises(InputError, match=r"did you mean mixed\? there are mixed, quick, worlds, farm"):
+        suite.find("mixt")
+
+
+def test_a_projects_own_suite_comes_before_one_that_ships(here: Path) -> None:
+    (here / "hotloop.toml").write_text('[suite.quick]\nitems = [{ target = "mine.py:make" }]\n')
+    assert suite.find("quick").suite.items[0].target.name == "mine.py:make"
+    assert suite.find("quick").folder == here
+
+
+def test_what_ships_is_whole_and_names_presets_that_exist() -> None:
+    shipped = parse(suite.SHIPPED.read_text("utf-8"), suite.SHIPPED)
+    assert set(shipped.suites) == {"quick", "worlds", "farm"}
+    assert METRICS  # the same reader has the budgets
+    for each in shipped.suites.values():
+        for item in each.items:
+            cell = suite.cell_of(item, FEW)
+            assert Cell.from_json(cell.to_json()) == cell
+            for target in (item.target, item.against):
+                if target is not None:
+                    assert target.name.count("/") == 1
+
+
+def test_every_thing_to_do_is_an_experiment() -> None:
+    for do in DO:
+        assert callable(getattr(suite, do))
+
+
+def test_a_malformed_suite_is_refused_with_line_and_key(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "hotloop.toml").write_text('[suite.a]\nitems = [\n  { target = "grid/toy", doo = "bench" },\n]\n')
+    assert main(["bench", "--suite", "a"]) == ExitCode.USAGE
+    assert "line 3: suite.a.items.0.doo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--suite", "mixt"], "unknown suite 'mixt'"),
+        (["grid/toy", "--suite", "quick"], "has targets of its own: leave out grid/toy"),
+        (["--resume"], "give --suite NAME too"),
+        (["--suite", "quick", "--resume"], "there is nothing to resume"),
+        (["--suite", "quick", "--output", "a.json"], "name a folder"),
+    ],
+)
+def test_bad_words_are_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *words]) == ExitCode.USAGE
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_failing_item_costs_no_other_one_and_the_report_has_all(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["bench", "--suite", "mixed", "--rounds", "2", "--iterations", "20", "--warmup", "0", "--json"]
+    assert main(words) == ExitCode.FAULT
+    told = json.loads(capsys.readouterr().out)
+    codes = [item["code"] for item in told["items"]]
+    assert codes[1:3] == [ExitCode.USAGE, ExitCode.FAULT]
+    assert [item["record"] is None for item in told["items"]] == [False, True, True, False]
+    assert "SIGSEGV" in told["items"][2]["refused"]
+    (page,) = (here / "artifacts/throughput").glob("suite-mixed-*.md")
+    assert "grid/nowhere" in page.read_text()
+    assert json.loads(page.with_suffix(".json").read_text()) == told
+    kept = list(here.glob("artifacts/sweeps/*/*.json"))
+    assert len(kept) == 2
+    assert main([*words, "--resume"]) == ExitCode.FAULT
+    again = json.loads(capsys.readouterr().out)
+    assert again["items"][0]["record"]["run_id"] == told["items"][0]["record"]["run_id"]
+
+
+class Interrupted:
+    """Runs the first cell, then somebody presses Ctrl-C."""
+
+    def __init__(self, first: object) -> None:
+        self.first = first
+
+    def run(self, cells, progress):  # type: ignore[no-untyped-def]
+        yield self.first
+        raise KeyboardInterrupt
+
+
+def test_after_ctrl_c_what_is_done_is_told_and_the_rest_is_left() -> None:
+    found = suite.find("mixed")
+    cells = [suite.cell_of(item, FEW) for item in found.suite.items]
+    failed = suite.died(cells[1], -signal.SIGSEGV, "boom\n")
+    told = suite.told(found, cells, sweep(cells, Interrupted(failed), Shelf(Path("shelf"))))
+    assert told.interrupted
+    assert told.code == ExitCode.FAULT
+    assert (len(told.items), told.asked) == (1, 4)
+    page = markdown.draw(sections(told))
+    assert "3 left: go on with --resume" in page
+    assert "died of SIGSEGV: boom" in page
+
+
+def test_the_gravest_item_decides_what_the_shell_is_told() -> None:
+    items = [Ran(do="bench", target="a", code=code) for code in (ExitCode.UNSTABLE, ExitCode.REGRESSION)]
+    ran = SuiteRan(name="a", created="now", items=tuple(items), asked=2)
+    assert ran.code == ExitCode.REGRESSION
+    assert replace(ran, interrupted=True).code == ExitCode.INTERRUPTED
+
+
+def test_another_target_or_another_plan_is_another_cell() -> None:
+    item = suite.find("quick").suite.items[0]
+    other = replace(item, target=Target("grid/toy", {"agents": 3}))
+    ids = {suite.cell_of(item, FEW).id, suite.cell_of(other, FEW).id, suite.cell_of(item, Rounds()).id}
+    assert len(ids) == 3
