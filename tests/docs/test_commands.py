@@ -88,7 +88,8 @@ def run_command(command: str, commands: Commands) -> None:
     if program in ("./hotloop", "hotloop") and not SHELL.search(command):
         done = commands.run(words)
     else:
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        here = command.replace("./.venv/bin/python", sys.executable)
+        done = subprocess.run(["bash", "-c", here], capture_output=True, text=True, check=False)
     assert done.returncode in VERDICTS, f"{command}\n{done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr
 
