@@ -55,7 +55,7 @@ TOGETHER, ONE_BY_ONE = "all agents at once", "one after another"
 def command(algorithm: str) -> str:
     train = {"algorithm": algorithm, **TRAIN}
     keys = {**WORLD, **BATCH, **{f"train.{key}": value for key, value in train.items()}}
-    return f"hotloop train {TARGET} " + " ".join(f"{key}={value}".lower() for key, value in keys.items())
+    return f"hotloop train {TARGET} " + " ".join(f"{key}={value}" for key, value in keys.items())
 
 
 def trained(algorithm: str, seed: int, *, quick: bool) -> Estimates:

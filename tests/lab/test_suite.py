@@ -4,18 +4,21 @@ import json
 import signal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import DO, METRICS, parse
+from hotloop.core.record import WALL, Phase
 from hotloop.core.record.suite import Ran, SuiteRan
 from hotloop.core.target import Target
 from hotloop.lab import suite
 from hotloop.lab.cells import Cell, Shelf, sweep
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.report import markdown
+from hotloop.report.sections.suite import largest
 from hotloop.report.sections.suite import suite as sections
 
 FEW = Rounds(count=2, iterations=20, warmup=0)
@@ -150,6 +153,12 @@ def test_the_gravest_item_decides_what_the_shell_is_told() -> None:
     ran = SuiteRan(name="a", created="now", items=tuple(items), asked=2)
     assert ran.code == ExitCode.REGRESSION
     assert replace(ran, interrupted=True).code == ExitCode.INTERRUPTED
+
+
+def test_a_profile_is_told_by_its_largest_part_that_has_no_parts() -> None:
+    phases = [(WALL, 1.0), (f"{WALL}/step", 0.9), (f"{WALL}/step/a", 0.3), (f"{WALL}/step/b", 0.6)]
+    rows = [Phase(path=path, calls=1, total_ns=1, mean_ns=1.0, share=share) for path, share in phases]
+    assert largest(SimpleNamespace(phases=rows)) == f"{WALL}/step/b 60.0%"  # type: ignore[arg-type]
 
 
 def test_another_target_or_another_plan_is_another_cell() -> None:

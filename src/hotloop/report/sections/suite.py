@@ -58,8 +58,9 @@ def result(item: Ran) -> Words:
 
 
 def largest(record: Record) -> str:
-    """The phase that takes most."""
-    parts = [phase for phase in record.phases if "/" in phase.path]
+    """The part that takes most, of those that have no parts themselves."""
+    whole = {phase.path.rpartition("/")[0] for phase in record.phases}
+    parts = [phase for phase in record.phases if phase.path not in whole]
     if not parts:
         return "no phases"
     most = max(parts, key=lambda phase: phase.share)
