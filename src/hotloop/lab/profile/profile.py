@@ -76,8 +76,8 @@ class Asked:
     opener: Opener = field(default_factory=Opener)
     """Who opens it; it may have the clean side open already, and has it again after."""
     steps: int | None = None
-    warmup: int = WARMUP
-    """Env-steps before the first pair, at most."""
+    warmup: int | None = None
+    """Env-steps before the first pair, at most; None is the usual number."""
     policy: object = RANDOM
     """The name of a player, `tape:FILE`, or a callable or its name."""
     time: tuple[str, ...] = ()
@@ -186,12 +186,12 @@ MOST_STEPS = 10**12
 """What nobody lives to see the end of is a slip of the finger."""
 
 
-def plan(steps: int | None, warmup: int = WARMUP) -> Rounds:
+def plan(steps: int | None, warmup: int | None = None) -> Rounds:
     """Split a number of env-steps, the same for each side, into pairs; None is the usual number."""
     if steps is not None and not 1 <= steps <= MOST_STEPS:
         raise InputError(f"steps is {steps}: expected at least 1 and at most {MOST_STEPS:,}")
-    iterations = -(-(steps or STEPS) // PAIRS)
-    return Rounds(count=PAIRS, iterations=iterations, warmup=warmup, box_iterations=steps is None)
+    iterations, usual = -(-(steps or STEPS) // PAIRS), WARMUP if warmup is None else warmup
+    return Rounds(count=PAIRS, iterations=iterations, warmup=usual, box_iterations=steps is None)
 
 
 def measure(asked: Asked, progress: Progress) -> Record:
