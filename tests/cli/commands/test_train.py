@@ -121,7 +121,7 @@ def test_every_key_is_listed_with_what_it_is_for(hotloop: Command) -> None:
     [
         ([], "train needs a TARGET"),
         (["prospetor"], "did you mean prospector"),
-        (["gym:Pendulum-v1"], "acts by Box"),
+        (["gym:Pendulum-v1", "train.algorithm=dqn"], "acts by"),
         (["prospector", "minibatch_size=1000"], "use 512 or 1024"),
         (["prospector", "train.gama=1"], "did you mean train.gamma"),
         (["prospector", "gamma=2"], "gamma=2 does not fit"),

@@ -30,7 +30,7 @@ def test_native_equals_the_twin_over_hundreds_of_games(deck: str, villain: str, 
         hotloop.make(f"cards/{deck}", num_envs=8, impl=impl, villain=villain, seed=7)
         for impl in ("reference", "native")
     )
-    lockstep(twin, fast, player, games=100)
+    lockstep(twin, fast, player, games=400)
 
 
 @pytest.mark.long
