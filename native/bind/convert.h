@@ -87,6 +87,11 @@ inline void load(AnyBatch& batch, int64_t env, nb::bytes saved) {
   batch.load(known(batch, env), std::string(saved.c_str(), saved.size()));
 }
 
+inline void put(AnyBatch& batch, int64_t env, nb::bytes saved) {
+  Turn turn(batch);
+  batch.put(known(batch, env), std::string(saved.c_str(), saved.size()));
+}
+
 // Whether actions of so many dimensions fit: [num_envs][agents], or [num_envs] where there is one agent.
 template <class Actions>
 bool fits(const AnyBatch& batch, const Actions& actions) {

@@ -135,6 +135,7 @@ NB_MODULE(_native, m) {
       .def("digest", [](const AnyBatch& b, int64_t env) { return b.digest(known(b, env)); })
       .def("save", save)
       .def("load", load)
+      .def("_put", put)
       .def("fork", fork_env)
       .def("picture", picture)
       .def("counters", &AnyBatch::counters)

@@ -56,6 +56,9 @@ class alignas(cache_line) AnyBatch {
   virtual std::string save(size_t env) const = 0;
   virtual void load(size_t env, const std::string& saved) = 0;
 
+  // The same without looking at it: tests damage a state by it, to see that somebody notices.
+  virtual void put(size_t, const std::string&) { throw std::logic_error("a state is not put here"); }
+
   // Copies one env, state and outputs, into the place of another.
   virtual void fork(size_t env, size_t into) = 0;
 

@@ -366,7 +366,9 @@ class Batch final : public AnyBatch {
     return total;
   }
 
-  void put(size_t env, const std::string& saved) {
+  void put(size_t env, const std::string& saved) override {
+    if (saved.size() != saved_bytes())
+      throw std::invalid_argument("saved by a batch of another configuration");
     const char* at = saved.data();
     each_part(env, [&](void* part, size_t bytes) {
       std::memcpy(part, at, bytes);

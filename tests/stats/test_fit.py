@@ -100,3 +100,13 @@ def test_the_knee_is_where_the_speed_has_come_near_its_best() -> None:
     assert knee({1: [10], 2: [19], 4: [30], 8: [31], 16: [31]}) == 4
     assert knee({1: [10], 2: [20], 4: [40]}) is None
     assert knee({1: [10], 2: [10.5], 4: [11]}) is None
+
+
+def test_four_sizes_with_steady_repeats_that_lie_a_little_beside_the_line_are_linear() -> None:
+    means = {10: 4.78, 30: 16.17, 100: 55.58, 300: 159.3}  # of a loop of n turns, in microseconds
+    found = fit({size: [mean * (1 + k / 1000) for k in range(5)] for size, mean in means.items()})
+    assert found is not None
+    assert found.law == "linear"
+    assert found.low <= 1 <= found.high
+    assert "constant" not in found.also
+    assert "quadratic" not in found.also

@@ -30,6 +30,12 @@ FEWEST_SIZES = 3
 MISFIT = 3.0
 """How many times the repeats' own spread the curve may miss the sizes' means by; beyond that it is noise."""
 
+LACK = 0.15
+"""Of the cost: a curve that misses the sizes by more than this is another law, however few sizes there are."""
+
+WORSE = 4.0
+"""How many times as much as the best may be missed, squared, where the best itself misses more."""
+
 SINGULAR = 1e-12
 """Of the determinant: below it a shape cannot be told from a constant."""
 
@@ -210,7 +216,7 @@ def slack(rows: Rows, missed: float) -> float:
     """How much more may be unexplained by a curve that is still as good, in 95% of cases.
 
     Where the curve misses the sizes' means by more than their repeats explain, that is the noise, and there
-    is as little of it as there are sizes.
+    is as little of it as there are sizes; then a curve is held to what can be seen by eye, too.
     """
     sizes, count = len(rows), sum(row.count for row in rows)
     numbers = 2 if sizes < FEWEST_SIZES else 3
@@ -219,7 +225,7 @@ def slack(rows: Rows, missed: float) -> float:
     between = (missed - within) / spare if spare > 0 else 0.0
     own = within / repeats if repeats else math.inf
     if spare > 0 and between > MISFIT * own:
-        return student(spare) ** 2 * between
+        return min(student(spare) ** 2 * between, max(count * LACK**2, WORSE * missed))
     if count <= numbers:
         return math.inf
     return student(count - numbers) ** 2 * missed / (count - numbers)
