@@ -89,5 +89,5 @@ def test_stretches_differ_by_their_own_work_and_nothing_is_left_behind() -> None
 @pytest.mark.slow
 @needs_valgrind
 def test_a_program_that_ends_leaves_its_last_words() -> None:
-    with pytest.raises(SetupError, match="its last words: oh no"):
+    with pytest.raises(InputError, match="its last words: oh no"):
         Counter(["-S", "-c", "import sys; sys.exit('oh no')"], {"PATH": os.environ["PATH"]})

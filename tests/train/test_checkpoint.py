@@ -118,7 +118,9 @@ def test_a_checkpoint_of_other_parameters_is_refused(saved: Path) -> None:
 
 def test_a_checkpoint_of_another_network_is_refused(saved: Path) -> None:
     settings = TrainSettings(num_steps=4, minibatch_size=8, hidden=(16,))
-    with pytest.raises(InputError, match=r"another network .*: give the same hidden, embedding, lstm and networks"):
+    with pytest.raises(
+        InputError, match=r"another network .*: give the same hidden, embedding, lstm and networks"
+    ):
         resume(saved, settings=settings)
 
 
