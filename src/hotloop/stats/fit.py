@@ -31,7 +31,7 @@ MISFIT = 3.0
 """How many times the repeats' own spread the curve may miss the sizes' means by; beyond that it is noise."""
 
 LACK = 0.15
-"""Of the cost: a curve that misses the sizes by more than this is another law, however few sizes there are."""
+"""Of the cost: a curve that misses the sizes by more is another law, however few sizes there are."""
 
 WORSE = 4.0
 """How many times as much as the best may be missed, squared, where the best itself misses more."""
