@@ -101,7 +101,7 @@ void spoil_walls(AnyBatch& batch, size_t env) {
   size_t at = saved.find(std::string(ready, sizeof ready));
   CHECK(at != std::string::npos);
   saved[at + 2] = static_cast<char>(saved[at + 2] ^ 64);
-  batch.load(env, saved);
+  batch.put(env, saved);
 }
 
 void the_shadow_names_where_the_encoders_differ(const char* primary) {
