@@ -57,7 +57,7 @@ inline bool is_map_sound(const Config& c, const State& s) {
   return true;
 }
 
-inline bool fits_its_blocks(const Config& c, const State& s, Object object) {
+HL_FN bool fits_its_blocks(const Config& c, const State& s, Object object) {
   uint32_t tokens = 0;
   each_object_token(c, s, object, [&](uint8_t, uint8_t) { ++tokens; });
   return tokens <= c.object_blocks * block_tokens;
