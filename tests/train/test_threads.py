@@ -10,8 +10,8 @@ import hotloop
 from hotloop.core.settings import apply
 from hotloop.train import threads
 from hotloop.train.networks import default_network
-from hotloop.train.rollout import row_shape
 from hotloop.train.settings import TrainSettings
+from hotloop.train.sight import row_shape
 from hotloop.train.threads import Fit, fit_threads, worst_of
 from hotloop.train.trainer import Trainer, threads_of
 
