@@ -11,6 +11,7 @@ from hotloop.core.record import Comparison, Record, stacks
 from hotloop.core.record.frames import Frames
 from hotloop.core.record.stacks import Stack
 from hotloop.report import html
+from hotloop.report.page.overview import state
 from hotloop.report.page.plot import Curve, Plot, figure, plots
 from hotloop.report.page.shelf import Entry
 from hotloop.report.pictures import bars, flames, forest
@@ -210,8 +211,6 @@ def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
 
 
 def listed(record: Record, numbers: Numbers) -> str:
-    from hotloop.report.page.overview import state
-
     unstable = f" {percent(cv)}" if (cv := spread(record)) is not None else ""
     cells = (
         record.created[:16].replace("T", " "),

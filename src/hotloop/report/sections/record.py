@@ -34,7 +34,7 @@ LOOPS: Mapping[str, Told] = {
     "soak": soak.soak,
     "train": train.train,
     "tune": tune.tune,
-    "run": lambda record: all_of(run.run_page(record).chapters),
+    "run": lambda record: (title(record), *all_of(run.run_page(record).chapters)),
 }
 """Of loops, by the kind of record."""
 
@@ -47,10 +47,23 @@ PROGRAMS: Mapping[str, Told] = {
 """Of whole programs."""
 
 
+PARTS: Mapping[str, Callable[[Record], object]] = {
+    "compare": lambda record: record.comparisons,
+    "validate": lambda record: record.validation,
+    "replay": lambda record: record.again,
+    "scale": lambda record: record.sweep,
+    "sim": lambda record: "wall_ns" in record.values,
+    "soak": lambda record: record.soak,
+    "tune": lambda record: record.tuning,
+}
+"""What a kind is about; a run that broke off early, or somebody's own file, may be without it."""
+
+
 def record_sections(record: Record) -> Sections:
-    """What a person is shown of a record, by its kind; of an unknown one what all have in common."""
+    """What a person is shown of a record, by its kind; else what all have in common."""
     told = (PROGRAMS if is_program(record) else LOOPS).get(record.kind, in_common)
-    return told(record)
+    about = PARTS.get(record.kind)
+    return told(record) if about is None or about(record) else in_common(record)
 
 
 def is_program(record: Record) -> bool:
