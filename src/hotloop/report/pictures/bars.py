@@ -18,7 +18,7 @@ CHARACTER = 7.5
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b2df8a",
 )  # fmt: skip
-"""Told apart by colour-blind eyes; used again from the first where parts are many."""
+"""Told apart by colour-blind eyes; parts that never stand in one bar may share one."""
 
 REST, REST_COLOUR = "the rest", "#999999"
 """What is in no part."""
@@ -39,9 +39,7 @@ def draw(bars: Sequence[Bar]) -> str:
     """An SVG with a legend; the same part has the same colour everywhere."""
     if not bars:
         return ""
-    names = list(dict.fromkeys(name for bar in bars for name in bar.shares))
-    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names) if name != REST}
-    colours |= {REST: REST_COLOUR} if REST in names else {}
+    colours = colours_of(bars)
     lines = list(legend(colours))
     top = 8 + LEGEND * (1 + max((line for line, _ in lines), default=0))
     tall = top + ROW * len(bars)
@@ -49,6 +47,18 @@ def draw(bars: Sequence[Bar]) -> str:
         [text for _, text in lines] + [row(bar, top + ROW * k, colours) for k, bar in enumerate(bars)]
     )
     return f'<svg class="shape stacks" viewBox="0 0 {WIDTH} {tall}" font-size="13">{body}</svg>'
+
+
+def colours_of(bars: Sequence[Bar]) -> dict[str, str]:
+    """A colour for every part, in the order they come; none twice in one bar while there are enough."""
+    chosen = {REST: REST_COLOUR}
+    for name in (name for bar in bars for name in bar.shares if name != REST):
+        beside = {other for bar in bars if name in bar.shares for other in bar.shares}
+        taken = {chosen[other] for other in beside if other in chosen}
+        free = [colour for colour in COLOURS if colour not in taken] or COLOURS
+        chosen.setdefault(name, free[0])
+    shown = dict.fromkeys(name for bar in bars for name in bar.shares)
+    return {name: chosen[name] for name in shown}
 
 
 def legend(colours: Mapping[str, str]) -> Iterator[tuple[int, str]]:
