@@ -122,21 +122,34 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
         def __init__(self, target: Target) -> None:
             self.target = target
 
-        def evaluation_s(self) -> float:
-            return 2.0
-
         def returns_after(self, env_steps: int) -> tuple[float, ...]:
             trained.append((self.target.keys["seed"], self.target.keys["train.seed"]))
             return (float(env_steps), float(env_steps) + 2 * ("b" in self.target.keys))
 
     monkeypatch.setattr(lab, "TrainContender", Learning)
+    monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
     present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
     asked = Asked(learn_steps=100, seeds=3)
-    found = lab.learn(present, chosen, asked, (10.0, 50.0), lambda *_: None, said.append)
+    found = lab.learn(present, chosen, asked, lambda *_: None, said.append)
     assert found is not None
     assert (found.difference, len(found.present)) == (1.0, 3)
-    assert said == ["learning check: 6 trainings of 100 env-steps, about 48 s"]
+    assert said == ["learning check: 6 trainings of 100 env-steps, about 900 s"]
     assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
+
+
+def test_what_a_training_takes_is_told_by_its_updates_and_an_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lab, "update_s", lambda _: 0.5)
+    monkeypatch.setattr(lab.TrainContender, "evaluation_s", lambda _: 2.0)
+    words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=64"]
+    assert lab.training_s(Target.typed("grid/guard", words), 65) == 3 * 0.5 + 2
+
+
+def test_present_settings_that_cannot_be_run_are_refused_before_anything_is() -> None:
+    words = ["num_envs=4", "train.num_steps=8", "num_minibatches=2,4"]
+    with pytest.raises(InputError, match=r"present settings, grid/guard num_envs=4 .* cannot be run: .*4096"):
+        tune(read(Target.typed("grid/guard", words)), Asked())
 
 
 def test_one_key_under_two_names_is_refused() -> None:
