@@ -202,6 +202,10 @@ class Batch(AsDrawn):
         self.reset_many(envs)
 
     @property
+    def resets_together(self) -> bool:
+        return False
+
+    @property
     def autoreset(self) -> str:
         return "SameStep" if self.spec.settings.autoreset else "Disabled"
 
