@@ -23,6 +23,7 @@ from hotloop.envs import native
 UNTESTED = {
     "git clone": "needs a network, and the address of the repository",
     "pip install": "needs a network; tests/tooling/test_packaging.py installs the package",
+    "hotloop profile grid/toy": "stands beside it, and is README's first command, which is run",
     "./hotloop worlds": "sets up a fresh clone there; tests/tooling/test_setup.py does",
     "./hotloop bench orchard": "builds a world first; tests/cli/test_new.py does, and tests it",
     "./hotloop bench grid/toy --instructions": "needs valgrind; tests/lab/test_instructions.py counts",

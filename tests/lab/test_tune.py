@@ -92,6 +92,53 @@ def test_where_nothing_can_be_run_it_is_refused_with_a_reason() -> None:
         sort(axes)
 
 
+def test_a_key_whose_one_value_has_commas_is_no_axis() -> None:
+    axes = read(Target.typed("grid/guard", ["num_envs=4,8", "train.num_steps=8", "train.hidden=16,16"]))
+    assert list(axes.values) == ["num_envs"]
+    assert axes.target.keys["train.hidden"] == "16,16"
+
+
+def test_how_long_it_takes_is_told_by_all_rungs_and_the_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lab.updates_of(16, 6) == 16 * 8 + 8 * 14 + 4 * 26 + 2 * 26
+    envs = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"]))
+    assert lab.forecast(envs, Asked(confirm_ns=10**9)) == 2 * lab.CELL_S + 2
+    monkeypatch.setattr(lab, "update_s", lambda target: 0.5 if target.keys["num_envs"] == "4" else None)
+    training = read(Target.typed("grid/guard", ["num_envs=4,8", "train.num_steps=8"]))
+    assert lab.forecast(training, Asked(confirm_ns=10**9)) == 0.5 * lab.updates_of(2, 6) + 2
+    assert lab.forecast(training, Asked()) == 0.5 * lab.updates_of(2, 6) + 240
+
+
+def test_what_cannot_be_run_takes_no_time() -> None:
+    words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=100"]
+    assert lab.update_s(Target.typed("grid/guard", words)) is None
+
+
+def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said, trained = list[str](), list[tuple[object, object]]()
+
+    class Learning:
+        def __init__(self, target: Target) -> None:
+            self.target = target
+
+        def evaluation_s(self) -> float:
+            return 2.0
+
+        def returns_after(self, env_steps: int) -> tuple[float, ...]:
+            trained.append((self.target.keys["seed"], self.target.keys["train.seed"]))
+            return (float(env_steps), float(env_steps) + 2 * ("b" in self.target.keys))
+
+    monkeypatch.setattr(lab, "TrainContender", Learning)
+    present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
+    asked = Asked(learn_steps=100, seeds=3)
+    found = lab.learn(present, chosen, asked, (10.0, 50.0), lambda *_: None, said.append)
+    assert found is not None
+    assert (found.difference, len(found.present)) == (1.0, 3)
+    assert said == ["learning check: 6 trainings of 100 env-steps, about 48 s"]
+    assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
+
+
 def test_one_key_under_two_names_is_refused() -> None:
     with pytest.raises(InputError, match="two names"):
         read(Target.typed("grid/guard", ["num_envs=4,8", "n_envs=2,4"]))

@@ -1,14 +1,21 @@
 """What the commands that run many cells have in common: said beforehand, resumed, and drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotloop.cli.console import remark
+from hotloop.cli.child import settled
+from hotloop.cli.console import bar, remark, stdout_kept_clean
+from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import InputError, SetupError
 
 if TYPE_CHECKING:
+    from hotloop.core.progress import Progress
+    from hotloop.core.record import Record
+    from hotloop.lab.axes import Axes
+    from hotloop.lab.cells import Cell, Shelf
     from hotloop.report.pictures.curves import Panel
 
 ASK_S = 1_800
@@ -29,11 +36,37 @@ def announce(cells: int, seconds: float, *, yes: bool) -> None:
     remark(told)
 
 
+def swept(
+    axes: "Axes",
+    kind: str,
+    cells: "Sequence[Cell]",
+    experiment: "Callable[[Progress, Shelf], Record]",
+    *,
+    resume: bool,
+) -> "Record":
+    """Run an experiment of many cells with a bar, their records on a shelf."""
+    from hotloop.lab.cells import FOLDER, shelf_of
+
+    shelf = shelf_of(FOLDER, kind, cells, resume=resume)
+    with bar(axes.target.name) as progress, stdout_kept_clean():
+        record = experiment(progress, shelf)
+    remark(f"the cells' records are in {shelf.folder}")
+    return settled(record)
+
+
 def duration(seconds: float) -> str:
     """A time to wait, as people say it."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"
+
+
+def tell(record: "Record", output: Path, *, as_json: bool) -> int:
+    """Keep the record and its pictures, print or draw it; returns its exit code."""
+    from hotloop.report.sections.record import record_panels
+
+    drawn = pictures(record.target.words, record_panels(record))
+    return tell_one(kept_in(output, record, *drawn), as_json=as_json)
 
 
 def pictures(title: str, panels: "Sequence[Panel]") -> list[tuple[str, bytes]]:

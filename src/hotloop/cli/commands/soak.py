@@ -1,21 +1,18 @@
 """hotloop soak: does it slow down or leak."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hotloop.cli import flags, sweeps
 from hotloop.cli.child import settled
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.console import bar, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy, Words
 from hotloop.cli.results import FOLDER, make_room
-from hotloop.cli.runner import kept_in
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
     from hotloop.lab.soak import Asked
 
 ISOLATED = True
@@ -57,6 +54,8 @@ def soak(
     interval; what surely rises, and to the end, is named, phases too. With a train. key a training is soaked.
     After -- any program. Exit: 3 where something grows, 4 where the run was too short to tell.
     """
+    from hotloop.lab.training.settings import is_training
+
     one = flags.reporting(Target.typed(target, words), phases)
     asked = asked_for(minutes, steps)
     make_room(output)
@@ -69,11 +68,7 @@ def soak(
             from hotloop.lab.soak import soak as lab
 
             record = lab(one, asked, progress, policy=policy)
-    return tell(settled(record), output, as_json=json)
-
-
-def is_training(target: Target) -> bool:
-    return any(key.startswith("train.") for key in target.keys)
+    return sweeps.tell(settled(record), output, as_json=json)
 
 
 def asked_for(minutes: float | None, steps: int | None) -> "Asked":
@@ -87,19 +82,3 @@ def asked_for(minutes: float | None, steps: int | None) -> "Asked":
     if minutes is not None and not 0 < minutes < 1e6:
         raise InputError(f"--minutes {minutes:g} does not fit: expected more than 0")
     return Asked(seconds=60 * (10.0 if minutes is None else minutes))
-
-
-def tell(record: "Record", output: Path, *, as_json: bool) -> int:
-    """Keep the record and its pictures, print or draw it; returns its exit code."""
-    from hotloop.report.sections.notices import notices
-    from hotloop.report.sections.soak import panels
-    from hotloop.report.sections.soak import soak as sections
-    from hotloop.report.terminal import draw
-
-    record = kept_in(output, record, *sweeps.pictures(record.target.words, panels(record)))
-    if as_json:
-        emit(record.to_json())
-    else:
-        show(draw(sections(record)))
-    remark(draw(notices([record])))
-    return record.exit_code
