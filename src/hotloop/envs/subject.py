@@ -299,6 +299,11 @@ class Proxy:
         self._subject = subject
 
     @property
+    def inner(self) -> Subject:
+        """The one right behind."""
+        return self._subject
+
+    @property
     def behind(self) -> Subject:
         """The subject itself, behind all that stand in front of it."""
         inner = self._subject
