@@ -16,8 +16,8 @@ from hotloop.train.kernels.module import load
 KINDS = tuple(map(np.dtype, ("float32", "float64", "int32", "int64", "uint8", "bool")))
 """What native code adds up; columns of anything else are kept."""
 
-WORTH_SHARING = 4_096
-"""Envs from which on a crew is worth waking."""
+WORTH_SHARING = 32_768
+"""Envs from which on a crew is worth waking: some hundred microseconds where it sleeps."""
 
 
 class Sums(Protocol):
