@@ -10,6 +10,7 @@ INSTALL = {
     "pettingzoo": "pip install 'hotloop[envs]'",
     "pufferlib": "pip install pufferlib",
     "mlflow": "pip install mlflow, or leave out the sink",
+    "ray": "pip install 'hotloop[ray]'",
     "stable_baselines3": "pip install stable-baselines3",
     "tensorboard": "pip install 'hotloop[train]', or leave it out with train.tensorboard=false",
     "torch": "pip install 'hotloop[train]'",

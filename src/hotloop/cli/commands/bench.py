@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli import flags, suites
+from hotloop.cli import flags, suites, sweeps
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
@@ -81,6 +81,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     report: flags.Folder = None,
     suite: flags.SuiteName = None,
     resume: flags.ResumeSuite = False,
+    on: sweeps.On = None,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -98,7 +99,10 @@ def bench(  # noqa: PLR0913 - one argument a flag
         return show_folder(check_alone(report, target), as_json=json)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
     if suite is not None or resume:
-        return suites.run(check_suite(suite, target), planned, output, resume=resume, as_json=json)
+        name = check_suite(suite, target)
+        return suites.run(name, planned, output, on=on, resume=resume, as_json=json)
+    if on is not None:
+        raise InputError(f"--on {on} runs suites: give --suite NAME too, or hotloop scale and tune")
     modes, (keys, (kept, refs)) = check_modes(mode), part_words(words, baseline)
     one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
     check_single(one, output, [*kept, *refs], save_baseline)

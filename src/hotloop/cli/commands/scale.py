@@ -28,6 +28,7 @@ EXAMPLES = (
     "hotloop scale my_env.py:make n=10,100,1000",
     "hotloop scale gym:CartPole-v1 num_envs=1,4,16,64",
     "hotloop scale farm/default --grid steps --resume",
+    "hotloop scale grid/toy agents=10,50,100,500 --on ray",
 )
 
 Grid = Annotated[
@@ -63,6 +64,7 @@ def scale(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     no_phases: NoPhases = False,
     phases: flags.Reports = None,
+    on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
     output: Output = FOLDER,
@@ -88,19 +90,21 @@ def scale(  # noqa: PLR0913 - one argument a flag
     make_room(output)
     with stdout_kept_clean():
         lab.check(axes)
-    record = run(axes, asked, resume=resume)
+    record = run(axes, asked, on=on, resume=resume)
     return tell(record, output, as_json=json)
 
 
-def run(axes: "Axes", asked: "Asked", *, resume: bool) -> "Record":
+def run(axes: "Axes", asked: "Asked", *, on: str | None, resume: bool) -> "Record":
     """Measure with the cells' records on a shelf."""
     from hotloop.lab import scale as lab
     from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import shelf_of
+    from hotloop.lab.cells import Here, shelf_of
 
-    shelf = shelf_of(SHELVES, "scale", lab.cells_of(axes, asked), resume=resume)
-    with bar(axes.target.name) as progress, stdout_kept_clean():
-        record = lab.scale(axes, asked, progress, shelf=shelf)
+    cells = lab.cells_of(axes, asked)
+    with sweeps.executor(on, axes.target, Here(), timed=True) as (executor, machines):
+        shelf = shelf_of(SHELVES, "scale", cells, resume=resume, machines=machines)
+        with bar(axes.target.name) as progress, stdout_kept_clean():
+            record = lab.scale(axes, asked, progress, executor=executor, shelf=shelf)
     remark(f"the cells' records are in {shelf.folder}")
     return settled(record)
 

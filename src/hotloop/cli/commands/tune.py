@@ -64,6 +64,7 @@ def tune(  # noqa: PLR0913 - one argument a flag
     learn_steps: LearnSteps = 0,
     seeds: Seeds = 6,
     write_floor: WriteFloor = None,
+    on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
     output: Output = FOLDER,
@@ -84,7 +85,7 @@ def tune(  # noqa: PLR0913 - one argument a flag
     check_floor(write_floor, axes)
     sweeps.announce(len(axes.places), len(axes.places) * CELL_S, yes=yes)
     make_room(output)
-    record = settled(run(axes, asked, resume=resume))
+    record = settled(run(axes, asked, on=on, resume=resume))
     code = tell(record, output, as_json=json)
     keep_floor(write_floor, record, axes)
     return code
@@ -98,15 +99,24 @@ def check_floor(name: str | None, axes: "Axes") -> None:
         raise InputError("--write-floor is for envs alone: a gate measures no training; leave it out")
 
 
-def run(axes: "Axes", asked: "Asked", *, resume: bool) -> "Record":
+def run(axes: "Axes", asked: "Asked", *, on: str | None, resume: bool) -> "Record":
     from hotloop.lab import tune as lab
     from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import shelf_of
+    from hotloop.lab.cells import Here, shelf_of
 
     cells = [lab.Sweeping.cell_of(axes, place, 0, asked.rounds) for place in axes.places]
-    shelf = shelf_of(SHELVES, "tune", cells, resume=resume)
-    with bar(axes.target.name) as progress, stdout_kept_clean():
-        return lab.tune(axes, asked, progress, shelf=shelf, say=remark)
+    with sweeps.executor(on, axes.target, Here(), timed=True) as (executor, machines):
+        shelf = shelf_of(SHELVES, "tune", cells, resume=resume, machines=machines)
+        with bar(axes.target.name) as progress, stdout_kept_clean():
+            return lab.tune(
+                axes,
+                asked,
+                progress,
+                executor=executor,
+                learners=sweeps.side_by_side(executor),
+                shelf=shelf,
+                say=remark,
+            )
 
 
 def keep_floor(name: str | None, record: "Record", axes: "Axes") -> None:
