@@ -89,7 +89,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
 
     Random play, every probe off, actions drawn before the clock. One call makes num_envs env-steps. --mode:
     the ladder to training, in turns. After -- any program: bench --help --. --suite NAME does all that a list
-    of hotloop.toml, or that ships (farm, worlds, quick), asks for. Exit: 1 spread over 20%, 3 slower, 4 unsure.
+    of hotloop.toml, or ours (farm, worlds, quick), asks for. Exit: 1 spread over 20%, 3 slower, 4 unsure.
     """
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
