@@ -23,6 +23,7 @@ from hotloop.envs import native
 UNTESTED = {
     "git clone": "needs a network, and the address of the repository",
     "pip install": "needs a network; tests/tooling/test_packaging.py installs the package",
+    "hotloop profile grid/toy": "stands beside it, and is README's first command, which is run",
     "./hotloop worlds": "sets up a fresh clone there; tests/tooling/test_setup.py does",
     "./hotloop bench orchard": "builds a world first; tests/cli/test_new.py does, and tests it",
     "./hotloop bench grid/toy --instructions": "needs valgrind; tests/lab/test_instructions.py counts",
@@ -37,6 +38,7 @@ UNTESTED = {
     "hotloop bench prospector device=cuda": "needs a GPU; tests/envs/test_cuda.py runs it where one is",
     "hotloop validate prospector --against cuda": "needs a GPU",
     "hotloop train prospector device=cuda": "needs a GPU; tests/train/test_device.py trains where one is",
+    "hotloop mcp": "waits for an agent; tests/mcp/test_server.py is one",
     "hotloop report --accept": "names a run of an example; tests/cli/commands/test_report.py has its own",
     "hotloop report --serve": "does not end by itself; tests/report/page/test_serve.py serves",
     "./.venv/bin/python benchmarks/": "takes minutes, and a quiet machine",

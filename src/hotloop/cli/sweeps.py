@@ -1,18 +1,23 @@
 """What the commands that run many cells have in common: said beforehand, resumed, and drawn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotloop.cli.console import remark
+from hotloop.cli.child import settled
+from hotloop.cli.console import bar, remark, stdout_kept_clean
+from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
-    from hotloop.lab.cells import Executor
+    from hotloop.core.progress import Progress
+    from hotloop.core.record import Record
+    from hotloop.lab.axes import Axes
+    from hotloop.lab.cells import Cell, Executor, Shelf
     from hotloop.report.pictures.curves import Panel
 
 ASK_S = 1_800
@@ -70,11 +75,39 @@ def side_by_side(executor: "Executor") -> "Executor":
     return replace(executor, timed=False) if isinstance(executor, OnRay) else executor
 
 
+def swept(
+    axes: "Axes",
+    kind: str,
+    cells: "Sequence[Cell]",
+    experiment: "Callable[[Progress, Shelf, Executor], Record]",
+    *,
+    on: str | None,
+    resume: bool,
+) -> "Record":
+    """Run an experiment of many cells with a bar, their records on a shelf."""
+    from hotloop.lab.cells import FOLDER, Here, shelf_of
+
+    with executor(on, axes.target, Here(), timed=True) as (running, machines):
+        shelf = shelf_of(FOLDER, kind, cells, resume=resume, machines=machines)
+        with bar(axes.target.name) as progress, stdout_kept_clean():
+            record = experiment(progress, shelf, running)
+    remark(f"the cells' records are in {shelf.folder}")
+    return settled(record)
+
+
 def duration(seconds: float) -> str:
     """A time to wait, as people say it."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"
+
+
+def tell(record: "Record", output: Path, *, as_json: bool) -> int:
+    """Keep the record and its pictures, print or draw it; returns its exit code."""
+    from hotloop.report.sections.record import record_panels
+
+    drawn = pictures(record.target.words, record_panels(record))
+    return tell_one(kept_in(output, record, *drawn), as_json=as_json)
 
 
 def pictures(title: str, panels: "Sequence[Panel]") -> list[tuple[str, bytes]]:

@@ -9,6 +9,7 @@ INSTALL = {
     "gymnasium": "pip install 'hotloop[envs]'",
     "pettingzoo": "pip install 'hotloop[envs]'",
     "pufferlib": "pip install pufferlib",
+    "mcp": "pip install 'hotloop[mcp]'",
     "mlflow": "pip install mlflow, or leave out the sink",
     "ray": "pip install 'hotloop[ray]'",
     "stable_baselines3": "pip install stable-baselines3",
