@@ -16,10 +16,10 @@ from hotloop.report.page.plot import Curve, Plot, figure, plots
 from hotloop.report.page.shelf import Entry
 from hotloop.report.pictures import bars, flames, forest
 from hotloop.report.pictures import curves as chart
-from hotloop.report.sections import scale, slow, soak, tune
+from hotloop.report.sections import slow
 from hotloop.report.sections.breakdown import branches, break_down, breakdown, is_tree
 from hotloop.report.sections.facts import machine_line
-from hotloop.report.sections.record import record_sections
+from hotloop.report.sections.record import record_panels, record_sections
 from hotloop.report.sections.train import times_of
 from hotloop.report.units import percent
 
@@ -194,9 +194,7 @@ def sweeps(records: Sequence[Record], numbers: Numbers) -> str:
 
 def pictured(record: Record) -> str:
     """The curves of a sweep, as its command draws them beside the record."""
-    panels = soak.panels(record) if record.soak else ()
-    panels = scale.panels(record.sweep) if record.sweep else panels
-    panels = tune.panels(record.tuning) if record.tuning else panels
+    panels = record_panels(record)
     return f"<figure>{chart.svg(record.target.words, panels).decode()}</figure>" if panels else ""
 
 

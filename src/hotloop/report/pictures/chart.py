@@ -18,6 +18,8 @@ GRID, INK = "#e2e8f0", "#475569"
 TICKS = 5
 LINE = 16
 """Pixels between two names."""
+LETTER = 6.8
+"""Pixels of a letter of a name, about: wide ones are rare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,11 @@ class Text:
 
 
 Mark = Line | Text
+
+
+def room_for(names: Iterable[str]) -> int:
+    """Pixels at the right of the panels, so that the longest name ends within the picture."""
+    return max(RIGHT, ceil(8 + LETTER * max(map(len, names), default=0)))
 
 
 def scale(highest: float) -> list[float]:
@@ -124,10 +131,10 @@ def svg(title: str, panels: Sequence[Panel]) -> bytes:
     return svg_of(marks(title, panels), height(panels))
 
 
-def svg_of(drawn: Iterable[Mark], tall: int) -> bytes:
-    """Marks as a drawing of the usual width."""
+def svg_of(drawn: Iterable[Mark], tall: int, wide: int = WIDTH) -> bytes:
+    """Marks as a drawing."""
     body = "\n".join(svg_mark(mark) for mark in drawn)
-    size = f'viewBox="0 0 {WIDTH} {tall}" width="{WIDTH}" height="{tall}"'
+    size = f'viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
     ground = '<rect width="100%" height="100%" fill="white"/>'
     return f"{head}\n{ground}\n{body}\n</svg>\n".encode()
@@ -150,12 +157,12 @@ def png(title: str, panels: Sequence[Panel]) -> bytes:
     return png_of(marks(title, panels), height(panels))
 
 
-def png_of(drawn: Iterable[Mark], tall: int) -> bytes:
+def png_of(drawn: Iterable[Mark], tall: int, wide: int = WIDTH) -> bytes:
     """Marks as pixels."""
     image_module = pillow()
     from PIL import ImageDraw, ImageFont
 
-    image = image_module.new("RGB", (WIDTH * PNG_SCALE, tall * PNG_SCALE), "white")
+    image = image_module.new("RGB", (wide * PNG_SCALE, tall * PNG_SCALE), "white")
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(12 * PNG_SCALE)
     anchors = {"start": "ls", "middle": "ms", "end": "rs"}
     for mark in drawn:

@@ -9,6 +9,7 @@ from hotloop.report.pictures.chart import (
     GAP,
     GRID,
     LEFT,
+    LETTER,
     PANEL,
     RIGHT,
     TOP,
@@ -17,6 +18,7 @@ from hotloop.report.pictures.chart import (
     Mark,
     Text,
     png_of,
+    room_for,
     spread,
     svg_of,
 )
@@ -85,12 +87,18 @@ def height(panels: Sequence[Panel]) -> int:
     return TOP + len(panels) * PANEL + (len(panels) - 1) * (GAP + 16) + BOTTOM
 
 
+def width(title: str, panels: Sequence[Panel]) -> int:
+    """As wide as panels of the usual width and the names at their right are, and the title above them."""
+    names = room_for(curve.name for panel in panels for curve in panel.curves)
+    return max(WIDTH - RIGHT + names, ceil(LEFT + LETTER * len(title)))
+
+
 def svg(title: str, panels: Sequence[Panel]) -> bytes:
-    return svg_of(marks(title, panels), height(panels))
+    return svg_of(marks(title, panels), height(panels), width(title, panels))
 
 
 def png(title: str, panels: Sequence[Panel]) -> bytes:
-    return png_of(marks(title, panels), height(panels))
+    return png_of(marks(title, panels), height(panels), width(title, panels))
 
 
 def marks(title: str, panels: Sequence[Panel]) -> Iterator[Mark]:
