@@ -82,6 +82,7 @@ def all_stages(*, fast: bool) -> tuple[Stage, ...]:
         Stage(name="asan", commands=native_tests("asan"), slow=True),
         Stage(name="tsan", commands=native_tests("tsan"), slow=True),
         Stage(name="device", commands=(python("tools/device.py"),), show_last_line=True),
+        Stage(name="docs", commands=(python("tools/website.py"),), show_last_line=True),
         Stage(name="browser", commands=(python("tools/browser.py"),), show_last_line=True),
         Stage(name="tests", commands=(python(*tests),), show_last_line=True),
     )

@@ -140,6 +140,9 @@ class Stepped(Protocol):
     def step(self, actions: Any) -> None:
         """Step every env once; one whose episode ended begins its next."""
 
+    def play(self, actions: Iterable[Any]) -> None:
+        """Step once with each of them."""
+
     def wait(self) -> None:
         """Return when the steps that were begun are done; elsewhere than on a GPU they are."""
 
@@ -292,11 +295,29 @@ class AsDrawn:
         return {} if self.masks is None else {"action_mask": self.masks}
 
 
-class Proxy:
+class OneByOne:
+    """What is played by a call of its step for each."""
+
+    def step(self, actions: Any) -> None:
+        raise NotImplementedError
+
+    def play(self, actions: Iterable[Any]) -> None:
+        """Step once with each of them."""
+        step = self.step
+        for each in actions:
+            step(each)
+
+
+class Proxy(OneByOne):
     """A subject in front of another, the same in all that is not said below."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
+
+    @property
+    def inner(self) -> Subject:
+        """The one right behind."""
+        return self._subject
 
     @property
     def behind(self) -> Subject:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotloop.cli.console import emit, remark, show, stdout_kept_clean
+from hotloop.cli.console import remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output
 from hotloop.cli.results import FOLDER, make_folder, make_room
-from hotloop.cli.runner import kept_in
+from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.target import Target
 
@@ -85,7 +85,7 @@ def train(
     make_room(output)
     asked = asked_for(asked_target, folder, resume=resume)
     record = run(asked, as_json=json)
-    return tell(kept_in(output, record), as_json=json)
+    return tell_one(kept_in(output, record), as_json=json)
 
 
 def typed(target: str | None, words: list[str] | None) -> Target:
@@ -154,19 +154,6 @@ def run(asked: "Asked", *, as_json: bool) -> "Record":
         remark(f"! {notice.text}; {notice.remedy}")
     with open_panel(asked) as watch, stdout_kept_clean():
         return train_lab(asked, watch)
-
-
-def tell(record: "Record", *, as_json: bool) -> int:
-    from hotloop.report.sections.notices import notices
-    from hotloop.report.sections.train import train as sections
-    from hotloop.report.terminal import draw
-
-    if as_json:
-        emit(record.to_json())
-    else:
-        show(draw(sections(record)))
-    remark(draw(notices([record])))
-    return record.exit_code
 
 
 def list_keys(target: str) -> int:

@@ -8,7 +8,7 @@ else's may be bare, too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_origin
 
 from hotloop.core import registry
 from hotloop.core.errors import InputError, unknown
@@ -93,6 +93,21 @@ def named(parts: Mapping[str, Any], role: Any) -> dict[str, object]:
         for name, value in by_role(part, role).items():
             values[prefix + name] = list(value) if isinstance(value, tuple) else value
     return values
+
+
+def is_training(target: Target) -> bool:
+    """Whether a key of the trainer is among those that were given."""
+    return any(key.startswith(PREFIX) for key in target.keys)
+
+
+def keys_of_lists() -> set[str]:
+    """The trainer's keys whose one value may have commas in it, as they are typed."""
+    return {
+        f"{PREFIX}{prefix}{info.name}"
+        for prefix, cls in PARTS.values()
+        for info in describe(cls)
+        if get_origin(info.annotation) is tuple
+    }
 
 
 def read(target: Target) -> RunSettings:

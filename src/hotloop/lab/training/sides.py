@@ -4,6 +4,7 @@ A turn is a number of whole updates, never less than one.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, Protocol
@@ -182,13 +183,17 @@ class TrainContender:
     def returns_after(self, env_steps: int) -> tuple[float, ...]:
         """Train anew for so many env-steps, then the returns of episodes whose seeds all sides share."""
         longer = replace(self.settings.train, total_timesteps=max(env_steps, 1))
-        side = TrainSide(self.name, replace(self.settings, train=longer))
-        try:
+        with closing(TrainSide(self.name, replace(self.settings, train=longer))) as side:
             while not side.trainer.finished:
                 side.update()
             return side.evaluate()
-        finally:
-            side.close()
+
+    def evaluation_s(self) -> float:
+        """What the episodes after a training take, of one that has not begun to learn."""
+        with closing(TrainSide(self.name, self.settings)) as side:
+            begin = now_ns()
+            side.evaluate()
+            return (now_ns() - begin) / 1e9
 
 
 def check_one_variable(a: TrainContender, b: TrainContender) -> None:

@@ -9,9 +9,8 @@ from hotloop.report.page.plot import Curve, Plot, Value, figure, plots
 from hotloop.report.page.tabs import Numbers, latest
 from hotloop.report.pictures.curves import Curve as Drawn
 from hotloop.report.pictures.curves import Panel
-from hotloop.report.sections import scale, soak, tune
 from hotloop.report.sections.facts import machine_line
-from hotloop.report.sections.record import record_sections
+from hotloop.report.sections.record import record_panels, record_sections
 from hotloop.report.sections.section import Drawing, Heading, Section
 
 KINDS = ("scale", "tune", "soak", "suite", "gate")
@@ -33,7 +32,7 @@ def of_kind(kind: str, records: Sequence[Record], numbers: Numbers) -> Iterator[
         title = f"{kind} {escape(record.target.words)}"
         yield f'<h2 class="opens" data-record="{numbers[record.run_id]}">{title}</h2>'
         yield html.draw(without_drawings(record_sections(record)))
-        yield plots([plotted(panel, record) for panel in panels(record)])
+        yield plots([plotted(panel, record) for panel in record_panels(record)])
 
 
 def without_drawings(sections: Sequence[Section]) -> Iterator[Section]:
@@ -44,15 +43,6 @@ def without_drawings(sections: Sequence[Section]) -> Iterator[Section]:
             isinstance(section, Heading) and isinstance(after, Drawing)
         ):
             yield section
-
-
-def panels(record: Record) -> Sequence[Panel]:
-    """The curves that its command draws beside the record."""
-    if record.sweep:
-        return scale.panels(record.sweep)
-    if record.tuning:
-        return tune.panels(record.tuning)
-    return soak.panels(record) if record.soak else ()
 
 
 def plotted(panel: Panel, record: Record) -> str:

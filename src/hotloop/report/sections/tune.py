@@ -137,8 +137,10 @@ def words(at: dict[str, str]) -> str:
     return " ".join(f"{axis}={value}" for axis, value in at.items())
 
 
-def panels(found: Tuning) -> tuple[Panel, ...]:
+def panels(record: Record) -> tuple[Panel, ...]:
     """Speed against memory and against latency; those that nobody beats have a colour of their own."""
+    found = record.tuning
+    assert found is not None
     memory = panel(found, "bytes", lambda each: each.rss_bytes)
     latency = panel(found, "ns of a call or an update", lambda each: each.latency_ns)
     return tuple(each for each in (memory, latency) if each.curves)
