@@ -1,16 +1,19 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support.records import BENCH
 
 from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab import tune as lab
 from hotloop.lab.axes import Place
+from hotloop.lab.cells import Here
 from hotloop.lab.tune import Asked, halve, name_of, read, sort, tune
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
@@ -118,19 +121,16 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
 ) -> None:
     said, trained = list[str](), list[tuple[object, object]]()
 
-    class Learning:
-        def __init__(self, target: Target) -> None:
-            self.target = target
+    def learn_one(target: Target, progress: Progress, *, env_steps: int) -> SimpleNamespace:
+        trained.append((target.keys["seed"], target.keys["train.seed"]))
+        returns = (float(env_steps), float(env_steps) + 2 * ("b" in target.keys))
+        return SimpleNamespace(values={lab.RETURN: returns}, partial=False)
 
-        def returns_after(self, env_steps: int) -> tuple[float, ...]:
-            trained.append((self.target.keys["seed"], self.target.keys["train.seed"]))
-            return (float(env_steps), float(env_steps) + 2 * ("b" in self.target.keys))
-
-    monkeypatch.setattr(lab, "TrainContender", Learning)
+    monkeypatch.setattr(lab, "learn_one", learn_one)
     monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
     present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
     asked = Asked(learn_steps=100, seeds=3)
-    found = lab.learn(present, chosen, asked, lambda *_: None, said.append)
+    found = lab.learn(present, chosen, asked, Here(), silent, said.append)
     assert found is not None
     assert (found.difference, len(found.present)) == (1.0, 3)
     assert said == ["learning check: 6 trainings of 100 env-steps, about 900 s"]

@@ -12,6 +12,8 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.interrupt import put_off_interrupt
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.instances import lent
 from hotloop.lab.measure.turns import Turn
 
@@ -45,7 +47,7 @@ class ProcessSide:
             stderr=self._printed,
         )
         try:
-            self.facts: dict[str, Any] = self._answer()
+            self.facts: dict[str, Any] = self._answer(Doing.MAKE)
         except BaseException:
             self.close()
             raise
@@ -64,7 +66,9 @@ class ProcessSide:
         self._tell(turn=env_steps, run_in=run_in)
 
     def end_turn(self) -> Turn:
-        return Turn(**self._answer())
+        turn = Turn(**self._answer())
+        lifeline.pulse[lifeline.STEPS] += turn.env_steps
+        return turn
 
     def seen(self) -> dict[str, str]:
         return self._ask(seen=True)
@@ -102,9 +106,10 @@ class ProcessSide:
         except BrokenPipeError:
             raise self._ended() from None
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self, doing: Doing = Doing.TURN) -> dict[str, Any]:
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        with lifeline.doing(doing):
+            line = self._process.stdout.readline()
         if not line:
             raise self._ended()
         answer: dict[str, Any] = json.loads(line)

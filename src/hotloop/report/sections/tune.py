@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 
 from hotloop.core.record import Learnt, Record, Tried, Tuning
 from hotloop.report.pictures.curves import Curve, Panel
+from hotloop.report.pictures.heat import Map, draw
 from hotloop.report.sections.compare import comparisons
 from hotloop.report.sections.facts import origin
 from hotloop.report.sections.section import (
     Heading,
     Lines,
+    Picture,
     Section,
     Sections,
     Span,
@@ -68,20 +70,41 @@ def heat(found: Tuning) -> Iterator[Section]:
     if len(found.axes) < 2:
         return
     (down, rows), (across, columns), *_ = found.axes.items()
-    best = max(each.median for each in found.tried)
+    pairs = {(row, column): fastest(found, {down: row, across: column}) for row in rows for column in columns}
+    values = {pair: value for pair, value in pairs.items() if value is not None}
+    if not values:
+        return
+    drawn = Map(
+        down=down,
+        rows=tuple(rows),
+        across=across,
+        columns=tuple(columns),
+        values=values,
+        best=(found.winner[down], found.winner[across]),
+    )
     yield Heading(words=f"env-steps/s, {down} down, {across} across; the darker, the faster", apart=True)
-    cells = [
-        (value, *(cell(found, {down: value, across: other}, best) for other in columns)) for value in rows
+    yield Picture(svg=draw(drawn), instead=(shaded(drawn),))
+
+
+def fastest(found: Tuning, at: dict[str, str]) -> float | None:
+    here = (each.median for each in found.tried if all(each.at[axis] == at[axis] for axis in at))
+    return max(here, default=None)
+
+
+def shaded(drawn: Map) -> Section:
+    """The map in letters."""
+    best = max(drawn.values.values())
+    rows = [
+        (row, *(shade(drawn.values.get((row, column)), best) for column in drawn.columns))
+        for row in drawn.rows
     ]
-    yield table((*text_columns(down, whole=True), *number_columns(*columns)), cells)
+    return table((*text_columns(drawn.down, whole=True), *number_columns(*drawn.columns)), rows)
 
 
-def cell(found: Tuning, at: dict[str, str], best: float) -> str:
-    here = [each.median for each in found.tried if all(each.at[axis] == at[axis] for axis in at)]
-    if not here:
+def shade(value: float | None, best: float) -> str:
+    if value is None:
         return ""
-    shade = SHADES[round(max(here) / best * (len(SHADES) - 1))]
-    return f"{speed(max(here))} {shade * 2}"
+    return f"{speed(value)} {SHADES[round(value / best * (len(SHADES) - 1))] * 2}"
 
 
 def result(found: Tuning) -> Iterator[tuple[str, Words]]:

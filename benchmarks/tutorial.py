@@ -1,0 +1,93 @@
+"""Measure the three orchards of docs/tutorial.md in turns: plain Python, with its map as an array, native.
+
+    ./.venv/bin/python benchmarks/tutorial.py [--rounds 12] [--quick]
+
+Before anything is timed each is validated against the first, to the byte.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import benchmark
+import hotloop
+from hotloop.core.errors import ExitCode
+from hotloop.core.target import Target
+from hotloop.envs.open import open_target
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.turns import SubjectSide
+
+EXAMPLES = benchmark.HERE.parent / "examples"
+SIDES = {"plain": "orchard.py", "arrays": "orchard_arrays.py", "native": "orchard_native.py"}
+ENVS = 64
+ENV_STEPS, QUICK_ENV_STEPS = 20 * ENVS, 2 * ENVS
+VALIDATED, QUICK_VALIDATED = 20_000, 1_000
+AT_LEAST = 100
+HEADER = [
+    "orchard",
+    "env-steps/s",
+    "over the rounds",
+    "CV",
+    "µs per env-step",
+    "times as fast",
+    "compared",
+    "different",
+]
+
+
+def target(name: str) -> str:
+    return f"{EXAMPLES / SIDES[name]}:make"
+
+
+def side(name: str) -> SubjectSide:
+    made = SubjectSide(name, open_target(Target(target(name), {"num_envs": ENVS})), RANDOM)
+    made.turn(4 * ENVS)
+    return made
+
+
+def validated(name: str, env_steps: int) -> dict[str, int]:
+    """How much of a side was compared with the first, and how much of it differed."""
+    record = hotloop.validate(target(name), env_steps, against=target("plain"))
+    assert record.validation is not None
+    if record.exit_code != ExitCode.FINE:
+        raise SystemExit(f"{name} is not what it should be: {record.validation.first}")
+    return {"compared": record.validation.comparisons, "different": record.validation.mismatches}
+
+
+def measure(*, rounds: int, env_steps: int, compared: int) -> dict[str, Any]:
+    equal = {name: validated(name, compared) for name in SIDES if name != "plain"}
+    values = benchmark.measure([side(name) for name in SIDES], rounds=rounds, agent_steps=env_steps)
+    ratios = {name: benchmark.speed_ratio(values, name, "plain") for name in equal}
+    return {"sides": values, "ratios": ratios, "validated": equal, "at_least": AT_LEAST}
+
+
+def row(name: str, values: Mapping[str, Any]) -> list[str]:
+    rates = values["sides"][name].agent_steps_per_s
+    extremes = f"{rates.min:,.0f} .. {rates.max:,.0f}"
+    cells = [name, f"{rates.median:,.0f}", extremes, benchmark.percent(rates.cv), f"{1e6 / rates.median:.2f}"]
+    if name not in values["ratios"]:
+        return [*cells, "1", "", ""]
+    equal = values["validated"][name]
+    ratio = benchmark.ratio_text(values["ratios"][name], 1)
+    return [*cells, ratio, f"{equal['compared']:,}", str(equal["different"])]
+
+
+def page(values: Mapping[str, Any]) -> str:
+    ratio = values["ratios"]["native"]
+    reached = "is" if ratio.low >= AT_LEAST else "is not"
+    said = f"The lower end of the interval {reached} at least {AT_LEAST}. {benchmark.resolution(ratio)}"
+    return "\n\n".join([benchmark.table(HEADER, [row(name, values) for name in SIDES]), said])
+
+
+def main() -> None:
+    arguments = benchmark.parser(__doc__).parse_args()
+    quick = arguments.quick
+    values = measure(
+        rounds=benchmark.rounds_asked(arguments),
+        env_steps=QUICK_ENV_STEPS if quick else ENV_STEPS,
+        compared=QUICK_VALIDATED if quick else VALIDATED,
+    )
+    benchmark.publish("tutorial", page(values), values, arguments)
+
+
+if __name__ == "__main__":
+    main()
