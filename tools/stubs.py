@@ -25,7 +25,8 @@ PLAIN = {
     r"\bdict\b(?=[,:] )(?!\()": "dict[str, Any]",
     r"-> list: ": "-> list[Any]: ",
     r"-> object: ": "-> Any: ",
-    r"from typing import Annotated": "from typing import Annotated, Any",
+    r"\bNDArray, ": "NDArray[Any], ",
+    r"from typing import Annotated\n": "from typing import Annotated, Any\n",
 }
 """What the generator leaves open, or takes from this build alone, and what stands instead."""
 

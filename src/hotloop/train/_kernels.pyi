@@ -1,7 +1,7 @@
 # Written by tools/stubs.py from hotloop.train._kernels as it was built.
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -78,6 +78,19 @@ class Crew:
         /,
     ) -> float: ...
 
+class Sums:
+    def add(
+        self,
+        arg: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        /,
+    ) -> None: ...
+    def take(self) -> list[list[float]]: ...
+
+def sums_of(
+    arg0: Sequence[Annotated[NDArray[Any], dict(shape=(None,), order="C", device="cpu", writable=False)]],
+    arg1: int,
+    /,
+) -> Sums: ...
 def make(arg0: str, arg1: int, arg2: int, /) -> Crew: ...
 def find_openmp(arg: str, /) -> int: ...
 
