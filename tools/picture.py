@@ -31,6 +31,8 @@ ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs/images/profile.svg"
 TARGET = "grid/toy"
 COLUMNS = 114
+PIPED = 120
+"""Columns of a command that does not write to a terminal."""
 WRONG = "mkdir wrong && cp examples/orchard_native.py wrong"
 MISTAKE = r"s/ & (tree | apple))/ \& tree)/"
 ORCHARD = "examples/orchard.py:make"
@@ -67,16 +69,18 @@ def exported(console: Console, name: str) -> str:
 def shown(commands: Sequence[str]) -> str:
     """What the last of some commands prints on a terminal, in a folder that has our examples."""
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {**os.environ, "PATH": tools, "FORCE_COLOR": "1", "COLUMNS": str(COLUMNS)}
-    with TemporaryDirectory() as folder:
-        (Path(folder) / "examples").symlink_to(ROOT / "examples")
+    env = {**os.environ, "PATH": tools, "FORCE_COLOR": "1"}
+    with TemporaryDirectory() as made:
+        folder = Path(made) / "orchards"
+        folder.mkdir()
+        (folder / "examples").symlink_to(ROOT / "examples")
         for command in commands:
             done = run(["bash", "-c", command], cwd=folder, env=env, stdout=PIPE, text=True, check=False)
     return done.stdout
 
 
 def draw_commands(name: str) -> str:
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, highlight=False)
+    console = Console(record=True, width=PIPED, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(Text.assemble(("$ ", "dim"), (COMMANDS[name][-1], "bold")))
     console.print(Text.from_ansi(shown(COMMANDS[name])))
     return exported(console, name)
