@@ -77,7 +77,7 @@ def shares(record: Record) -> dict[str, float]:
         found = {each.name: each.of_wall for each in branches(record) if each.depth == 1}
     else:
         parts = break_down(record)
-        lines = (*parts.phases, parts.python) if parts else ()
+        lines = (*parts.phases, *parts.beside, parts.python) if parts else ()
         found = {each.name: each.of_wall for each in lines}
     rest = 1 - sum(found.values())
     return found | ({bars.REST: rest} if rest > 0.001 else {})
