@@ -31,12 +31,16 @@ struct Supplies {
 };
 HL_TABLE Supplies supplies;
 
+HL_FN void pack_supplies(const Ship& ship, float* row) {
+  row[14] = supplies.share[ship.kits];
+  row[15] = supplies.share[ship.stabilisers];
+  row[16] = supplies.share[ship.decoys];
+}
+
 // What every step changes.
 HL_FN void pack_always(const Config& c, const State& s, float* row) {
   HL_KERNEL(c.kernels, pack)(s.ship, s.market, c.gauge_scale, row);
-  row[14] = supplies.share[s.ship.kits];
-  row[15] = supplies.share[s.ship.stabilisers];
-  row[16] = supplies.share[s.ship.decoys];
+  pack_supplies(s.ship, row);
 }
 
 HL_FN void pack_valid(State& s, float* row) { row[valid_at] = s.target() != nullptr; }
