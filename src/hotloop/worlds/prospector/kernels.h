@@ -58,7 +58,7 @@ HL_FN void normals_at(const uint64_t* streams, int count, float deviation, float
   }
 }
 
-HL_FN void draw_asteroid(Pcg32& stream, Asteroid& a) {
+HL_LONG void draw_asteroid(Pcg32& stream, Asteroid& a) {
   dirichlet(stream, a.composition);
   a.richness = clamp(maths::exp(normal(stream, -0.2f, 0.65f)), 0.2f, 4);
   a.stability = beta32(stream);

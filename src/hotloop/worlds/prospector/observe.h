@@ -16,7 +16,7 @@ constexpr int asteroids_at = 68, asteroid_size = 11;
 static_assert(edges_at + slots * edge_size == 66);
 static_assert(asteroids_at + max_asteroids * asteroid_size == prices_at);
 
-HL_FN void pack_credits(const Ship& ship, float* row) {
+HL_LONG void pack_credits(const Ship& ship, float* row) {
   float richest = maths::log(1 + 1e7f);
   row[credits_at] = clamp(maths::log(1 + ship.credits()) / richest, 0, 1);
 }
@@ -53,7 +53,7 @@ HL_FN void pack_place(const State& s, float* row) {
   row[23] = static_cast<float>(here.steps) / farthest;
 }
 
-HL_FN void pack_edge(const State& s, int index, float* row) {
+HL_LONG void pack_edge(const State& s, int index, float* row) {
   const Node& here = s.here();
   float* out = row + edges_at + index * edge_size;
   out[0] = 1;
@@ -70,7 +70,7 @@ HL_FN void pack_edges(const State& s, float* row) {
               static_cast<size_t>(slots - count) * edge_size * sizeof(float));
 }
 
-HL_FN void pack_asteroid(const State& s, int index, float* row) {
+HL_LONG void pack_asteroid(const State& s, int index, float* row) {
   const Asteroid& a = s.asteroids_of(s.ship.node)[index];
   float* out = row + asteroids_at + index * asteroid_size;
   out[0] = 1;

@@ -166,7 +166,7 @@ struct State {
   // or has it added there and waits for nothing.
   HL_FN void count(Count what, bool happened = true) {
 #ifdef __CUDA_ARCH__
-    if (happened) atomicAdd(reinterpret_cast<unsigned long long*>(places().counts + what), 1ull);
+    if (happened) asm volatile("red.global.add.u64 [%0], 1;" ::"l"(places().counts + what) : "memory");
 #else
     places().counts[what] += happened;
 #endif
