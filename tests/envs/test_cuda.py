@@ -141,19 +141,21 @@ def test_an_env_saved_on_one_is_loaded_on_the_other() -> None:
     for target, keys in WAYS:
         host, device = both(target, 5, **keys)
         random = np.random.default_rng(3)
-        for _ in range(60):
-            actions = actions_for(host, random)
-            host.step(actions)
+        for _ in range(20):
+            host.step(actions_for(host, random))
         device.load(4, host.save(1))
         other = make(target, num_envs=5, **keys)
         other.reset()
         other.load(2, device.save(4))
         assert device.digest()[4] == host.digest()[1] == other.digest()[2]
-        for _ in range(30):
+        resets = host.resets
+        for _ in range(15):
             same = np.repeat(actions_for(host, random)[:1], 5, axis=0)
             host.step(same)
             device.step(same)
-        assert device.digest()[4] == host.digest()[1]
+            if host.resets > resets:  # an env's next episode is its own
+                break
+            assert device.digest()[4] == host.digest()[1], target
 
 
 def takes(batch: Batch, env: int, saved: bytes) -> bool:

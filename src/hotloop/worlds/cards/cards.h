@@ -30,7 +30,7 @@ HL_FN void advance_and_count(const Game& g) {
       max(s.sides[0].field_size, s.sides[1].field_size) > g.c.max_permanents;
 }
 
-HL_LONG void decide(const Game& g, int choice) {
+HL_FN void decide(const Game& g, int choice) {
   State& s = g.s;
   s.seen[s.holder] = s.event_count;
   s.decisions += 1;
@@ -40,7 +40,7 @@ HL_LONG void decide(const Game& g, int choice) {
 }
 
 // Until somebody outside must choose, or the game is over.
-HL_LONG void play_on(const Game& g, Desk& desk) {
+HL_FN void play_on(const Game& g, Desk& desk) {
   State& s = g.s;
   for (;;) {
     if (s.ending == ending_none && s.decisions >= g.c.max_decisions) {
@@ -90,7 +90,7 @@ HL_FN void rules(const Slot& slot) {
   pay_out(slot);
 }
 
-HL_LONG void observations(const Slot& slot) {
+HL_FN void observations(const Slot& slot) {
   const Game g = game_of(slot);
   const State& s = g.s;
   const int chooser = s.ending != ending_none ? s.actor : s.holder;

@@ -100,7 +100,7 @@ HL_FN void assign(const Game& g, int attacker) {
   if (tramples) harm(g, attacker, objects + 1 - s.active, left);
 }
 
-HL_LONG void strike(const Game& g, int card) {
+HL_FN void strike(const Game& g, int card) {
   const State& s = g.s;
   const Copy& copy = s.cards[card];
   if (!copy.attacking) {

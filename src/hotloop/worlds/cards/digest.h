@@ -9,7 +9,7 @@ struct Words {
   Digest digest;
 
   HL_FN void add(int64_t word) { digest.add(static_cast<uint64_t>(word)); }
-  HL_LONG void add_list(const uint8_t* list, int size, bool size_first) {
+  HL_FN void add_list(const uint8_t* list, int size, bool size_first) {
     if (size_first) add(size);
     for (int k = 0; k < size; ++k) add(list[k]);
     if (!size_first) add(size);

@@ -58,7 +58,7 @@ HL_FN void look_at(const Game& g, int card, int& place, Thing& thing) {
   thing.damage = static_cast<int16_t>(placed ? copy.damage : 0);
 }
 
-HL_LONG void look(const Game& g, int seat, Sight& sight) {
+HL_FN void look(const Game& g, int seat, Sight& sight) {
   const State& s = g.s;
   for (int view = 0; view < seats; ++view) {
     const int side = view == 0 ? seat : 1 - seat;
@@ -243,7 +243,7 @@ HL_FN int simple(const Sight& sight) {
 
 // --- the villain inside a step ------------------------------------------------------------------------
 
-HL_LONG int villains_choice(const Game& g, Villain who, Sight& sight) {
+HL_FN int villains_choice(const Game& g, Villain who, Sight& sight) {
   const State& s = g.s;
   switch (who) {
     case villain_random: {

@@ -19,7 +19,7 @@ struct Desk {
 };
 
 // Puts cards in order, for what they were in is not known, and shuffles them.
-HL_LONG void mix_up(uint8_t* cards, int count, const Draws& draws) {
+HL_FN void mix_up(uint8_t* cards, int count, const Draws& draws) {
   uint64_t there = 0;
   const int first = count > 0 ? seat_of(cards[0]) * deck_most : 0;
   for (int k = 0; k < count; ++k) there |= bit_of(cards[k]);
@@ -29,7 +29,7 @@ HL_LONG void mix_up(uint8_t* cards, int count, const Draws& draws) {
 }
 
 // A hand and a library out of all the cards that are in either.
-HL_LONG void deal_anew(const Game& g, int seat, const Draws& draws) {
+HL_FN void deal_anew(const Game& g, int seat, const Draws& draws) {
   Side& side = g.s.sides[seat];
   uint8_t hidden[deck_most];
   const int held = side.hand_size, count = held + side.library_size;
@@ -72,7 +72,7 @@ HL_FN int play_out(const Game& g, int seat, int choice, Sight& sight) {
 }
 
 // The option with the most points; the simple player's where it is among the best.
-HL_LONG int search(const Config& c, const State& s, Desk& desk) {
+HL_FN int search(const Config& c, const State& s, Desk& desk) {
   const int count = s.options_size, seat = s.holder, turns = max(c.search_rollouts / max(count, 1), 1);
   const Game dealt = {c, desk.dealt}, game = {c, desk.game};
   for (int k = 0; k < count; ++k) desk.points[k] = 0;
@@ -97,12 +97,12 @@ HL_LONG int search(const Config& c, const State& s, Desk& desk) {
 
 HL_FN size_t desk_bytes(const Config&) { return sizeof(Desk); }
 
-HL_LONG void choose_search(const Slot& slot, std::byte* memory, int32_t* actions) {
+HL_FN void choose_search(const Slot& slot, std::byte* memory, int32_t* actions) {
   const State& s = state_of(slot);
   actions[0] = s.ending != ending_none ? 0 : search(slot.config, s, *reinterpret_cast<Desk*>(memory));
 }
 
-HL_LONG int villains_choice(const Game& g, Desk& desk) {
+HL_FN int villains_choice(const Game& g, Desk& desk) {
   if (g.c.against == villain_search) return search(g.c, g.s, desk);
   return villains_choice(g, g.c.against, desk.sight);
 }

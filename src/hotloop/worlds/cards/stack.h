@@ -9,7 +9,7 @@ namespace hl::cards {
 
 // --- mana -------------------------------------------------------------------------------------------
 
-HL_LONG void count_mana(const Game& g, Side& side) {
+HL_FN void count_mana(const Game& g, Side& side) {
   if (side.mana_known) return;
   side.mana_known = true;
   side.mana_total = 0;
@@ -21,7 +21,7 @@ HL_LONG void count_mana(const Game& g, Side& side) {
   }
 }
 
-HL_LONG bool can_pay(const Game& g, int seat, const Row& row) {
+HL_FN bool can_pay(const Game& g, int seat, const Row& row) {
   Side& side = g.s.sides[seat];
   count_mana(g, side);
   if (side.mana_total < row.value) return false;
@@ -38,7 +38,7 @@ HL_FN constexpr Row pump_cost() {
 }
 
 // Taps what is needed, colours first.
-HL_LONG void pay(const Game& g, int seat, const Row& row) {
+HL_FN void pay(const Game& g, int seat, const Row& row) {
   Side& side = g.s.sides[seat];
   uint8_t missing[colours];
   for (int k = 0; k < colours; ++k) missing[k] = row.coloured[k];
@@ -122,7 +122,7 @@ HL_FN void each_target(const Game& g, int seat, Visit visit) {
 
 // --- resolving ----------------------------------------------------------------------------------------
 
-HL_LONG void harm(const Game& g, int source, int target, int amount) {
+HL_FN void harm(const Game& g, int source, int target, int amount) {
   if (amount <= 0) return;
   State& s = g.s;
   const Row& by = g.row(source);

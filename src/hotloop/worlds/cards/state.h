@@ -223,7 +223,7 @@ struct Game {
 
   HL_FN void mark_stale(int card) const { s.shown.stale[seat_of(card)] |= bit_of(card); }
 
-  HL_LONG void tell(Count what, int seat, int subject = none, int object = none, int amount = 0) const {
+  HL_FN void tell(Count what, int seat, int subject = none, int object = none, int amount = 0) const {
     s.events[s.event_count % events_kept] = {what,
                                              static_cast<uint8_t>(seat),
                                              s.step,
@@ -235,7 +235,7 @@ struct Game {
   }
 
   // Puts a card into its owner's zone, on top; nothing of what it was stays with it.
-  HL_LONG void move(int card, Zone zone) const {
+  HL_FN void move(int card, Zone zone) const {
     Copy& copy = s.cards[card];
     leave(card, copy);
     copy = {.kind = copy.kind,
@@ -265,14 +265,14 @@ struct Game {
   }
 
  private:
-  HL_LONG static void take_out(uint8_t* list, uint8_t& size, int card) {
+  HL_FN static void take_out(uint8_t* list, uint8_t& size, int card) {
     int place = size - 1;
     while (list[place] != card) --place;
     size -= 1;
     for (; place < size; ++place) list[place] = list[place + 1];
   }
 
-  HL_LONG void leave(int card, const Copy& copy) const {
+  HL_FN void leave(int card, const Copy& copy) const {
     Side& side = s.sides[seat_of(card)];
     const Row& r = row(card);
     switch (copy.zone) {
@@ -296,7 +296,7 @@ struct Game {
     }
   }
 
-  HL_LONG void enter(int card, Zone zone) const {
+  HL_FN void enter(int card, Zone zone) const {
     Side& side = s.sides[seat_of(card)];
     const Row& r = row(card);
     const auto number = static_cast<uint8_t>(card);

@@ -68,7 +68,7 @@ HL_FN void clean_up(const Game& g) {
 }
 
 // Begins a step; untap and cleanup are over at once, for nobody has priority in them.
-HL_LONG void enter(const Game& g, int step) {
+HL_FN void enter(const Game& g, int step) {
   State& s = g.s;
   if (step == step_cleanup) {
     s.step = step_cleanup;
@@ -152,7 +152,7 @@ HL_FN void list_playable(const Game& g, Lister& list) {
   }
 }
 
-HL_LONG void list_options(const Game& g) {
+HL_FN void list_options(const Game& g) {
   State& s = g.s;
   Lister list{s, static_cast<int>(g.c.num_actions)};
   s.options_size = 0;
@@ -212,7 +212,7 @@ HL_FN void take_priority(const Game& g, const Option& option) {
 }
 
 // Does what an option says.
-HL_LONG void take(const Game& g, int choice) {
+HL_FN void take(const Game& g, int choice) {
   State& s = g.s;
   const Option option = s.options[choice];
   const uint8_t wanted = s.wants;
@@ -234,7 +234,7 @@ HL_LONG void take(const Game& g, int choice) {
 }
 
 // The active player's first; one without a target is not put on the stack.
-HL_LONG void put_trigger(const Game& g) {
+HL_FN void put_trigger(const Game& g) {
   State& s = g.s;
   int place = 0;
   while (place < s.pending_size && seat_of(s.pending[place]) != s.active) ++place;
@@ -300,7 +300,7 @@ HL_FN void advance(const Game& g) {
 // --- the beginning ------------------------------------------------------------------------------------
 
 // Cards of one seat, each place drawn by a number of its own.
-HL_LONG void shuffle_cards(uint8_t* cards, int count, const Draws& draws) {
+HL_FN void shuffle_cards(uint8_t* cards, int count, const Draws& draws) {
   const int first = count > 0 ? seat_of(cards[0]) * deck_most : 0;
   for (int last = count - 1; last > 0; --last) {
     const auto lane = static_cast<uint64_t>(first + last);

@@ -36,7 +36,7 @@ HL_FN int defend(const State& s, Agent& me) {
 }
 
 // Hurt the nearest other by the strength that health leaves.
-HL_LONG int attack(const State& s, Agent& me, uint32_t slot) {
+HL_FN int attack(const State& s, Agent& me, uint32_t slot) {
   s.count_query();
   float away = 0;
   int64_t found = s.near.nearest(
@@ -74,7 +74,7 @@ HL_FN int gather(const State& s, Agent& me) {
 }
 
 // Give to the poorest, the first of equals.
-HL_LONG int share(const State& s, Agent& me, uint32_t slot) {
+HL_FN int share(const State& s, Agent& me, uint32_t slot) {
   if (me.resources - gift < kept) return count_too_poor;
   s.count_query();
   int64_t found = -1;
@@ -110,7 +110,7 @@ HL_FN int move(const State& s, Agent& me, uint32_t slot, const Draws& draws) {
 }
 
 // A child, in the lowest slot that was free when the step began.
-HL_LONG int reproduce(const State& s, Agent& me, uint32_t slot, const Draws& draws) {
+HL_FN int reproduce(const State& s, Agent& me, uint32_t slot, const Draws& draws) {
   if (me.resources < s.c.birth_minimum) return count_too_poor;
   uint32_t& free = s.head.free;
   while (free < s.c.agents && s.agents[free].state != slot_free) ++free;
@@ -137,7 +137,7 @@ HL_LONG int reproduce(const State& s, Agent& me, uint32_t slot, const Draws& dra
 }
 
 // Leave a signal for one's own type, if any of it is in hearing.
-HL_LONG int communicate(const State& s, Agent& me, uint32_t slot) {
+HL_FN int communicate(const State& s, Agent& me, uint32_t slot) {
   s.count_query();
   float away = 0;
   int64_t found = s.near.nearest(
@@ -152,7 +152,7 @@ HL_LONG int communicate(const State& s, Agent& me, uint32_t slot) {
   return succeeded;
 }
 
-HL_LONG int act(const State& s, Agent& me, uint32_t slot, const Draws& draws, int32_t action) {
+HL_FN int act(const State& s, Agent& me, uint32_t slot, const Draws& draws, int32_t action) {
   s.head.effect = {-1, 0, 0};
   switch (action) {
     case act_defend:

@@ -75,7 +75,7 @@ HL_FN void regrow(const State& s) {
 }
 
 // Frees the slot, or where the population is held begins a new life in it elsewhere, if there may be one.
-HL_LONG void bury(const Slot& slot, const State& s, uint32_t k) {
+HL_FN void bury(const Slot& slot, const State& s, uint32_t k) {
   uint8_t breed = s.agents[k].breed;
   s.agents[k] = {};
   std::memset(slot.out<float>(out_observations) + size_t{k} * s.c.row_size, 0, s.c.row_size * sizeof(float));

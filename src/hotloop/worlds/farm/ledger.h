@@ -76,7 +76,7 @@ struct Ledger {
     real(slot)[turn_y] = agent.y;
   }
 
-  HL_LONG void act(uint32_t slot, int32_t action, int failure) const {
+  HL_FN void act(uint32_t slot, int32_t action, int failure) const {
     if (!s.c.logged) return;
     const Effect& effect = s.head.effect;
     number(slot)[turn_action] = action;
@@ -87,7 +87,7 @@ struct Ledger {
   }
 
   // Who was killed has no health left; who starved has.
-  HL_LONG void bury(uint32_t slot) const {
+  HL_FN void bury(uint32_t slot) const {
     if (s.c.logged) number(slot)[turn_fate] = s.agents[slot].health <= 0 ? killed : starved;
   }
 
@@ -101,7 +101,7 @@ struct Ledger {
     }
   }
 
-  HL_LONG void settle(uint32_t slot) const {
+  HL_FN void settle(uint32_t slot) const {
     const Agent& agent = s.agents[slot];
     int32_t* row = number(slot);
     row[now_agent] = static_cast<int32_t>(agent.serial);

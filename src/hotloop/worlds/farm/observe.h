@@ -40,7 +40,7 @@ enum Info : int {
 };
 
 // Who lives in which slot, and a random number for those who like to be led by chance.
-HL_LONG void show_agents(const Slot& slot, const State& s) {
+HL_FN void show_agents(const Slot& slot, const State& s) {
   auto* alive = slot.out<uint8_t>(out_alive);
   auto* luck = slot.out<int32_t>(out_luck);
   auto* breed = slot.out<uint8_t>(out_breeds);
@@ -138,7 +138,7 @@ struct Window {
     }
   }
 
-  HL_LONG void show_others(uint32_t slot) const {
+  HL_FN void show_others(uint32_t slot) const {
     s.count_query();
     float* allies = channel(see_allies);
     float* enemies = channel(see_enemies);
@@ -201,7 +201,7 @@ HL_FN void show_windows(const State& s, float* rows) {
   }
 }
 
-HL_LONG void show_all(const State& s, float* rows) {
+HL_FN void show_all(const State& s, float* rows) {
   if (!s.c.perception) {
     for (uint32_t k = 0; k < s.head.living; ++k)
       show_body(s, s.agents[s.living[k]], rows + size_t{s.living[k]} * s.c.row_size);

@@ -9,7 +9,7 @@ constexpr uint32_t cluster = 5;
 constexpr float cluster_size = 5;
 
 // A new agent without parents, anywhere.
-HL_LONG void settle(const State& s, uint32_t slot, const Draws& draws, uint8_t breed) {
+HL_FN void settle(const State& s, uint32_t slot, const Draws& draws, uint8_t breed) {
   Agent& agent = s.agents[slot];
   agent = {};
   agent.x = agent.to_x = uniform(draws.word(slot * lanes + lane_x)) * static_cast<float>(s.c.width);
@@ -56,7 +56,7 @@ HL_FN void place_node(const Config& c, const Draws& draws, uint32_t k, Node& nod
 }
 
 // What each cell costs those who walk there: 2 in one block of four.
-HL_LONG void draw_terrain(const State& s, const Draws& draws) {
+HL_FN void draw_terrain(const State& s, const Draws& draws) {
   uint32_t blocks = (s.c.width + block_cells - 1) / block_cells;
   for (uint32_t row = 0; row < s.c.height; ++row) {
     float* cells = s.plane(terrain) + s.cell_at(0, static_cast<int>(row));
@@ -67,13 +67,13 @@ HL_LONG void draw_terrain(const State& s, const Draws& draws) {
   }
 }
 
-HL_LONG void index_nodes(State& s) {
+HL_FN void index_nodes(State& s) {
   s.growth.build(s.c.nodes, [&](uint32_t k, uint32_t& id, float& x, float& y) {
     id = k, x = s.nodes[k].x, y = s.nodes[k].y;
   });
 }
 
-HL_LONG void update_index(State& s) {
+HL_FN void update_index(State& s) {
   s.head.living = 0;
   for (uint32_t k = 0; k < s.c.agents; ++k) {
     s.living[s.head.living] = k;

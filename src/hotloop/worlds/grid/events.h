@@ -120,8 +120,8 @@ HL_FN bool reaches(int32_t reach, uint8_t source_team, uint8_t team) {
 
 // Changes what agents in the square hold, row by row; a carrier is not in its own area. Marks who is
 // inside in `inside` [agents].
-HL_LONG void radiate(const Config& c, const State& s, const Area& area, Object source, int row, int col,
-                     uint8_t team, uint8_t* inside) {
+HL_FN void radiate(const Config& c, const State& s, const Area& area, Object source, int row, int col,
+                   uint8_t team, uint8_t* inside) {
   int top = row - area.radius > 0 ? row - area.radius : 0,
       left = col - area.radius > 0 ? col - area.radius : 0;
   int bottom = static_cast<int>(c.height) - 1, right = static_cast<int>(c.width) - 1;

@@ -171,8 +171,8 @@ HL_FN uint32_t observe(const Config& c, const State& s, uint32_t id, bool optimi
   return static_cast<uint32_t>(out.next - row) / 3;
 }
 
-HL_LONG void note_mismatch(const Config& c, const State& s, uint32_t id, const uint8_t* row,
-                           const uint8_t* other) {
+HL_FN void note_mismatch(const Config& c, const State& s, uint32_t id, const uint8_t* row,
+                         const uint8_t* other) {
   int64_t k = s.head.counts[count_mismatches]++;
   if (k >= kept_mismatches) return;
   uint32_t byte = 0;
@@ -201,7 +201,7 @@ HL_LONG void note_mismatch(const Config& c, const State& s, uint32_t id, const u
   s.head.counts[count_optimized_ticks] += c.optimized ? primary_ticks : other_ticks;
 }
 
-HL_LONG void observations(const Slot& slot) {
+HL_FN void observations(const Slot& slot) {
   const Config& c = slot.config;
   State s(slot);
   refresh_stale_blocks(c, s);

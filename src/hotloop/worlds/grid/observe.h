@@ -29,7 +29,7 @@ struct Writer {
   }
 };
 
-HL_LONG void encode_original(const Config& c, const State& s, const Agent& agent, Writer& out) {
+HL_FN void encode_original(const Config& c, const State& s, const Agent& agent, Writer& out) {
   each_global_token(c, s, agent, [&](uint8_t f, uint8_t v) { out.token(global_location, f, v); });
   int height = static_cast<int>(c.height), width = static_cast<int>(c.width),
       radius = static_cast<int>(c.radius);

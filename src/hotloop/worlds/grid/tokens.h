@@ -96,7 +96,7 @@ HL_FN void each_global_token(const Config& c, const State& s, const Agent& agent
 }
 
 // Puts an object's tokens into its blocks.
-HL_LONG void refresh_blocks(const Config& c, const State& s, Object object) {
+HL_FN void refresh_blocks(const Config& c, const State& s, Object object) {
   Block* blocks = s.blocks + object * c.object_blocks;
   std::memset(blocks, unused, c.object_blocks * sizeof(Block));
   uint32_t count = 0;
