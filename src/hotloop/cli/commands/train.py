@@ -81,11 +81,24 @@ def train(
     asked_target = typed(target, words)
     if keys:
         return list_keys(asked_target.name)
+    folder, output = put_aside(folder, output, resume=resume)
     make_folder(folder)
     make_room(output)
     asked = asked_for(asked_target, folder, resume=resume)
     record = run(asked, as_json=json)
     return tell_one(kept_in(output, record), as_json=json)
+
+
+def put_aside(folder: Path, output: Path, *, resume: bool) -> tuple[Path, Path]:
+    """Where the run and its record go: of one that `diagnose --causal` delays, away with all it leaves."""
+    from hotloop.lab.causal import aside
+
+    away = aside()
+    if away is None:
+        return folder, output
+    if resume:
+        raise InputError("a run with delays begins anew: leave out --resume")
+    return away / "runs", away / "records"
 
 
 def typed(target: str | None, words: list[str] | None) -> Target:
