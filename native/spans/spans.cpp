@@ -111,6 +111,19 @@ PyObject* span(PyObject*, PyObject* name) {
   return PyErr_Occurred() ? nullptr : new_region(name);
 }
 
+// span(name, device=True): what a GPU does in a region is Python's, too, since only torch knows it.
+PyObject* span_asked(PyObject* module, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (count == 1 && names == nullptr) return span(module, args[0]);
+  PyObject* device = PyImport_ImportModule("hotloop.core.spans.device");
+  if (device == nullptr) return nullptr;
+  PyObject* asked = PyObject_GetAttrString(device, "device_span");
+  Py_DECREF(device);
+  if (asked == nullptr) return nullptr;
+  PyObject* made = PyObject_Vectorcall(asked, args, static_cast<size_t>(count), names);
+  Py_DECREF(asked);
+  return made;
+}
+
 // A literal is the same object each time, mostly the one in `regions`: found without a look into the dict.
 PyObject* mark(PyObject*, PyObject* name) {
   if (!tell("mark", name)) return nullptr;
@@ -348,7 +361,8 @@ PyType_Slot marks_slots[] = {{Py_tp_new, reinterpret_cast<void*>(marks_new)},
 PyType_Spec marks_spec = {"hotloop.core._spans.Marks", sizeof(Marks), 0, Py_TPFLAGS_DEFAULT, marks_slots};
 
 PyMethodDef functions[] = {
-    {"span", span, METH_O, "The region of a name; the same object each time."},
+    {"span", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(span_asked)),
+     METH_FASTCALL | METH_KEYWORDS, "The region of a name; the same object each time."},
     {"mark", mark, METH_O, "Charge the time since the last mark in the innermost open span to a name."},
     {"enable", enable, METH_NOARGS, "Begin with an empty tree; spans that are open now are left out."},
     {"disable", disable, METH_NOARGS, "Stop the clock; the tree stays to be read."},
