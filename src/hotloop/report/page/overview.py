@@ -35,11 +35,15 @@ def draw(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence
 
 def counted(series: Sequence[Series], records: Sequence[Record]) -> str:
     machines = {record.machine["fingerprint"] for record in records}
-    told = (
-        f"{count(len(records), 'record')}, {len(series):,} speeds followed, {count(len(machines), 'machine')}"
+    told = ", ".join(
+        (
+            count(len(records), "record"),
+            f"{count(len(series), 'speed')} followed",
+            count(len(machines), "machine"),
+        )
     )
     changed = sum(bool(each.changes) for each in series)
-    return f"{told}; {changed:,} changed their level" if changed else told
+    return f"{told}; {changed:,} changed {'its' if changed == 1 else 'their'} level" if changed else told
 
 
 def row(series: Series, numbers: Mapping[str, int], records: Mapping[str, Record]) -> str:

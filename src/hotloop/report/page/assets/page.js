@@ -132,7 +132,7 @@
         stroke(line.kind);
         if (y < box.top || y > box.top + box.height) {
           const above = y < box.top, down = 13 * ratio * beyond[Number(above)]++;
-          const at = above ? box.top + 11 * ratio + down : box.top + box.height - 4 * ratio - down;
+          const at = above ? box.top + (marks.length ? 26 : 11) * ratio + down : box.top + box.height - 4 * ratio - down;
           pen.fillText(`${above ? "▲" : "▼"} ${line.label}`, box.left + 4 * ratio, at);
           return;
         }
@@ -146,7 +146,9 @@
         stroke(mark.kind);
         pen.setLineDash(mark.kind === "accepted" ? [] : [2 * ratio, 3 * ratio]);
         pen.beginPath(); pen.moveTo(x, box.top); pen.lineTo(x, box.top + box.height); pen.stroke();
-        pen.fillText(mark.label, x + 4 * ratio, box.top + 12 * ratio);
+        const room = x + 4 * ratio + pen.measureText(mark.label).width < box.left + box.width;
+        pen.textAlign = room ? "left" : "right";
+        pen.fillText(mark.label, x + (room ? 4 : -4) * ratio, box.top + 12 * ratio);
       });
       pen.restore();
     }
