@@ -150,7 +150,7 @@ def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any
 class Batch(AsDrawn, OneByOne):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
-    restarts = in_spans = False
+    restarts = in_spans = resets_together = False
     whole = NATIVE
     can_save = True
     workers = None

@@ -137,6 +137,10 @@ class Stepped(Protocol):
     def reset_some(self, envs: Sequence[int]) -> None:
         """Begin an episode in some envs; where only all of them can begin anew, they do."""
 
+    @property
+    def resets_together(self) -> bool:
+        """Whether only all envs can begin anew, and never one of them."""
+
     def step(self, actions: Any) -> None:
         """Step every env once; one whose episode ended begins its next."""
 
@@ -334,6 +338,10 @@ class Proxy(OneByOne):
 
     def reset_some(self, envs: Sequence[int]) -> None:
         self._subject.reset_some(envs)
+
+    @property
+    def resets_together(self) -> bool:
+        return self._subject.resets_together
 
     def step(self, actions: Any) -> None:
         self._subject.step(actions)

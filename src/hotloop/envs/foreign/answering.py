@@ -87,6 +87,10 @@ class ForeignSubject(OneByOne, ABC):
         if len(envs):
             self.reset()
 
+    @property
+    def resets_together(self) -> bool:
+        return True
+
     @abstractmethod
     def step(self, actions: Any) -> None: ...
 

@@ -92,7 +92,8 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
             raise
         session.close()
         found, label = session.found, asked.run.name
-        return judge(record_of(session.settled, opened, found, recorder, shadowed, label=label))
+        made = record_of(session.settled, opened, found, recorder, shadowed, label=label)
+        return judge(session.with_threads(made))
 
 
 class Session:
@@ -132,6 +133,13 @@ class Session:
         """The settings with what was chosen for them."""
         train = replace(self.settings.train, torch_threads=self.trainer.threads.threads)
         return replace(self.settings, train=train)
+
+    def with_threads(self, record: Record) -> Record:
+        """The record with a word on how torch's threads were chosen, where nobody asked for so many."""
+        if not self.trainer.threads.is_measured:
+            return record
+        variant = record.target.variant | {"train.torch_threads_by": "measured"}
+        return replace(record, target=replace(record.target, variant=variant))
 
     def counters(self) -> dict[str, int]:
         return self.batch.counters | self.trainer.counters
