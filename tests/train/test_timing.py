@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from time import sleep
+from typing import Any
 
 import numpy as np
 import pytest
@@ -337,6 +338,13 @@ def test_an_event_that_cuda_refuses_is_an_error() -> None:
     event.record()
     with pytest.raises(RuntimeError, match="CUDA refused an event"):
         event.record()
+
+
+@pytest.mark.parametrize(("refused", "apart", "sound"), [(0, 0, True), (400, 0, False), (0, 1, False)])
+def test_where_that_does_not_work_events_are_torchs_own(refused: int, apart: int, sound: bool) -> None:
+    event: Any = TorchEvent()
+    event.elapsed_time = lambda _: float(apart)
+    assert timing.is_sound(QuickEvent(event, lambda *_: refused, lambda: 9), lambda: None) is sound
 
 
 def test_events_may_be_made_ahead() -> None:

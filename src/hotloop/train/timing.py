@@ -158,7 +158,22 @@ def event_maker() -> Callable[[], Event]:
     put = runtime.cudaEventRecord
     put.argtypes, put.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int
     find = partial(present, torch.cuda.current_device())
-    return lambda: QuickEvent(event(enable_timing=True), put, find)
+
+    def make() -> QuickEvent:
+        return QuickEvent(event(enable_timing=True), put, find)
+
+    return make if is_sound(make(), cuda_waiter()) else lambda: event(enable_timing=True)
+
+
+def is_sound(event: QuickEvent, wait: Callable[[], None]) -> bool:
+    """Whether an event that is recorded so is one for torch, too; waits for the device."""
+    try:
+        for _ in range(2):
+            event.record()
+        wait()
+        return event.query() and event.elapsed_time(event) == 0
+    except RuntimeError:
+        return False
 
 
 def cuda_runtime() -> Any:
