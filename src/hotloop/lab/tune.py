@@ -19,6 +19,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     ENV_STEPS_PER_S,
     RSS,
+    Described,
     Learnt,
     Record,
     Refused,
@@ -334,6 +335,7 @@ def tune(
     """
     now = utc_now()
     places, skipped = sort(axes)
+    present = checked_present(axes)
     sweeping = Sweeping(axes, executor or Here(), shelf, progress)
     found = halve(places, sweeping, asked.rounds)
     if not found:
@@ -341,16 +343,14 @@ def tune(
     tried = choosing.marked([each.tried() for each in found])
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
-    present, chosen = present_of(axes), target_at(axes, best.place)
-    running = executor or Here()
+    chosen, running = target_at(axes, best.place), executor or Here()
     confirmed = confirm(present, chosen, asked, running, progress)
     keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None
     try:
         if not (keep or stopped):
-            speeds = (won.median / times_as_fast(confirmed), won.median)
-            learning = learn(present, chosen, asked, speeds, learners or running, progress, say)
+            learning = learn(present, chosen, asked, learners or running, progress, say)
     except KeyboardInterrupt:
         stopped = True
     result = Tuning(
@@ -378,11 +378,24 @@ def present_of(axes: Axes) -> Target:
     return Target(axes.target.name, keys, axes.target.phases)
 
 
+def checked_present(axes: Axes) -> Target:
+    """The present settings; refused before anything is measured where they cannot be run beside a winner."""
+    present = present_of(axes)
+    try:
+        check_place(present)
+    except InputError as error:
+        raise InputError(
+            f"the present settings, {present.words}, cannot be run: {error}; the winner takes turns with "
+            "them, so give a key of theirs that fits"
+        ) from None
+    return present
+
+
 def confirm(
     present: Target, chosen: Target, asked: Asked, executor: Executor, progress: Progress
 ) -> Record | None:
     """The winner against the present settings, in turns; None where they are the same."""
-    if present == chosen:
+    if is_same(present, chosen):
         return None
     told = {"present": asdict(present), "budget_ns": asked.confirming_ns(training=is_training(chosen))}
     cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
@@ -390,6 +403,21 @@ def confirm(
     if found.record is None:
         raise InputError(f"{chosen.words} cannot be confirmed: {found.refused}")
     return found.record
+
+
+def is_same(one: Target, other: Target) -> bool:
+    """Whether two targets come to the same settings: a key may be given as what it is usually."""
+    if one == other or one.is_foreign:
+        return one == other
+    mine, theirs = described_as(one), described_as(other)
+    return (mine.params, mine.variant) == (theirs.params, theirs.variant)
+
+
+def described_as(target: Target) -> Described:
+    if is_training(target):
+        return spec_of(untimed(read_training(target))).described
+    with closing(open_subject(target, profile=False)) as subject:
+        return subject.spec.described
 
 
 def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
@@ -401,30 +429,19 @@ def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Re
     return compare(TargetContender(present), TargetContender(target), how, progress)
 
 
-def times_as_fast(confirmed: Record | None) -> float:
-    """The winner against the present settings, as far as that is known."""
-    ratio = confirmed.comparisons[0].ratio if confirmed and confirmed.comparisons else None
-    return ratio.estimate if ratio else 1.0
-
-
 def learn(
     present: Target,
     chosen: Target,
     asked: Asked,
-    speeds: tuple[float, float],
     executor: Executor,
     progress: Progress,
     say: Callable[[str], None],
 ) -> Learnt | None:
-    """What both have learnt after as many env-steps, with the same seeds; None where nobody asked.
-
-    `speeds` are those of both, in env-steps a second: with an evaluation they say how long it will take.
-    """
+    """What both have learnt after as many env-steps, with the same seeds; None where nobody asked."""
     if not asked.learn_steps or not is_training(chosen):
         return None
     trainings = 2 * asked.seeds
-    training_s = asked.seeds * sum(asked.learn_steps / max(each, 1.0) for each in speeds)
-    seconds = training_s + trainings * TrainContender(chosen).evaluation_s()
+    seconds = asked.seeds * sum(training_s(each, asked.learn_steps) for each in (present, chosen))
     say(f"learning check: {trainings} trainings of {asked.learn_steps:,} env-steps, about {seconds:.0f} s")
     sides = {"present": present, "chosen": chosen}
     cells = {
@@ -440,6 +457,12 @@ def learn(
     found = {cell.id: fmean(record.values[RETURN]) for cell, record in swept.records}
     returns = {name: [found[cells[name, seed].id] for seed in range(1, asked.seeds + 1)] for name in sides}
     return choosing.learnt(asked.learn_steps, returns["present"], returns["chosen"])
+
+
+def training_s(target: Target, env_steps: int) -> float:
+    """What a training of so many env-steps takes about on this machine as it is, with its evaluation."""
+    updates = -(-env_steps // per_update(read_training(target)))
+    return updates * (update_s(target) or 0.0) + TrainContender(target).evaluation_s()
 
 
 def learn_cell(target: Target, env_steps: int) -> Cell:

@@ -12,6 +12,7 @@ from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.algorithm import Learned, load_optimiser, set_learning_rate
+from hotloop.train.device.apart import ApartCollector
 from hotloop.train.device.collector import DeviceCollector
 from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.imitation import find_teacher, phase_at
@@ -92,7 +93,8 @@ class OnPolicy:
         }
         if isinstance(self.batch, DeviceBatch):
             return DeviceCollector(self.batch, settings=self.settings, **parts)
-        made = Collector(self.batch, steps=self.settings.num_steps, by_type=self.by_type, **parts)
+        kind = Collector if self.device.type == "cpu" else ApartCollector
+        made = kind(self.batch, steps=self.settings.num_steps, by_type=self.by_type, **parts)
         made.opponents = self.opponents
         return made
 

@@ -87,7 +87,11 @@ Replay = Annotated[
 Seeds = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, help="Validate N seeds, from seed= on, each a cell.", show_default=False
+        metavar="N",
+        min=1,
+        max=100_000,
+        help="Validate N seeds, from seed= on, each a cell.",
+        show_default=False,
     ),
 ]
 

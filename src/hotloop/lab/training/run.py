@@ -33,15 +33,19 @@ from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
+from hotloop.probes.resources import Sampler, reader
 from hotloop.train.logs import Logs
 from hotloop.train.settings import ProfilerSettings
-from hotloop.train.timing import Clock, choose_how, gpu_bytes, span
+from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
 from hotloop.train.windows import Watcher, windows_of
 
 if TYPE_CHECKING:
     from hotloop.train.evaluation import Evaluation
     from hotloop.train.ranks import Ranks
     from hotloop.train.trainer import Update
+
+SAMPLE_S = 0.25
+"""Between two looks at a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +84,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
         recorder = Recorder("train", opened.spec)
         session = Session(asked, batch, shadowed, looking, ranks)
         session.open_folder(stack)
+        session.sample_gpu(stack)
         try:
             with Stop(looking.say) as stop:
                 session.run(stop)
@@ -90,7 +95,8 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
             raise
         session.close()
         found, label = session.found, asked.run.name
-        return judge(record_of(session.settled, opened, found, recorder, shadowed, label=label))
+        made = record_of(session.settled, opened, found, recorder, shadowed, label=label)
+        return judge(session.with_threads(made))
 
 
 class Session:
@@ -135,6 +141,13 @@ class Session:
         train = replace(self.settings.train, torch_threads=self.trainer.threads.threads)
         return replace(self.settings, train=train)
 
+    def with_threads(self, record: Record) -> Record:
+        """The record with a word on how torch's threads were chosen, where nobody asked for so many."""
+        if not self.trainer.threads.is_measured:
+            return record
+        variant = record.target.variant | {"train.torch_threads_by": "measured"}
+        return replace(record, target=replace(record.target, variant=variant))
+
     def counters(self) -> dict[str, int]:
         """Of all ranks, as they were when the last window ended."""
         return (self.counted if self.ranks.several else self.batch.counters) | self.trainer.counters
@@ -164,6 +177,11 @@ class Session:
         self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
         self.trace: Trace | None = open_trace(self.settings.profiler, run)
         self.say_threads()
+
+    def sample_gpu(self, stack: ExitStack) -> None:
+        """Look at the GPU from a side thread until the run is over, where it learns on one."""
+        if is_cuda(self.settings.train.device):
+            self.found.samples = stack.enter_context(Sampler(reader(), SAMPLE_S)).samples
 
     def make_clock(self) -> Clock | None:
         if not self.settings.timed:
