@@ -36,7 +36,7 @@ WAYS = {
     "nearest, list": {"interpolation": "nearest", "resources": "list"},
     "bilinear, memmap": {"interpolation": "bilinear", "resources": "memmap"},
 }
-TURNS, QUICK_TURNS = 120, 6
+TURNS, QUICK_TURNS = 300, 6
 """Calls of each side whose phases are looked at."""
 FEWEST_CALM = 20
 MOVED = (0.01, 0.1, 1.0)
@@ -145,7 +145,7 @@ def moved_once(made: Index, points: Any, count: int, chance: np.random.Generator
 
 
 def perception(quick: bool, rounds: int) -> Shown:
-    turns = QUICK_TURNS if quick else TURNS // 2
+    turns = QUICK_TURNS if quick else TURNS // 5
     sides = {
         f"{radius} {way}": seen_side(
             f"{radius} {way}", "farm/perception", agents=SEEING, radius=radius, **keys

@@ -152,6 +152,14 @@ def test_present_settings_that_cannot_be_run_are_refused_before_anything_is() ->
         tune(read(Target.typed("grid/guard", words)), Asked())
 
 
+def test_a_winner_that_is_the_present_settings_in_other_words_is_not_compared_with_itself() -> None:
+    present = Target.typed("farm/dev", ["num_envs=1", "perception=false"])
+    assert lab.is_same(present, present.with_keys({"index": "grid"}))
+    assert not lab.is_same(present, present.with_keys({"index": "brute"}))
+    foreign = Target("my_env.py:make", {})
+    assert not lab.is_same(foreign, foreign.with_keys({"n": "10"}))
+
+
 def test_one_key_under_two_names_is_refused() -> None:
     with pytest.raises(InputError, match="two names"):
         read(Target.typed("grid/guard", ["num_envs=4,8", "n_envs=2,4"]))

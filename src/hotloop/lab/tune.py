@@ -19,6 +19,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     ENV_STEPS_PER_S,
     RSS,
+    Described,
     Learnt,
     Record,
     Refused,
@@ -394,7 +395,7 @@ def confirm(
     present: Target, chosen: Target, asked: Asked, executor: Executor, progress: Progress
 ) -> Record | None:
     """The winner against the present settings, in turns; None where they are the same."""
-    if present == chosen:
+    if is_same(present, chosen):
         return None
     told = {"present": asdict(present), "budget_ns": asked.confirming_ns(training=is_training(chosen))}
     cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
@@ -402,6 +403,21 @@ def confirm(
     if found.record is None:
         raise InputError(f"{chosen.words} cannot be confirmed: {found.refused}")
     return found.record
+
+
+def is_same(one: Target, other: Target) -> bool:
+    """Whether two targets come to the same settings: a key may be given as what it is usually."""
+    if one == other or one.is_foreign:
+        return one == other
+    mine, theirs = described_as(one), described_as(other)
+    return (mine.params, mine.variant) == (theirs.params, theirs.variant)
+
+
+def described_as(target: Target) -> Described:
+    if is_training(target):
+        return spec_of(untimed(read_training(target))).described
+    with closing(open_subject(target, profile=False)) as subject:
+        return subject.spec.described
 
 
 def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:

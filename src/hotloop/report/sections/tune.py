@@ -10,6 +10,7 @@ from hotloop.report.sections.facts import origin
 from hotloop.report.sections.section import (
     Heading,
     Lines,
+    Note,
     Picture,
     Section,
     Sections,
@@ -24,6 +25,12 @@ from hotloop.report.units import SIZES, scaled, speed, speed_interval, took
 
 SHADES = " ░▒▓█"
 
+APART = 2
+"""Axes that have columns of their own."""
+
+JOIN = " / "
+"""Between the values of axes that share one."""
+
 
 def tune(record: Record) -> Sections:
     """The table, the map, the confirmation, what is learnt, and the line."""
@@ -31,7 +38,7 @@ def tune(record: Record) -> Sections:
     assert found is not None
     return (
         Heading(words=Span(record.target.words, strong=True)),
-        combinations(found),
+        *combinations(found),
         *heat(found),
         *comparisons(record.comparisons),
         facts(*result(found), *origin(record)),
@@ -39,23 +46,26 @@ def tune(record: Record) -> Sections:
     )
 
 
-def combinations(found: Tuning) -> Section:
-    """One row a combination, the fastest first."""
+def combinations(found: Tuning) -> Iterator[Section]:
+    """One row a combination, the fastest first; more axes than fit beside the figures share a column."""
+    apart = len(found.axes) <= APART
+    if not apart:
+        yield Note(words=f"settings: {JOIN.join(found.axes)}")
     columns = (
-        *text_columns(*found.axes, whole=True),
+        *text_columns(*(found.axes if apart else ("settings",)), whole=True),
         *number_columns("env-steps/s", "95% interval", "memory", "latency", "rungs"),
         *text_columns(""),
     )
     ordered = sorted(found.tried, key=lambda each: (-each.rungs, -each.median))
-    return table(columns, [row(each, found) for each in ordered])
+    yield table(columns, [row(each, found) for each in ordered])
 
 
 def row(each: Tried, found: Tuning) -> tuple[Words, ...]:
-    won = each.at == found.winner
+    won, values = each.at == found.winner, [each.at[axis] for axis in found.axes]
     around = (each.low, each.high) if each.low is not None and each.high is not None else None
     marks = [*(["winner"] if won else []), *(["Pareto"] if each.best else [])]
     return (
-        *(each.at[axis] for axis in found.axes),
+        *(values if len(values) <= APART else (JOIN.join(values),)),
         Span(speed(each.median), strong=won),
         speed_interval(around),
         scaled(each.rss_bytes, SIZES),
