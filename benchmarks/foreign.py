@@ -88,11 +88,9 @@ CASES = {
         train={
             "num_steps": 128,
             "minibatch_size": 512,
-            "update_epochs": 10,
+            "update_epochs": 8,
             "learning_rate": 0.001,
-            "gamma": 0.999,
-            "gae_lambda": 0.98,
-            "hidden": (64, 64),
+            "ent_coef": 0.005,
         },
     ),
     "HalfCheetah": Case(

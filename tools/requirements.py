@@ -14,7 +14,7 @@ def requirements(kind: str) -> list[str]:
     """Return the requirements of a kind of set-up: "run" to use all of the package, "dev" to work on it."""
     settings = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
     project = settings["project"]
-    extras = ("pictures", "parquet", "envs", "profile", "train", *(("dev",) if kind == "dev" else ()))
+    extras = ("pictures", "parquet", "envs", "profile", "train", *(("dev", "docs") if kind == "dev" else ()))
     chosen = [package for extra in extras for package in project["optional-dependencies"][extra]]
     return [*settings["build-system"]["requires"], *BUILD_TOOLS, *project["dependencies"], *chosen]
 

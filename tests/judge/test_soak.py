@@ -5,6 +5,7 @@ import pytest
 from hotloop.core.record import (
     HEAP_BYTES,
     OPEN_FILES,
+    OWN,
     PRINTED,
     RSS_BYTES,
     RUNNING,
@@ -69,6 +70,14 @@ def test_memory_that_levels_off_is_none() -> None:
 def test_memory_that_rises_by_a_trifle_or_by_what_watching_takes_is_none() -> None:
     assert alarms(RSS_BYTES, [(k, 100 * MIB + 4_096 * k) for k in range(100)]) == []
     assert alarms(RSS_BYTES, [(k, 10 * MIB + 12_000 * k) for k in range(240)]) == []
+
+
+@pytest.mark.parametrize(("share", "is_own"), [(0.6, True), (0.3, True), (0.05, False), (0.0, False)])
+def test_what_rises_without_steps_is_left_by_new_instances(share: float, *, is_own: bool) -> None:
+    curve = [(k, 100 * MIB + 0.1 * MIB * k) for k in range(100)]
+    own = [(k, share * 0.1 * MIB * k) for k in range(100)]
+    [found] = soaked({RSS_BYTES: curve, f"{OWN}{RSS_BYTES}": own}).trends
+    assert (found.alarm, found.by_new) == (is_own, not is_own)
 
 
 @pytest.mark.parametrize("name", [OPEN_FILES, RUNNING])

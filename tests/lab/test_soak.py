@@ -118,6 +118,21 @@ def test_a_leak_is_found_in_three_minutes(planted: dict[str, float], name: str) 
     assert [each.name for each in found.alarms] == [name]
 
 
+def test_what_new_instances_leave_behind_is_told_and_is_no_alarm() -> None:
+    world, found = World(), SoFar()
+
+    def make() -> Ageing:
+        world.rss += 1e6
+        return Ageing(world)
+
+    read = {"read": lambda: {RSS_BYTES: world.rss}, "clock": lambda: world.ns, "room": 1e12}
+    Watch(make=make, asked=Asked(seconds=180), **read).run(Ageing(world), found)  # type: ignore[arg-type]
+    [rising] = [each for each in found.soak().trends if each.by_new]
+    assert rising.name == RSS_BYTES
+    assert rising.growth > 1e7
+    assert found.soak().alarms == ()
+
+
 def test_who_takes_the_machines_memory_is_stopped() -> None:
     world = World()
     found = SoFar()

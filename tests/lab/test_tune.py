@@ -1,16 +1,19 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support.records import BENCH
 
 from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab import tune as lab
 from hotloop.lab.axes import Place
+from hotloop.lab.cells import Here
 from hotloop.lab.tune import Asked, halve, name_of, read, sort, tune
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
@@ -90,6 +93,71 @@ def test_where_nothing_can_be_run_it_is_refused_with_a_reason() -> None:
     axes = read(Target.typed("grid/guard", words))
     with pytest.raises(InputError, match=r"none of the 2 combinations can be run: .*77"):
         sort(axes)
+
+
+def test_a_key_whose_one_value_has_commas_is_no_axis() -> None:
+    axes = read(Target.typed("grid/guard", ["num_envs=4,8", "train.num_steps=8", "train.hidden=16,16"]))
+    assert list(axes.values) == ["num_envs"]
+    assert axes.target.keys["train.hidden"] == "16,16"
+
+
+def test_how_long_it_takes_is_told_by_all_rungs_and_the_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lab.updates_of(16, 6) == 16 * 8 + 8 * 14 + 4 * 26 + 2 * 26
+    envs = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"]))
+    assert lab.forecast(envs, Asked(confirm_ns=10**9)) == 2 * lab.CELL_S + 2
+    monkeypatch.setattr(lab, "update_s", lambda target: 0.5 if target.keys["num_envs"] == "4" else None)
+    training = read(Target.typed("grid/guard", ["num_envs=4,8", "train.num_steps=8"]))
+    assert lab.forecast(training, Asked(confirm_ns=10**9)) == 0.5 * lab.updates_of(2, 6) + 2
+    assert lab.forecast(training, Asked()) == 0.5 * lab.updates_of(2, 6) + 240
+
+
+def test_what_cannot_be_run_takes_no_time() -> None:
+    words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=100"]
+    assert lab.update_s(Target.typed("grid/guard", words)) is None
+
+
+def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said, trained = list[str](), list[tuple[object, object]]()
+
+    def learn_one(target: Target, progress: Progress, *, env_steps: int) -> SimpleNamespace:
+        trained.append((target.keys["seed"], target.keys["train.seed"]))
+        returns = (float(env_steps), float(env_steps) + 2 * ("b" in target.keys))
+        return SimpleNamespace(values={lab.RETURN: returns}, partial=False)
+
+    monkeypatch.setattr(lab, "learn_one", learn_one)
+    monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
+    present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
+    asked = Asked(learn_steps=100, seeds=3)
+    found = lab.learn(present, chosen, asked, Here(), silent, said.append)
+    assert found is not None
+    assert (found.difference, len(found.present)) == (1.0, 3)
+    assert said == ["learning check: 6 trainings of 100 env-steps, about 900 s"]
+    assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
+
+
+def test_what_a_training_takes_is_told_by_its_updates_and_an_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lab, "update_s", lambda _: 0.5)
+    monkeypatch.setattr(lab.TrainContender, "evaluation_s", lambda _: 2.0)
+    words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=64"]
+    assert lab.training_s(Target.typed("grid/guard", words), 65) == 3 * 0.5 + 2
+
+
+def test_present_settings_that_cannot_be_run_are_refused_before_anything_is() -> None:
+    words = ["num_envs=4", "train.num_steps=8", "num_minibatches=2,4"]
+    with pytest.raises(InputError, match=r"present settings, grid/guard num_envs=4 .* cannot be run: .*4096"):
+        tune(read(Target.typed("grid/guard", words)), Asked())
+
+
+def test_a_winner_that_is_the_present_settings_in_other_words_is_not_compared_with_itself() -> None:
+    present = Target.typed("farm/dev", ["num_envs=1", "perception=false"])
+    assert lab.is_same(present, present.with_keys({"index": "grid"}))
+    assert not lab.is_same(present, present.with_keys({"index": "brute"}))
+    foreign = Target("my_env.py:make", {})
+    assert not lab.is_same(foreign, foreign.with_keys({"n": "10"}))
 
 
 def test_one_key_under_two_names_is_refused() -> None:

@@ -73,3 +73,17 @@ def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, 
         show(view)
     remark(draw(notices(records)))
     return worst(ExitCode(record.exit_code) for record in records)
+
+
+def tell_one(record: "Record", *, as_json: bool) -> int:
+    """Print a record, or draw it as its kind is drawn; returns its exit code."""
+    from hotloop.report.sections.notices import notices
+    from hotloop.report.sections.record import record_sections
+    from hotloop.report.terminal import draw
+
+    if as_json:
+        emit(record.to_json())
+    else:
+        show(draw(record_sections(record)))
+    remark(draw(notices([record])))
+    return record.exit_code

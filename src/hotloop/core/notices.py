@@ -224,6 +224,11 @@ class Code(StrEnum):
         "{at} was skipped: {why}",
         "give values that the target takes",
     )
+    RUN_AGAIN = (
+        "run-again",
+        "{cells} cells were run again: the workers they had were lost",
+        "look for what ended them; every cell is in the record once",
+    )
     SWEEP_PARTIAL = (
         "sweep-partial",
         "the sweep was interrupted with values of {done} places",

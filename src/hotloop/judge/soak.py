@@ -8,6 +8,7 @@ from hotloop.core.record import (
     GPU_BYTES,
     HEAP_BYTES,
     OPEN_FILES,
+    OWN,
     PRINTED,
     RSS_BYTES,
     RUNNING,
@@ -47,6 +48,10 @@ WATCHING = 16 << 10
 
 PHASE_TRIFLE = 0.05
 
+STEPS_SHARE = 0.2
+"""Of a rise that must have come while the first instance stepped by itself, for it to be its own. It does so
+for two thirds of the time, so of a leak of its steps it is far more."""
+
 Curve = Sequence[tuple[float, float]]
 """Seconds, and a value."""
 
@@ -55,26 +60,44 @@ def conclude(found: Soak, curves: Mapping[str, Curve]) -> Soak:
     """The soak with the trends of its curves."""
     cut = int(CUT * found.looks)
     enough = found.looks - cut >= FEWEST_LOOKS
-    made = [trend(name, curve, enough=enough) for name, curve in curves.items() if len(curve) > 2]
+    made = [
+        trend(name, curve, curves.get(f"{OWN}{name}"), enough=enough)
+        for name, curve in curves.items()
+        if len(curve) > 2 and not name.startswith(OWN)
+    ]
     return replace(found, cut=cut, enough=enough, trends=tuple(each for each in made if each is not None))
 
 
-def trend(name: str, curve: Curve, *, enough: bool) -> Trend | None:
-    """The slope of one curve, its first part cut."""
-    kept = curve[int(CUT * len(curve)) :]
+def trend(name: str, curve: Curve, own: Curve | None = None, *, enough: bool) -> Trend | None:
+    """The slope of one curve, its first part cut; `own` is what of it came with the steps."""
+    kept = judged(curve)
     if len(kept) < 3:
         return None
     over = slope_of(kept)
     growth = over.estimate * (kept[-1][0] - kept[0][0])
+    risen = enough and len(kept) >= FEWEST_LOOKS and rises(name, kept, over, growth)
+    by_new = risen and own is not None and not comes_with_steps(judged(own), growth)
     return Trend(
         name=name,
         slope=over.estimate * MINUTE_S,
         low=finite(over.low * MINUTE_S),
         high=finite(over.high * MINUTE_S),
         growth=growth,
-        alarm=enough and len(kept) >= FEWEST_LOOKS and rises(name, kept, over, growth),
+        alarm=risen and not by_new,
+        by_new=by_new,
         curve=thinned(curve),
     )
+
+
+def judged(curve: Curve) -> Curve:
+    """The curve without its first part."""
+    return curve[int(CUT * len(curve)) :]
+
+
+def comes_with_steps(own: Curve, growth: float) -> bool:
+    """Whether what came while the first instance stepped by itself surely rises, and is enough of it all."""
+    over = slope_of(own)
+    return over.low > 0 and over.estimate * (own[-1][0] - own[0][0]) > STEPS_SHARE * growth
 
 
 def slope_of(curve: Curve, **how: float) -> Slope:

@@ -10,6 +10,7 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.envs.settings import BatchSettings
+from hotloop.lab.training import settings as training
 
 STEPS = "steps"
 """The axis that is the length of a run, and no key of the target."""
@@ -114,7 +115,8 @@ def parted(target: Target) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
 
 def keys_of_lists(target: Target) -> set[str]:
     """Keys whose one value has commas in it, which cannot be axes."""
-    return {info.name for info in infos_of(target) if get_origin(info.annotation) is tuple}
+    theirs = {info.name for info in infos_of(target) if get_origin(info.annotation) is tuple}
+    return theirs | training.keys_of_lists()
 
 
 def has_key(target: Target, name: str) -> bool:

@@ -1,7 +1,9 @@
 """Soak: does it slow down or leak? One instance is stepped for minutes, and looked at again and again.
 
 At every look memory, files and threads are read, and an instance just made is stepped in turns with the old
-one: a slow machine slows both, so that only what is the old one's own is in their ratio.
+one: a slow machine slows both, so that only what is the old one's own is in their ratio. What is held is read
+before and after the old one steps by itself, too, so that what new instances leave behind is not taken for
+its leak.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +18,7 @@ from hotloop.core.record import (
     GPU_BYTES,
     HEAP_BYTES,
     OPEN_FILES,
+    OWN,
     RSS_BYTES,
     RUNNING,
     SLOWER,
@@ -214,19 +217,24 @@ class Watch:
     def looks(self, side: Side, found: SoFar) -> None:
         begin = self.clock()
         turn = self.turn_of(side)
-        first = self.read().get(RSS_BYTES, 0.0)
+        before = first = self.read()
+        own = dict.fromkeys(first, 0.0)
         while not self.is_over(found):
             aged = self.age(side, turn)
             values = dict(self.read())
+            for name in own.keys() & values.keys() & before.keys():
+                own[name] += values[name] - before[name]
+            values |= {f"{OWN}{name}": grown for name, grown in own.items()}
             values[SPEED] = aged.env_steps * 1e9 / max(aged.ns, 1)
             values |= self.compare(side, turn, found)
             found.seconds = (self.clock() - begin) / 1e9
             found.env_steps = side.counters().get("env_steps", 0)
             found.note(found.seconds, values)
             self.moved(found)
-            if values.get(RSS_BYTES, 0.0) - first > MOST_MEMORY * self.room:
+            if values.get(RSS_BYTES, 0.0) - first.get(RSS_BYTES, 0.0) > MOST_MEMORY * self.room:
                 found.ended = "it took half of the memory that was free"
                 return
+            before = self.read()
 
     def is_over(self, found: SoFar) -> bool:
         if self.asked.env_steps is not None:

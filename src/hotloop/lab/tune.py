@@ -8,7 +8,7 @@ relied on for most: the highest lower end of an interval.
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from statistics import fmean, median
 from typing import Any
@@ -19,6 +19,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     ENV_STEPS_PER_S,
     RSS,
+    Described,
     Learnt,
     Record,
     Refused,
@@ -43,7 +44,7 @@ from hotloop.lab.measure.settle import Plan
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide, Turn
-from hotloop.lab.training.settings import PREFIX, agents_of, per_update
+from hotloop.lab.training.settings import PREFIX, agents_of, is_training, per_update
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import (
     LEARNING,
@@ -82,7 +83,17 @@ TURN_NS = 20_000_000
 SEEDS = 6
 """Trainings of each side in the learning check: the fewest differences with an interval."""
 
-CONFIRM_NS = 30_000_000_000
+RETURN = "return"
+"""Of each episode after a training of the learning check."""
+
+CONFIRM_NS, CONFIRM_TRAINING_NS = 30_000_000_000, 120_000_000_000
+"""What the confirmation takes: a turn of a training is an update at least."""
+
+CELL_S = 5.0
+"""What a cell of envs alone takes about, over all rungs."""
+
+WARM_UPDATES = 2
+"""Of a training, before its rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +105,14 @@ class Asked:
     """Env-steps of each training of the learning check; 0 leaves it out."""
     seeds: int = SEEDS
     confirm_ns: int | None = None
-    """What the confirmation may take, and as much again for faster or slower."""
+    """What the confirmation may take, and as much again for faster or slower; None is the usual."""
+
+    def confirming_ns(self, *, training: bool) -> int:
+        return self.confirm_ns or (CONFIRM_TRAINING_NS if training else CONFIRM_NS)
 
     def __post_init__(self) -> None:
+        if self.confirm_ns is not None and not 0 < self.confirm_ns < 10**15:
+            raise InputError(f"a confirmation of {self.confirm_ns / 1e9:g} s: expected more than 0")
         if self.rounds < 1 or self.seeds < 1 or self.learn_steps < 0:
             raise InputError("rounds and seeds are at least 1, and steps to learn at least 0")
 
@@ -124,10 +140,6 @@ def with_size(target: Target, place: Place) -> Place:
     return replace(place, keys={**keys, MINIBATCH_SIZE: str(samples // count if count > 0 else 0)})
 
 
-def is_training(target: Target) -> bool:
-    return any(key.startswith(PREFIX) for key in target.keys)
-
-
 def target_at(axes: Axes, place: Place) -> Target:
     found = axes.target_at(place)
     found.keys.pop(MINIBATCHES, None)
@@ -153,6 +165,37 @@ def check_place(target: Target) -> None:
         read_training(target)
     elif not target.is_foreign:
         open_subject(target, profile=False).close()
+
+
+def forecast(axes: Axes, asked: Asked) -> float:
+    """Seconds that the search and its confirmation take about; of a training, by an update or two of it."""
+    count, training = len(axes.places), is_training(target_at(axes, axes.places[0]))
+    confirming = 2 * asked.confirming_ns(training=training) / 1e9
+    if not training:
+        return count * CELL_S + confirming
+    ends = [target_at(axes, place) for place in (axes.places[0], axes.places[-1])]
+    took = [seconds for seconds in map(update_s, ends) if seconds is not None]
+    return updates_of(count, asked.rounds) * (fmean(took) if took else 1.0) + confirming
+
+
+def updates_of(count: int, rounds: int) -> int:
+    """Updates of so many trainings over all rungs."""
+    total, rung = 0, 0
+    while True:
+        total += count * (min(rounds << rung, MOST_ROUNDS) + WARM_UPDATES)
+        if count <= 2:
+            return total
+        count, rung = -(-count // 2), rung + 1
+
+
+def update_s(target: Target) -> float | None:
+    """What the second update of a training takes; None where it cannot be run."""
+    try:
+        side, _ = opened(target)
+    except InputError:
+        return None
+    with closing(side):
+        return [side.turn(side.grain, 0) for _ in range(WARM_UPDATES)][-1].ns / 1e9
 
 
 @dataclass(slots=True, kw_only=True)
@@ -282,12 +325,17 @@ def tune(
     progress: Progress = silent,
     *,
     executor: Executor | None = None,
+    learners: Executor | None = None,
     shelf: Shelf | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Record:
-    """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next."""
+    """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next.
+
+    `learners` run trainings, which nobody times; where none are given the executor does.
+    """
     now = utc_now()
     places, skipped = sort(axes)
+    present = checked_present(axes)
     sweeping = Sweeping(axes, executor or Here(), shelf, progress)
     found = halve(places, sweeping, asked.rounds)
     if not found:
@@ -295,14 +343,14 @@ def tune(
     tried = choosing.marked([each.tried() for each in found])
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
-    present, chosen = present_of(axes), target_at(axes, best.place)
-    confirmed = confirm(present, chosen, asked, progress)
+    chosen, running = target_at(axes, best.place), executor or Here()
+    confirmed = confirm(present, chosen, asked, running, progress)
     keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None
     try:
         if not (keep or stopped):
-            learning = learn(present, chosen, asked, won.median, progress, say)
+            learning = learn(present, chosen, asked, learners or running, progress, say)
     except KeyboardInterrupt:
         stopped = True
     result = Tuning(
@@ -330,21 +378,62 @@ def present_of(axes: Axes) -> Target:
     return Target(axes.target.name, keys, axes.target.phases)
 
 
-def confirm(present: Target, chosen: Target, asked: Asked, progress: Progress) -> Record | None:
+def checked_present(axes: Axes) -> Target:
+    """The present settings; refused before anything is measured where they cannot be run beside a winner."""
+    present = present_of(axes)
+    try:
+        check_place(present)
+    except InputError as error:
+        raise InputError(
+            f"the present settings, {present.words}, cannot be run: {error}; the winner takes turns with "
+            "them, so give a key of theirs that fits"
+        ) from None
+    return present
+
+
+def confirm(
+    present: Target, chosen: Target, asked: Asked, executor: Executor, progress: Progress
+) -> Record | None:
     """The winner against the present settings, in turns; None where they are the same."""
-    if present == chosen:
+    if is_same(present, chosen):
         return None
-    how = Comparing(plan=Plan(budget_ns=asked.confirm_ns or CONFIRM_NS), unlike=True)
-    if is_training(chosen):
-        return compare_trainings(TrainContender(present), TrainContender(chosen), how, None, progress)
-    return compare(TargetContender(present), TargetContender(chosen), how, progress)
+    told = {"present": asdict(present), "budget_ns": asked.confirming_ns(training=is_training(chosen))}
+    cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
+    [found] = executor.run([cell], progress)
+    if found.record is None:
+        raise InputError(f"{chosen.words} cannot be confirmed: {found.refused}")
+    return found.record
+
+
+def is_same(one: Target, other: Target) -> bool:
+    """Whether two targets come to the same settings: a key may be given as what it is usually."""
+    if one == other or one.is_foreign:
+        return one == other
+    mine, theirs = described_as(one), described_as(other)
+    return (mine.params, mine.variant) == (theirs.params, theirs.variant)
+
+
+def described_as(target: Target) -> Described:
+    if is_training(target):
+        return spec_of(untimed(read_training(target))).described
+    with closing(open_subject(target, profile=False)) as subject:
+        return subject.spec.described
+
+
+def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """A target against the present settings, in turns."""
+    present = Target(**asked["present"])
+    how = Comparing(plan=Plan(budget_ns=asked["budget_ns"]), unlike=True)
+    if is_training(target):
+        return compare_trainings(TrainContender(present), TrainContender(target), how, None, progress)
+    return compare(TargetContender(present), TargetContender(target), how, progress)
 
 
 def learn(
     present: Target,
     chosen: Target,
     asked: Asked,
-    env_steps_per_s: float,
+    executor: Executor,
     progress: Progress,
     say: Callable[[str], None],
 ) -> Learnt | None:
@@ -352,17 +441,41 @@ def learn(
     if not asked.learn_steps or not is_training(chosen):
         return None
     trainings = 2 * asked.seeds
-    seconds = trainings * asked.learn_steps / max(env_steps_per_s, 1.0)
+    seconds = asked.seeds * sum(training_s(each, asked.learn_steps) for each in (present, chosen))
     say(f"learning check: {trainings} trainings of {asked.learn_steps:,} env-steps, about {seconds:.0f} s")
-    returns = {name: list[float]() for name in ("present", "chosen")}
-    done = 0
-    for seed in range(1, asked.seeds + 1):
-        for name, target in (("present", present), ("chosen", chosen)):
-            contender = TrainContender(target.with_keys({"seed": seed}))
-            returns[name].append(fmean(contender.returns_after(asked.learn_steps)))
-            done += 1
-            progress(done, trainings)
+    sides = {"present": present, "chosen": chosen}
+    cells = {
+        (name, seed): learn_cell(target.with_keys({"seed": seed, f"{PREFIX}seed": seed}), asked.learn_steps)
+        for seed in range(1, asked.seeds + 1)
+        for name, target in sides.items()
+    }
+    swept = sweep(list(cells.values()), executor, None, progress)
+    if swept.interrupted:
+        raise KeyboardInterrupt
+    if swept.refused:
+        raise InputError(f"a training of the learning check cannot be run: {swept.refused[0].refused}")
+    found = {cell.id: fmean(record.values[RETURN]) for cell, record in swept.records}
+    returns = {name: [found[cells[name, seed].id] for seed in range(1, asked.seeds + 1)] for name in sides}
     return choosing.learnt(asked.learn_steps, returns["present"], returns["chosen"])
+
+
+def training_s(target: Target, env_steps: int) -> float:
+    """What a training of so many env-steps takes about on this machine as it is, with its evaluation."""
+    updates = -(-env_steps // per_update(read_training(target)))
+    return updates * (update_s(target) or 0.0) + TrainContender(target).evaluation_s()
+
+
+def learn_cell(target: Target, env_steps: int) -> Cell:
+    return Cell(target=target, experiment=f"{__name__}:learn_one", asked={"env_steps": env_steps})
+
+
+def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """Train for so many env-steps; the record has the returns of the episodes after it."""
+    contender = TrainContender(target)
+    recorder = Recorder("bench", contender.spec)
+    returns = contender.returns_after(asked["env_steps"])
+    method = describe_method(contender.spec, rounds=1, iterations=asked["env_steps"], policy=LEARNING)
+    return recorder.record(method=method, counters={}, values={RETURN: list(returns)})
 
 
 def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes, now: datetime) -> Record:

@@ -7,10 +7,10 @@ import typer
 
 from hotloop.cli import flags
 from hotloop.cli.child import settled
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
 from hotloop.cli.results import FOLDER, make_room
-from hotloop.cli.runner import kept_in
+from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 
@@ -263,16 +263,4 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:
     """Keep the record, print or draw it; returns its exit code."""
-    from hotloop.report.sections import compare, programs
-    from hotloop.report.sections.notices import notices
-    from hotloop.report.terminal import draw
-
-    sections = programs.compare if record.work.runs else compare.compare
-
-    record = kept_in(output, record)
-    if as_json:
-        emit(record.to_json())
-    else:
-        show(draw(sections(record)))
-    remark(draw(notices([record])))
-    return record.exit_code
+    return tell_one(kept_in(output, record), as_json=as_json)

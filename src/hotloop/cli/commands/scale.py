@@ -1,22 +1,14 @@
 """hotloop scale: what a target costs against its size, with the law it follows."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hotloop.cli import flags, sweeps
-from hotloop.cli.child import settled
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.console import stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy, Words
 from hotloop.cli.results import FOLDER, make_room
-from hotloop.cli.runner import kept_in
 from hotloop.core.target import Target
-
-if TYPE_CHECKING:
-    from hotloop.core.record import Record
-    from hotloop.lab.axes import Axes
-    from hotloop.lab.scale import Asked
 
 ISOLATED = True
 
@@ -28,6 +20,7 @@ EXAMPLES = (
     "hotloop scale my_env.py:make n=10,100,1000",
     "hotloop scale gym:CartPole-v1 num_envs=1,4,16,64",
     "hotloop scale farm/default --grid steps --resume",
+    "hotloop scale grid/toy agents=10,50,100,500 --on ray",
 )
 
 Grid = Annotated[
@@ -63,6 +56,7 @@ def scale(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     no_phases: NoPhases = False,
     phases: flags.Reports = None,
+    on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
     output: Output = FOLDER,
@@ -83,41 +77,17 @@ def scale(  # noqa: PLR0913 - one argument a flag
     asked_target = flags.reporting(Target.typed(target, words), phases)
     axes = reading.read(asked_target, grid)
     asked = lab.Asked(repeats=repeats, env_steps=steps or lab.ENV_STEPS, policy=policy, phases=not no_phases)
-    cells = len(axes.places) * repeats
-    sweeps.announce(cells, cells * lab.CELL_S, yes=yes)
+    count = len(axes.places) * repeats
+    sweeps.announce(count, count * lab.CELL_S, yes=yes)
     make_room(output)
     with stdout_kept_clean():
         lab.check(axes)
-    record = run(axes, asked, resume=resume)
-    return tell(record, output, as_json=json)
-
-
-def run(axes: "Axes", asked: "Asked", *, resume: bool) -> "Record":
-    """Measure with the cells' records on a shelf."""
-    from hotloop.lab import scale as lab
-    from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import shelf_of
-
-    shelf = shelf_of(SHELVES, "scale", lab.cells_of(axes, asked), resume=resume)
-    with bar(axes.target.name) as progress, stdout_kept_clean():
-        record = lab.scale(axes, asked, progress, shelf=shelf)
-    remark(f"the cells' records are in {shelf.folder}")
-    return settled(record)
-
-
-def tell(record: "Record", output: Path, *, as_json: bool) -> int:
-    """Keep the record and its pictures, print or draw it; returns its exit code."""
-    from hotloop.report.sections.notices import notices
-    from hotloop.report.sections.scale import panels
-    from hotloop.report.sections.scale import scale as sections
-    from hotloop.report.terminal import draw
-
-    assert record.sweep is not None
-    pictures = sweeps.pictures(f"{record.target.words}", panels(record.sweep))
-    record = kept_in(output, record, *pictures)
-    if as_json:
-        emit(record.to_json())
-    else:
-        show(draw(sections(record)))
-    remark(draw(notices([record])))
-    return record.exit_code
+    record = sweeps.swept(
+        axes,
+        "scale",
+        lab.cells_of(axes, asked),
+        lambda progress, shelf, executor: lab.scale(axes, asked, progress, executor=executor, shelf=shelf),
+        on=on,
+        resume=resume,
+    )
+    return sweeps.tell(record, output, as_json=json)

@@ -1,16 +1,14 @@
 """hotloop soak: does it slow down or leak."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hotloop.cli import flags, sweeps
 from hotloop.cli.child import settled
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.console import bar, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy, Words
 from hotloop.cli.results import FOLDER, make_room
-from hotloop.cli.runner import kept_in
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 
@@ -26,6 +24,7 @@ EXAMPLES = (
     "hotloop soak my_env.py:make n=100 --steps 1000000",
     "hotloop soak prospector train.num_steps=64 --minutes 10",
     "hotloop soak --minutes 10 -- python train.py",
+    "hotloop soak grid/arena --minutes 60 --on ray://head:10001",
 )
 
 Minutes = Annotated[
@@ -38,7 +37,7 @@ Steps = Annotated[
 ]
 
 
-def soak(
+def soak(  # noqa: PLR0913 - one argument a flag
     target: flags.TargetName,
     words: Words = None,
     *,
@@ -46,6 +45,7 @@ def soak(
     steps: Steps = None,
     policy: Policy = "random",
     phases: flags.Reports = None,
+    on: sweeps.On = None,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -57,9 +57,13 @@ def soak(
     interval; what surely rises, and to the end, is named, phases too. With a train. key a training is soaked.
     After -- any program. Exit: 3 where something grows, 4 where the run was too short to tell.
     """
+    from hotloop.lab.training.settings import is_training
+
     one = flags.reporting(Target.typed(target, words), phases)
     asked = asked_for(minutes, steps)
     make_room(output)
+    if on is not None:
+        return sweeps.tell(soaked_on(on, one, asked, policy), output, as_json=json)
     with bar(one.name) as progress, stdout_kept_clean():
         if is_training(one):
             from hotloop.lab.training.soak import soak as lab_training
@@ -69,11 +73,22 @@ def soak(
             from hotloop.lab.soak import soak as lab
 
             record = lab(one, asked, progress, policy=policy)
-    return tell(settled(record), output, as_json=json)
+    return sweeps.tell(settled(record), output, as_json=json)
 
 
-def is_training(target: Target) -> bool:
-    return any(key.startswith("train.") for key in target.keys)
+def soaked_on(on: str, target: Target, asked: "Asked", policy: str) -> "Record":
+    """Soak on another machine, which nothing else of ours is timed on meanwhile."""
+    from dataclasses import asdict
+
+    from hotloop.lab import many
+    from hotloop.lab.cells import Cell, Here, sweep
+
+    cell = Cell(target=target, experiment=many.SOAK, asked=asdict(asked) | {"policy": policy})
+    with sweeps.executor(on, target, Here(), timed=True) as (executor, _), bar(target.name) as progress:
+        swept = sweep([cell], executor, None, progress)
+    if not swept.records:
+        raise KeyboardInterrupt if swept.interrupted else many.refusal(swept.refused)
+    return swept.records[0][1]
 
 
 def asked_for(minutes: float | None, steps: int | None) -> "Asked":
@@ -87,19 +102,3 @@ def asked_for(minutes: float | None, steps: int | None) -> "Asked":
     if minutes is not None and not 0 < minutes < 1e6:
         raise InputError(f"--minutes {minutes:g} does not fit: expected more than 0")
     return Asked(seconds=60 * (10.0 if minutes is None else minutes))
-
-
-def tell(record: "Record", output: Path, *, as_json: bool) -> int:
-    """Keep the record and its pictures, print or draw it; returns its exit code."""
-    from hotloop.report.sections.notices import notices
-    from hotloop.report.sections.soak import panels
-    from hotloop.report.sections.soak import soak as sections
-    from hotloop.report.terminal import draw
-
-    record = kept_in(output, record, *sweeps.pictures(record.target.words, panels(record)))
-    if as_json:
-        emit(record.to_json())
-    else:
-        show(draw(sections(record)))
-    remark(draw(notices([record])))
-    return record.exit_code

@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli import flags, sweeps
-from hotloop.cli.child import settled
-from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
+from hotloop.cli.console import remark, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Words
 from hotloop.cli.results import FOLDER, make_room
-from hotloop.cli.runner import kept_in
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.axes import Axes
-    from hotloop.lab.tune import Asked
 
 ISOLATED = True
 
@@ -29,9 +26,6 @@ EXAMPLES = (
     "hotloop tune farm/default index=grid,hash,quadtree,kdtree resources=list,memmap",
     "hotloop tune grid/toy num_envs=64,256 --write-floor toy-speed",
 )
-
-CELL_S = 5.0
-"""What a cell takes about over all rungs."""
 
 LearnSteps = Annotated[
     int,
@@ -51,6 +45,16 @@ WriteFloor = Annotated[
     ),
 ]
 
+Confirm = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="What the winner's turns with the present settings may take, and as much again for a verdict.  "
+        "[default: 30; of a training 120]",
+        show_default=False,
+    ),
+]
+
 Rounds = Annotated[
     int, typer.Option(metavar="N", min=1, help="Rounds of the first rung; each next has twice as many.")
 ]
@@ -61,9 +65,11 @@ def tune(  # noqa: PLR0913 - one argument a flag
     words: Words = None,
     *,
     rounds: Rounds = 6,
+    confirm: Confirm = None,
     learn_steps: LearnSteps = 0,
     seeds: Seeds = 6,
     write_floor: WriteFloor = None,
+    on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
     output: Output = FOLDER,
@@ -80,12 +86,30 @@ def tune(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab import tune as lab
 
     axes = lab.read(Target.typed(target, words))
-    asked = lab.Asked(rounds=rounds, learn_steps=learn_steps, seeds=seeds)
+    confirm_ns = None if confirm is None else round(1e9 * confirm)
+    asked = lab.Asked(rounds=rounds, learn_steps=learn_steps, seeds=seeds, confirm_ns=confirm_ns)
     check_floor(write_floor, axes)
-    sweeps.announce(len(axes.places), len(axes.places) * CELL_S, yes=yes)
+    with stdout_kept_clean():
+        seconds = lab.forecast(axes, asked)
+    sweeps.announce(len(axes.places), seconds, yes=yes)
     make_room(output)
-    record = settled(run(axes, asked, resume=resume))
-    code = tell(record, output, as_json=json)
+    record = sweeps.swept(
+        axes,
+        "tune",
+        [lab.Sweeping.cell_of(axes, place, 0, asked.rounds) for place in axes.places],
+        lambda progress, shelf, executor: lab.tune(
+            axes,
+            asked,
+            progress,
+            executor=executor,
+            learners=sweeps.side_by_side(executor),
+            shelf=shelf,
+            say=remark,
+        ),
+        on=on,
+        resume=resume,
+    )
+    code = sweeps.tell(record, output, as_json=json)
     keep_floor(write_floor, record, axes)
     return code
 
@@ -94,19 +118,10 @@ def check_floor(name: str | None, axes: "Axes") -> None:
     """Refuse, before anything is measured, a budget that no gate could measure."""
     if name is None:
         return
-    if any(key.startswith("train.") for place in axes.places for key in axes.target_at(place).keys):
+    from hotloop.lab.training.settings import is_training
+
+    if any(is_training(axes.target_at(place)) for place in axes.places):
         raise InputError("--write-floor is for envs alone: a gate measures no training; leave it out")
-
-
-def run(axes: "Axes", asked: "Asked", *, resume: bool) -> "Record":
-    from hotloop.lab import tune as lab
-    from hotloop.lab.cells import FOLDER as SHELVES
-    from hotloop.lab.cells import shelf_of
-
-    cells = [lab.Sweeping.cell_of(axes, place, 0, asked.rounds) for place in axes.places]
-    shelf = shelf_of(SHELVES, "tune", cells, resume=resume)
-    with bar(axes.target.name) as progress, stdout_kept_clean():
-        return lab.tune(axes, asked, progress, shelf=shelf, say=remark)
 
 
 def keep_floor(name: str | None, record: "Record", axes: "Axes") -> None:
@@ -141,20 +156,3 @@ def typed(value: object) -> object:
         return int(text)
     except ValueError:
         return text
-
-
-def tell(record: "Record", output: Path, *, as_json: bool) -> int:
-    """Keep the record and its pictures, print or draw it; returns its exit code."""
-    from hotloop.report.sections.notices import notices
-    from hotloop.report.sections.tune import panels
-    from hotloop.report.sections.tune import tune as sections
-    from hotloop.report.terminal import draw
-
-    assert record.tuning is not None
-    record = kept_in(output, record, *sweeps.pictures(record.target.words, panels(record.tuning)))
-    if as_json:
-        emit(record.to_json())
-    else:
-        show(draw(sections(record)))
-    remark(draw(notices([record])))
-    return record.exit_code

@@ -2,7 +2,8 @@
 
 import typer
 
-from hotloop.cli.commands.soak import Minutes, tell
+from hotloop.cli import sweeps
+from hotloop.cli.commands.soak import Minutes
 from hotloop.cli.console import bar
 from hotloop.cli.flags import Json, Output
 from hotloop.cli.programs.flags import LessIsBetter, Metric, metric_of, program_of
@@ -37,4 +38,4 @@ def soak(
     make_room(output)
     with bar(program.name) as progress:
         record = lab(program, asked, progress, metric=judged)
-    return tell(record, output, as_json=json)
+    return sweeps.tell(record, output, as_json=json)

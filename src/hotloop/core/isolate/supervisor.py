@@ -61,7 +61,7 @@ class Limits:
 
     @property
     def first_s(self) -> float:
-        """Making, resetting and the first step may compile something."""
+        """Making, resetting and the first step may compile something; a turn is many steps."""
         return 10 * self.step_s
 
     def of(self, what: int, steps: int) -> float | None:
@@ -175,7 +175,7 @@ class Supervisor:
     def run(self) -> Ended:
         """Watch over the process until it has ended, and everything it started with it."""
         try:
-            with hear_interrupt(self._interrupt):
+            with hear_interrupt(self.interrupt):
                 self._listen()
         finally:
             self.close()
@@ -196,8 +196,8 @@ class Supervisor:
     def _over(self) -> bool:
         return self._ended.code is not None or self._ended.interrupted
 
-    def _interrupt(self) -> None:
-        """Pass an interruption on; a second one ends the process at once."""
+    def interrupt(self) -> None:
+        """Pass an interruption on, from whichever thread; a second one ends the process at once."""
         if self._ended.interrupted or self._pid is None:
             self._end()
         self._ended.interrupted = True

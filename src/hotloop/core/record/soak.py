@@ -17,6 +17,9 @@ RSS_BYTES, HEAP_BYTES, GPU_BYTES = "rss_bytes", "heap_bytes", "gpu_bytes"
 
 OPEN_FILES, RUNNING = "open_files", "threads"
 
+OWN = "own."
+"""Before the name of what a process holds: what came to it while the first instance stepped by itself."""
+
 PRINTED = "printed."
 """Before the name of a metric that a program prints."""
 
@@ -35,6 +38,8 @@ class Trend:
     """Over the judged part of the run, by the slope."""
     alarm: bool
     """Whether it surely rises, by more than a trifle, and to the end."""
+    by_new: bool = False
+    """Whether it rises by what new instances, made and closed, leave behind, and not by steps: no alarm."""
     curve: tuple[tuple[Amount, float], ...]
     """Seconds since the beginning, and the value; as many points as a curve needs."""
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from hotloop.core.record import Record
+from hotloop.report.pictures.curves import Panel
 from hotloop.report.sections import (
     bench,
     compare,
+    gate,
     profile,
     programs,
     run,
@@ -27,6 +29,7 @@ LOOPS: Mapping[str, Told] = {
     "bench": lambda record: bench.bench([record]),
     "profile": lambda record: profile.profile(record, slow_steps=True),
     "compare": compare.compare,
+    "gate": gate.budget,
     "validate": lambda record: validate.validations([record]),
     "replay": slow.again,
     "scale": scale.scale,
@@ -49,6 +52,7 @@ PROGRAMS: Mapping[str, Told] = {
 
 PARTS: Mapping[str, Callable[[Record], object]] = {
     "compare": lambda record: record.comparisons,
+    "gate": lambda record: record.held,
     "validate": lambda record: record.validation,
     "replay": lambda record: record.again,
     "scale": lambda record: record.sweep,
@@ -64,6 +68,20 @@ def record_sections(record: Record) -> Sections:
     told = (PROGRAMS if is_program(record) else LOOPS).get(record.kind, in_common)
     about = PARTS.get(record.kind)
     return told(record) if about is None or about(record) else in_common(record)
+
+
+PANELS: Mapping[str, Callable[[Record], tuple[Panel, ...]]] = {
+    "scale": scale.panels,
+    "soak": soak.panels,
+    "tune": tune.panels,
+}
+"""Curves that lie beside a record as pictures, by its kind."""
+
+
+def record_panels(record: Record) -> tuple[Panel, ...]:
+    """What is drawn beside a record; nothing of most kinds."""
+    drawn, about = PANELS.get(record.kind), PARTS.get(record.kind)
+    return drawn(record) if drawn is not None and about is not None and about(record) else ()
 
 
 def is_program(record: Record) -> bool:

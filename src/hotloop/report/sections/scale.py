@@ -204,8 +204,10 @@ def costs(line: Line) -> Series:
     }
 
 
-def panels(swept: Sweep) -> tuple[Panel, ...]:
+def panels(record: Record) -> tuple[Panel, ...]:
     """The same for pictures, with the laws as lines."""
+    swept = record.sweep
+    assert swept is not None
     return tuple(panel(swept, line) for line in lines_of(swept) if any(costs(line).values()))
 
 

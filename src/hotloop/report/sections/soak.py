@@ -1,5 +1,6 @@
 """Soaks: how everything went on over time, and what rises."""
 
+from collections.abc import Iterator
 from math import expm1
 
 from hotloop.core.record import (
@@ -13,13 +14,16 @@ from hotloop.core.record import (
     SLOWER_IN,
     SPEED,
     Record,
+    Soak,
     Trend,
 )
 from hotloop.report.pictures.curves import Curve, Panel
 from hotloop.report.sections.facts import origin
 from hotloop.report.sections.section import (
     Heading,
+    Lines,
     Note,
+    Section,
     Sections,
     Span,
     Words,
@@ -53,8 +57,21 @@ def soak(record: Record) -> Sections:
         Heading(words=Span(record.target.words, strong=True)),
         Note(words=headline(record)),
         table((*columns, *text_columns("over time", whole=True)), [row(each) for each in found.trends]),
+        *left_behind(found),
         facts(*origin(record), ("method", method(record))),
     )
+
+
+def left_behind(found: Soak) -> Iterator[Section]:
+    """What new instances leave, which the soak made to compare with: no leak of the run, but theirs."""
+    told = tuple(
+        f"{name_of(each)} {amount(each, each.growth)}: left by {count(found.fresh, 'new instance')}, "
+        "made and closed to compare with, and not by steps"
+        for each in found.trends
+        if each.by_new
+    )
+    if told:
+        yield Lines(lines=tuple(Span(each, "warn") for each in told))
 
 
 def headline(record: Record) -> Words:
@@ -91,6 +108,13 @@ def name_of(each: Trend) -> str:
     return NAMES.get(each.name) or each.name.removeprefix(PRINTED)
 
 
+def unit_of(each: Trend) -> str:
+    """What its curve is in, where the name does not say it."""
+    if each.name.endswith("_bytes"):
+        return ", bytes"
+    return ", log of the ratio" if each.name == SLOWER or each.name.startswith(SLOWER_IN) else ""
+
+
 def amount(each: Trend, value: float) -> str:
     """A rise in the unit of its curve."""
     sign = "+" if value > 0 else ""
@@ -121,7 +145,7 @@ def panels(record: Record) -> tuple[Panel, ...]:
     assert record.soak is not None
     return tuple(
         Panel(
-            title=name_of(each),
+            title=f"{name_of(each)}{unit_of(each)}",
             across="seconds",
             powers=False,
             curves=(Curve(name=change(each), points=each.curve, joined=True),),

@@ -1,0 +1,33 @@
+"""hotloop mcp: the commands as tools of a coding agent."""
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotloop.cli.console import emit
+from hotloop.core.errors import ExitCode
+from hotloop.core.packages import need
+
+EXAMPLES = ("hotloop mcp", "hotloop mcp --json")
+
+Tools = Annotated[bool, typer.Option("--json", help="Serve nobody: print the tools with their schemas.")]
+
+
+def mcp(*, json: Tools = False) -> int:
+    """Serve a coding agent on stdin and stdout, by the Model Context Protocol.
+
+    The agent gets worlds, bench, profile, compare, validate, diagnose, report and guide as tools with typed
+    arguments and short answers; long ones say how far they are and can be cancelled. Everything happens in
+    the folder that this is started in: what names a path outside it is refused, and nothing is
+    written but records. Needs the package mcp: pip install 'hotloop[mcp]'.
+    """
+    need("mcp")
+    from hotloop.mcp.server import serve, tools
+
+    if json:
+        emit(f"{json_format.dumps(tools(Path.cwd()), indent=1)}\n")
+    else:
+        serve(Path.cwd())
+    return ExitCode.FINE

@@ -1,0 +1,404 @@
+"""What an agent is answered: the few facts of a record that decide what it does next, each with its type."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.notices import Notice
+from hotloop.core.record import Comparison, Difference, Record
+from hotloop.judge.diagnose import Diagnosis, Since
+from hotloop.stats.summary import with_metrics
+
+MOST_ROWS = 24
+"""Of a profile; the record has them all."""
+
+MOST_FUNCTIONS = 10
+
+MEANINGS = {
+    ExitCode.FINE: "fine",
+    ExitCode.UNSTABLE: "measured, but the rounds vary by over 20%: quiet the machine and measure again",
+    ExitCode.MISMATCH: "the two sides do not do the same: no speed means anything until that is mended",
+    ExitCode.REGRESSION: "slower, or a target was missed",
+    ExitCode.CANNOT_TELL: "cannot tell: more rounds, a quieter machine or a larger change is needed",
+    ExitCode.INTERRUPTED: "interrupted before its end",
+}
+
+
+class Plain(BaseModel):
+    """Facts that cannot be changed, described in the schema by what is said of them here."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+
+
+class Said(Plain):
+    """What a reader of the result must know to trust it."""
+
+    text: str
+    remedy: str
+
+
+class Answer(Plain):
+    """What every measurement comes to."""
+
+    verdict: str
+    """pass, fail or cannot tell"""
+    exit_code: int
+    meaning: str
+    target: str
+    record: str | None
+    """The file that has everything; diagnose, compare and report read it."""
+    notices: list[Said]
+
+
+class Speed(Plain):
+    """A speed over the rounds of a measurement."""
+
+    metric: str
+    median: float
+    low: float | None
+    """The lower end of the median's 95% interval; null where the rounds are too few."""
+    high: float | None
+    rounds: int
+
+
+class BenchAnswer(Answer):
+    """How fast a target steps."""
+
+    speed: Speed | None
+
+
+class Row(Plain):
+    """A row of the tree of time."""
+
+    path: str
+    """Names from the outermost inwards, joined by /."""
+    share: float
+    """Of the wall time."""
+    mean_ns: float
+    """Of one call."""
+    calls: int
+
+
+class HotFunction(Plain):
+    """A function where samples found the program."""
+
+    function: str
+    own: float
+    """The share of samples that were in the function itself."""
+
+
+class ProfileAnswer(Answer):
+    """Where the time of a step goes."""
+
+    speed: Speed | None
+    rows: list[Row]
+    """The largest first."""
+    functions: list[HotFunction]
+    """The hottest first, in somebody's own code; empty in ours."""
+    instrument_cost: float | None
+    """Time with the instrument over time without."""
+
+
+class PhaseChange(Plain):
+    """One phase on both sides."""
+
+    phase: str
+    times_as_fast: float
+    low: float
+    high: float
+
+
+class CompareAnswer(Answer):
+    """Which of two is faster, and whether both do the same."""
+
+    outcome: str
+    """Of B against A: faster, slower, same or cannot tell."""
+    times_as_fast: float | None
+    """B's speed over A's, the median over the rounds; null where none was measured."""
+    low: float | None
+    high: float | None
+    why: str
+    difference: str | None
+    """Where the two first answered differently; then no speed means anything."""
+    smallest_visible_change: float | None
+    phases: list[PhaseChange]
+
+
+class Place(Plain):
+    """The first place where two sides differ."""
+
+    step: int
+    """0 is the reset."""
+    env: int | None
+    field: str
+    reference: str
+    candidate: str
+    before: str | None
+    """What both said there the tick before."""
+
+
+class ValidateAnswer(Answer):
+    """Whether a candidate does what its reference does."""
+
+    found: str
+    """equal, not equal or broken off"""
+    against: str
+    comparisons: int
+    difference: Place | None
+    replay: str | None
+    """The bundle that shows the difference again: hotloop validate --replay BUNDLE."""
+
+
+class Bottleneck(Plain):
+    """A row that bounds the speed."""
+
+    path: str
+    share: float
+    twice_as_fast_buys: float
+    """Times as fast in all, were this row twice as fast."""
+    gone_buys: float
+    said: str
+
+
+class Change(Plain):
+    """A change that is worth making."""
+
+    symptom: str
+    evidence: str
+    remedy: str
+    check: str
+    """The command that shows what it came to."""
+    buys: float | None
+    """Times as fast end to end; null where a record cannot tell."""
+
+
+class Kept(Plain):
+    """What a change came to against what was predicted of it."""
+
+    times_as_fast: float
+    low: float | None
+    high: float | None
+    bottleneck_moved: bool
+    unlike: list[str]
+    """What else differs between the two records: then they are not of one thing."""
+
+
+class DiagnoseAnswer(Plain):
+    """What to change first."""
+
+    target: str
+    record: str
+    bounds: list[Bottleneck]
+    changes: list[Change]
+    """What would buy most first; empty where nothing known is wrong."""
+    not_looked_at: list[str]
+    """Rules whose evidence the record does not have, and the command that gets it."""
+    since: Kept | None
+
+
+class Line(Plain):
+    """A record in one line."""
+
+    record: str
+    kind: str
+    target: str
+    created: str
+    verdict: str | None
+    speed: Speed | None
+    outcome: str | None
+    """Of a comparison, B against A."""
+
+
+class ReportAnswer(Plain):
+    """The records there are, the newest first."""
+
+    records: list[Line]
+    left_out: list[str]
+    """Files that are none."""
+
+
+class WorldAnswer(Plain):
+    """A world that ships."""
+
+    name: str
+    summary: str
+    presets: list[str]
+    players: list[str]
+    """Who can play it: values of policy."""
+    phases: list[str]
+    parameters: dict[str, str]
+    """Key to what it is, with its default; empty in the list of all worlds."""
+
+
+class WorldsAnswer(Plain):
+    """What there is to measure."""
+
+    worlds: list[WorldAnswer]
+
+
+def said(notices: Sequence[Notice]) -> list[Said]:
+    return [Said(text=each.text, remedy=each.remedy) for each in notices]
+
+
+def head(record: Record, file: str | None) -> Answer:
+    """What all answers about a record begin with."""
+    return Answer(
+        verdict=record.verdict or "cannot tell",
+        exit_code=record.exit_code,
+        meaning=MEANINGS.get(ExitCode(record.exit_code), "a fault"),
+        target=record.target.words,
+        record=file,
+        notices=said(record.notices),
+    )
+
+
+def speed(record: Record) -> Speed | None:
+    name = record.method.headline
+    metric = with_metrics(record).metrics.get(name)
+    if metric is None:
+        return None
+    low, high = metric.ci95 or (None, None)
+    return Speed(metric=name, median=metric.median, low=low, high=high, rounds=len(record.values[name]))
+
+
+def bench_answer(record: Record, file: str | None) -> BenchAnswer:
+    return BenchAnswer(**dict(head(record, file)), speed=speed(record))
+
+
+def profile_answer(record: Record, file: str | None) -> ProfileAnswer:
+    largest = sorted(record.phases, key=lambda row: row.total_ns, reverse=True)[:MOST_ROWS]
+    return ProfileAnswer(
+        **dict(head(record, file)),
+        speed=speed(record),
+        rows=[
+            Row(path=each.path, share=each.share, mean_ns=each.mean_ns, calls=each.calls) for each in largest
+        ],
+        functions=functions(record),
+        instrument_cost=record.overhead.ratio if record.overhead else None,
+    )
+
+
+def functions(record: Record) -> list[HotFunction]:
+    """What the tables of samples say, whichever probe took them."""
+    tables = (table for finding in record.findings for table in finding.tables)
+    for table in tables:
+        if {"function", "own_share"} <= set(table.columns):
+            name, own = (table.columns.index(each) for each in ("function", "own_share"))
+            rows = sorted(table.rows, key=lambda row: float(row[own]), reverse=True)
+            return [HotFunction(function=str(row[name]), own=row[own]) for row in rows[:MOST_FUNCTIONS]]
+    return []
+
+
+def compare_answer(record: Record, file: str | None) -> CompareAnswer:
+    compared: Comparison = record.comparisons[0]
+    ratio = compared.ratio
+    return CompareAnswer(
+        **dict(head(record, file)),
+        outcome=compared.outcome,
+        times_as_fast=ratio.estimate if ratio else None,
+        low=ratio.low if ratio else None,
+        high=ratio.high if ratio else None,
+        why=compared.why,
+        difference=compared.difference,
+        smallest_visible_change=compared.visible,
+        phases=[
+            PhaseChange(
+                phase=each.phase,
+                times_as_fast=each.ratio.estimate,
+                low=each.ratio.low,
+                high=each.ratio.high,
+            )
+            for each in compared.phases
+        ],
+    )
+
+
+def validate_answer(record: Record, file: str | None) -> ValidateAnswer:
+    checked = record.validation
+    assert checked is not None
+    return ValidateAnswer(
+        **dict(head(record, file)),
+        found="not equal" if checked.mismatches else "broken off" if record.partial else "equal",
+        against=checked.against or "",
+        comparisons=checked.comparisons,
+        difference=place(checked.difference) if checked.difference else None,
+        replay=checked.bundle,
+    )
+
+
+def place(found: Difference) -> Place:
+    return Place(
+        step=found.step,
+        env=found.env,
+        field=f"{found.field}{list(found.index)}",
+        reference=found.a,
+        candidate=found.b,
+        before=found.before,
+    )
+
+
+def diagnose_answer(told: Diagnosis, file: str, since: Since | None) -> DiagnoseAnswer:
+    return DiagnoseAnswer(
+        target=told.target,
+        record=file,
+        bounds=[
+            Bottleneck(
+                path=each.path,
+                share=each.share,
+                twice_as_fast_buys=each.halved,
+                gone_buys=each.gone,
+                said=each.said,
+            )
+            for each in told.bounds
+        ],
+        changes=[
+            Change(
+                symptom=each.symptom,
+                evidence=each.said,
+                remedy=each.remedy,
+                check=each.check,
+                buys=each.gain,
+            )
+            for each in told.candidates
+        ],
+        not_looked_at=[f"{each.symptom}: {each.get}" for each in told.gaps],
+        since=kept(since) if since else None,
+    )
+
+
+def kept(since: Since) -> Kept:
+    low, high = since.interval or (None, None)
+    return Kept(
+        times_as_fast=since.seen,
+        low=low,
+        high=high,
+        bottleneck_moved=since.moved,
+        unlike=[*since.unlike, *since.settings],
+    )
+
+
+def line(record: Record, file: str) -> Line:
+    return Line(
+        record=file,
+        kind=record.kind,
+        target=record.target.words,
+        created=record.created,
+        verdict=record.verdict,
+        speed=speed(record),
+        outcome=record.comparisons[0].outcome if record.comparisons else None,
+    )
+
+
+def world(name: str, facts: Mapping[str, Any], *, detailed: bool) -> WorldAnswer:
+    """A world from what `hotloop worlds --json` says of it."""
+    known = (*facts["parameters"], *facts["batch"]) if detailed else ()
+    return WorldAnswer(
+        name=name,
+        summary=facts["summary"],
+        presets=list(facts["presets"]),
+        players=facts["players"],
+        phases=facts["phases"],
+        parameters={each["name"]: f"{each['help']} [{each['default']}]" for each in known},
+    )

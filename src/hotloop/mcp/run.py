@@ -1,0 +1,114 @@
+"""A command line run for an agent: in a process of its own, heard as it goes, interrupted as by Ctrl-C."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+from anyio import to_thread
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
+
+PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
+"""The command line, saying what it says over its lifeline."""
+
+LOOK_S = 0.1
+"""Between two looks at how far a command is."""
+
+Moved = Callable[[float, float, str], Awaitable[None]]
+"""Told how far a command is, of how much, and what it is at."""
+
+
+@dataclass(slots=True)
+class Hearing:
+    """What a command says; its own thread writes here, and whoever waits for it reads."""
+
+    out: str = ""
+    err: str = ""
+    stage: int = 0
+    """Stretches of work that are done, each with a label of its own."""
+    label: str = ""
+    share: float = 0.0
+    over: bool = False
+
+    def said(self, stream: str, text: str) -> None:
+        if stream == "out":
+            self.out += text
+        else:
+            self.err += text
+
+    def printed(self, text: str) -> None:
+        """Somebody's code talks to nobody here."""
+
+    def moved(self, label: str, done: int, total: int) -> None:
+        if label != self.label:
+            self.stage += bool(self.label)
+            self.label, self.share = label, 0.0
+        self.share = max(self.share, done / total if total else 0.0)
+
+    @property
+    def far(self) -> tuple[float, float, str]:
+        """Never less than before, as the protocol wants it."""
+        return self.stage + min(self.share, 1.0), self.stage + 1.0, self.label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of a command."""
+
+    code: int
+    out: str
+    err: str
+    why: str | None = None
+    """What ended it where it did not end by itself."""
+    saved: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def last_words(self) -> str:
+        """The line that says what was wrong."""
+        lines = [line for line in self.err.splitlines() if line.strip()]
+        return self.why or (lines[-1].removeprefix("hotloop: ") if lines else "it said nothing")
+
+
+async def run(words: Sequence[str], moved: Moved) -> Done:
+    """Run a command line to its end; whoever cancels it interrupts it, and it keeps what it has."""
+    hearing = Hearing()
+    supervisor = Supervisor(words[0], [*PROGRAM, *words], Limits(step_s=STEP_S), hearing)
+
+    def watched() -> Ended:
+        try:
+            return supervisor.run()
+        finally:
+            hearing.over = True
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follow, hearing, supervisor, moved)
+        ended = await to_thread.run_sync(watched)
+        tasks.cancel_scope.cancel()
+    return done(hearing, ended)
+
+
+async def follow(hearing: Hearing, supervisor: Supervisor, moved: Moved) -> None:
+    """Pass on how far it is; where this is cancelled before the command is over, interrupt that."""
+    last: tuple[float, float, str] | None = None
+    try:
+        while not hearing.over:
+            if hearing.label and hearing.far != last:
+                last = hearing.far
+                await moved(*last)
+            await anyio.sleep(LOOK_S)
+    finally:
+        if not hearing.over:
+            supervisor.interrupt()
+
+
+def done(hearing: Hearing, ended: Ended) -> Done:
+    code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode.USAGE
+    return Done(
+        code=code if ended.code is None else ended.code,
+        out=hearing.out,
+        err=hearing.err,
+        why=ended.why if ended.code is None else None,
+        saved=tuple(re.findall(r"^saved (\S+)$", hearing.err, re.MULTILINE)),
+    )

@@ -1,0 +1,279 @@
+"""The server: commands as tools with typed arguments, one measurement at a time, in one folder."""
+
+import functools
+import json
+import shlex
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import anyio
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from hotloop.core.code import version
+from hotloop.core.errors import ExitCode, HotloopError, InputError
+from hotloop.core.record import Record, read
+from hotloop.judge import diagnose as judge
+from hotloop.mcp import answers
+from hotloop.mcp.folder import Folder, Keys, spelled
+from hotloop.mcp.guide import guide
+from hotloop.mcp.run import Done, run
+from hotloop.report.page.shelf import Entry, read_shelf
+from hotloop.stats.summary import with_metrics
+
+INSTRUCTIONS = """Hotloop measures, profiles, compares and validates reinforcement-learning simulations.
+Call `guide` first: it is one page on how to make a simulation faster and how not to fool oneself.
+A target is a preset such as grid/toy, a registered id such as gym:CartPole-v1, or a callable that makes an
+environment, my_env.py:make, of a file in this folder. Measurements run one at a time."""
+
+READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+MEASURES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+"""Runs the target, and writes nothing but its record, under artifacts or .design; it overwrites none."""
+
+VERDICTS = (
+    ExitCode.FINE,
+    ExitCode.UNSTABLE,
+    ExitCode.MISMATCH,
+    ExitCode.REGRESSION,
+    ExitCode.CANNOT_TELL,
+    ExitCode.INTERRUPTED,
+)
+"""What comes with a record."""
+
+RECORDS = ("artifacts/throughput", ".design")
+
+Tool = Callable[..., Awaitable[Any]]
+
+Caller = Context[Any, Any]
+
+Name = Annotated[
+    str, Field(description="A preset (grid/toy), a registered id (gym:CartPole-v1), or path.py:callable.")
+]
+
+Asked = Annotated[
+    dict[str, str | int | float | bool] | None,
+    Field(description='What the target is made with, such as {"num_envs": 64}.'),
+]
+
+Player = Annotated[
+    str,
+    Field(description="random, a player of the world's, tape:FILE, run:NAME or path.py:callable."),
+]
+
+Effort = Annotated[
+    Literal["quick", "usual", "thorough"],
+    Field(description="quick for a first look, thorough for a number to keep."),
+]
+
+EnvSteps = Annotated[
+    int | None, Field(gt=0, description="Env-steps to look at; as many as it needs if left out.")
+]
+
+Functions = Annotated[
+    list[str] | None, Field(description="Shown as rows of their own, such as my_env.Env._get_obs.")
+]
+
+Seconds = Annotated[
+    float | None, Field(gt=0, description="What one run may take; faster and slower take a second run.")
+]
+
+Phases = Annotated[bool, Field(description="Compare phase by phase, too, where both sides have phases.")]
+
+Against = Annotated[
+    str, Field(description="reference (the Python twin of what ships), or the slow one as a target.")
+]
+
+Amount = Annotated[str, Field(description="smoke (about a minute), soak, or a number of env-steps.")]
+
+Mode = Annotated[str, Field(description="How equal floating-point numbers are: bytes, ulp:N or tolerance:T.")]
+
+RecordFile = Annotated[str | None, Field(description="The file of a profile; the newest if left out.")]
+
+Before = Annotated[
+    str | None, Field(description="An earlier profile of the same: what came of the change since.")
+]
+
+Where = Annotated[
+    str | None, Field(description="A folder of records; artifacts/throughput and .design if left out.")
+]
+
+Latest = Annotated[int, Field(gt=0, description="How many.")]
+
+Part = Annotated[str | None, Field(description="Only of targets whose name contains this.")]
+
+World = Annotated[str | None, Field(description="One world, such as grid, with its parameters.")]
+
+
+class Server:
+    """The tools, and the folder they work in."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = Folder(root.resolve())
+        self._turn = anyio.Lock()
+        self.mcp = MCPServer(
+            "hotloop", instructions=INSTRUCTIONS, version=version(), log_level="WARNING", subscriptions=False
+        )
+        reading: tuple[Tool, ...] = (self.worlds, self.diagnose, self.report, self.guide)
+        measuring: tuple[Tool, ...] = (self.bench, self.profile, self.compare, self.validate)
+        for tool in (*reading, *measuring):
+            self.mcp.add_tool(told(tool), annotations=READS if tool in reading else MEASURES)
+        self.mcp.resource("hotloop://guide", mime_type="text/markdown")(guide)
+
+    async def guide(self) -> str:
+        """One page: how to make a simulation faster with Hotloop, and how not to fool oneself."""
+        return guide()
+
+    async def worlds(self, context: Caller, world: World = None) -> answers.WorldsAnswer:
+        """What ships to be measured: worlds with their presets and players, and the parameters of one."""
+        words = [] if world is None else [self.folder.word(world, "the world")]
+        done = await self._run(context, ["worlds", *words])
+        known: dict[str, dict[str, Any]] = json.loads(done.out)
+        return answers.WorldsAnswer(
+            worlds=[answers.world(name, facts, detailed=world is not None) for name, facts in known.items()]
+        )
+
+    async def bench(
+        self,
+        context: Caller,
+        target: Name,
+        keys: Asked = None,
+        policy: Player = "random",
+        effort: Effort = "usual",
+    ) -> answers.BenchAnswer:
+        """How fast a target steps, with the interval of its median over rounds."""
+        flags = {"policy": self.folder.word(policy, "the policy"), "json": True}
+        flags |= {} if effort == "usual" else {effort: True}
+        words = ["bench", self.folder.name(target), *self.folder.keys(keys), *spelled(flags)]
+        return answers.bench_answer(*await self._measured(context, words))
+
+    async def profile(
+        self,
+        context: Caller,
+        target: Name,
+        keys: Asked = None,
+        policy: Player = "random",
+        steps: EnvSteps = None,
+        functions: Functions = None,
+    ) -> answers.ProfileAnswer:
+        """Where the time of a step goes: rows with their shares, and the hot functions in somebody's code."""
+        flags: dict[str, object] = {"policy": self.folder.word(policy, "the policy"), "steps": steps}
+        flags |= {"time": self.folder.words(functions or (), "the function"), "json": True}
+        words = ["profile", self.folder.name(target), *self.folder.keys(keys), *spelled(flags)]
+        return answers.profile_answer(*await self._measured(context, words))
+
+    async def compare(
+        self,
+        context: Caller,
+        a: Name,
+        b: Name,
+        a_keys: Asked = None,
+        b_keys: Asked = None,
+        seconds: Seconds = None,
+        phases: Phases = False,
+    ) -> answers.CompareAnswer:
+        """Whether B is faster than A, measured in turns, after both have given the same bytes."""
+        flags = {"budget": seconds, "profile": phases, "json": True}
+        words = ["compare", self._side(a, a_keys), self._side(b, b_keys), *spelled(flags)]
+        return answers.compare_answer(*await self._measured(context, words))
+
+    async def validate(
+        self,
+        context: Caller,
+        candidate: Name,
+        against: Against = "reference",
+        keys: Asked = None,
+        against_keys: Asked = None,
+        amount: Amount = "smoke",
+        mode: Mode = "bytes",
+    ) -> answers.ValidateAnswer:
+        """Whether a candidate does the same as its reference, at every step, and where it first does not."""
+        other = self._side(against, against_keys) if ":" in against or "/" in against else against
+        flags = {
+            "against": self.folder.word(other, "the reference"),
+            "mode": self.folder.word(mode, "the mode"),
+            "json": True,
+        }
+        named = [self.folder.name(candidate), self.folder.word(amount, "the amount")]
+        words = ["validate", *named, *self.folder.keys(keys), *spelled(flags)]
+        return answers.validate_answer(*await self._measured(context, words))
+
+    async def diagnose(self, record: RecordFile = None, since: Before = None) -> answers.DiagnoseAnswer:
+        """What bounds the speed of a profile, what to change first, and what each change would buy."""
+        path = self.folder.path(record) if record else self._newest()
+        found = with_metrics(read(path))
+        before = with_metrics(read(self.folder.path(since))) if since else None
+        changed = judge.since(before, found, judge.diagnose(before).candidates) if before else None
+        file = str(path.relative_to(self.folder.root))
+        return answers.diagnose_answer(judge.diagnose(found, file=file), file, changed)
+
+    async def report(
+        self, folder: Where = None, latest: Latest = 20, target: Part = None
+    ) -> answers.ReportAnswer:
+        """The records of this folder in one line each, the newest first."""
+        shelf = read_shelf([self.folder.path(each) for each in ([folder] if folder else RECORDS)])
+        chosen = [each for each in shelf.entries if (target or "") in each.record.target.words]
+        return answers.ReportAnswer(
+            records=[answers.line(each.record, self._file(each)) for each in chosen[::-1][:latest]],
+            left_out=list(shelf.left_out),
+        )
+
+    def _side(self, name: str, keys: Keys | None) -> str:
+        return shlex.join([self.folder.name(name), *self.folder.keys(keys)])
+
+    def _newest(self) -> Path:
+        """The newest record that says where time went."""
+        shelf = read_shelf([self.folder.path(each) for each in RECORDS])
+        kept = [each.path for each in shelf.entries if each.record.kind in judge.KINDS and each.path]
+        if not kept:
+            raise InputError("there is nothing here to diagnose: profile a target first")
+        return kept[-1].resolve()
+
+    def _file(self, entry: Entry) -> str:
+        return str(entry.path.resolve().relative_to(self.folder.root)) if entry.path else ""
+
+    async def _measured(self, context: Caller, words: Sequence[str]) -> tuple[Record, str | None]:
+        """The record of a measurement, and its file."""
+        self.folder.check_places()
+        if self._turn.locked():
+            await context.report_progress(0, None, "another measurement goes first")
+        async with self._turn:
+            done = await self._run(context, words)
+        files = [str(Path(each).with_suffix(".json")) for each in done.saved]
+        kept = (each for each in files if (self.folder.root / each).is_file())
+        return Record.from_json(done.out), next(kept, None)
+
+    async def _run(self, context: Caller, words: Sequence[str]) -> Done:
+        """What a command said; what it refused is raised with its own line."""
+        asked = [*words, *([] if "--json" in words else ["--json"])]
+        done = await run(asked, context.report_progress)
+        if done.code not in VERDICTS or not done.out:
+            raise InputError(done.last_words)
+        return done
+
+
+def told(tool: Tool) -> Tool:
+    """A tool whose refusals the agent reads: one line that says what was wrong and what to do."""
+
+    @functools.wraps(tool)
+    async def called(*given: Any, **named: Any) -> Any:
+        try:
+            return await tool(*given, **named)
+        except HotloopError as error:
+            raise ToolError(str(error)) from None
+
+    return called
+
+
+def serve(root: Path) -> None:
+    """Serve one client on stdin and stdout, until it goes."""
+    Server(root).mcp.run("stdio")
+
+
+def tools(root: Path) -> list[dict[str, Any]]:
+    """What a client is told of the tools."""
+    known = anyio.run(Server(root).mcp.list_tools)
+    return [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in known]

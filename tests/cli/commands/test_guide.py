@@ -1,0 +1,36 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hotloop.core import packages
+from hotloop.core.errors import ExitCode
+from hotloop.mcp.guide import PAGE
+
+Command = Callable[..., Any]
+
+LINES = 80
+"""What is one page still."""
+
+
+def test_the_guide_is_printed_as_it_stands(hotloop: Command) -> None:
+    said = hotloop("guide")
+    assert (said.code, said.out) == (ExitCode.FINE, PAGE.read_text())
+    assert len(said.out.splitlines()) <= LINES
+
+
+def test_mcp_lists_its_tools(hotloop: Command) -> None:
+    pytest.importorskip("mcp")
+    listed = hotloop("mcp", "--json").json
+    assert {"bench", "profile", "compare", "validate"} < {each["name"] for each in listed}
+    assert hotloop("guide", "--json").json == {"page": PAGE.read_text()}
+
+
+def test_mcp_says_how_to_install_what_it_needs(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(packages.importlib, "import_module", missing)
+    said = hotloop("mcp")
+    assert said.code == ExitCode.FAULT
+    assert "pip install 'hotloop[mcp]'" in said.err

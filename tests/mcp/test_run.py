@@ -1,0 +1,37 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from hotloop.core.errors import ExitCode
+from hotloop.core.isolate.supervisor import Ended
+from hotloop.mcp.run import Hearing, done, run
+
+
+def test_progress_never_goes_back() -> None:
+    hearing, seen = Hearing(), []
+    for label, share, total in (("a", 0, 4), ("a", 2, 4), ("a", 1, 4), ("b", 0, 2), ("b", 9, 2), ("c", 0, 0)):
+        hearing.moved(label, share, total)
+        seen.append(hearing.far)
+    assert seen == [(0.0, 1, "a"), (0.5, 1, "a"), (0.5, 1, "a"), (1.0, 2, "b"), (2.0, 2, "b"), (2.0, 3, "c")]
+
+
+def test_a_command_is_heard_to_its_end() -> None:
+    async def moved(*_: Any) -> None: ...
+
+    told = asyncio.run(run(["guide"], moved))
+    assert (told.code, told.err) == (ExitCode.FINE, "")
+    assert told.out.startswith("# Making a simulation faster")
+
+
+def test_what_was_saved_and_what_was_wrong_are_read_from_what_it_said() -> None:
+    hearing = Hearing(err="saved artifacts/a.json\n! busy\nhotloop: no such thing\n")
+    told = done(hearing, Ended(code=64))
+    assert (told.saved, told.last_words) == (("artifacts/a.json",), "no such thing")
+
+
+def test_a_process_that_was_ended_says_by_what() -> None:
+    assert done(Hearing(), Ended(why="it stood still")).last_words == "it stood still"
+    assert done(Hearing(), Ended(interrupted=True)).code == ExitCode.INTERRUPTED
