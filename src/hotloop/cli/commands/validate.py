@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hotloop.lab.validate.bundle import Bundle
     from hotloop.lab.validate.lockstep import Way
     from hotloop.lab.validate.match import Match
+    from hotloop.lab.validate.statistical import Asked as Distributions
 
 
 ISOLATED = True
@@ -34,11 +35,15 @@ EXAMPLES = (
     "hotloop validate prospector/short 20000 --policy run:first",
     "hotloop validate fast.py:make 5000 --against slow.py:make",
     'hotloop validate fast.py:make 5000 --against "gym:CartPole-v1" --mode tolerance:1e-5',
+    "hotloop validate port.py:make 512 --against gym:CartPole-v1 --statistical",
     "hotloop validate --replay artifacts/throughput/NAME.bundle",
     "hotloop validate grid --against original --adoption",
 )
 
 SCALE = "smoke"
+
+TRANSFER = 30_000
+"""Env-steps of each side's policy, where nobody says."""
 
 AmountAndWords = Annotated[
     list[str] | None,
@@ -79,6 +84,24 @@ ValidatingPolicy = Annotated[
     ),
 ]
 
+ByDistributions = Annotated[
+    bool,
+    typer.Option(
+        "--statistical",
+        help="Where bytes cannot be equal: compare distributions; N is then pairs of episodes a policy.",
+    ),
+]
+
+Transfer = Annotated[
+    int | None,
+    typer.Option(
+        metavar="STEPS",
+        min=0,
+        help="With --statistical: env-steps that a policy is trained for on each side, then played on both; "
+        "0 trains none.  [default: 30000]",
+    ),
+]
+
 Replay = Annotated[
     Path | None, typer.Option(metavar="BUNDLE", help="Play again what was found to differ, from its bundle.")
 ]
@@ -100,6 +123,8 @@ def validate(  # noqa: PLR0913 - one argument a flag
     mode: Mode = "bytes",
     ignore: Ignore = None,
     policy: ValidatingPolicy = None,
+    statistical: ByDistributions = False,
+    transfer: Transfer = None,
     replay: Replay = None,
     trust: flags.Trust = None,
     adoption: ShowAdoption = False,
@@ -113,6 +138,8 @@ def validate(  # noqa: PLR0913 - one argument a flag
     middle, short episodes), and must show the same observations, rewards, flags, infos, random numbers and
     state at every step; then the candidate plays them in other batch sizes and with more threads. The first
     difference is named, and shrunk into a bundle that --replay plays again. Exit code 2: they differ.
+    --statistical holds returns, lengths, observations, rewards and transitions against each other by their
+    distributions, and says how large a difference can still be.
     """
     from hotloop.lab.validate.equal import closeness_of
     from hotloop.lab.validate.lockstep import Way
@@ -130,11 +157,47 @@ def validate(  # noqa: PLR0913 - one argument a flag
     with stdout_kept_clean():
         matches = matches_of(targets_of(candidate), against)
     make_room(output)
+    if statistical:
+        check_statistical(mode, ignore)
+        asked = by_distributions(scale or SCALE, transfer, policy)
+        return tell_distributions(candidate, matches, asked, output, as_json=json)
+    if transfer is not None:
+        raise InputError("--transfer goes with --statistical: leave it out")
     records = run(matches, scale or SCALE, way, output, policy)
     from hotloop.report.sections.validate import validations
     from hotloop.report.terminal import draw
 
     return tell(records, draw(validations(records)), as_json=json, as_list=names_world(candidate.name))
+
+
+def check_statistical(mode: str, ignore: Sequence[str] | None) -> None:
+    """Refuse what is about single numbers."""
+    if mode != "bytes" or ignore:
+        raise InputError("--mode and --ignore are about single numbers: leave them out of --statistical")
+
+
+def by_distributions(scale: str, transfer: int | None, policy: str | None) -> "Distributions":
+    from hotloop.lab.validate.statistical import asked_for
+
+    return asked_for(scale, TRANSFER if transfer is None else transfer, policy)
+
+
+def tell_distributions(
+    candidate: Target, matches: "dict[str, Match]", asked: "Distributions", output: Path, *, as_json: bool
+) -> int:
+    """Compare the distributions of the targets, one after another."""
+    from hotloop.lab.validate.statistical import validate as compared
+    from hotloop.report.sections.statistical import statistical as sections
+    from hotloop.report.terminal import draw
+
+    def experiment(target: Target, progress: "Progress") -> "Record":
+        return compared(matches[target.name], asked, progress)
+
+    def keep(record: "Record") -> Path:
+        return save(record_path(output, record), record.to_json())
+
+    records = measure([Target(name) for name in matches], experiment, keep)
+    return tell(records, draw(sections(records)), as_json=as_json, as_list=names_world(candidate.name))
 
 
 def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:

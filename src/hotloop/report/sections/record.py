@@ -14,6 +14,7 @@ from hotloop.report.sections import (
     sim,
     slow,
     soak,
+    statistical,
     train,
     tune,
     validate,
@@ -33,6 +34,7 @@ LOOPS: Mapping[str, Told] = {
     "scale": scale.scale,
     "sim": sim.sim,
     "soak": soak.soak,
+    "statistical": lambda record: statistical.statistical([record]),
     "train": train.train,
     "tune": tune.tune,
     "run": lambda record: (title(record), *all_of(run.run_page(record).chapters)),
@@ -55,6 +57,7 @@ PARTS: Mapping[str, Callable[[Record], object]] = {
     "scale": lambda record: record.sweep,
     "sim": lambda record: "wall_ns" in record.values,
     "soak": lambda record: record.soak,
+    "statistical": lambda record: record.statistical,
     "tune": lambda record: record.tuning,
 }
 """What a kind is about; a run that broke off early, or somebody's own file, may be without it."""
