@@ -261,16 +261,16 @@ def said(notices: Sequence[Notice]) -> list[Said]:
     return [Said(text=each.text, remedy=each.remedy) for each in notices]
 
 
-def head(record: Record, file: str | None) -> Answer:
-    """What all answers about a record begin with."""
-    return Answer(
-        verdict=record.verdict or "cannot tell",
-        exit_code=record.exit_code,
-        meaning=MEANINGS.get(ExitCode(record.exit_code), "a fault"),
-        target=record.target.words,
-        record=file,
-        notices=said(record.notices),
-    )
+def head(record: Record, file: str | None) -> dict[str, Any]:
+    """What all answers about a record begin with, as it was judged."""
+    return {
+        "verdict": record.verdict or "cannot tell",
+        "exit_code": record.exit_code,
+        "meaning": MEANINGS.get(ExitCode(record.exit_code), "a fault"),
+        "target": record.target.words,
+        "record": file,
+        "notices": said(record.notices),
+    }
 
 
 def speed(record: Record) -> Speed | None:
@@ -283,13 +283,13 @@ def speed(record: Record) -> Speed | None:
 
 
 def bench_answer(record: Record, file: str | None) -> BenchAnswer:
-    return BenchAnswer(**dict(head(record, file)), speed=speed(record))
+    return BenchAnswer(**head(record, file), speed=speed(record))
 
 
 def profile_answer(record: Record, file: str | None) -> ProfileAnswer:
     largest = sorted(record.phases, key=lambda row: row.total_ns, reverse=True)[:MOST_ROWS]
     return ProfileAnswer(
-        **dict(head(record, file)),
+        **head(record, file),
         speed=speed(record),
         rows=[
             Row(path=each.path, share=each.share, mean_ns=each.mean_ns, calls=each.calls) for each in largest
@@ -314,7 +314,7 @@ def compare_answer(record: Record, file: str | None) -> CompareAnswer:
     compared: Comparison = record.comparisons[0]
     ratio = compared.ratio
     return CompareAnswer(
-        **dict(head(record, file)),
+        **head(record, file),
         outcome=compared.outcome,
         times_as_fast=ratio.estimate if ratio else None,
         low=ratio.low if ratio else None,
@@ -340,7 +340,7 @@ def validate_answer(record: Record, file: str | None) -> ValidateAnswer:
     if checked is None:
         return statistical_answer(record, file)
     return ValidateAnswer(
-        **dict(head(record, file)),
+        **head(record, file),
         found="not equal" if checked.mismatches else "broken off" if record.partial else "equal",
         against=checked.against or "",
         comparisons=checked.comparisons,
@@ -356,7 +356,7 @@ def statistical_answer(record: Record, file: str | None) -> ValidateAnswer:
     assert found is not None
     told = "they differ" if found.differences else "no difference larger than stated"
     return ValidateAnswer(
-        **dict(head(record, file)),
+        **head(record, file),
         found="cannot tell" if found.pairs < found.needed else told,
         against=found.against,
         comparisons=found.compared,
@@ -430,12 +430,11 @@ def kept(since: Since) -> Kept:
 
 
 def line(record: Record, file: str) -> Line:
+    told = {name: getattr(record, name) for name in ("kind", "created", "verdict")}
     return Line(
+        **told,
         record=file,
-        kind=record.kind,
         target=record.target.words,
-        created=record.created,
-        verdict=record.verdict,
         speed=speed(record),
         outcome=record.comparisons[0].outcome if record.comparisons else None,
     )
