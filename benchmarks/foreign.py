@@ -83,16 +83,14 @@ CASES = {
     "LunarLander": Case(
         target="gym:LunarLander-v3",
         envs=16,
-        total=300_000,
+        total=400_000,
         threshold=200,
         train={
             "num_steps": 128,
             "minibatch_size": 512,
-            "update_epochs": 10,
+            "update_epochs": 8,
             "learning_rate": 0.001,
-            "gamma": 0.999,
-            "gae_lambda": 0.98,
-            "hidden": (64, 64),
+            "ent_coef": 0.005,
         },
     ),
     "HalfCheetah": Case(

@@ -9,7 +9,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, run
 
 ROOT = Path(__file__).parent.parent
-USAGE = "usage: ./check [fast | fix | cuda | hostile | boundary | long | gate | STAGE...]"
+USAGE = "usage: ./check [fast | fix | cuda | hostile | boundary | long | gate | package | aarch64 | STAGE...]"
 USAGE_ERROR = 64
 INTERRUPTED = 130
 
@@ -125,12 +125,32 @@ def gate_stages() -> tuple[Stage, ...]:
     )
 
 
+def package_stages() -> tuple[Stage, ...]:
+    """The package as others get it: built, repaired, installed by itself, used."""
+    tests = (
+        "-m",
+        "pytest",
+        "-m",
+        "slow or long",
+        "tests/tooling/test_packaging.py",
+        "tests/tooling/test_wheel.py",
+    )
+    return (Stage(name="package", commands=(python(*tests),), show_last_line=True),)
+
+
+def aarch64_stages() -> tuple[Stage, ...]:
+    """The native tests for ARM: needs Debian's g++-aarch64-linux-gnu and qemu-user, or their like."""
+    return (Stage(name="aarch64", commands=native_tests("aarch64"), show_last_line=True),)
+
+
 ALONE = {
     "fix": fix_stages,
     "hostile": hostile_stages,
     "boundary": boundary_stages,
     "long": long_stages,
     "gate": gate_stages,
+    "package": package_stages,
+    "aarch64": aarch64_stages,
 }
 """What is run only when it is asked for, and by itself."""
 

@@ -59,6 +59,9 @@ class PointIndex {
 
   uint32_t count() const { return static_cast<uint32_t>(places_.size() / 2); }
 
+  // Of the index itself, without the points.
+  size_t bytes() const { return plan_.bytes(); }
+
   // Points go elsewhere: at once, or before the next query.
   void move(Ids ids, Places to) {
     for (size_t k = 0; k < ids.size(); ++k) {
@@ -233,6 +236,7 @@ void add_spatial(nb::module_& m) {
       .def("nearby", &PointIndex::nearby)
       .def("range", &PointIndex::range)
       .def("nearest", &PointIndex::nearest)
+      .def("bytes", &PointIndex::bytes)
       .def("counters", &PointIndex::counters);
 }
 

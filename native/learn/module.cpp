@@ -11,6 +11,7 @@
 
 #include "engine/openmp.h"
 #include "learn/crew.h"
+#include "learn/exact.h"
 
 namespace nb = nanobind;
 
@@ -127,6 +128,38 @@ std::unique_ptr<Crew> make(const std::string& name, int threads, uintptr_t fork)
   throw std::invalid_argument("no kernels '" + name + "' on this processor");
 }
 
+// What stands in an array of any of the kinds that are added up.
+Column column_of(const nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>& array) {
+  using Kind = Column::Kind;
+  const auto type = array.dtype();
+  for (const auto& [known, kind] : {std::pair{nb::dtype<float>(), Kind::f32},
+                                    {nb::dtype<double>(), Kind::f64},
+                                    {nb::dtype<int32_t>(), Kind::i32},
+                                    {nb::dtype<int64_t>(), Kind::i64},
+                                    {nb::dtype<uint8_t>(), Kind::u8},
+                                    {nb::dtype<bool>(), Kind::u8}}) {
+    if (type == known) return {array.data(), kind, array.shape(0)};
+  }
+  throw std::invalid_argument("a column of numbers that nobody adds up");
+}
+
+// The columns are kept alive by whoever asks for this.
+std::unique_ptr<Sums> sums_of(
+    const std::vector<nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>>& arrays, int workers) {
+  std::vector<Column> columns;
+  for (const auto& array : arrays) {
+    columns.push_back(column_of(array));
+    expect(columns.back().rows == columns.front().rows, "a column");
+  }
+  return std::make_unique<Sums>(std::move(columns), workers);
+}
+
+void add_rows(Sums& sums, Actions rows) {
+  const std::span<const int64_t> all(rows.data(), rows.shape(0));
+  for (int64_t row : all) expect(row >= 0 && static_cast<size_t>(row) < sums.rows(), "rows");
+  sums.add(all);
+}
+
 }  // namespace
 }  // namespace hl::learn
 
@@ -142,6 +175,8 @@ NB_MODULE(_kernels, m) {
       .def("learn", learn, same, same, same, same, same, same, same, nb::arg().noconvert().none(),
            nb::arg().noconvert().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), same, same)
       .def("move", move);
+  nb::class_<Sums>(m, "Sums").def("add", add_rows, same).def("take", &Sums::take);
+  m.def("sums_of", sums_of);
   m.def("make", make);
   m.def("find_openmp", [](const std::string& path_begins) {
     return reinterpret_cast<uintptr_t>(hl::find_openmp(path_begins));

@@ -1,9 +1,10 @@
-// index.h - points in the plane, found by place: four kinds of index over one memory, with the same answers.
+// index.h - points in the plane, found by place: kinds of index over one memory, with the same answers.
 //
 //   grid      cells of equal size; points sorted by cell, so that a row of cells is one run
 //   hash      the same cells in buckets of a table, for points that may lie anywhere
 //   quadtree  points sorted along a Z-order curve; a node is a run of equal prefixes
 //   kdtree    points around their median, by x and y in turn; a node is a run
+//   brute     no order: every query looks at every point, what the others are measured against
 //
 // All memory is the caller's and sized by `bytes`. ids, xs, ys and keys are in the index's order. Queries
 // visit a superset of what lies in a box; callers test distances, in float32, so that all kinds agree to the
@@ -14,9 +15,9 @@
 
 namespace hl::spatial {
 
-enum class Kind : uint32_t { grid, hash, quadtree, kdtree };
+enum class Kind : uint32_t { grid, hash, quadtree, kdtree, brute };
 
-constexpr const char* kind_names[] = {"grid", "hash", "quadtree", "kdtree"};
+constexpr const char* kind_names[] = {"grid", "hash", "quadtree", "kdtree", "brute"};
 constexpr uint32_t leaf = 8;    // points of a node that is not divided further
 constexpr int axis_bits = 16;   // of a place on the curve
 constexpr int most_open = 128;  // nodes on a search's way
@@ -98,6 +99,9 @@ class Index {
       build_tree(0, count, 0);
     } else if (plan_.kind == Kind::quadtree) {
       build_curve(0, count, point);
+    } else if (plan_.kind == Kind::brute) {
+      for (uint32_t k = 0; k < count; ++k) point(k, ids_[k], xs_[k], ys_[k]);
+      std::memset(keys_, 0, count * sizeof(uint32_t));
     } else {
       build_cells(count, point);
     }
@@ -116,6 +120,8 @@ class Index {
         return on_curve(box, visit);
       case Kind::kdtree:
         return in_tree(box, visit);
+      case Kind::brute:
+        return visit_run(0, count_, visit);
     }
   }
 
@@ -136,7 +142,8 @@ class Index {
   template <class Accepts>
   HL_FN int64_t nearest(float x, float y, float reach, Accepts accepts, float& least) const {
     int64_t best = -1;
-    float ring = min(plan_.cell, reach);
+    // Where every point is looked at anyway, once is enough.
+    float ring = plan_.kind == Kind::brute ? reach : min(plan_.cell, reach);
     while (true) {
       nearby(x, y, ring, [&](uint32_t id, float away) {
         bool better = best < 0 || away < least || (away == least && id < best);
@@ -167,6 +174,7 @@ class Index {
         return spread_bits(across) | (spread_bits(down) << 1);
       }
       case Kind::kdtree:
+      case Kind::brute:
         return 0;
     }
     return 0;

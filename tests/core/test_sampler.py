@@ -102,3 +102,10 @@ def test_a_signal_while_a_sample_is_taken_is_left_out() -> None:
     sampler._noting = True
     sampler.note(sys._getframe(), is_own=True)
     assert sampler.samples == 0
+
+
+def test_a_signal_where_no_python_runs_is_the_interpreters() -> None:
+    sampler = StackSampler()
+    sampler.note(None, is_own=True)
+    (((name, file, _),),) = sampler.ns
+    assert (name, file) == ("the interpreter", "")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.apart import Command, Said
 from support.hostile_env import ENDS, HANGS, STANDS, UNTIDY
+from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record
@@ -165,10 +166,30 @@ def check_training(apart: Command, how: str, where: str) -> None:
     assert Path("train_dir/a/settings.json").is_file()
 
 
+def test_a_network_that_ends_its_process_is_its_owners(apart: Command) -> None:
+    pytest.importorskip("torch")
+    Path("net.py").write_text("import os\ndef Net(*_, **__): os._exit(3)\n")
+    said = apart("train", "prospector", "num_envs=64", "run=a", "train.network=net.py:Net", *PATIENCE)
+    assert said.code == ExitCode.USAGE, said.err
+    assert "net.py:Net ended its own process" in said.line
+
+
 def test_what_hangs_shows_its_stack_and_is_ended(apart: Command) -> None:
     said = apart(*COMMANDS["bench"](*words("holds_the_lock", 350)), *PATIENCE)
     check_ended(said, "stood still for 2 s in step 350 (")
     assert "in backtrack" in said.err
+
+
+@pytest.mark.hostile
+def test_a_commit_that_hangs_is_ended(apart: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Project(Path("project"))
+    project.commit(env=ENV)
+    project.commit(env=f"{ENV}\nimport time\nEnv.step = lambda self, action: time.sleep(3600)\n")
+    monkeypatch.chdir(project.root)
+    refs = ("--a-ref", "HEAD~1", "--b-ref", "HEAD")
+    said = apart("compare", "env.py:make", *refs, "--budget", "1", "--step-timeout", "0.5")
+    assert said.code == ExitCode.USAGE, said.err
+    assert "env.py:make stood still for 5 s in a turn after 0 steps" in said.line
 
 
 def test_what_it_does_to_its_process_is_undone_and_said(apart: Command) -> None:

@@ -126,7 +126,10 @@ FAULTS: dict[str, tuple[Record, Record]] = {
             variant={**GPU, "mixed_precision": True},
         ),
     ),
-    "idle-core": (loop(GOOD, busy=(0.9, 0.1)), loop(GOOD, busy=(3.0, 0.1))),
+    "idle-core": (
+        loop(GOOD, busy=(0.9, 0.1), variant={"num_workers": 1}),
+        loop(GOOD, busy=(3.0, 0.1), variant={"num_workers": 1}),
+    ),
     "crowd": (
         program({"step (env.py:3)": (0.9, 0.9)}, resources=Resources(cpu_share=4.0, ready_share=8.0)),
         program({"step (env.py:3)": (0.9, 0.9)}, resources=Resources(cpu_share=4.0, ready_share=0.1)),
@@ -175,6 +178,21 @@ def test_a_repaired_program_gets_no_other_advice_either(rule: str) -> None:
     assert diagnose(FAULTS[rule][1]).is_healthy
 
 
+def test_a_loop_that_does_one_thing_after_another_is_not_told_of_its_other_cores() -> None:
+    found = diagnose(loop(GOOD, busy=(0.9, 0.1)))
+    assert found.is_healthy
+    assert "idle-core" in [gap.rule for gap in found.gaps]
+    assert diagnose(loop(GOOD, busy=(0.9, 0.1), variant={"num_workers": 8})).is_healthy
+
+
+def test_threads_that_were_measured_to_be_the_best_are_left_alone() -> None:
+    rows = {**GOOD, "learn/forward": (10, 0.2), "learn/backward": (10, 0.28)}
+    asked = {"threads": 8, "torch_threads": 1}
+    assert named(diagnose(loop(rows, busy=(0.9, 0.1), variant=asked))) == ["idle-core"]
+    measured = {**asked, "torch_threads_by": "measured"}
+    assert diagnose(loop(rows, busy=(0.9, 0.1), variant=measured)).is_healthy
+
+
 def test_what_a_change_buys_is_amdahls_law_with_the_interval_of_the_rounds() -> None:
     assert gain(Part(share=0.04), 3.0) == pytest.approx(1 / (1 - 0.04 * 2 / 3))
     (found,) = diagnose(FAULTS["resets"][0]).candidates
@@ -190,8 +208,8 @@ def test_a_row_is_told_as_part_of_what_is_above_it_and_of_everything() -> None:
 
 def test_candidates_come_in_the_order_of_what_they_buy() -> None:
     rows = {"env": (10, 0.3), "teacher": (10, 0.4), "eval": (10, 0.2), "logging": (10, 0.05)}
-    found = diagnose(loop(rows, busy=(1.0, 0.0), cores=2))
-    assert named(found) == ["idle-core", "teacher", "eval", "logging"]
+    found = diagnose(loop(rows, busy=(1.0, 0.0), cores=2, variant={"threads": 1}))
+    assert named(found) == ["teacher", "eval", "idle-core", "logging"]
     gains = [each.gain or 0.0 for each in found.candidates]
     assert gains == sorted(gains, reverse=True)
 

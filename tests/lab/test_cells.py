@@ -72,8 +72,7 @@ def test_a_refused_cell_is_told_and_the_others_run() -> None:
 
 def test_what_another_machine_measured_is_measured_again(tmp_path: Path) -> None:
     sweep([cell("1")], Here(), Shelf(tmp_path))
-    shelf = Shelf(tmp_path)
-    shelf._machine = "another"
+    shelf = Shelf(tmp_path, {"another"})
     RAN.clear()
     sweep([cell("1")], Here(), shelf)
     assert RAN == ["grid/toy n=1"]

@@ -1,16 +1,19 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support.records import BENCH
 
 from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab import tune as lab
 from hotloop.lab.axes import Place
+from hotloop.lab.cells import Here
 from hotloop.lab.tune import Asked, halve, name_of, read, sort, tune
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
@@ -118,25 +121,43 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
 ) -> None:
     said, trained = list[str](), list[tuple[object, object]]()
 
-    class Learning:
-        def __init__(self, target: Target) -> None:
-            self.target = target
+    def learn_one(target: Target, progress: Progress, *, env_steps: int) -> SimpleNamespace:
+        trained.append((target.keys["seed"], target.keys["train.seed"]))
+        returns = (float(env_steps), float(env_steps) + 2 * ("b" in target.keys))
+        return SimpleNamespace(values={lab.RETURN: returns}, partial=False)
 
-        def evaluation_s(self) -> float:
-            return 2.0
-
-        def returns_after(self, env_steps: int) -> tuple[float, ...]:
-            trained.append((self.target.keys["seed"], self.target.keys["train.seed"]))
-            return (float(env_steps), float(env_steps) + 2 * ("b" in self.target.keys))
-
-    monkeypatch.setattr(lab, "TrainContender", Learning)
+    monkeypatch.setattr(lab, "learn_one", learn_one)
+    monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
     present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
     asked = Asked(learn_steps=100, seeds=3)
-    found = lab.learn(present, chosen, asked, (10.0, 50.0), lambda *_: None, said.append)
+    found = lab.learn(present, chosen, asked, Here(), silent, said.append)
     assert found is not None
     assert (found.difference, len(found.present)) == (1.0, 3)
-    assert said == ["learning check: 6 trainings of 100 env-steps, about 48 s"]
+    assert said == ["learning check: 6 trainings of 100 env-steps, about 900 s"]
     assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
+
+
+def test_what_a_training_takes_is_told_by_its_updates_and_an_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lab, "update_s", lambda _: 0.5)
+    monkeypatch.setattr(lab.TrainContender, "evaluation_s", lambda _: 2.0)
+    words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=64"]
+    assert lab.training_s(Target.typed("grid/guard", words), 65) == 3 * 0.5 + 2
+
+
+def test_present_settings_that_cannot_be_run_are_refused_before_anything_is() -> None:
+    words = ["num_envs=4", "train.num_steps=8", "num_minibatches=2,4"]
+    with pytest.raises(InputError, match=r"present settings, grid/guard num_envs=4 .* cannot be run: .*4096"):
+        tune(read(Target.typed("grid/guard", words)), Asked())
+
+
+def test_a_winner_that_is_the_present_settings_in_other_words_is_not_compared_with_itself() -> None:
+    present = Target.typed("farm/dev", ["num_envs=1", "perception=false"])
+    assert lab.is_same(present, present.with_keys({"index": "grid"}))
+    assert not lab.is_same(present, present.with_keys({"index": "brute"}))
+    foreign = Target("my_env.py:make", {})
+    assert not lab.is_same(foreign, foreign.with_keys({"n": "10"}))
 
 
 def test_one_key_under_two_names_is_refused() -> None:

@@ -14,6 +14,7 @@ from hotloop.report.sections.section import (
     Chapter,
     Column,
     Curve,
+    Drawing,
     Facts,
     Heading,
     Lines,
@@ -145,4 +146,8 @@ def test_summaries_stand_side_by_side_at_the_top_and_a_page_may_have_none() -> N
 
 
 def test_a_picture_stands_as_it_is() -> None:
-    assert drawn(Picture(svg="<svg></svg>")) == "<svg></svg>"
+    assert drawn(Picture(svg="<svg></svg>", instead=(Note(words="a map"),))) == "<svg></svg>"
+
+
+def test_a_drawing_of_letters_keeps_its_places() -> None:
+    assert drawn(Drawing(lines=("a  b", "  <c>"))) == '<pre class="drawing">a  b\n  &lt;c&gt;</pre>'

@@ -4,6 +4,7 @@ from hotloop.report.sections.section import (
     Chapter,
     Column,
     Curve,
+    Drawing,
     Facts,
     Heading,
     Lines,
@@ -84,3 +85,8 @@ def test_the_mark_of_a_branch_has_a_column() -> None:
 def test_a_curve_is_words_and_a_picture_is_left_out() -> None:
     said = drawn(Curve(values=(0.0, 7.0)), Picture(svg="<svg/>"))
     assert said == ["7 at the end, 0 at the beginning  ▁█"]
+    assert drawn(Picture(svg="<svg/>", instead=(Note(words="a map"),))) == ["a map"]
+
+
+def test_a_drawing_of_letters_keeps_its_places() -> None:
+    assert drawn(Drawing(lines=("a  b", "  c"))) == ["```text", "a  b", "  c", "```"]

@@ -6,6 +6,7 @@ from hotloop.report.sections.section import (
     Branch,
     Column,
     Curve,
+    Drawing,
     Facts,
     Heading,
     Lines,
@@ -88,8 +89,13 @@ def test_a_curve_is_a_line_of_blocks() -> None:
     assert text((Curve(values=(0.0, 7.0)),)) == "7 at the end, 0 at the beginning  ▁█\n"
 
 
-def test_a_picture_is_left_out() -> None:
+def test_a_picture_is_left_out_or_said_in_words() -> None:
     assert text((Picture(svg="<svg/>"),)) == ""
+    assert text((Picture(svg="<svg/>", instead=(Note(words="a map"),)),)) == "a map\n"
+
+
+def test_a_drawing_of_letters_keeps_its_places() -> None:
+    assert text((Drawing(lines=("a  b", "  c")),)) == "a  b\n  c\n"
 
 
 SPEEDS = Table(

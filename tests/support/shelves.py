@@ -1,13 +1,32 @@
-"""Folders of records for pages: a history with a change, a comparison, a training, a profile with stacks."""
+"""Folders of records for pages: a history with a change, a comparison, a training, sweeps, stacks."""
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from support.records import BENCH, PROFILE, bench_with
 
-from hotloop.core.record import ComparedSide, Comparison, Finding, Phase, Ratio, Record, write
+from hotloop.core.project import Budget
+from hotloop.core.record import (
+    STEP_NS,
+    ComparedSide,
+    Comparison,
+    Finding,
+    Growth,
+    Phase,
+    Point,
+    Ratio,
+    Record,
+    Soak,
+    Sweep,
+    Trend,
+    Tried,
+    Tuning,
+    write,
+)
+from hotloop.judge.gate import hold
 from hotloop.stats.summary import with_metrics
 
 COMMITS = 24
@@ -61,6 +80,74 @@ def trained() -> Record:
     return with_metrics(record)
 
 
+FLOOR = Budget(name="toy-floor", target="grid/toy", metric="env_steps_per_s", limit=4.9e5, owner="sim team")
+GOAL = replace(FLOOR, name="toy-goal", limit=9e9, enforce=False, owner="")
+
+
+def budgeted() -> Record:
+    """A run that was held against a floor."""
+    held = hold(FLOOR, date(2026, 1, 2), now=[5e5] * 8)
+    return replace(BENCH, kind="gate", run_id="gate-1", held=held, metrics={})
+
+
+def scaled() -> Record:
+    """A step that grows with the agents, by a law."""
+    sizes = (10, 100, 1000)
+    points = tuple(
+        Point(at={"agents": str(size)}, values={STEP_NS: (20.0 + size,) * 2}, env_steps=100) for size in sizes
+    )
+    law = Growth(
+        axis="agents",
+        at={},
+        metric=STEP_NS,
+        law="linear",
+        exponent=1.0,
+        low=0.9,
+        high=1.1,
+        constant=20,
+        factor=1,
+    )
+    swept = Sweep(axes={"agents": tuple(map(str, sizes))}, repeats=2, points=points, growths=(law,))
+    return replace(BENCH, kind="scale", run_id="scale-1", sweep=swept, values={}, metrics={})
+
+
+def tuned() -> Record:
+    """Six combinations of two settings, of which the last is the fastest."""
+    pairs = [(envs, threads) for envs in ("8", "32", "128") for threads in ("1", "2")]
+    tried = tuple(
+        Tried(
+            at={"num_envs": envs, "threads": threads},
+            speeds=(),
+            median=1e5 * (k + 1),
+            low=None,
+            high=None,
+            rungs=1,
+            rss_bytes=1e6 * (k + 1),
+            latency_ns=1e4 * (k + 1),
+            best=k == 5,
+        )
+        for k, (envs, threads) in enumerate(pairs)
+    )
+    found = Tuning(
+        axes={"num_envs": ("8", "32", "128"), "threads": ("1", "2")},
+        present="grid/toy",
+        tried=tried,
+        skipped=(),
+        winner=tried[-1].at,
+        words="grid/toy num_envs=128 threads=2",
+        kept=False,
+    )
+    return replace(BENCH, kind="tune", run_id="tune-1", tuning=found, values={}, metrics={})
+
+
+def soaked() -> Record:
+    """Memory that rises."""
+    curve = tuple((float(k), 5e7 + 1e4 * k) for k in range(20))
+    rises = Trend(name="rss_bytes", slope=6e5, low=5e5, high=7e5, growth=2e5, alarm=True, curve=curve)
+    found = Soak(seconds=20, env_steps=1000, looks=20, cut=4, fresh=4, trends=(rises,))
+    return replace(BENCH, kind="soak", run_id="soak-1", soak=found, values={}, metrics={})
+
+
 def profiled(number: int) -> Record:
     found = Finding(probe="cprofile", files=("cprofile.speedscope.json",))
     named = replace(PROFILE.target, name=f"grid/toy {MARKUP}")
@@ -96,4 +183,5 @@ def fill(folder: Path, records: list[Record]) -> Path:
 
 
 def everything() -> list[Record]:
-    return [*history(), compared(), trained(), profiled(1), profiled(2)]
+    sweeps = [scaled(), tuned(), soaked(), budgeted()]
+    return [*history(), compared(), trained(), *sweeps, profiled(1), profiled(2)]

@@ -1,59 +1,16 @@
 """The package as others get it: built from its source archive, installed where there is nothing of ours."""
 
-import os
 import sys
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
-from subprocess import PIPE, STDOUT, run
 
 import pytest
+from support.packages import STEP, Place, build, build_wheel
 
-ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent
 
 pytestmark = pytest.mark.slow
-
-STEP = """
-import numpy, hotloop
-batch = hotloop.make("grid/toy", num_envs=2, impl="{impl}")
-batch.reset()
-batch.step(numpy.zeros((2, batch.spec.agents), numpy.int32))
-print(batch.spec.impl, batch.counters["native_steps"], batch.counters["reference_steps"])
-print(*(notice.text for notice in batch.spec.notices))
-"""
-
-
-def build(dist: Path, *options: str, **env: str) -> str:
-    """Build into `dist`, by default the source archive and from it the wheel; return what was printed."""
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", dist, *options, ROOT]
-    done = run(command, env=os.environ | env, stdout=PIPE, stderr=STDOUT, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def build_wheel(dist: Path, **env: str) -> str:
-    """Build the wheel from the checkout, without touching the checkout's own build folder."""
-    return build(dist, "--wheel", f"-Cbuild-dir={dist}/build", **env)
-
-
-class Place:
-    """An environment with the package's dependencies and, at first, not the package."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        venv.create(folder, with_pip=True)
-
-    def install(self, wheel: Path, *options: str) -> None:
-        constraints = ROOT / "constraints.txt"
-        self.run("python", "-m", "pip", "install", "--force-reinstall", "-c", constraints, *options, wheel)
-
-    def run(self, name: str, *words: str | Path) -> str:
-        command = [self.folder / "bin" / name, *words]
-        done = run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +43,8 @@ def test_the_wheel_holds_the_modules_and_no_source_of_theirs(dist: Path) -> None
     assert len([name for name in names if name.startswith(("hotloop/_native.", "hotloop/core/_spans."))]) == 2
     sources = [name for name in names if name.endswith((".h", ".cpp", ".cu"))]
     assert sources == ["hotloop/include/hotloop/phases.h"]  # what others' engines include
+    stubs = {"hotloop/_native.pyi", "hotloop/core/_spans.pyi", "hotloop/train/_kernels.pyi"}
+    assert {"hotloop/py.typed", *stubs} <= {*names}
 
 
 def test_the_wheel_works_in_an_empty_environment(place: Place) -> None:

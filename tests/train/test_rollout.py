@@ -8,6 +8,7 @@ from support.toy_batch import ToyBatch
 from torch import Tensor
 
 from hotloop.core import spans
+from hotloop.train.device.apart import ApartCollector
 from hotloop.train.kernels.native import find_kernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.rollout import Collector, Rollout, bootstrap, stagger
@@ -22,12 +23,14 @@ def student(seen: Tensor, memory: object, begins: object) -> tuple[Tensor, Tenso
     return torch.zeros(*seen.shape[:-1], 4), values, None
 
 
-def collector(batch: ToyBatch, steps: int = 5, **given: Any) -> Collector:
+def collector(
+    batch: ToyBatch, kind: type[Collector] = Collector, *, steps: int = 5, **given: Any
+) -> Collector:
     batch.reset()
     scale = ObservationScale((3,), CPU, active=False)
     kernels = find_kernels(TrainSettings(), 4)
     generator = torch.Generator().manual_seed(1)
-    return Collector(
+    return kind(
         batch,  # type: ignore[arg-type]
         steps=steps,
         device=CPU,
@@ -192,8 +195,7 @@ def test_staggered_envs_begin_at_different_times(envs: int, steps: int) -> None:
 
 def test_copies_have_rows_of_their_own_where_envs_and_network_are_apart() -> None:
     batches = [ToyBatch() for _ in range(2)]
-    together, apart = (collector(batch) for batch in batches)
-    apart.is_apart, apart.picked = True, torch.zeros_like(apart.chosen)
+    together, apart = collector(batches[0]), collector(batches[1], ApartCollector)
     rows = []
     for each in (together, apart):
         spans.enable()

@@ -177,13 +177,23 @@ def test_what_one_env_gave_stays_when_the_batch_goes_on() -> None:
     assert not any(np.shares_memory(step.rewards, batch.rewards) for step in seen)
 
 
-def test_a_window_of_more_episodes_than_there_was_room_for_loses_none(
+def test_many_episodes_are_added_up_by_a_crew_as_by_one_and_lose_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hotloop.train.windows.FIRST_ROOM", 2)
-    batch = hotloop.make("grid/guard", num_envs=5, max_steps=2)
+    monkeypatch.setattr("hotloop.train.sums.WORTH_SHARING", 1)
+    batch = hotloop.make("grid/guard", num_envs=5, max_steps=2, threads=2)
     batch.reset()
     windows, loop = Windows(batch), Loop(batch)
     for calls in (9, 4):
         play(batch, [windows, loop], calls)
         assert as_dict(windows.close()) == loop.close()
+
+
+def test_without_native_code_the_sums_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = hotloop.make("prospector/short", num_envs=7, seed=3)
+    batch.reset()
+    ours = Windows(batch)
+    monkeypatch.setattr("hotloop.train.sums.load", lambda: ImportError("no such file"))
+    theirs = Windows(batch)
+    play(batch, [ours, theirs], 300)
+    assert ours.close() == theirs.close()

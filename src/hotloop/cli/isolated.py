@@ -37,6 +37,9 @@ SIDES = ("target", "a", "b", "more", "against", "policy")
 TAPE = "tape:"
 """What the name of a policy begins with that is a file of actions."""
 
+FILE = ".py:"
+"""What is in a key's value that names somebody's callable: a network, a teacher, a player."""
+
 REPLAYS = ("replay", "replay_slow")
 """Those that name files which say what is opened."""
 
@@ -96,9 +99,15 @@ def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
             words = str(each).split()
             if words and names_callable(words[0]) and not words[0].startswith(TAPE):
                 yield words[0]
+    for word in asked.get("words") or ():
+        _, _, value = word.partition("=")
+        if FILE in value:
+            yield value
     for key in REPLAYS:
         if asked.get(key) is not None:
             yield str(asked[key])
+    if asked.get("resume") and "=" in (asked.get("target") or "="):
+        yield "the run that goes on"
 
 
 def apart(names: Sequence[str], limits: Limits, asked: Mapping[str, Any]) -> int:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hotloop.cli import sweeps
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.results import make_room, names_file, record_path
 from hotloop.core.clock import utc_now
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from hotloop.lab.measure.rounds import Rounds
 
 
-def run(name: str, rounds: "Rounds", output: Path, *, resume: bool, as_json: bool) -> int:
+def run(name: str, rounds: "Rounds", output: Path, *, on: str | None, resume: bool, as_json: bool) -> int:
     """Do all that a suite asks for; returns the exit code of the gravest item."""
     from hotloop.lab import suite as suites
     from hotloop.lab.cells import FOLDER, shelf_of, sweep
@@ -25,7 +26,6 @@ def run(name: str, rounds: "Rounds", output: Path, *, resume: bool, as_json: boo
     found = suites.find(name)
     cells = [suites.cell_of(item, rounds) for item in found.suite.items]
     make_room(output)
-    shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=resume)
 
     def tell(done: "Done") -> None:
         if done.record is not None and not done.kept:
@@ -33,8 +33,12 @@ def run(name: str, rounds: "Rounds", output: Path, *, resume: bool, as_json: boo
         elif done.record is None:
             remark(f"failed: {done.cell.target.words}: {done.refused}")
 
-    with bar(f"suite {name}") as progress, stdout_kept_clean():
-        swept = sweep(cells, suites.Apart(found.folder), shelf, progress, tell)
+    foreign = next((cell.target for cell in cells if cell.target.is_foreign), None)
+    apart = suites.Apart(found.folder)
+    with sweeps.executor(on, foreign, apart, timed=True) as (executor, machines):
+        shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=resume, machines=machines)
+        with bar(f"suite {name}") as progress, stdout_kept_clean():
+            swept = sweep(cells, executor, shelf, progress, tell)
     return report(suites.told(found, cells, swept), output, as_json=as_json)
 
 

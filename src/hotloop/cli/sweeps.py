@@ -1,6 +1,7 @@
 """What the commands that run many cells have in common: said beforehand, resumed, and drawn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +11,13 @@ from hotloop.cli.child import settled
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
     from hotloop.lab.axes import Axes
-    from hotloop.lab.cells import Cell, Shelf
+    from hotloop.lab.cells import Cell, Executor, Shelf
     from hotloop.report.pictures.curves import Panel
 
 ASK_S = 1_800
@@ -23,6 +25,16 @@ ASK_S = 1_800
 
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the last sweep of the same cells where it was stopped.")
+]
+
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="RAY",
+        help="Where cells run: ray (started on this machine for it) or ray://HOST:PORT; else here.",
+        show_default=False,
+    ),
 ]
 
 Yes = Annotated[bool, typer.Option("--yes", help="Begin a sweep that takes long without being asked.")]
@@ -36,20 +48,49 @@ def announce(cells: int, seconds: float, *, yes: bool) -> None:
     remark(told)
 
 
+@contextmanager
+def executor(
+    on: str | None, target: Target | None, here: "Executor", *, timed: bool
+) -> "Iterator[tuple[Executor, frozenset[str] | None]]":
+    """What runs cells, and the fingerprints of its machines; the folder travels with somebody's target."""
+    if on is None:
+        yield here, None
+        return
+    from hotloop.lab.on_ray import on_ray
+
+    carry = Path.cwd() if target is not None and target.is_foreign else None
+    with on_ray(on, timed=timed, carry=carry, say=remark) as ray:
+        hosts = len({node.host for node in ray.nodes})
+        cores = sum(node.cores for node in ray.nodes)
+        remark(f"on {on}: {len(ray.nodes)} nodes on {hosts} machines, {cores} cores")
+        yield ray, ray.fingerprints
+
+
+def side_by_side(executor: "Executor") -> "Executor":
+    """The same for cells that nobody times."""
+    from dataclasses import replace
+
+    from hotloop.lab.on_ray import OnRay
+
+    return replace(executor, timed=False) if isinstance(executor, OnRay) else executor
+
+
 def swept(
     axes: "Axes",
     kind: str,
     cells: "Sequence[Cell]",
-    experiment: "Callable[[Progress, Shelf], Record]",
+    experiment: "Callable[[Progress, Shelf, Executor], Record]",
     *,
+    on: str | None,
     resume: bool,
 ) -> "Record":
     """Run an experiment of many cells with a bar, their records on a shelf."""
-    from hotloop.lab.cells import FOLDER, shelf_of
+    from hotloop.lab.cells import FOLDER, Here, shelf_of
 
-    shelf = shelf_of(FOLDER, kind, cells, resume=resume)
-    with bar(axes.target.name) as progress, stdout_kept_clean():
-        record = experiment(progress, shelf)
+    with executor(on, axes.target, Here(), timed=True) as (running, machines):
+        shelf = shelf_of(FOLDER, kind, cells, resume=resume, machines=machines)
+        with bar(axes.target.name) as progress, stdout_kept_clean():
+            record = experiment(progress, shelf, running)
     remark(f"the cells' records are in {shelf.folder}")
     return settled(record)
 

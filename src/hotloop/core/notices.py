@@ -234,6 +234,11 @@ class Code(StrEnum):
         "{once} differences were seen in the first pairs and not again in fresh ones",
         "if that matters, play more episodes: soak",
     )
+    RUN_AGAIN = (
+        "run-again",
+        "{cells} cells were run again: the workers they had were lost",
+        "look for what ended them; every cell is in the record once",
+    )
     SWEEP_PARTIAL = (
         "sweep-partial",
         "the sweep was interrupted with values of {done} places",

@@ -11,6 +11,7 @@ INSTALL = {
     "pufferlib": "pip install pufferlib",
     "mcp": "pip install 'hotloop[mcp]'",
     "mlflow": "pip install mlflow, or leave out the sink",
+    "ray": "pip install 'hotloop[ray]'",
     "stable_baselines3": "pip install stable-baselines3",
     "tensorboard": "pip install 'hotloop[train]', or leave it out with train.tensorboard=false",
     "torch": "pip install 'hotloop[train]'",

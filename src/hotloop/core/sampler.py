@@ -29,6 +29,9 @@ Frame = tuple[str, str, int]
 Stack = tuple[Frame, ...]
 """From the outermost caller inwards."""
 
+NO_FRAME: Stack = (("the interpreter", "", 0),)
+"""What runs where no Python does: before its first line and after its last."""
+
 
 class StackSampler:
     """Looks at the stack of the thread that enters it, for as long as it is entered.
@@ -137,14 +140,14 @@ class Thread:
 
 
 def stack_of(frame: FrameType | None) -> Stack:
-    """The frames of a stack, the outermost caller first; without our own at its end."""
+    """The frames of a stack, the outermost caller first; without our own at its end, and never none."""
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
     found: list[Frame] = []
     while frame is not None:
         found.append((name_of(frame.f_code), frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
-    return tuple(reversed(found))
+    return tuple(reversed(found)) or NO_FRAME
 
 
 def name_of(code: CodeType) -> str:

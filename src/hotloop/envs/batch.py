@@ -18,7 +18,7 @@ from hotloop.envs.engine import Engine
 from hotloop.envs.native import Build, mark_cost_ns
 from hotloop.envs.saved import sealed, unsealed
 from hotloop.envs.settings import MAX_SEED, BatchSettings
-from hotloop.envs.subject import NATIVE, AsDrawn, StepLog, WholeNumbers
+from hotloop.envs.subject import NATIVE, AsDrawn, OneByOne, StepLog, WholeNumbers
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 """Arrays that are not infos."""
@@ -147,10 +147,10 @@ def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any
     return views
 
 
-class Batch(AsDrawn):
+class Batch(AsDrawn, OneByOne):
     """Many envs behind one call; the arrays are views, rewritten by the next step."""
 
-    restarts = in_spans = False
+    restarts = in_spans = resets_together = False
     whole = NATIVE
     can_save = True
     workers = None

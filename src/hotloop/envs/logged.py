@@ -1,11 +1,13 @@
 """Batches whose runs are written down: the world's own log is told of every step and episode."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.clock import now_ns
 from hotloop.core.exact.random import MASK, mix
 from hotloop.core.spans import span
 from hotloop.core.world import Run, RunLog
@@ -45,6 +47,8 @@ class LoggedBatch(Batch):
         self._log = log
         self._seeds_of = EpisodeSeeds(spec)
         self._end = finalize(self, log.close)
+        self.log_ns = 0
+        """What the log has taken from whoever steps, waiting for it included."""
 
     def reset(self, seeds: Sequence[int] | NDArray[np.uint64] | None = None) -> None:
         super().reset(seeds)
@@ -60,7 +64,7 @@ class LoggedBatch(Batch):
 
     def step(self, actions: NDArray[np.int32]) -> None:
         super().step(actions)
-        with span(LOG):
+        with self._noted():
             self._log.note()
             if self.spec.settings.autoreset:
                 ended = np.flatnonzero(self.terminals | self.truncations)
@@ -69,8 +73,15 @@ class LoggedBatch(Batch):
 
     def wait(self) -> None:
         """Return when the log has every row of the steps so far."""
-        with span(LOG):
+        with self._noted():
             self._log.flush()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        begin = now_ns()
+        with span(LOG):
+            yield
+        self.log_ns += now_ns() - begin
 
     @property
     def counters(self) -> dict[str, int]:
@@ -91,6 +102,11 @@ class LoggedBatch(Batch):
         for env, seed in zip(envs, chosen, strict=True):
             self._seeds_of.last[env] = seed
         self._log.begin(envs, chosen)
+
+
+def beside(batch: Batch) -> dict[str, int]:
+    """Nanoseconds of what a step does beside its engine, by name, since the batch was made."""
+    return {LOG: batch.log_ns} if isinstance(batch, LoggedBatch) else {}
 
 
 def unfit(call: str) -> OrderError:

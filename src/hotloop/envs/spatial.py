@@ -1,4 +1,4 @@
-"""Points in the plane, found by place: four kinds of native index with one interface and the same answers."""
+"""Points in the plane, found by place: kinds of native index with one interface and the same answers."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hotloop.core.errors import InputError, SetupError, unknown
 from hotloop.envs.native import load_native
 
-KINDS = ("grid", "hash", "quadtree", "kdtree")
+KINDS = ("grid", "hash", "quadtree", "kdtree", "brute")
 UPDATES = ("batched", "immediate")
 FARTHEST = 1e9
 """Coordinates beyond this are refused: float32 tells no neighbours apart there."""
@@ -87,6 +87,12 @@ class Index:
         """All in each box of left, top, right, bottom, whose borders belong to it."""
         found: Found = self._native.range(_rows(boxes, 4, "boxes"), _mask(kinds))
         return found
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the index itself, without the points."""
+        taken: int = self._native.bytes()
+        return taken
 
     @property
     def counters(self) -> dict[str, int]:

@@ -137,8 +137,15 @@ class Stepped(Protocol):
     def reset_some(self, envs: Sequence[int]) -> None:
         """Begin an episode in some envs; where only all of them can begin anew, they do."""
 
+    @property
+    def resets_together(self) -> bool:
+        """Whether only all envs can begin anew, and never one of them."""
+
     def step(self, actions: Any) -> None:
         """Step every env once; one whose episode ended begins its next."""
+
+    def play(self, actions: Iterable[Any]) -> None:
+        """Step once with each of them."""
 
     def wait(self) -> None:
         """Return when the steps that were begun are done; elsewhere than on a GPU they are."""
@@ -292,11 +299,29 @@ class AsDrawn:
         return {} if self.masks is None else {"action_mask": self.masks}
 
 
-class Proxy:
+class OneByOne:
+    """What is played by a call of its step for each."""
+
+    def step(self, actions: Any) -> None:
+        raise NotImplementedError
+
+    def play(self, actions: Iterable[Any]) -> None:
+        """Step once with each of them."""
+        step = self.step
+        for each in actions:
+            step(each)
+
+
+class Proxy(OneByOne):
     """A subject in front of another, the same in all that is not said below."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
+
+    @property
+    def inner(self) -> Subject:
+        """The one right behind."""
+        return self._subject
 
     @property
     def behind(self) -> Subject:
@@ -313,6 +338,10 @@ class Proxy:
 
     def reset_some(self, envs: Sequence[int]) -> None:
         self._subject.reset_some(envs)
+
+    @property
+    def resets_together(self) -> bool:
+        return self._subject.resets_together
 
     def step(self, actions: Any) -> None:
         self._subject.step(actions)

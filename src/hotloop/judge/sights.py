@@ -52,6 +52,10 @@ BFLOAT16 = 2.0
 """Half the bytes: what mixed precision could at most make of a matrix product that memory bounds."""
 
 
+CREW, TORCH_THREADS = ("threads", "num_threads", "num_workers", "workers"), "torch_threads"
+"""Settings that say how many step envs, and how many torch has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
     """What a rule sees in a case."""
@@ -334,23 +338,36 @@ def idle_core(case: Case) -> Iterator[Sight]:
         return
     part, keys = spreadable(case, cores)
     said = f"{busy:.2f} threads had something to do on average, and there are {cores} cores"
-    if part.share >= 0.05:
+    if keys and part.share >= 0.05:
         yield Sight(said=said, part=part, factor=float(cores), at_most=True, keys=keys)
 
 
 def spreadable(case: Case, cores: int) -> tuple[Part, dict[str, object]]:
-    """What more threads could share: of a training, the env's step and torch's part; else nobody knows."""
-    if case.record.kind != "train":
-        return WHOLE, {}
+    """What more threads could share, by the settings that say how many there are.
+
+    Nobody knows that of a loop that says nothing: one thing may have to come after another.
+    """
+    mine = "train." if case.record.kind == "train" else ""
     keys: dict[str, object] = {}
     rows: list[Row] = []
-    if case.record.method.threads < cores:
-        rows += [row for row in case.rows if row.name == "environment"]
-        keys["threads"] = cores
-    if case.setting("torch_threads") == 1:
+    for name in CREW:
+        if is_below(case.setting(name), cores):
+            rows += [row for row in case.rows if row.matches(ENV_STEP) and not below(row, case)]
+            keys[name] = cores
+            break
+    if is_below(case.setting(TORCH_THREADS), cores) and case.setting(f"{TORCH_THREADS}_by") != "measured":
         rows += [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
-        keys["train.torch_threads"] = cores
-    return together(rows), keys
+        keys[mine + TORCH_THREADS] = cores
+    return (together(rows) if rows or mine else WHOLE), keys
+
+
+def says_threads(case: Case) -> bool:
+    """Whether it is known how many threads or workers there may be."""
+    return any(case.setting(name) is not None for name in (*CREW, TORCH_THREADS))
+
+
+def is_below(value: object, cores: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value < cores
 
 
 def crowd(case: Case) -> Iterator[Sight]:

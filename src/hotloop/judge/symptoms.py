@@ -208,12 +208,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="idle-core",
         symptom="a core is idle",
-        needs="CPU time, and time without a core, of the whole run",
+        needs="CPU time, and time without a core, of the whole run; how many threads or workers it may use",
         look=sights.idle_core,
         concerns=lambda case: case.is_loop and (case.cores or 1) > 1,
-        has=lambda case: case.busy is not None,
+        has=lambda case: case.busy is not None and sights.says_threads(case),
         remedy="step on more threads, let torch use them, or work on two things at once",
-        get=AGAIN,
+        get="give hotloop.run variant=dict(threads=...), num_workers or torch_threads",
     ),
     Rule(
         name="crowd",

@@ -6,7 +6,7 @@ there; a shelf keeps them, and is asked before anything is run again.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from itertools import product
@@ -17,6 +17,7 @@ from hotloop.core.code import code
 from hotloop.core.errors import ExitCode, HotloopError, InputError
 from hotloop.core.files import save
 from hotloop.core.machine import machine
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, file_name, own_commit, read
 from hotloop.core.settings import hash_of
@@ -91,6 +92,8 @@ class Done:
     """What a refusal says to the shell."""
     kept: bool = False
     """Whether it lay on the shelf already."""
+    tries: int = 1
+    """How often it was begun: again where the worker it had was lost."""
 
 
 class Executor(Protocol):
@@ -131,9 +134,9 @@ def within(progress: Progress, index: int, count: int) -> Progress:
 class Shelf:
     """A folder of cells' records, by the cell's id; what another machine or commit left there is not ours."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, machines: Collection[str] | None = None) -> None:
         self.folder = folder
-        self._machine = machine()["fingerprint"]
+        self._machines = machines or {machine()["fingerprint"]}
 
     def find(self, cell: Cell) -> Record | None:
         """The record of a cell, as this machine and this code made it."""
@@ -146,14 +149,19 @@ class Shelf:
     def is_ours(self, record: Record) -> bool:
         now = code(None, target=record.target.name)
         same = own_commit(record.code)[0] == own_commit(now)[0]
-        return same and record.machine["fingerprint"] == self._machine and not record.partial
+        return same and record.machine["fingerprint"] in self._machines and not record.partial
 
     def keep(self, cell: Cell, record: Record) -> None:
         save(self.folder / f"{cell.id}.json", record.to_json())
 
 
-def shelf_of(root: Path, kind: str, cells: Sequence[Cell], *, resume: bool) -> Shelf:
-    """The shelf of a sweep: the latest one of the same cells where it is resumed, else a new one."""
+def shelf_of(
+    root: Path, kind: str, cells: Sequence[Cell], *, resume: bool, machines: Collection[str] | None = None
+) -> Shelf:
+    """The shelf of a sweep: the latest one of the same cells where it is resumed, else a new one.
+
+    Records of the machines with these fingerprints count; where none are given, of this one's.
+    """
     whole = hash_of(kind, {"cells": sorted(cell.id for cell in cells)})
     name = file_name(f"{kind}-{cells[0].target.name}-{whole}")
     taken = sorted(root.glob(f"{name}*"), key=lambda path: (len(path.name), path.name))
@@ -162,8 +170,8 @@ def shelf_of(root: Path, kind: str, cells: Sequence[Cell], *, resume: bool) -> S
             f"there is nothing to resume in {root}: no {kind} of these cells; leave out --resume"
         )
     if resume:
-        return Shelf(taken[-1])
-    return Shelf(root / (f"{name}-{len(taken) + 1}" if taken else name))
+        return Shelf(taken[-1], machines)
+    return Shelf(root / (f"{name}-{len(taken) + 1}" if taken else name), machines)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -180,6 +188,12 @@ class Swept:
     @property
     def refused(self) -> list[Done]:
         return [each for each in self.done if each.record is None]
+
+
+def run_again(done: Sequence[Done]) -> tuple[Notice, ...]:
+    """What a record says of workers that were lost."""
+    again = sum(each.tries > 1 for each in done)
+    return (notice(Code.RUN_AGAIN, cells=again),) if again else ()
 
 
 def untold(_: Done) -> None:

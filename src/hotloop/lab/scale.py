@@ -36,7 +36,7 @@ from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.judge.scale import conclude
 from hotloop.lab.axes import Axes, Place
-from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, sweep, untold
+from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, run_again, sweep, untold
 from hotloop.lab.measure.held import resident_bytes, settle
 from hotloop.lab.measure.policy import RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
@@ -158,6 +158,7 @@ def record_of(axes: Axes, asked: Asked, now: datetime, done: Sequence[Done], *, 
     """One record of all cells, made from the first and what all of them found."""
     records = [(each.cell, each.record) for each in done if each.record is not None]
     first = records[0][1]
+    again = run_again(done)
     points = tuple(point for place in axes.places for point in point_of(place, records))
     found = Sweep(
         axes=axes.values,
@@ -177,7 +178,7 @@ def record_of(axes: Axes, asked: Asked, now: datetime, done: Sequence[Done], *, 
         work=added([record for _, record in records]),
         values={},
         metrics={},
-        notices=tuple(dict.fromkeys(said for _, record in records for said in record.notices)),
+        notices=(*dict.fromkeys(said for _, record in records for said in record.notices), *again),
         sweep=conclude(found, first.machine.get("usable_cores")),
         partial=partial,
     )

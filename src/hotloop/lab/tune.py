@@ -8,7 +8,7 @@ relied on for most: the highest lower end of an interval.
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from statistics import fmean, median
 from typing import Any
@@ -19,6 +19,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     ENV_STEPS_PER_S,
     RSS,
+    Described,
     Learnt,
     Record,
     Refused,
@@ -81,6 +82,9 @@ TURN_NS = 20_000_000
 
 SEEDS = 6
 """Trainings of each side in the learning check: the fewest differences with an interval."""
+
+RETURN = "return"
+"""Of each episode after a training of the learning check."""
 
 CONFIRM_NS, CONFIRM_TRAINING_NS = 30_000_000_000, 120_000_000_000
 """What the confirmation takes: a turn of a training is an update at least."""
@@ -321,12 +325,17 @@ def tune(
     progress: Progress = silent,
     *,
     executor: Executor | None = None,
+    learners: Executor | None = None,
     shelf: Shelf | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Record:
-    """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next."""
+    """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next.
+
+    `learners` run trainings, which nobody times; where none are given the executor does.
+    """
     now = utc_now()
     places, skipped = sort(axes)
+    present = checked_present(axes)
     sweeping = Sweeping(axes, executor or Here(), shelf, progress)
     found = halve(places, sweeping, asked.rounds)
     if not found:
@@ -334,15 +343,14 @@ def tune(
     tried = choosing.marked([each.tried() for each in found])
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
-    present, chosen = present_of(axes), target_at(axes, best.place)
-    confirmed = confirm(present, chosen, asked, progress)
+    chosen, running = target_at(axes, best.place), executor or Here()
+    confirmed = confirm(present, chosen, asked, running, progress)
     keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None
     try:
         if not (keep or stopped):
-            speeds = (won.median / times_as_fast(confirmed), won.median)
-            learning = learn(present, chosen, asked, speeds, progress, say)
+            learning = learn(present, chosen, asked, learners or running, progress, say)
     except KeyboardInterrupt:
         stopped = True
     result = Tuning(
@@ -370,50 +378,104 @@ def present_of(axes: Axes) -> Target:
     return Target(axes.target.name, keys, axes.target.phases)
 
 
-def confirm(present: Target, chosen: Target, asked: Asked, progress: Progress) -> Record | None:
+def checked_present(axes: Axes) -> Target:
+    """The present settings; refused before anything is measured where they cannot be run beside a winner."""
+    present = present_of(axes)
+    try:
+        check_place(present)
+    except InputError as error:
+        raise InputError(
+            f"the present settings, {present.words}, cannot be run: {error}; the winner takes turns with "
+            "them, so give a key of theirs that fits"
+        ) from None
+    return present
+
+
+def confirm(
+    present: Target, chosen: Target, asked: Asked, executor: Executor, progress: Progress
+) -> Record | None:
     """The winner against the present settings, in turns; None where they are the same."""
-    if present == chosen:
+    if is_same(present, chosen):
         return None
-    training = is_training(chosen)
-    how = Comparing(plan=Plan(budget_ns=asked.confirming_ns(training=training)), unlike=True)
-    if training:
-        return compare_trainings(TrainContender(present), TrainContender(chosen), how, None, progress)
-    return compare(TargetContender(present), TargetContender(chosen), how, progress)
+    told = {"present": asdict(present), "budget_ns": asked.confirming_ns(training=is_training(chosen))}
+    cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
+    [found] = executor.run([cell], progress)
+    if found.record is None:
+        raise InputError(f"{chosen.words} cannot be confirmed: {found.refused}")
+    return found.record
 
 
-def times_as_fast(confirmed: Record | None) -> float:
-    """The winner against the present settings, as far as that is known."""
-    ratio = confirmed.comparisons[0].ratio if confirmed and confirmed.comparisons else None
-    return ratio.estimate if ratio else 1.0
+def is_same(one: Target, other: Target) -> bool:
+    """Whether two targets come to the same settings: a key may be given as what it is usually."""
+    if one == other or one.is_foreign:
+        return one == other
+    mine, theirs = described_as(one), described_as(other)
+    return (mine.params, mine.variant) == (theirs.params, theirs.variant)
+
+
+def described_as(target: Target) -> Described:
+    if is_training(target):
+        return spec_of(untimed(read_training(target))).described
+    with closing(open_subject(target, profile=False)) as subject:
+        return subject.spec.described
+
+
+def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """A target against the present settings, in turns."""
+    present = Target(**asked["present"])
+    how = Comparing(plan=Plan(budget_ns=asked["budget_ns"]), unlike=True)
+    if is_training(target):
+        return compare_trainings(TrainContender(present), TrainContender(target), how, None, progress)
+    return compare(TargetContender(present), TargetContender(target), how, progress)
 
 
 def learn(
     present: Target,
     chosen: Target,
     asked: Asked,
-    speeds: tuple[float, float],
+    executor: Executor,
     progress: Progress,
     say: Callable[[str], None],
 ) -> Learnt | None:
-    """What both have learnt after as many env-steps, with the same seeds; None where nobody asked.
-
-    `speeds` are those of both, in env-steps a second: with an evaluation they say how long it will take.
-    """
+    """What both have learnt after as many env-steps, with the same seeds; None where nobody asked."""
     if not asked.learn_steps or not is_training(chosen):
         return None
     trainings = 2 * asked.seeds
-    training_s = asked.seeds * sum(asked.learn_steps / max(each, 1.0) for each in speeds)
-    seconds = training_s + trainings * TrainContender(chosen).evaluation_s()
+    seconds = asked.seeds * sum(training_s(each, asked.learn_steps) for each in (present, chosen))
     say(f"learning check: {trainings} trainings of {asked.learn_steps:,} env-steps, about {seconds:.0f} s")
-    returns = {name: list[float]() for name in ("present", "chosen")}
-    done = 0
-    for seed in range(1, asked.seeds + 1):
-        for name, target in (("present", present), ("chosen", chosen)):
-            contender = TrainContender(target.with_keys({"seed": seed, f"{PREFIX}seed": seed}))
-            returns[name].append(fmean(contender.returns_after(asked.learn_steps)))
-            done += 1
-            progress(done, trainings)
+    sides = {"present": present, "chosen": chosen}
+    cells = {
+        (name, seed): learn_cell(target.with_keys({"seed": seed, f"{PREFIX}seed": seed}), asked.learn_steps)
+        for seed in range(1, asked.seeds + 1)
+        for name, target in sides.items()
+    }
+    swept = sweep(list(cells.values()), executor, None, progress)
+    if swept.interrupted:
+        raise KeyboardInterrupt
+    if swept.refused:
+        raise InputError(f"a training of the learning check cannot be run: {swept.refused[0].refused}")
+    found = {cell.id: fmean(record.values[RETURN]) for cell, record in swept.records}
+    returns = {name: [found[cells[name, seed].id] for seed in range(1, asked.seeds + 1)] for name in sides}
     return choosing.learnt(asked.learn_steps, returns["present"], returns["chosen"])
+
+
+def training_s(target: Target, env_steps: int) -> float:
+    """What a training of so many env-steps takes about on this machine as it is, with its evaluation."""
+    updates = -(-env_steps // per_update(read_training(target)))
+    return updates * (update_s(target) or 0.0) + TrainContender(target).evaluation_s()
+
+
+def learn_cell(target: Target, env_steps: int) -> Cell:
+    return Cell(target=target, experiment=f"{__name__}:learn_one", asked={"env_steps": env_steps})
+
+
+def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """Train for so many env-steps; the record has the returns of the episodes after it."""
+    contender = TrainContender(target)
+    recorder = Recorder("bench", contender.spec)
+    returns = contender.returns_after(asked["env_steps"])
+    method = describe_method(contender.spec, rounds=1, iterations=asked["env_steps"], policy=LEARNING)
+    return recorder.record(method=method, counters={}, values={RETURN: list(returns)})
 
 
 def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes, now: datetime) -> Record:

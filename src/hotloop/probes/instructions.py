@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.isolate.worker import EndedError, Worker
 from hotloop.core.probe import Obstacle, Probe, Scene, nameless
 from hotloop.core.record import Finding
 
@@ -75,15 +75,10 @@ class Counter:
         require()
         self._folder = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
         self._logs = Path(self._folder.name)
-        with (self._logs / "printed").open("wb") as printed:
-            self._process = subprocess.Popen(
-                under_valgrind([sys.executable, "-P", *words], self._logs),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=printed,
-                env={**(os.environ if environment is None else environment), **FIXED},
-                start_new_session=True,
-            )
+        self._worker = Worker(
+            under_valgrind([sys.executable, "-P", *words], self._logs),
+            {**(os.environ if environment is None else environment), **FIXED},
+        )
         try:
             self.facts: dict[str, Any] = self._answer()
         except BaseException:
@@ -92,18 +87,15 @@ class Counter:
 
     def count(self, stretch: Mapping[str, object]) -> int:
         """The instructions of a child that ran this stretch, its start-up among them."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(stretch).encode() + b"\n")
-        self._process.stdin.flush()
+        try:
+            self._worker.tell(stretch)
+        except EndedError as error:
+            raise refusal(error) from None
         return instructions_of((self._logs / str(self._answer()["pid"])).read_text(errors="replace"))
 
     def close(self) -> None:
         """End the program and whatever it started, at once."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._worker.close(patience_s=0)
         self._folder.cleanup()
 
     def __enter__(self) -> Self:
@@ -115,24 +107,20 @@ class Counter:
         self.close()
 
     def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            printed = (self._logs / "printed").read_text(errors="replace").strip()
-            ours = printed.startswith(("valgrind:", "setarch:"))
-            raise (SetupError if ours else InputError)(
-                f"the program under valgrind ended; its last words: {last_words(printed)}"
-            )
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer = self._worker.answer()
+        except EndedError as error:
+            raise refusal(error) from None
         if "error" in answer:
             kind = InputError if answer["code"] == ExitCode.USAGE else SetupError
             raise kind(answer["error"])
         return answer
 
 
-def last_words(printed: str) -> str:
-    """In one line."""
-    return " ".join(printed.split())[-300:] or "none"
+def refusal(error: EndedError) -> InputError | SetupError:
+    """What it means that the counted program is no more: a fault of valgrind's, or its own."""
+    kind = SetupError if error.printed.startswith(("valgrind:", "setarch:")) else InputError
+    return kind(f"the program under valgrind ended; its last words: {error.last_words}")
 
 
 class Answers:

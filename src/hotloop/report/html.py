@@ -9,6 +9,7 @@ from hotloop.report.sections.section import (
     Chapter,
     Column,
     Curve,
+    Drawing,
     Facts,
     Heading,
     Lines,
@@ -47,6 +48,7 @@ th { color: var(--soft); font-weight: 500; } .number { text-align: right; white-
   font-variant-numeric: tabular-nums; }
 .code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 12.5px; white-space: pre; }
 .bar { display: inline-block; height: 10px; background: var(--bar); border-radius: 2px; }
+pre.drawing { font: 12px/1.25 ui-monospace, Menlo, Consolas, monospace; overflow-x: auto; }
 .sum, .strong { font-weight: 600; } li { margin: 3px 0; }
 .good { color: #1a7f37; } .warn { color: #9a6700; } .bad { color: #cf222e; } .dim { color: var(--soft); }
 code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 0.92em; }
@@ -104,6 +106,8 @@ def drawn(section: Section) -> Iterator[str]:
             yield tree(section)
         case Curve():
             yield f"<p>{curve(section)}</p>"
+        case Drawing():
+            yield f'<pre class="drawing">{chr(10).join(map(words, section.lines))}</pre>'
         case Picture():
             yield section.svg
         case _:

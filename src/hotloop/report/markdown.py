@@ -8,6 +8,7 @@ from hotloop.report.sections.section import (
     Branch,
     Column,
     Curve,
+    Drawing,
     Facts,
     Heading,
     Lines,
@@ -62,8 +63,10 @@ def lines_of(section: Section) -> Iterator[str]:
             yield from tree(section)
         case Curve():
             yield curve_words(section.values)
+        case Drawing():
+            yield from ("```text", *map(text_of, section.lines), "```")
         case Picture():
-            return
+            yield "\n\n".join(blocks(section.instead))
         case _:
             assert_never(section)
 

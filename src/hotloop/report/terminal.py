@@ -15,6 +15,7 @@ from hotloop.report.sections.section import (
     Branch,
     Column,
     Curve,
+    Drawing,
     Facts,
     Heading,
     Lines,
@@ -55,7 +56,7 @@ def drawn(section: Section) -> Iterator[RenderableType]:
             yield from [Text(), line(section.words)] if section.apart else [line(section.words)]
         case Note():
             yield line(section.words)
-        case Lines():
+        case Lines() | Drawing():
             yield from map(line, section.lines)
         case Facts():
             yield facts(section)
@@ -66,7 +67,7 @@ def drawn(section: Section) -> Iterator[RenderableType]:
         case Curve():
             yield Text(curve_words(section.values))
         case Picture():
-            return
+            yield from (part for each in section.instead for part in drawn(each))
         case _:
             assert_never(section)
 

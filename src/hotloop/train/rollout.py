@@ -142,9 +142,10 @@ class Collector:
         """The same memory as `acting`, which is what the batch is stepped with."""
         self.opponents: Opponents | None = None
         """Who has the other seats, where somebody has."""
-        self.is_apart = device.type != "cpu"
-        """Whether the network is elsewhere than the envs, so that copies have rows of their own."""
-        self.picked = torch.zeros_like(self.chosen, device=device) if self.is_apart else self.chosen
+        self.picked = self.chosen
+        """Where actions are drawn."""
+        self.uniforms = torch.zeros(0)
+        """What decides the actions, [steps, rows, ...]."""
         self.memory: Memory | None = None
         self.begins = torch.ones(self.rows, dtype=torch.bool, device=device)
         """Whether what is seen now is the first of an episode."""
@@ -172,40 +173,33 @@ class Collector:
     def collect(self, student: Student, teacher: Teacher | None = None) -> Rollout:
         """Fill the rollout with steps of the student, labelled by a teacher where there is one."""
         kept = self.rollout
-        kept.cuts, kept.memory = [], self.memory
-        kept.labels = None
-        kept.favourites = torch.zeros_like(kept.actions) if teacher else None
         with span("rollout"):
-            shape = (self.steps, self.rows, *self.acts.shape)
-            uniforms = torch.rand(shape, generator=self.generator, device=self.device)
+            self.begin(labelled=teacher is not None)
             for step in range(self.steps):
-                self.one_step(step, student, teacher, uniforms[step])
+                self.one_step(step, student, teacher)
             kept.last_values.copy_(self.look_ahead(student))
             mark("student")
             self.finish(labelled=teacher is not None)
             mark("store")
         return kept
 
-    def one_step(self, step: int, student: Student, teacher: Teacher | None, uniforms: Tensor) -> None:
-        seen = self.rollout.observations[step]
-        raw = self.on_device(self.raw)
-        self.moved("observations to device")
-        if step % LOOK_EVERY == 0:
-            self.scale.look(raw if self.lives is None else raw[self.on_device(self.lives.now())])
-        self.see(raw, seen)
+    def begin(self, *, labelled: bool) -> None:
+        """Draw what decides the actions, and keep the memory as it is before the first step."""
+        kept = self.rollout
+        kept.cuts, kept.memory, kept.labels = [], self.memory, None
+        kept.favourites = torch.zeros_like(kept.actions) if labelled else None
+        shape = (self.steps, self.rows, *self.acts.shape)
+        self.uniforms = torch.rand(shape, generator=self.generator, device=self.device)
+
+    def one_step(self, step: int, student: Student, teacher: Teacher | None) -> None:
         if self.lives is not None:
             self.lives.begin(step)
-        mark("store")
-        self.act(step, student, seen, uniforms)
-        mark("student")
-        if self.is_apart:
-            self.chosen.copy_(self.picked)
-            self.moved("actions to host")
+        self.decide(step, student)
         if teacher:
             with span("teacher"):
                 self.ask(teacher, step)
         if self.opponents is not None:
-            self.opponents.answer(step, seen, self.acting)
+            self.opponents.answer(step, self.rollout.observations[step], self.acting)
             mark("opponents")
         self.batch.step(self.acting)
         mark("environment")
@@ -215,20 +209,35 @@ class Collector:
             watcher.step(self.batch)
         mark("watch")
 
+    def decide(self, step: int, student: Student) -> None:
+        """Write the actions of a step where the batch reads them."""
+        self.show(step, self.raw)
+        mark("store")
+        self.act(step, student)
+        mark("student")
+
+    def show(self, step: int, raw: Tensor) -> None:
+        """Put what is seen into the rollout, scaled."""
+        if step % LOOK_EVERY == 0:
+            self.scale.look(raw if self.lives is None else raw[self.on_device(self.lives.now())])
+        self.see(raw, self.rollout.observations[step])
+
     def see(self, raw: Tensor, out: Tensor) -> None:
         """Write what all agents see into its place, scaled where it is to be, with their types."""
         self.kernels.scale(self.scale, raw, self.sight.columns(out))
         self.sight.tell_types(out)
 
-    def act(self, step: int, student: Student, seen: Tensor, uniforms: Tensor) -> None:
-        """Choose actions for what is seen, and keep what they were chosen by."""
+    def act(self, step: int, student: Student) -> None:
+        """Choose actions for what is seen, and keep what they were chosen by; a memory moves on."""
         kept = self.rollout
-        logits, values = self.think(student, seen)
+        logits, values, after = self.think(student, kept.observations[step])
+        if after is not None:
+            self.remember(after)
         masks = self.masks_of(step)
         self.kernels.choose(
             logits,
             masks,
-            uniforms,
+            self.uniforms[step],
             acting=self.picked,
             actions=kept.actions[step],
             log_probs=kept.log_probs[step],
@@ -243,15 +252,17 @@ class Collector:
             return None
         return self.rollout.masks[step].copy_(self.allowed)
 
-    def think(self, student: Student, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """One forward pass; a memory moves on by one step. Without one, nobody's rows are not thought of."""
+    def think(self, student: Student, seen: Tensor) -> tuple[Tensor, Tensor, Memory | None]:
+        """One forward pass, and the memory after it. Without one, nobody's rows are not thought of."""
         if self.memory is None:
             if self.lives is not None:
-                return think_of(student, seen, self.on_device(self.lives.now()))
-            logits, values, _ = student(seen, None, None)
-            return logits, values
-        logits, values, self.memory = student(seen[None], self.memory, self.begins[None])
-        return logits[0], values[0]
+                return *think_of(student, seen, self.on_device(self.lives.now())), None
+            return student(seen, None, None)
+        logits, values, after = student(seen[None], self.memory, self.begins[None])
+        return logits[0], values[0], after
+
+    def remember(self, memory: Memory) -> None:
+        self.memory = memory
 
     def ask(self, teacher: Teacher, step: int) -> None:
         """Keep the teacher's labels. It reads the batch's own observations: nothing is reshaped or moved."""
@@ -293,7 +304,7 @@ class Collector:
     def finish(self, *, labelled: bool) -> None:
         """Turn what the batch gave into tensors, and scale by it from the next rollout on."""
         kept, shape = self.rollout, (self.steps, self.rows)
-        kept.rewards.copy_(torch.from_numpy(self.rewards).reshape(shape))
+        kept.rewards.copy_(torch.from_numpy(self.rewards).reshape(shape), non_blocking=True)
         kept.ends.copy_(self.per_row(self.ended))
         if self.opponents is not None:
             kept.lives, kept.turns = torch.from_numpy(self.opponents.mine), self.opponents.turns
@@ -309,15 +320,7 @@ class Collector:
         """The values of what is seen after the last step; a memory stays as it is."""
         seen = torch.empty_like(self.rollout.observations[0])
         self.see(self.on_device(self.raw), seen)
-        before = self.memory
-        _, values = self.think(student, seen)
-        self.memory = before
-        return values
-
-    def moved(self, what: str) -> None:
-        """Charge the time since the last mark to a copy, where there is one to make."""
-        if self.is_apart:
-            mark(what)
+        return self.think(student, seen)[1]
 
     def on_device(self, host: Tensor) -> Tensor:
         return host if self.device.type == "cpu" else host.to(self.device)

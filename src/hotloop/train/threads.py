@@ -30,6 +30,8 @@ WORTH_SHARING = 20_000_000
 """Multiplications of one minibatch's forward pass below which a barrier costs more than it brings."""
 
 
+AS_ASKED = "as asked"
+
 Inputs = tuple[Tensor, Memory | None, Tensor | None]
 
 
@@ -43,6 +45,11 @@ class Fit:
     """Of each count that was tried, the slowest round."""
 
     @property
+    def is_measured(self) -> bool:
+        """Whether nobody asked for it: it was found to be the best here."""
+        return self.why != AS_ASKED
+
+    @property
     def text(self) -> str:
         """One line for people."""
         tried = ", ".join(f"{count}: {ns / 1e6:.2f} ms" for count, ns in sorted(self.worst_ns.items()))
@@ -53,7 +60,7 @@ class Fit:
 def fit_threads(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
     """As many as were asked for, or those that bore a minibatch best; `seen` is like what all rows see."""
     if settings.torch_threads != AUTO:
-        return Fit(threads=settings.torch_threads, why="as asked")
+        return Fit(threads=settings.torch_threads, why=AS_ASKED)
     if settings.device != "cpu":
         return Fit(threads=USUAL_THREADS, why="the network is on the GPU")
     if USUAL_THREADS == 1:

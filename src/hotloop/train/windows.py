@@ -4,6 +4,7 @@ A watcher sees the batch's own arrays after every step and runs no Python for ea
 at a time asks through `PerEnv`, and pays for it.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
@@ -15,15 +16,13 @@ from numpy.typing import NDArray
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
+from hotloop.train.sums import sums_of
 
 if TYPE_CHECKING:
     from hotloop.train.device.windows import DeviceWindows
 
 MOST_SAMPLED = 16
 """Envs whose infos are looked at when a window ends, whether or not an episode of theirs did."""
-
-FIRST_ROOM = 1_024
-"""Episodes of a window that there is room for before arrays have to grow."""
 
 RETURNS, LENGTHS = "/returns", "/lengths"
 """Columns beside the infos, by names that no info has."""
@@ -63,38 +62,10 @@ class WindowEpisodes:
         return self.length_sum / self.episodes if self.episodes else None
 
 
-class Ended:
-    """Rows of the episodes that ended, one array a column; the arrays grow as they have to."""
-
-    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """`columns` are the live arrays that rows are taken from, their first axis the envs."""
-        self._columns = dict(columns)
-        self._rows = {
-            name: np.empty((FIRST_ROOM, *live.shape[1:]), live.dtype) for name, live in columns.items()
-        }
-        self._room = FIRST_ROOM
-        self.count = 0
-
-    def add(self, envs: NDArray[np.int64]) -> None:
-        """Take down the present rows of some envs."""
-        first, last = self.count, self.count + len(envs)
-        while last > self._room:
-            self._rows = {
-                name: np.concatenate([rows, np.empty_like(rows)]) for name, rows in self._rows.items()
-            }
-            self._room *= 2
-        for name, live in self._columns.items():
-            live.take(envs, axis=0, out=self._rows[name][first:last], mode="clip")  # raise would buffer
-        self.count = last
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._rows[name][: self.count]
-
-
 class Windows:
     """Adds up returns, lengths and infos; `close` ends a window and begins the next.
 
-    Sums are exact (`math.fsum`), so that they do not depend on the order in which envs are looked at.
+    Sums are exact, so that they do not depend on the order in which envs are looked at.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -103,21 +74,23 @@ class Windows:
         self._lengths = np.zeros(envs, np.int64)
         self._whole = np.ones(envs, np.bool_)
         """Whether the episode that each env is in was seen from its beginning."""
-        self._comes_and_goes = batch.spec.has_empty_rows
+        self._lives = batch.infos["lives"] if batch.spec.has_empty_rows else None
+        """Of each env all agents there ever were, where they come and go."""
         self._infos = {name: info for name, info in batch.infos.items() if self._is_told(info)}
-        self._ended = Ended({RETURNS: self._returns, LENGTHS: self._lengths, **self._infos})
-        self._calls = 0
+        self._means = {name: np.zeros(envs) for name, info in self._infos.items() if info.ndim > 1}
+        """Of infos that are several numbers, each env's mean in its last step."""
+        self._mean_returns = np.zeros(envs)
+        self._low, self._high = math.inf, -math.inf
+        self._sums = sums_of(
+            {RETURNS: self._mean_returns, LENGTHS: self._lengths, **self._infos, **self._means},
+            threads=batch.spec.threads,
+        )
+        self._calls = self._episodes = 0
         self._sampled = np.unique(np.linspace(0, envs - 1, min(envs, MOST_SAMPLED)).astype(np.int64))
 
     def _is_told(self, info: NDArray[Any]) -> bool:
         """Not where some of its rows are nobody's: a mean over them says nothing."""
-        return info.size > 0 and (info.ndim == 1 or not self._comes_and_goes)
-
-    def _mean_returns(self) -> NDArray[np.float64]:
-        """Of each episode that ended, over its agents."""
-        returns = self._ended[RETURNS]
-        means: NDArray[np.float64] = returns.mean(axis=1)
-        return returns.sum(axis=1) / self._ended["lives"] if self._comes_and_goes else means
+        return info.size > 0 and (info.ndim == 1 or self._lives is None)
 
     def step(self, batch: Batch) -> None:
         self._calls += 1
@@ -125,26 +98,47 @@ class Windows:
         self._returns += batch.rewards.reshape(self._returns.shape)
         over = np.flatnonzero(batch.terminals | batch.truncations)
         if over.size:
-            self._ended.add(over[self._whole[over]])
+            counted = over[self._whole[over]]
+            if counted.size:
+                self._add(counted)
             self._returns[over] = 0
             self._lengths[over] = 0
             self._whole[over] = True
 
+    def _add(self, envs: NDArray[np.int64]) -> None:
+        """Add the episodes that ended in some envs."""
+        returns = self._returns_of(envs)
+        self._mean_returns[envs] = returns
+        self._low, self._high = min(self._low, float(returns.min())), max(self._high, float(returns.max()))
+        for name, means in self._means.items():
+            means[envs] = row_means(self._infos[name][envs])
+        self._sums.add(envs)
+        self._episodes += len(envs)
+
+    def _returns_of(self, envs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of some episodes, over their agents."""
+        returns = self._returns[envs]
+        if self._lives is not None:
+            shared: NDArray[np.float64] = returns.sum(axis=1) / self._lives[envs]
+            return shared
+        means: NDArray[np.float64] = returns[:, 0] if returns.shape[1] == 1 else returns.mean(axis=1)
+        return means
+
     def close(self) -> WindowEpisodes:
         """What happened since the window before."""
-        ended, count = self._ended, self._ended.count
-        returns = self._mean_returns()
+        sums, count = self._sums.take(), self._episodes
         window = WindowEpisodes(
             env_steps=self._calls * len(self._lengths),
             episodes=count,
-            return_sum=fsum(returns),
-            return_min=float(returns.min()) if count else None,
-            return_max=float(returns.max()) if count else None,
-            length_sum=int(ended[LENGTHS].sum()),
-            infos={name: mean(ended[name]) for name in self._infos if count},
+            return_sum=sums[RETURNS],
+            return_min=self._low if count else None,
+            return_max=self._high if count else None,
+            length_sum=int(sums[LENGTHS]),
+            infos={name: sums[name] / count for name in self._infos if count},
             sampled={name: mean(live[self._sampled]) for name, live in self._infos.items() if self._calls},
         )
-        self._calls = self._ended.count = 0
+        self._calls = self._episodes = 0
+        self._low, self._high = math.inf, -math.inf
         return window
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -176,8 +170,13 @@ def windows_of(batch: Batch, *, compiled: bool = False) -> "Windows | DeviceWind
 
 def mean(rows: NDArray[Any]) -> float:
     """Over rows, each one number or the mean of those it has, as of agents."""
-    each = rows.reshape(len(rows), -1).mean(axis=1, dtype=np.float64) if rows.ndim > 1 else rows.astype(float)
-    return fsum(each) / len(rows)
+    return fsum(row_means(rows) if rows.ndim > 1 else rows.astype(float)) / len(rows)
+
+
+def row_means(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Of each row that is several numbers, their mean."""
+    means: NDArray[np.float64] = rows.reshape(len(rows), -1).mean(axis=1, dtype=np.float64)
+    return means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

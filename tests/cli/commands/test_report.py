@@ -72,6 +72,19 @@ def test_a_folder_without_any_record_names_what_makes_one(tmp_path: Path, monkey
     assert "hotloop bench TARGET makes one" in capsys.readouterr().err
 
 
+def test_budgets_of_the_project_join_and_a_file_of_them_that_does_not_fit_is_named(
+    folder: Path, capsys
+) -> None:
+    Path("hotloop.toml").write_text(
+        '[budget.toy-floor]\ntarget = "grid/toy"\nmetric = "env_steps_per_s"\nlimit = 490_000\n'
+    )
+    assert main(["report"]) == ExitCode.FINE
+    assert "floor 490 k, toy-floor" in Path("report.html").read_text()
+    Path("hotloop.toml").write_text("[budget.toy-floor]\nmetric = 3\n")
+    assert main(["report"]) == ExitCode.FINE
+    assert "hotloop.toml" in capsys.readouterr().err
+
+
 def test_broken_records_still_give_a_page_that_lists_them(folder: Path, capsys) -> None:
     (folder / "cut.json").write_text("{")
     assert main(["report", "-o", "page.html"]) == ExitCode.FINE

@@ -218,7 +218,7 @@ def interruptible() -> Iterator[None]:
 
 def interrupt(opening: Any, workers: list[subprocess.Popen[bytes]]) -> None:
     with opening as (a, b):
-        workers += [a._process, b._process]
+        workers += [a.worker.process, b.worker.process]
         raise KeyboardInterrupt
 
 

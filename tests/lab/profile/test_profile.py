@@ -1,4 +1,5 @@
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from hotloop.envs.batch import Batch
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.profile import profile as module
 from hotloop.lab.profile.profile import PAIRS, plan, profile
+from hotloop.report.sections.breakdown import break_down
 
 SMALL = {"num_envs": 8, "agents": 3}
 STEPS = PAIRS * 16
@@ -33,6 +35,20 @@ def test_the_phases_add_up(impl: str, threads: int) -> None:
     assert sum(inside) + record.unaccounted_ns == rows[STEP]
     assert rows[PYTHON] + rows[STEP] == rows[WALL]
     assert rows[WALL] == sum(record.values["instrumented_wall_ns"])
+
+
+def test_a_log_is_a_phase_of_its_own_beside_the_step(tmp_path: Path) -> None:
+    keys = {"num_envs": 1, "perception": False, "log": str(tmp_path), "threads": 2}
+    record = profile(Target("farm/dev", keys), PAIRS)
+    rows = totals(record)
+    assert rows[f"{WALL}/log"] > 0
+    assert rows[PYTHON] > 0
+    assert rows[PYTHON] + rows[f"{WALL}/log"] + rows[STEP] == rows[WALL]
+    [logged] = [phase for phase in record.phases if phase.path == f"{WALL}/log"]
+    assert sum(logged.rounds_ns) == logged.total_ns
+    drawn = break_down(record)
+    assert drawn is not None
+    assert [line.name for line in drawn.beside] == ["log"]
 
 
 def test_every_phase_of_the_world_and_autoreset_have_a_row() -> None:

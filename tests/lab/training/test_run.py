@@ -17,6 +17,7 @@ from hotloop.envs.batch import Batch
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train
+from hotloop.report.sections.train import about
 from hotloop.train.logs import METRICS, SCRIPT, Logs, read_metrics
 from hotloop.train.rollout import Collector
 
@@ -311,3 +312,13 @@ def test_nothing_is_made_where_the_trainer_refuses(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nobody"):
         train(Asked(settings=made, run=run_of(tmp_path), told=made.target))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_a_gpu_learns_its_use_is_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trained(tmp_path / "host", small(updates=2))[0].resources.gpu is None  # type: ignore[union-attr]
+    monkeypatch.setattr("hotloop.lab.training.run.is_cuda", lambda _: True)
+    monkeypatch.setattr("hotloop.probes.resources.gpu_reader", lambda: lambda: ((0.5, 1 << 30),))
+    record, _, _ = trained(tmp_path / "gpu", small(updates=2))
+    assert record.resources is not None
+    assert record.resources.gpu == {"devices": [{"busy_share": 0.5, "peak_bytes": 1 << 30}]}
+    assert "50.0% busy, 1.00 GiB" in " ".join(str(each) for each in about(record).rows)

@@ -265,3 +265,12 @@ def test_a_difference_is_kept_where_it_can_be_seen_again(tmp_path) -> None:  # t
     assert path is not None
     found = bundle.read_bundle(path).facts
     assert (found.difference.step, found.difference.field, found.tape) == (4, "rewards", "policy")
+
+
+def test_where_only_all_envs_can_begin_anew_the_tape_says_all() -> None:
+    sides = [open_target(Target("support.batches:Batched")) for _ in range(2)]
+    shadowing = begun(*sides)
+    shadowing.reset_many([3])
+    assert [env for _, env in shadowing.played.resets] == list(range(6))
+    shadowing.reset_many([])
+    assert len(shadowing.played.resets) == 6

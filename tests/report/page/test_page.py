@@ -1,10 +1,12 @@
 """The page in a real browser: no complaint, no request, and no script of a stranger's."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.shelves import MARKUP, everything, fill, history, measured
+from support.shelves import FLOOR, GOAL, MARKUP, everything, fill, history, measured
 
 from hotloop.core.record.frames import PICTURE, SUFFIX, Frame, Frames, write_frames
 from hotloop.report.page.page import draw_page
@@ -21,7 +23,8 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shown = [Frame(step=k, picture=PICTURE + pixel, note="the mark" if k == 3 else None) for k in range(5)]
     write_frames(folder / "records" / f"x{SUFFIX}", Frames(target="x", title=MARKUP, frames=tuple(shown)))
     page = folder / "page.html"
-    page.write_text(draw_page(read_shelf([folder / "records"]), f"Records {MARKUP}"))
+    shelf = replace(read_shelf([folder / "records"]), budgets=(FLOOR, GOAL))
+    page.write_text(draw_page(shelf, f"Records {MARKUP}"))
     return page
 
 
@@ -32,13 +35,50 @@ def test_every_tab_is_drawn_without_a_complaint_or_a_request(opened: Any, drawn:
     for name in TABS:
         assert seen.tab(name).is_visible()
     seen.tab("trend").locator(".plot[data-drawn=yes] canvas").first.wait_for()
-    for name in ("trend", "training"):
-        seen.tab(name)
+    for name in ("trend", "training", "sweeps"):
+        scroll(seen.tab(name))
         undrawn = f"#tab-{name} .plot:not([data-drawn=yes])"
         seen.page.wait_for_function("selector => !document.querySelector(selector)", arg=undrawn)
         assert seen.page.locator(undrawn).count() == 0
     assert seen.complaints == []
     assert seen.requests == [drawn.as_uri()]
+
+
+def scroll(tab: Any) -> None:
+    """As far down as there is something to draw."""
+    for place in tab.locator(".plot").all():
+        place.scroll_into_view_if_needed()
+
+
+def test_budgets_stand_in_the_overview_and_their_limits_in_the_trend(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    rows = seen.tab("overview").locator("h2 + .wide tr")
+    assert "met" in rows.filter(has_text="toy-floor").inner_text()
+    assert "sim team" in rows.filter(has_text="toy-floor").inner_text()
+    assert "not held yet" in rows.filter(has_text="toy-goal").inner_text()
+    plot = seen.tab("trend").locator(".plot").first.get_attribute("data-plot")
+    assert [(line["y"], line["label"]) for line in json.loads(plot)["lines"]] == [
+        (4.9e5, "floor 490 k, toy-floor"),
+        (9e9, "target 9.00 G, toy-goal"),
+    ]
+    rows = seen.tab("overview").locator("h2 + .wide tr")
+    rows.filter(has_text="toy-floor").click()
+    assert "≥ 490,000 env-steps/s" in seen.page.locator("dialog").inner_text()
+
+
+def test_a_sweep_has_its_points_its_law_and_its_map(opened: Any, drawn: Path) -> None:
+    sweeps = opened(drawn).tab("sweeps")
+    first = sweeps.locator("figure", has_text="agents").first
+    told = json.loads(first.locator(".plot").get_attribute("data-plot"))
+    measured_points, law = told["series"]
+    assert told["powers"]
+    assert [value for value in measured_points["values"] if value is not None] == [30, 120, 1020]
+    assert len([value for value in law["values"] if value is not None]) > 20
+    cells = sweeps.locator("svg.heat g")
+    assert cells.count() == 6
+    assert cells.last.locator("rect").get_attribute("stroke")
+    assert "░" not in sweeps.inner_text()
+    assert "bytes" in sweeps.locator("figure", has_text="resident memory").inner_text()
 
 
 def test_markup_in_names_is_text(opened: Any, drawn: Path) -> None:
@@ -67,7 +107,7 @@ def test_a_record_opens_in_full_and_the_search_finds_it(opened: Any, drawn: Path
     seen = opened(drawn)
     listing = seen.tab("records")
     listing.locator("#record-search").fill("train")
-    rows = listing.locator("tr[data-record]:not(.away)")
+    rows = listing.locator("tr[data-record]")
     assert rows.count() == 1
     rows.first.press("Enter")
     assert "rollout" in seen.page.locator("dialog").inner_text()
@@ -102,13 +142,23 @@ def test_themes_are_chosen_and_a_phone_needs_no_sideways_scrolling(opened: Any, 
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_hundreds_of_records_are_one_file_that_opens(opened: Any, tmp_path: Path) -> None:
-    shelf = read_shelf([fill(tmp_path / "many", [measured(k, 1e6 + k % 7) for k in range(300)])])
+def test_hundreds_of_records_are_one_file_whose_rows_are_made_as_somebody_comes_near(
+    opened: Any, tmp_path: Path
+) -> None:
+    many = [measured(k, 1e6 + k % 7) for k in range(300)]
     page = tmp_path / "page.html"
-    page.write_text(draw_page(shelf, "many"))
+    page.write_text(draw_page(read_shelf([fill(tmp_path / "many", many)]), "many"))
     seen = opened(page)
     assert "300 records" in seen.tab("overview").inner_text()
     assert page.stat().st_size < 3_000_000
+    listing = seen.tab("records")
+    rows = listing.locator("tr[data-record]")
+    assert rows.count() == 100
+    rows.last.scroll_into_view_if_needed()
+    listing.page.wait_for_function("() => document.querySelectorAll('#records tr[data-record]').length > 100")
+    listing.locator("#record-search").fill("00000000")
+    assert rows.count() == 1
+    assert "1 of 300" in listing.inner_text()
 
 
 def test_an_accepted_change_is_marked_and_begins_the_baseline(tmp_path: Path) -> None:

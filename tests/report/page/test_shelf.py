@@ -14,6 +14,7 @@ def test_records_come_oldest_first_and_the_rest_is_left_out_with_its_reason(tmp_
     (folder / "other.json").write_text("[]")
     (folder / "x.accepted.json").write_text('{"run_id": 1}')
     (folder / "settings.json").write_text("{}")
+    (folder / "diagnosis-20260101-0101.json").write_text("{}")
     with (folder / "huge.json").open("wb") as file:
         file.truncate(LARGEST + 1)
     shelf = read_shelf([folder, folder])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hotloop.report.pictures.chart import LINE, WIDTH, Panel, height, png, scale, spread, svg
+from hotloop.report.pictures.chart import COLOURS, LINE, WIDTH, Panel, height, png, scale, spread, svg
 
 PANELS = [
     Panel(title="people", curves={"all": [1.0, 5.0, 3.0], "some <of them>": [0.0, 2.0, 3.0]}),
@@ -42,6 +42,16 @@ def test_a_drawing_has_every_curve_from_the_first_step_to_the_last() -> None:
     assert [len(str(each.get("points")).split()) for each in curves] == [3, 3, 3]
 
 
+def test_a_drawing_is_as_wide_as_its_longest_name() -> None:
+    name = "a step against a new instance's -4.20% a minute [-21.83%, +18.41%]"
+    long = [Panel(title="x", curves={name: [1.0, 2.0]})]
+    root = ET.fromstring(svg("x", long).decode())
+    end = next(each for each in root.iter(f"{NAMESPACE}text") if name in str(each.text))
+    letters = 6  # pixels of one, at least, at this size
+    assert float(root.attrib["width"]) >= float(end.attrib["x"]) + letters * len(str(end.text))
+    assert Image.open(io.BytesIO(png("x", long))).size[0] == 2 * int(root.attrib["width"])
+
+
 def test_a_long_run_is_drawn_with_no_more_points_than_there_are_pixels() -> None:
     long = Panel(title="long", curves={"it": [float(k % 7) for k in range(50_000)]})
     assert svg("long", [long]).count(b",") < 2 * WIDTH
@@ -51,4 +61,4 @@ def test_pixels_show_the_same_chart() -> None:
     image = Image.open(io.BytesIO(png("a run", PANELS)))
     assert image.size == (2 * WIDTH, 2 * height(PANELS))
     colours = {tuple(pixel) for pixel in np.asarray(image).reshape(-1, 3)[::7].tolist()}
-    assert (0x25, 0x63, 0xEB) in colours
+    assert tuple(bytes.fromhex(COLOURS[1][1:])) in colours

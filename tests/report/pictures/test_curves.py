@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from PIL import Image, ImageFont
 
-from hotloop.report.pictures.curves import Curve, Panel, height, png, svg, width
+from hotloop.report.pictures.curves import Curve, Panel, height, png, svg
 
 LONG = "the observations of every agent: a + b n log n"
 POINTS = ((1.0, 2.0), (10.0, 30.0))
@@ -27,4 +27,5 @@ def test_every_name_and_the_title_end_within_the_picture(name: str) -> None:
 def test_pixels_have_the_size_of_the_drawing() -> None:
     panels = [Panel(title="ns", across="n", curves=(Curve(name=LONG, points=POINTS),))]
     image = Image.open(io.BytesIO(png("t", panels)))
-    assert image.size == (2 * width("t", panels), 2 * height(panels))
+    wide = int(str(ET.fromstring(svg("t", panels).decode()).get("width")))
+    assert image.size == (2 * wide, 2 * height(panels))

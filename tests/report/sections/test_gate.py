@@ -25,7 +25,7 @@ TODAY = date(2026, 6, 1)
 
 def shown(budget: Budget = BUDGET, **found: Any) -> Shown:
     held = hold(budget, TODAY, **found)
-    return Shown(budget=budget, held=held, record=judge(replace(PROFILE, kind="gate", held=held)))
+    return Shown(name=budget.name, held=held, record=judge(replace(PROFILE, kind="gate", held=held)))
 
 
 def drawn(*rows: Shown, headline: str = "red") -> str:
@@ -66,7 +66,7 @@ def test_bytes_and_shares_are_drawn_by_their_units() -> None:
 
 
 def test_what_could_not_be_measured_says_why() -> None:
-    text = drawn(Shown(budget=BUDGET, held=None, record=None, error="line 3: it is gone"))
+    text = drawn(Shown(name=BUDGET.name, held=None, record=None, error="line 3: it is gone"))
     assert "| speed | **error** |" in text
     assert "speed: line 3: it is gone" in text
 

@@ -14,7 +14,7 @@ from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
 
-KINDS = ("grid", "hash", "quadtree", "kdtree")
+KINDS = ("grid", "hash", "quadtree", "kdtree", "brute")
 WAYS = [{"index": index, "resources": kept} for index, kept in product(KINDS, ("list", "memmap"))]
 """What changes no result."""
 both_ways = pytest.mark.parametrize("interpolation", ["bilinear", "nearest"])
@@ -47,6 +47,15 @@ def test_every_variant_equals_the_twin(interpolation: str, placement: str) -> No
     others = [hotloop.make("farm/dev", impl="native", **keys, **way) for way in WAYS]
     mapped = hotloop.make("farm/dev", impl="reference", resources="memmap", **keys)
     play_beside(twin, [*others, mapped], tape(twin.spec, 25, wild=True))
+
+
+@both_ways
+def test_the_widest_windows_equal_the_twins(interpolation: str) -> None:
+    keys = {"num_envs": 1, "interpolation": interpolation, "radius": 20}
+    twin, fast = (hotloop.make("farm/dev", impl=impl, **keys) for impl in ("reference", "native"))
+    play_beside(twin, [fast], tape(twin.spec, 4))
+    with pytest.raises(InputError, match="radius=21"):
+        hotloop.make("farm/dev", radius=21)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli import flags, suites
+from hotloop.cli import flags, suites, sweeps
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
 from hotloop.cli.results import (
@@ -81,15 +81,15 @@ def bench(  # noqa: PLR0913 - one argument a flag
     report: flags.Folder = None,
     suite: flags.SuiteName = None,
     resume: flags.ResumeSuite = False,
+    on: sweeps.On = None,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
     """How fast a target steps, with its spread.
 
-    Random play, every probe off, garbage collected between rounds, actions drawn before the clock. One call
-    of a batch makes num_envs env-steps. --mode: the ladder to training, in turns. After -- any program, in
-    whole runs: bench --help -- says how. --suite NAME does all that a list of the nearest hotloop.toml, or
-    that ships (farm, worlds, quick), asks for. Exit: 1 rounds varied by over 20%, 3 slower, 4 cannot tell.
+    Random play, every probe off, actions drawn before the clock. One call makes num_envs env-steps. --mode:
+    the ladder to training, in turns. After -- any program: bench --help --. --suite NAME does all that a list
+    of hotloop.toml, or ours (farm, worlds, quick), asks for. Exit: 1 spread over 20%, 3 slower, 4 unsure.
     """
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes
@@ -97,8 +97,8 @@ def bench(  # noqa: PLR0913 - one argument a flag
     if report is not None:
         return show_folder(check_alone(report, target), as_json=json)
     planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
-    if suite is not None or resume:
-        return suites.run(check_suite(suite, target), planned, output, resume=resume, as_json=json)
+    if suite is not None or resume or on is not None:
+        return suites.run(check_suite(suite, target), planned, output, on=on, resume=resume, as_json=json)
     modes, (keys, (kept, refs)) = check_modes(mode), part_words(words, baseline)
     one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
     check_single(one, output, [*kept, *refs], save_baseline)
@@ -208,7 +208,7 @@ def check_alone(folder: Path, target: str | None) -> Path:
 def check_suite(suite: str | None, target: str | None) -> str:
     """Refuse a target beside a suite, and to resume nothing."""
     if suite is None:
-        raise InputError("--resume goes on with a suite: give --suite NAME too")
+        raise InputError("--resume goes on with a suite, --on runs one: give --suite NAME too")
     if target is not None:
         raise InputError(f"--suite {suite} has targets of its own: leave out {target}, or leave out --suite")
     return suite

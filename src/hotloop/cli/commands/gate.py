@@ -251,7 +251,7 @@ def shown(result: "Result", folder: Path) -> "list[Shown]":
         distances = [each.held.distance for each in before if each.held]
         told.append(
             Shown(
-                budget=row.budget,
+                name=row.budget.name,
                 held=held,
                 record=row.record,
                 error=row.error,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.report.page.shelf import Shelf
 
-PLACES = (FOLDER, Path(".design"))
+PLACES = (FOLDER, Path(".design"), Path("artifacts/gate"))
 """Where commands keep records unless somebody says otherwise."""
 
 RUNS = Path("train_dir")
@@ -38,7 +38,9 @@ EXAMPLES = (
 
 Dir = Annotated[
     Path | None,
-    typer.Argument(metavar="DIR", help="A folder of records.  [default: artifacts/throughput and .design]"),
+    typer.Argument(
+        metavar="DIR", help="A folder of records.  [default: artifacts/throughput, .design, artifacts/gate]"
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -122,7 +124,7 @@ def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
     from hotloop.report.page.shelf import Entry, read_shelf
 
     with bar("reading records"):
-        shelf = read_shelf(folders)
+        shelf = with_budgets(read_shelf(folders))
     imported = [Entry(record=record) for path in results for record in read_results(path)]
     entries = sorted((*shelf.entries, *imported), key=lambda entry: entry.record.created)
     if not entries:
@@ -130,6 +132,21 @@ def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
         named = " and ".join(map(str, folders))
         raise InputError(f"{named} holds no record{left_out}: hotloop bench TARGET makes one")
     return replace(shelf, entries=tuple(entries))
+
+
+def with_budgets(shelf: "Shelf") -> "Shelf":
+    """The budgets of the project around this folder, where it has some; a file that does not fit is named."""
+    from dataclasses import replace
+
+    from hotloop.core.project import find_file, read
+
+    path = find_file()
+    if path is None:
+        return shelf
+    try:
+        return replace(shelf, budgets=tuple(read(path).budgets.values()))
+    except InputError as error:
+        return replace(shelf, left_out=(*shelf.left_out, str(error)))
 
 
 def drawn(shelf: "Shelf", name: str, title: str) -> str:

@@ -20,6 +20,7 @@ EXAMPLES = (
     "hotloop scale my_env.py:make n=10,100,1000",
     "hotloop scale gym:CartPole-v1 num_envs=1,4,16,64",
     "hotloop scale farm/default --grid steps --resume",
+    "hotloop scale grid/toy agents=10,50,100,500 --on ray",
 )
 
 Grid = Annotated[
@@ -55,6 +56,7 @@ def scale(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     no_phases: NoPhases = False,
     phases: flags.Reports = None,
+    on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
     output: Output = FOLDER,
@@ -80,12 +82,12 @@ def scale(  # noqa: PLR0913 - one argument a flag
     make_room(output)
     with stdout_kept_clean():
         lab.check(axes)
-    cells = lab.cells_of(axes, asked)
     record = sweeps.swept(
         axes,
         "scale",
-        cells,
-        lambda progress, shelf: lab.scale(axes, asked, progress, shelf=shelf),
+        lab.cells_of(axes, asked),
+        lambda progress, shelf, executor: lab.scale(axes, asked, progress, executor=executor, shelf=shelf),
+        on=on,
         resume=resume,
     )
     return sweeps.tell(record, output, as_json=json)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hotloop.cli import sweeps
 from hotloop.cli.console import bar, remark
 from hotloop.cli.flags import Json, Output, Seed, Words
 from hotloop.cli.live.capture import Pictures, Plot, Tape
@@ -49,6 +50,7 @@ EXAMPLES = (
     "hotloop sim farm steps=1000 agents=100 log=run.db",
     "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
     "hotloop sim cards hero=simple villain=random num_games=1000",
+    "hotloop sim prospector player=greedy episodes=100000 --on ray",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
 )
 
@@ -99,6 +101,8 @@ def sim(  # noqa: PLR0913 - one argument a flag
     plot: Plots = None,
     perf_profile: Account = False,
     overwrite: Overwrite = False,
+    on: sweeps.On = None,
+    resume: sweeps.Resume = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -121,6 +125,9 @@ def sim(  # noqa: PLR0913 - one argument a flag
         raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
     keys = [*(word.removeprefix(PREFIX) for word in words or ()), *["overwrite=true"] * overwrite]
     chosen, asked = split(Target.typed(target, keys, seed=seed))
+    if on is not None or resume:
+        refuse_watching(show=show, keepsakes=(record, gif, png, *(plot or ())), account=perf_profile)
+        return sim_on(chosen, asked, output, on=on, resume=resume, as_json=json)
     if chosen.is_foreign:
         refuse_drawing(show=show, gif=gif, png=png)
         return sim_theirs(chosen, asked, record, output, as_json=json)
@@ -177,6 +184,31 @@ def keep_frames(tape: Path | None) -> int:
 def refuse_drawing(*, show: bool, gif: Path | None, png: Path | None) -> None:
     if show or gif or png:
         raise InputError("--show, --gif and --png draw our worlds: leave them out")
+
+
+def refuse_watching(*, show: bool, keepsakes: "Sequence[Path | None]", account: bool) -> None:
+    if show or any(keepsakes) or account:
+        raise InputError(
+            "--on plays elsewhere, where nobody looks: leave out what draws, records or profiles"
+        )
+
+
+def sim_on(
+    target: Target, asked: "SimSettings", output: Path, *, on: str | None, resume: bool, as_json: bool
+) -> int:
+    """Play the episodes in pieces, each with a seed of its own, wherever there is room."""
+    from hotloop.cli.console import stdout_kept_clean
+    from hotloop.lab import many
+    from hotloop.lab.cells import FOLDER as SHELVES
+    from hotloop.lab.cells import Here, shelf_of
+
+    make_room(output)
+    cells = many.sims_of(target, asked)
+    with sweeps.executor(on, target, Here(), timed=False) as (executor, machines):
+        shelf = shelf_of(SHELVES, "sim", cells, resume=resume, machines=machines)
+        with bar(target.name) as progress, stdout_kept_clean():
+            played = many.sim(target, asked, executor, shelf, progress)
+    return report(kept_in(output, played), as_json=as_json)
 
 
 def sim_theirs(

@@ -13,6 +13,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
+    from hotloop.core.record import Record
     from hotloop.lab.soak import Asked
 
 ISOLATED = True
@@ -23,6 +24,7 @@ EXAMPLES = (
     "hotloop soak my_env.py:make n=100 --steps 1000000",
     "hotloop soak prospector train.num_steps=64 --minutes 10",
     "hotloop soak --minutes 10 -- python train.py",
+    "hotloop soak grid/arena --minutes 60 --on ray://head:10001",
 )
 
 Minutes = Annotated[
@@ -35,7 +37,7 @@ Steps = Annotated[
 ]
 
 
-def soak(
+def soak(  # noqa: PLR0913 - one argument a flag
     target: flags.TargetName,
     words: Words = None,
     *,
@@ -43,6 +45,7 @@ def soak(
     steps: Steps = None,
     policy: Policy = "random",
     phases: flags.Reports = None,
+    on: sweeps.On = None,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -59,6 +62,8 @@ def soak(
     one = flags.reporting(Target.typed(target, words), phases)
     asked = asked_for(minutes, steps)
     make_room(output)
+    if on is not None:
+        return sweeps.tell(soaked_on(on, one, asked, policy), output, as_json=json)
     with bar(one.name) as progress, stdout_kept_clean():
         if is_training(one):
             from hotloop.lab.training.soak import soak as lab_training
@@ -69,6 +74,21 @@ def soak(
 
             record = lab(one, asked, progress, policy=policy)
     return sweeps.tell(settled(record), output, as_json=json)
+
+
+def soaked_on(on: str, target: Target, asked: "Asked", policy: str) -> "Record":
+    """Soak on another machine, which nothing else of ours is timed on meanwhile."""
+    from dataclasses import asdict
+
+    from hotloop.lab import many
+    from hotloop.lab.cells import Cell, Here, sweep
+
+    cell = Cell(target=target, experiment=many.SOAK, asked=asdict(asked) | {"policy": policy})
+    with sweeps.executor(on, target, Here(), timed=True) as (executor, _), bar(target.name) as progress:
+        swept = sweep([cell], executor, None, progress)
+    if not swept.records:
+        raise KeyboardInterrupt if swept.interrupted else many.refusal(swept.refused)
+    return swept.records[0][1]
 
 
 def asked_for(minutes: float | None, steps: int | None) -> "Asked":

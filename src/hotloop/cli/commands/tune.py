@@ -69,6 +69,7 @@ def tune(  # noqa: PLR0913 - one argument a flag
     learn_steps: LearnSteps = 0,
     seeds: Seeds = 6,
     write_floor: WriteFloor = None,
+    on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
     output: Output = FOLDER,
@@ -96,7 +97,16 @@ def tune(  # noqa: PLR0913 - one argument a flag
         axes,
         "tune",
         [lab.Sweeping.cell_of(axes, place, 0, asked.rounds) for place in axes.places],
-        lambda progress, shelf: lab.tune(axes, asked, progress, shelf=shelf, say=remark),
+        lambda progress, shelf, executor: lab.tune(
+            axes,
+            asked,
+            progress,
+            executor=executor,
+            learners=sweeps.side_by_side(executor),
+            shelf=shelf,
+            say=remark,
+        ),
+        on=on,
         resume=resume,
     )
     code = sweeps.tell(record, output, as_json=json)

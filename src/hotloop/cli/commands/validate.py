@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotloop.cli import flags
+from hotloop.cli import flags, sweeps
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, names_world, targets_of
 from hotloop.cli.results import FOLDER, check_trust, make_room, names_file, record_path
-from hotloop.cli.runner import measure, tell
+from hotloop.cli.runner import kept_in, measure, tell
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.files import save
 from hotloop.core.settings import parse_pairs
@@ -38,6 +38,7 @@ EXAMPLES = (
     "hotloop validate port.py:make 512 --against gym:CartPole-v1 --statistical",
     "hotloop validate --replay artifacts/throughput/NAME.bundle",
     "hotloop validate grid --against original --adoption",
+    "hotloop validate grid/toy 2000 --seeds 40 --on ray",
 )
 
 SCALE = "smoke"
@@ -106,6 +107,17 @@ Replay = Annotated[
     Path | None, typer.Option(metavar="BUNDLE", help="Play again what was found to differ, from its bundle.")
 ]
 
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        max=100_000,
+        help="Validate N seeds, from seed= on, each a cell.",
+        show_default=False,
+    ),
+]
+
 ShowAdoption = Annotated[
     bool, typer.Option("--adoption", help="Where the candidate stands on its way to the default; times both.")
 ]
@@ -129,6 +141,9 @@ def validate(  # noqa: PLR0913 - one argument a flag
     trust: flags.Trust = None,
     adoption: ShowAdoption = False,
     budget: Budget = None,
+    seeds: Seeds = None,
+    on: sweeps.On = None,
+    resume: sweeps.Resume = False,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -153,6 +168,11 @@ def validate(  # noqa: PLR0913 - one argument a flag
     way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
     if adoption:
         return show_adoption(candidate, against, output, budget, as_json=json)
+    if seeds is not None or on is not None or resume:
+        asked: dict[str, Any] = {"amount": scale or SCALE, "against": against, "mode": mode}
+        asked |= {"policy": policy, "ignore": list(ignore or ())}
+        records = over_seeds(candidate, seeds or 1, asked, output, on=on, resume=resume)
+        return told(records, as_json=json, as_list=True)
     check_single(candidate, output)
     with stdout_kept_clean():
         matches = matches_of(targets_of(candidate), against)
@@ -164,10 +184,58 @@ def validate(  # noqa: PLR0913 - one argument a flag
     if transfer is not None:
         raise InputError("--transfer goes with --statistical: leave it out")
     records = run(matches, scale or SCALE, way, output, policy)
+    return told(records, as_json=json, as_list=names_world(candidate.name))
+
+
+def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
     from hotloop.report.sections.validate import validations
     from hotloop.report.terminal import draw
 
-    return tell(records, draw(validations(records)), as_json=json, as_list=names_world(candidate.name))
+    return tell(records, draw(validations(records)), as_json=as_json, as_list=as_list)
+
+
+def over_seeds(
+    target: Target, seeds: int, asked: "dict[str, Any]", output: Path, *, on: str | None, resume: bool
+) -> "list[Record]":
+    """Validate every preset with every seed as cells; a difference is found again here, with its bundle."""
+    from hotloop.lab import many
+    from hotloop.lab.cells import FOLDER as SHELVES
+    from hotloop.lab.cells import Here, shelf_of, sweep
+
+    if names_file(output):
+        raise InputError(f"--output {output} is for one record: name a folder for those of many seeds")
+    cells = [cell for each in targets_of(target) for cell in many.validations_of(each, seeds, **asked)]
+    make_room(output)
+    with sweeps.executor(on, target, Here(), timed=False) as (executor, machines):
+        shelf = shelf_of(SHELVES, "validate", cells, resume=resume, machines=machines)
+        with bar(target.name) as progress, stdout_kept_clean():
+            swept = sweep(cells, executor, shelf, progress)
+    if not swept.records:
+        raise KeyboardInterrupt if swept.interrupted else many.refusal(swept.refused)
+    for each in swept.refused:
+        remark(f"failed: {each.cell.target.words}: {each.refused}")
+    if swept.interrupted:
+        remark(f"interrupted after {len(swept.records)} of {len(cells)}: --resume goes on")
+    return [
+        witnessed(cell.target, record, asked, output)
+        if ExitCode(record.exit_code) is ExitCode.MISMATCH
+        else kept_in(output, record)
+        for cell, record in swept.records
+    ]
+
+
+def witnessed(target: Target, record: "Record", asked: "dict[str, Any]", output: Path) -> "Record":
+    """What differed elsewhere, found again here, so that its bundle lies beside its record."""
+    from hotloop.lab.validate.equal import closeness_of
+    from hotloop.lab.validate.lockstep import Way
+
+    way = Way(closeness=closeness_of(asked["mode"]), ignore=tuple(asked["ignore"]))
+    matches = matches_of([target], asked["against"])
+    [found] = run(matches, asked["amount"], way, output, asked["policy"])
+    if ExitCode(found.exit_code) is not ExitCode.MISMATCH:
+        remark(f"{target.words} differed on {record.machine['cpu']} and does not here")
+        return kept_in(output, record)
+    return found
 
 
 def check_statistical(mode: str, ignore: Sequence[str] | None) -> None:

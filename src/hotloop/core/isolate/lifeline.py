@@ -48,6 +48,8 @@ class Doing(IntEnum):
     RESET = 3
     STEP = 4
     CLOSE = 5
+    TURN = 6
+    """Somebody's program is awaited that says nothing before a whole turn is over."""
 
 
 class Keepable(Protocol):
@@ -203,4 +205,6 @@ def at_step() -> str:
 def where(what: int, steps: int) -> str:
     if what == Doing.STEP:
         return f"in step {steps + 1}"
+    if what == Doing.TURN:
+        return f"in a turn after {steps:,} steps"
     return f"in {Doing(what).name.lower()}" if what in (Doing.MAKE, Doing.RESET, Doing.CLOSE) else ""

@@ -61,7 +61,7 @@ class Limits:
 
     @property
     def first_s(self) -> float:
-        """Making, resetting and the first step may compile something."""
+        """Making, resetting and the first step may compile something; a turn is many steps."""
         return 10 * self.step_s
 
     def of(self, what: int, steps: int) -> float | None:

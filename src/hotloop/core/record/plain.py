@@ -6,6 +6,7 @@ import math
 import types
 import typing
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, TypeVar, Union, get_args, get_origin
 
 T = TypeVar("T")
@@ -55,18 +56,35 @@ def from_plain(cls: type[T], value: Any, where: str = "$") -> T:
     Fields may be dataclasses, TypedDicts, `tuple[X, ...]`, `tuple[X, Y]`, `list[X]`, `dict[str, X]`,
     `X | None`, `Literal`, `Annotated` with what bounds it, JSON's own types, and Any.
     """
-    optional = {
+    return cls(**build_fields(cls, optional_of(cls), value, where))  # type: ignore[arg-type]
+
+
+@cache
+def optional_of(cls: type) -> frozenset[str]:
+    """The fields that have a default."""
+    return frozenset(
         field.name
-        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        for field in dataclasses.fields(cls)
         if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-    }
-    return cls(**build_fields(cls, optional, value, where))
+    )
+
+
+@cache
+def hints_of(cls: type) -> dict[str, Any]:
+    """The type of every field, resolved once: a folder holds thousands of records."""
+    return typing.get_type_hints(cls, include_extras=True)
+
+
+@cache
+def taken_apart(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """`list[int]` as list and (int,)."""
+    return get_origin(annotation), get_args(annotation)
 
 
 def build_fields(cls: type, optional: typing.AbstractSet[str], value: Any, where: str) -> dict[str, Any]:
     """The fields that an object has, each of its type; all are there but for the optional, and no other."""
     expect(isinstance(value, dict), "an object", value, where)
-    hints = typing.get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     for name in value:
         if name not in hints:
             raise ForeignError(f"{where}: has an unknown field {show(name)}")
@@ -84,7 +102,7 @@ def build(annotation: Any, value: Any, where: str) -> Any:
         return from_plain(annotation, value, where)
     if typing.is_typeddict(annotation):
         return build_fields(annotation, annotation.__optional_keys__, value, where)
-    origin, inner = get_origin(annotation), get_args(annotation)
+    origin, inner = taken_apart(annotation)
     if origin in (types.UnionType, Union):
         return None if value is None else build(inner[0], value, where)
     if origin is Annotated:
@@ -94,7 +112,7 @@ def build(annotation: Any, value: Any, where: str) -> Any:
 
 def build_many(annotation: Any, value: Any, where: str) -> Any:
     """Objects and lists whose items are of one type each; the rest are single values."""
-    origin, inner = get_origin(annotation), get_args(annotation)
+    origin, inner = taken_apart(annotation)
     if origin is NotRequired:
         return build(inner[0], value, where)
     if origin is tuple:
@@ -120,9 +138,10 @@ def build_tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ..
 
 def build_scalar(kind: Any, value: Any, where: str) -> Any:
     """A bool is an int to Python but not to us; an int will do for a float."""
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise ForeignError(f"{where}: expected one of {', '.join(map(str, get_args(kind)))}")
+    origin, allowed = taken_apart(kind)
+    if origin is Literal:
+        if value not in allowed:
+            raise ForeignError(f"{where}: expected one of {', '.join(map(str, allowed))}")
         return value
     accepted = (int, float) if kind is float else kind
     fits = isinstance(value, accepted) and isinstance(value, bool) is (kind is bool)

@@ -33,7 +33,7 @@ from hotloop.envs.foreign.spec import (
     unseen,
     unwrapped,
 )
-from hotloop.envs.subject import RANDOM_ONLY, StepLog, WholeNumbers, Workers
+from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers, Workers
 
 SELECT = "action selection"
 """The row of a tree: which of the legal actions a random one is."""
@@ -43,7 +43,7 @@ NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 GENERATORS = (np.random.Generator, np.random.RandomState, standard.Random)
 
 
-class ForeignSubject(ABC):
+class ForeignSubject(OneByOne, ABC):
     """An env that somebody else wrote; a kind of env says what a reset, a step and a draw are."""
 
     restarts = True
@@ -87,10 +87,14 @@ class ForeignSubject(ABC):
         if len(envs):
             self.reset()
 
+    @property
+    def resets_together(self) -> bool:
+        return True
+
     @abstractmethod
     def step(self, actions: Any) -> None: ...
 
-    def wait(self) -> None:  # noqa: B027
+    def wait(self) -> None:
         """Nothing is left to wait for: a step is over when it returns."""
 
     draws_legal = True

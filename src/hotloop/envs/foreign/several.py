@@ -35,6 +35,10 @@ class SeveralSubject(Proxy):
         for env in envs:
             self.subjects[env].reset()
 
+    @property
+    def resets_together(self) -> bool:
+        return False
+
     def step(self, actions: Any) -> None:
         for subject, own in zip(self.subjects, actions, strict=True):
             subject.step(own)

@@ -1,6 +1,6 @@
 """One env that is stepped by itself: Gymnasium's, or any object with reset and step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,21 +44,25 @@ class SingleSubject(Answering):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
+        self.play((actions,))
+
+    def play(self, actions: Iterable[Any]) -> None:
         """Written for speed: an env may take no more than a few microseconds."""
-        self._pulse[STEPS] = steps = self._steps
+        pulse, step, many, steps = self._pulse, self._step, self._many, self._steps
         try:
-            if type(actions) is Pick:
-                actions = self._pick(actions)
-            given = self._step(actions)
-            if type(given) is not tuple or len(given) != 5:
-                given = five(given)
-            self._given, self._steps = given, steps + 1
-            if all_over(given) if self._many else given[2] or given[3]:
-                begun = self._reset()
-                self._seen, self._begun = first_of(begun), second_of(begun)
-                self.resets += 1
-            elif self._begun is not None:
-                self._begun = None
+            for chosen in actions:
+                pulse[STEPS] = steps
+                given = step(self._pick(chosen) if type(chosen) is Pick else chosen)
+                if type(given) is not tuple or len(given) != 5:
+                    given = five(given)
+                self._given = given
+                self._steps = steps = steps + 1
+                if all_over(given) if many else given[2] or given[3]:
+                    begun = self._reset()
+                    self._seen, self._begun = first_of(begun), second_of(begun)
+                    self.resets += 1
+                elif self._begun is not None:
+                    self._begun = None
         except BROKEN as error:
             check_given(self._given, self.env)
             raise raised(self.spec.name, error, masked=self._is_masked) from error

@@ -21,7 +21,7 @@ from hotloop.envs import callables
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Seeds
 from hotloop.envs.foreign.crew import PROCESSES, SYNC, THREADS, VECTORS, Crew, Here, Processes, Threads, room
-from hotloop.envs.foreign.members import form_of
+from hotloop.envs.foreign.members import Form, form_of
 from hotloop.envs.foreign.opening import Order, gym, ordered, pettingzoo
 from hotloop.envs.foreign.spec import plain
 from hotloop.envs.instances import NUMBERS, numbered
@@ -213,7 +213,23 @@ def open_trainable(target: Target) -> Batch:
     makers = [partial(make_env, target.name, order, number + env) for env in range(options.num_envs)]
     first = makers[0]()
     form = form_of(target.name, first, gymnasium)
-    spec = EnvsSpec(
+    spec = replace(
+        batch_spec(target, form, options), arguments=order.arguments, vector=vector, workers=workers
+    )
+    arrays, actions = make_arrays(spec)
+    if vector == PROCESSES:
+        first.close()
+        crew: Crew = Processes(form, makers, arrays, actions, workers)
+    else:
+        envs = [first, *(make() for make in makers[1:])]
+        here = vector == SYNC
+        crew = Here(form, envs, arrays, actions) if here else Threads(form, envs, arrays, actions, workers)
+    return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
+
+
+def batch_spec(target: Target, form: Form, options: BatchSettings) -> EnvsSpec:
+    """What a batch of such envs says about itself."""
+    return EnvsSpec(
         target=target.name,
         world=world_of(target.name, form.layout),
         preset="",
@@ -226,19 +242,7 @@ def open_trainable(target: Target) -> Batch:
         decided_by={},
         origin=target.name,
         asked=target,
-        arguments=order.arguments,
-        vector=vector,
-        workers=workers,
     )
-    arrays, actions = make_arrays(spec)
-    if vector == PROCESSES:
-        first.close()
-        crew: Crew = Processes(form, makers, arrays, actions, workers)
-    else:
-        envs = [first, *(make() for make in makers[1:])]
-        here = vector == SYNC
-        crew = Here(form, envs, arrays, actions) if here else Threads(form, envs, arrays, actions, workers)
-    return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
 
 
 def crew_asked(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:

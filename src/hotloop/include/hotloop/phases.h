@@ -35,6 +35,8 @@
 #include <cpuid.h>
 #include <x86intrin.h>
 #endif
+#elif defined(__aarch64__) && !defined(_MSC_VER)
+#define HOTLOOP_HAS_CNTVCT 1
 #endif
 
 #ifndef HOTLOOP_MOST_PHASES
@@ -47,7 +49,7 @@ typedef struct hotloop_phases {
   uint64_t steps;
   uint64_t begin, last;           /* of the step, and of the mark before */
   uint64_t first_tick, first_ns;  /* when it was made, by both clocks */
-  int on, by_tsc;
+  int on, by_counter; /* the processor's own counter is the cheaper clock */
 } hotloop_phases;
 
 /* The clock that is right for any machine. */
@@ -62,10 +64,12 @@ static inline uint64_t hotloop_steady_ns(void) {
 }
 
 /* Whether the processor counts at one rate in every power state; then its counter is the cheaper clock. */
-static inline int hotloop_tsc_is_steady(void) {
+static inline int hotloop_counter_is_steady(void) {
 #if defined(HOTLOOP_HAS_TSC) && !defined(_MSC_VER)
   unsigned a, b, c, d;
   return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d >> 8 & 1u);
+#elif defined(HOTLOOP_HAS_CNTVCT)
+  return 1; /* the architecture says so */
 #else
   return 0;
 #endif
@@ -73,7 +77,11 @@ static inline int hotloop_tsc_is_steady(void) {
 
 static inline uint64_t hotloop_ticks(const hotloop_phases* clock) {
 #if defined(HOTLOOP_HAS_TSC)
-  if (clock->by_tsc) return __rdtsc();
+  if (clock->by_counter) return __rdtsc();
+#elif defined(HOTLOOP_HAS_CNTVCT)
+  uint64_t count;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
+  if (clock->by_counter) return count;
 #endif
   (void)clock;
   return hotloop_steady_ns();
@@ -83,7 +91,7 @@ static inline uint64_t hotloop_ticks(const hotloop_phases* clock) {
 static inline void hotloop_phases_init(hotloop_phases* clock, int on) {
   memset(clock, 0, sizeof *clock);
   clock->on = on;
-  clock->by_tsc = hotloop_tsc_is_steady();
+  clock->by_counter = hotloop_counter_is_steady();
   clock->first_ns = hotloop_steady_ns();
   clock->first_tick = hotloop_ticks(clock);
 }
@@ -124,7 +132,7 @@ static inline void hotloop_phases_end(hotloop_phases* clock) {
 /* Nanoseconds of so many ticks, by how far both clocks have come since this one was made. */
 static inline uint64_t hotloop_ticks_to_ns(const hotloop_phases* clock, uint64_t ticks) {
   uint64_t passed = hotloop_ticks(clock) - clock->first_tick;
-  if (!clock->by_tsc || !passed) return ticks;
+  if (!clock->by_counter || !passed) return ticks;
   return (uint64_t)((double)ticks * ((double)(hotloop_steady_ns() - clock->first_ns) / (double)passed));
 }
 

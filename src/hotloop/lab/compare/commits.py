@@ -13,12 +13,13 @@ from typing import IO, Any
 
 from hotloop.core.code import git
 from hotloop.core.errors import InputError
+from hotloop.core.isolate.worker import end_group, start
 from hotloop.core.notices import Notice
 from hotloop.core.record import Code, Described, Instructions
 from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.compare.process import ProcessSide, end_group, replay_both, start
+from hotloop.lab.compare.process import ProcessSide, replay_both
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.stepping import Garbage
 from hotloop.lab.measure.turns import Side

@@ -2,25 +2,18 @@
 
 import json
 import os
-import signal
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import InputError
-from hotloop.core.interrupt import put_off_interrupt
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.isolate.worker import LAST_CHARACTERS, EndedError, Worker
 from hotloop.envs.instances import lent
 from hotloop.lab.measure.turns import Turn
 
 WORKER = Path(__file__).parents[1] / "workers" / "worker.py"
-
-PATIENCE_S = 2
-"""How long a worker may take to end by itself."""
-
-LAST_CHARACTERS = 300
 
 
 class ProcessSide:
@@ -35,17 +28,13 @@ class ProcessSide:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._process = start(
+        self.worker = Worker(
             [str(python), str(WORKER), json.dumps(asked)],
-            cwd=folder,
-            env={**(os.environ if environment is None else environment), **lent()},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._printed,
+            {**(os.environ if environment is None else environment), **lent()},
+            folder,
         )
         try:
-            self.facts: dict[str, Any] = self._answer()
+            self.facts: dict[str, Any] = self._answer(Doing.MAKE)
         except BaseException:
             self.close()
             raise
@@ -64,7 +53,9 @@ class ProcessSide:
         self._tell(turn=env_steps, run_in=run_in)
 
     def end_turn(self) -> Turn:
-        return Turn(**self._answer())
+        turn = Turn(**self._answer())
+        lifeline.pulse[lifeline.STEPS] += turn.env_steps
+        return turn
 
     def seen(self) -> dict[str, str]:
         return self._ask(seen=True)
@@ -78,70 +69,31 @@ class ProcessSide:
         return told
 
     def close(self) -> None:
-        """End the worker by closing its pipe; kill it, and what it started, if that is not enough."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):  # what nobody reads any more is not missed
-                    pipe.close()
-        try:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(PATIENCE_S)
-        finally:
-            end_group(self._process)
-            self._printed.close()
+        self.worker.close()
 
     def _ask(self, **command: object) -> dict[str, Any]:
         self._tell(**command)
         return self._answer()
 
     def _tell(self, **command: object) -> None:
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(command).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._ended() from None
+            self.worker.tell(command)
+        except EndedError as error:
+            raise self._refusal(error) from None
 
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise self._ended()
-        answer: dict[str, Any] = json.loads(line)
+    def _answer(self, doing: Doing = Doing.TURN) -> dict[str, Any]:
+        try:
+            with lifeline.doing(doing):
+                answer = self.worker.answer()
+        except EndedError as error:
+            raise self._refusal(error) from None
         if "error" in answer:
             raise InputError(f"{self.name}: {answer['error']}")
         return answer
 
-    def _ended(self) -> InputError:
-        self._printed.seek(0)
-        printed = self._printed.read().decode(errors="replace").strip()
-        status = self._process.wait()
-        how = (
-            f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit code {status}"
-        )
-        return InputError(
-            f"{self.name}: the program {how}; it said: {printed[-LAST_CHARACTERS:] or 'nothing'}"
-        )
-
-
-def start(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-    """Start a process that leads a group of its own.
-
-    Ctrl-C is put off until the process is known, and then ends it: one that nobody knows would live on.
-    """
-    with put_off_interrupt() as interrupted:
-        process = subprocess.Popen(command, start_new_session=True, **how)
-    if interrupted:
-        end_group(process)
-        raise KeyboardInterrupt
-    return process
-
-
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that leads a group of its own, and whatever it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    def _refusal(self, error: EndedError) -> InputError:
+        said = error.printed[-LAST_CHARACTERS:] or "nothing"
+        return InputError(f"{self.name}: the program {error.how}; it said: {said}")
 
 
 def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:

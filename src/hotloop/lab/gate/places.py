@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +14,7 @@ from typing import Any, Self
 
 from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.isolate.worker import EndedError, Worker
 from hotloop.core.record import Record, own_commit
 from hotloop.core.target import Target
 from hotloop.lab.compare.commits import (
@@ -30,12 +30,9 @@ from hotloop.lab.compare.commits import (
     root_of,
 )
 from hotloop.lab.compare.present import TREE
-from hotloop.lab.compare.process import PATIENCE_S, end_group, start
 from hotloop.stats.summary import with_metrics
 
 GAUGE = Path(__file__).parents[1] / "workers" / "gauge.py"
-
-LAST_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,15 +137,8 @@ class Gauge:
 
     def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
         self._place, self._target = place, target
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._process = start(
-            [str(place.python), "-P", str(GAUGE), json.dumps({"target": asdict(target), "policy": policy})],
-            cwd=place.folder,
-            env=dict(place.environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._printed,
-        )
+        asked = json.dumps({"target": asdict(target), "policy": policy})
+        self._worker = Worker([str(place.python), "-P", str(GAUGE), asked], place.environment, place.folder)
         try:
             self._answer()
         except BaseException:
@@ -157,12 +147,10 @@ class Gauge:
 
     def measure(self, do: str, **order: object) -> Record:
         """Have it measure once; InputError where what it measured was not this place's code."""
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps({"do": do, **order}).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._ended() from None
+            self._worker.tell({"do": do, **order})
+        except EndedError as error:
+            raise self._refusal(error) from None
         record = with_metrics(Record.from_json(self._answer()["record"]))
         ran = own_commit(record.code)[0]
         if not self._place.is_tree and ran not in (self._place.commit.sha, "unknown"):
@@ -173,17 +161,7 @@ class Gauge:
         return record
 
     def close(self) -> None:
-        """End the process by closing its pipes; kill it, and what it started, if that is not enough."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
-        try:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(PATIENCE_S)
-        finally:
-            end_group(self._process)
-            self._printed.close()
+        self._worker.close()
 
     def __enter__(self) -> Self:
         return self
@@ -194,25 +172,20 @@ class Gauge:
         self.close()
 
     def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise self._ended()
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer = self._worker.answer()
+        except EndedError as error:
+            raise self._refusal(error) from None
         if "error" in answer:
             kind = SetupError if answer["code"] == ExitCode.FAULT else InputError
             where = "" if self._place.is_tree else f" at {self._place.name}"
             raise kind(f"{self._target.words}{where}: {answer['error']}")
         return answer
 
-    def _ended(self) -> InputError:
-        self._printed.seek(0)
-        printed = self._printed.read().decode(errors="replace").strip()
-        words = " ".join(printed[-LAST_CHARACTERS:].split())
-        status = self._process.wait()
+    def _refusal(self, error: EndedError) -> InputError:
         return InputError(
-            f"{self._target.words} at {self._place.name}: it ended with {status}; "
-            f"it said: {words or 'nothing'}"
+            f"{self._target.words} at {self._place.name}: it ended with {error.status}; "
+            f"it said: {error.last_words}"
         )
 
 

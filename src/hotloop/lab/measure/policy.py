@@ -268,6 +268,8 @@ class Watched(Proxy):
             step(chosen)
 
         self.step = kept if keep else step  # type: ignore[method-assign]
+        if subject.in_spans and not keep:
+            self.play = subject.play  # type: ignore[method-assign]
 
 
 class Journal:

@@ -3,7 +3,7 @@
 import gc
 import resource
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
 from time import process_time_ns, sleep, thread_time_ns
@@ -99,11 +99,9 @@ def repeat(actions: Sequence[Actions], calls: int) -> Iterator[Actions]:
 
 def play(subject: Subject, actions: Sequence[Actions], calls: int) -> int:
     """Step a subject a number of times; returns the wall time in ns."""
-    step = subject.step
     subject.wait()
     begin = now_ns()
-    for chosen in repeat(actions, calls):
-        step(chosen)
+    subject.play(repeat(actions, calls))
     subject.wait()
     return now_ns() - begin
 
@@ -117,13 +115,17 @@ class Resets(Protocol):
 
 def play_in_laps(subject: Subject, actions: Sequence[Actions], counted: Resets) -> int:
     """Step a subject and log each turn with the resets so far; returns the wall time in ns."""
-    step = subject.step
     begin = now_ns()
     lap(counted.resets)
-    for chosen in repeat(actions, len(actions)):  # as the clean side does
-        step(chosen)
-        lap(counted.resets)
+    subject.play(lapped(actions, counted))
     return now_ns() - begin
+
+
+def lapped(actions: Iterable[Actions], counted: Resets) -> Iterator[Actions]:
+    """Actions that are played one after another; the turn of each is logged before the next."""
+    for each in actions:
+        yield each
+        lap(counted.resets)
 
 
 class Glancing(list[Any]):

@@ -9,6 +9,9 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.packages import need
 from hotloop.core.spans import span
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.answering import ForeignSubject
+from hotloop.envs.foreign.mirror import EXPECTED, Mirror
+from hotloop.envs.foreign.several import SeveralSubject
 from hotloop.envs.subject import Proxy, Subject
 
 if TYPE_CHECKING:
@@ -50,32 +53,67 @@ class Trained:
         need("torch")
         self._checkpoint = checkpoint_of(policy)
         self._name = policy
-        self._batch: Batch | None = None
+        self._subject: Subject | None = None
+        self._batch: Batch
+        self._mirror: Mirror | None = None
+        """Of somebody's env, which is no batch."""
         self._actor: Actor
+        self._others: list[Trained] = []
+        """At the second and further envs of several that are stepped one after another."""
         self._choose = span(POLICY)(self._ask) if timed else self._ask
 
     def __call__(self, subject: Subject) -> Any:
         return self._choose(subject)
 
     def sit(self, subject: Subject) -> Batch:
-        """Take a seat at a batch; refuses what it was not trained on."""
+        """Take a seat at a batch, or at somebody's env as one; refuses what it was not trained on."""
         from hotloop.train.player import seat
 
-        batch = subject.behind if isinstance(subject, Proxy) else subject
-        if not isinstance(batch, Batch):
-            raise InputError(
-                f"{self._name} was trained on a world of ours and {subject.spec.name} is none: "
-                "give a policy of its own, module:callable"
-            )
-        if batch is not self._batch:
-            threads = batch.spec.threads
-            self._actor = seat(self._checkpoint, batch, seed=batch.spec.seed, threads=threads)
-            self._batch = batch
-        return batch
+        subject = behind(subject)
+        if isinstance(subject, SeveralSubject):
+            self._others = [Trained(self._name, timed=False) for _ in subject.subjects[1:]]
+            return self.sit(subject.subjects[0])
+        if subject is not self._subject:
+            batch, self._mirror = seen_as_batch(subject)
+            self._actor = seat(self._checkpoint, batch, seed=batch.spec.seed, threads=batch.spec.threads)
+            self._subject, self._batch = subject, batch
+        return self._batch
 
     def _ask(self, subject: Subject) -> Any:
-        fresh = self._batch is None
+        several = behind(subject)
+        if isinstance(several, SeveralSubject):
+            if len(self._others) != len(several.subjects) - 1:
+                self.sit(several)
+            each = zip((self, *self._others), several.subjects, strict=True)
+            return tuple(player.choose_for(one) for player, one in each)
+        return self.choose_for(subject)
+
+    def choose_for(self, subject: Subject) -> Any:
+        """The actions of one subject as it is now."""
+        fresh = self._subject is None
         batch = self.sit(subject)
+        if self._mirror is None:
+            if not fresh:
+                self._actor.note(np.flatnonzero(batch.terminals | batch.truncations).tolist())
+            return self._actor.choose()
+        ended = self._mirror.look()
         if not fresh:
-            self._actor.note(np.flatnonzero(batch.terminals | batch.truncations).tolist())
-        return self._actor.choose()
+            self._actor.note(ended)
+        return self._mirror.own(self._actor.choose())
+
+
+def behind(subject: Subject) -> Subject:
+    """The subject behind those that stand in front of it; several that are one stay together."""
+    while isinstance(subject, Proxy) and not isinstance(subject, SeveralSubject):
+        subject = subject.inner
+    return subject
+
+
+def seen_as_batch(subject: Subject) -> tuple[Batch, Mirror | None]:
+    """A batch itself, or somebody's env as one."""
+    if isinstance(subject, Batch):
+        return subject, None
+    if not isinstance(subject, ForeignSubject):
+        raise InputError(f"{subject.spec.name}: {EXPECTED}; give a policy of its own, module:callable")
+    mirror = Mirror(subject)
+    return mirror.batch, mirror

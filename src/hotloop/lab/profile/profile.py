@@ -25,6 +25,7 @@ from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.functions import Function, find, home_of, watching
+from hotloop.envs.logged import beside
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
@@ -265,7 +266,8 @@ class StepView:
 
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
-        self._times, self._work = Tally(batch.phase_totals), Tally(lambda: batch.counters)
+        self._times = Tally(lambda: batch.phase_totals() | beside(batch))
+        self._work = Tally(lambda: batch.counters)
         self._wall_ns = 0
         self._rounds: list[tuple[int, Mapping[str, int]]] = []
 
@@ -299,6 +301,7 @@ class StepView:
             spreads=spreads,
             num_envs=settings.num_envs,
             rounds=self._rounds,
+            beside=tuple(beside(self._batch)),
         )
         return timing.rows(), timing.unaccounted_ns
 

@@ -132,11 +132,14 @@ class Timing:
     """Env-steps of one such call."""
     rounds: Sequence[tuple[int, PhaseTimes]] = ()
     """Wall ns and times at the end of each round, since the beginning."""
+    beside: Sequence[str] = ()
+    """Of the times, what a step does beside its engine, in the thread that steps: a log."""
 
     @property
     def phases(self) -> dict[str, int]:
         """Phase to ns, which the threads shared."""
-        return {name: ns // self.threads for name, ns in self.times.items() if name != "step"}
+        inside = {name: ns for name, ns in self.times.items() if name not in ("step", *self.beside)}
+        return {name: ns // self.threads for name, ns in inside.items()}
 
     @property
     def unaccounted_ns(self) -> int:
@@ -147,14 +150,17 @@ class Timing:
         """Draw up the account, the whole first."""
         step_ns = self.times["step"]
         walls, steps = [wall for wall, _ in self.rounds], self._series("step")
-        python = [wall - step for wall, step in zip(walls, steps, strict=True)]
+        others = [self._series(name) for name in self.beside]
+        python = [wall - sum(known) for wall, *known in zip(walls, steps, *others, strict=True)]
+        python_ns = self.wall_ns - step_ns - sum(self.times[name] for name in self.beside)
         inside = (
             self._row(f"{STEP}/{name}", ns, [each // self.threads for each in self._series(name)])
             for name, ns in self.phases.items()
         )
         return (
             self._row(WALL, self.wall_ns, walls),
-            self._row(PYTHON, self.wall_ns - step_ns, python),
+            self._row(PYTHON, python_ns, python),
+            *(self._row(f"{WALL}/{name}", self.times[name], self._series(name)) for name in self.beside),
             self._row(STEP, step_ns, steps),
             *inside,
         )
@@ -163,7 +169,9 @@ class Timing:
         return [times.get(name, 0) for _, times in self.rounds]
 
     def _row(self, path: str, total_ns: int, totals: Sequence[int]) -> Phase:
-        spread = self.spreads.get(path, Spread(path=path, calls=0))
+        # Of single calls only the engine's part is known: what Python took has the others' in it.
+        unknown = path == PYTHON and self.beside
+        spread = Spread(path=path, calls=0) if unknown else self.spreads.get(path, Spread(path=path, calls=0))
         return Phase(
             path=path,
             calls=self.env_steps,

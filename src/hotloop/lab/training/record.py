@@ -18,7 +18,7 @@ from hotloop.lab.measure.work import Tally, both_validations, describe_validatio
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
-from hotloop.probes.resources import Ready, ready_share
+from hotloop.probes.resources import Ready, Sample, gpu_facts, ready_share
 from hotloop.train.windows import WindowEpisodes
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ class SoFar:
     begin_ns: int = 0
     begin_cpu_ns: int = 0
     begin_ready_ns: int | None = None
+    samples: Sequence[Sample] = ()
+    """What was in use from time to time, where a GPU learns."""
     ready: Ready = field(default_factory=Ready)
     pauses: PauseClock = field(default_factory=PauseClock)
     updates: int = 0
@@ -177,6 +179,7 @@ def used(found: SoFar) -> Resources:
         cpu_share=(cpu_ns() - found.begin_cpu_ns) / wall_ns,
         ready_share=ready_share(found.begin_ready_ns, found.ready.read(), wall_ns),
         pauses=found.pauses.pauses,
+        gpu=gpu_facts(found.samples) if found.samples else None,
     )
 
 

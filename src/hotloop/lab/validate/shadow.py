@@ -135,8 +135,10 @@ class Shadowing:
         self._compare(after_reset=False)
 
     def reset_many(self, envs: Iterable[int]) -> None:
-        """Begin an episode in some envs; an env that knows only its whole reset gets that."""
+        """Begin an episode in some envs, or in all where a side knows only its whole reset."""
         chosen = list(envs)
+        if chosen and (self.reference.resets_together or self.candidate.resets_together):
+            chosen = list(range(self.candidate.spec.num_envs))
         self.played.resets += [(len(self.played.actions), env) for env in chosen]
         if self.difference is None:
             self.reference.reset_some([env for env in chosen if env < self.envs])

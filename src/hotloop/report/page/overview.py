@@ -24,37 +24,40 @@ STATES: dict[int, tuple[str, str]] = {
 """Exit codes as a reader in a hurry sees them."""
 
 
-def draw(
-    series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record], reasons: Sequence[str]
-) -> str:
+def draw(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record]) -> str:
     """The latest of every series in a row; `numbers` are what a click on a run opens."""
     by_id = {record.run_id: record for record in records}
     rows = "".join(row(each, numbers, by_id) for each in series)
     heads = ("target", "speed", "95% interval", "since the baseline", "", "verdict", "commit", "machine")
     table = html.framed("".join(f"<th>{head}</th>" for head in heads), rows) if rows else ""
-    return f"<p>{escape(counted(series, records))}</p>{table}{omitted(reasons)}"
+    return f"<p>{escape(counted(series, records))}</p>{table}"
 
 
 def counted(series: Sequence[Series], records: Sequence[Record]) -> str:
     machines = {record.machine["fingerprint"] for record in records}
-    told = (
-        f"{count(len(records), 'record')}, {len(series):,} speeds followed, {count(len(machines), 'machine')}"
+    told = ", ".join(
+        (
+            count(len(records), "record"),
+            f"{count(len(series), 'speed')} followed",
+            count(len(machines), "machine"),
+        )
     )
     changed = sum(bool(each.changes) for each in series)
-    return f"{told}; {changed:,} changed their level" if changed else told
+    return f"{told}; {changed:,} changed {'its' if changed == 1 else 'their'} level" if changed else told
 
 
 def row(series: Series, numbers: Mapping[str, int], records: Mapping[str, Record]) -> str:
     latest = series.points[-1]
     record = records[latest.run_ids[-1]]
     metric = record.metrics[series.identity.metric]
+    tone, word = state(record)
     cells = (
         f'{escape(series.identity.target)} <small class="dim">{escape(series.identity.kind)}</small>',
         f"<b>{speed(latest.median)}</b> {escape(unit(series.identity.metric))}",
         speed_interval(metric.ci95),
         since(series),
         sparkline([point.median for point in series.points[-60:]]),
-        state(record),
+        f'<span class="{tone}">{word}</span>',
         escape(commit_words(latest.commit, dirty=latest.dirty)),
         escape(series.identity.fingerprint),
     )
@@ -70,11 +73,9 @@ def since(series: Series) -> str:
     return f"{series.points[-1].median / first.median - 1:+.1%}"
 
 
-def state(record: Record) -> str:
-    tone, word = STATES.get(record.exit_code, ("bad", "broken off"))
-    if record.partial:
-        tone, word = "warn", "interrupted"
-    return f'<span class="{tone}">{word}</span>'
+def state(record: Record) -> tuple[str, str]:
+    """How it ended: the tone and the word."""
+    return ("warn", "interrupted") if record.partial else STATES.get(record.exit_code, ("bad", "broken off"))
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from hotloop.core.record import Record
 from hotloop.judge.history import histories
 from hotloop.report import html
-from hotloop.report.page import overview, tabs, trend
+from hotloop.report.page import budgets, overview, sweeps, tabs, trend
 from hotloop.report.page.shelf import Shelf
 from hotloop.report.sections.notices import notices
 from hotloop.report.sections.record import record_sections
@@ -49,13 +49,15 @@ def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
     """Every tab's name and body."""
     records = shelf.records
     series = histories(records, shelf.accepted)
-    yield "overview", overview.draw(series, numbers, records, shelf.left_out)
-    yield "trend", trend.draw(series)
+    held = budgets.known(shelf.budgets, records)
+    omitted = overview.omitted(shelf.left_out)
+    yield "overview", overview.draw(series, numbers, records) + budgets.draw(held, numbers) + omitted
+    yield "trend", trend.draw(series, budgets.levels(held))
     yield "phases", tabs.phases(records, numbers)
     yield "comparisons", tabs.comparisons(records, numbers)
     yield "flames", tabs.flame_graphs(shelf.entries)
     yield "training", tabs.training(records)
-    yield "sweeps", tabs.sweeps(records, numbers)
+    yield "sweeps", sweeps.draw(records, numbers)
     yield "replays", tabs.replays(shelf.replays)
     yield "records", tabs.listing(shelf.entries, numbers)
 

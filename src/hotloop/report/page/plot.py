@@ -21,6 +21,10 @@ class Curve:
     values: tuple[Value, ...]
     low: tuple[Value, ...] | None = None
     high: tuple[Value, ...] | None = None
+    dots: bool = False
+    """Whether its points are not joined."""
+    of: int | None = None
+    """The number of the curve whose colour it has, and whose name; it has no word of its own then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class Plot:
     """What the values of x are called, where they are numbers of something; else they are written."""
     lines: tuple[Level, ...] = ()
     marks: tuple[Mark, ...] = ()
+    powers: bool = False
+    """Whether both axes are of powers of ten."""
 
     @property
     def data(self) -> dict[str, Any]:

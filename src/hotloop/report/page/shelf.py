@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hotloop.core.errors import InputError
+from hotloop.core.project import Budget
 from hotloop.core.record import Record, read
 from hotloop.core.record import frames as drawn
 from hotloop.core.record.accepted import SUFFIX, read_accepted
@@ -16,6 +17,9 @@ LARGEST = 64 << 20
 
 NO_RECORDS = ("settings.json", "trace.json", "state.json")
 """Names of files that training keeps beside its records."""
+
+DIAGNOSIS = "diagnosis-"
+"""What the names of diagnoses begin with, which are about records and lie among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,8 @@ class Shelf:
     """One line a file that is no record."""
     replays: tuple[drawn.Frames, ...] = ()
     """What tapes and bundles look like, where somebody drew them."""
+    budgets: tuple[Budget, ...] = ()
+    """Of the project that the page is about, in the order of its file."""
     accepted: Mapping[str, str] = field(default_factory=dict)
     """Run id to why the level since it is the right one."""
 
@@ -69,7 +75,8 @@ def record_files(folders: list[Path]) -> Iterator[Path]:
     """JSON files that may be records, each once, in a fixed order."""
     found = {path for folder in folders for path in folder.rglob("*.json")}
     for path in sorted(found):
-        if not path.name.endswith((SPEEDSCOPE, TRACE)) and path.name not in NO_RECORDS and path.is_file():
+        ours = path.name.endswith((SPEEDSCOPE, TRACE)) or path.name.startswith(DIAGNOSIS)
+        if not ours and path.name not in NO_RECORDS and path.is_file():
             yield path
 
 

@@ -15,11 +15,10 @@ from hotloop.report.page.overview import state
 from hotloop.report.page.plot import Curve, Plot, figure, plots
 from hotloop.report.page.shelf import Entry
 from hotloop.report.pictures import bars, flames, forest
-from hotloop.report.pictures import curves as chart
 from hotloop.report.sections import slow
 from hotloop.report.sections.breakdown import branches, break_down, breakdown, is_tree
 from hotloop.report.sections.facts import machine_line
-from hotloop.report.sections.record import record_panels, record_sections
+from hotloop.report.sections.record import record_sections
 from hotloop.report.sections.train import times_of
 from hotloop.report.units import percent
 
@@ -28,9 +27,6 @@ Numbers = Mapping[str, int]
 
 MOST = 120
 """Comparisons that are drawn, the latest."""
-
-SWEEPS = ("scale", "tune", "soak", "suite", "gate")
-"""Kinds of records about many measurements."""
 
 CURVES = {
     "env_steps_per_s": "env-steps/s",
@@ -62,7 +58,14 @@ def phases(records: Sequence[Record], numbers: Numbers) -> str:
         f"{html.draw(slow.slow(record)) if record.slow else ''}</details>"
         for record in found
     )
-    return f'<p class="hint">Share of the wall time. A click opens the record.</p>{bars.draw(drawn)}{each}'
+    return (
+        f'<p class="hint">Share of the wall time. A click opens the record.</p>{wide(bars.draw(drawn))}{each}'
+    )
+
+
+def wide(picture: str) -> str:
+    """A picture that may be wider than a phone: it is moved sideways, and the page stays."""
+    return f'<div class="wide">{picture}</div>'
 
 
 def shares(record: Record) -> dict[str, float]:
@@ -74,7 +77,7 @@ def shares(record: Record) -> dict[str, float]:
         found = {each.name: each.of_wall for each in branches(record) if each.depth == 1}
     else:
         parts = break_down(record)
-        lines = (*parts.phases, parts.python) if parts else ()
+        lines = (*parts.phases, *parts.beside, parts.python) if parts else ()
         found = {each.name: each.of_wall for each in lines}
     rest = 1 - sum(found.values())
     return found | ({bars.REST: rest} if rest > 0.001 else {})
@@ -95,7 +98,7 @@ def comparisons(records: Sequence[Record], numbers: Numbers) -> str:
     unmeasured = len(found[:MOST]) - len(effects)
     without = f"{unmeasured:,} without a ratio are left out. " if unmeasured else ""
     hint = f"{more}{without}Above 1, B is faster; the line is the 95% interval. A click opens the record."
-    return f'<p class="hint">{hint}</p>{forest.draw(effects)}'
+    return f'<p class="hint">{hint}</p>{wide(forest.draw(effects))}'
 
 
 def effect(record: Record, compared: Comparison, numbers: Numbers) -> forest.Effect:
@@ -135,7 +138,7 @@ def graphs(name: str, found: Sequence[tuple[Entry, Mapping[Stack, float]]]) -> I
 
 def flame_figure(svg: str) -> str:
     search = '<input class="flame-search" type="search" placeholder="a function" aria-label="function">'
-    return f'<div><div class="search">{search} <small class="dim"></small></div>{svg}</div>'
+    return f'<div><div class="search">{search} <small class="dim"></small></div>{wide(svg)}</div>'
 
 
 def stacks_of(entry: Entry) -> Mapping[Stack, float] | None:
@@ -181,47 +184,35 @@ def curves(record: Record) -> Iterator[str]:
             yield figure(plot, f"{record.target.words}: {words}", f"by window; {about}")
 
 
-def sweeps(records: Sequence[Record], numbers: Numbers) -> str:
-    """Sizes, settings and time: the latest of each kind and target, as its command shows it."""
-    parts = []
-    for kind in SWEEPS:
-        for record in latest(records, lambda record, kind=kind: record.kind == kind):  # type: ignore[misc]
-            title = f"{kind} {escape(record.target.words)}"
-            parts.append(f'<h2 class="opens" data-record="{numbers[record.run_id]}">{title}</h2>')
-            parts.append(html.draw(record_sections(record)) + pictured(record))
-    return "".join(parts) or "<p>No sweep yet: <code>hotloop scale TARGET agents=10,100</code> makes one.</p>"
-
-
-def pictured(record: Record) -> str:
-    """The curves of a sweep, as its command draws them beside the record."""
-    panels = record_panels(record)
-    return f"<figure>{chart.svg(record.target.words, panels).decode()}</figure>" if panels else ""
-
-
 def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
-    """Every record in a row, the latest first."""
+    """Every record in a row, the latest first; rows are data until somebody comes near them."""
     heads = "".join(
         f"<th>{name}</th>" for name in ("made", "kind", "target", "label", "", "commit", "machine")
     )
-    rows = "".join(listed(entry.record, numbers) for entry in reversed(entries))
+    rows = [listed(entry.record, numbers) for entry in reversed(entries)]
+    data = json.dumps(rows, separators=(",", ":")).replace("<", "\\u003c")
     search = '<input id="record-search" type="search" placeholder="search" aria-label="search records">'
-    return f'<p>{search}</p><div id="records">{html.framed(heads, rows)}</div>'
+    return (
+        f'<p>{search} <small class="dim" id="record-count"></small></p>'
+        f'<div id="records">{html.framed(heads, "")}</div>'
+        f'<script type="application/json" id="record-rows">{data}</script>'
+    )
 
 
-def listed(record: Record, numbers: Numbers) -> str:
+def listed(record: Record, numbers: Numbers) -> tuple[int, str, tuple[str, ...]]:
+    """What a click opens, the tone of its verdict, and the cells."""
+    tone, word = state(record)
     unstable = f" {percent(cv)}" if (cv := spread(record)) is not None else ""
     cells = (
         record.created[:16].replace("T", " "),
         record.kind,
         record.target.words,
         record.label or "",
-        "",
+        f"{word}{unstable}",
         record.code.get("project", record.code)["commit"][:12],
         record.machine["fingerprint"],
     )
-    drawn = [f"<td>{escape(cell)}</td>" for cell in cells]
-    drawn[4] = f"<td>{state(record)}{unstable}</td>"
-    return f'<tr data-record="{numbers[record.run_id]}" tabindex="0">{"".join(drawn)}</tr>'
+    return numbers[record.run_id], tone, cells
 
 
 def spread(record: Record) -> float | None:

@@ -1,6 +1,6 @@
 """Trends: every speed over the project's commits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hotloop.judge.history import Series
 from hotloop.report.page.plot import Curve, Level, Mark, Plot, figure, plots
@@ -23,23 +23,27 @@ EXPLAINED = (
 )
 
 
-def draw(series: Sequence[Series]) -> str:
+Lines = Mapping[tuple[str, str], Sequence[Level]]
+"""What budgets ask for, by target and metric."""
+
+
+def draw(series: Sequence[Series], budgets: Lines) -> str:
     if not series:
         return "<p>No record holds a speed yet: <code>hotloop bench TARGET</code> makes one.</p>"
-    return EXPLAINED + plots([trend(each) for each in series])
+    return EXPLAINED + plots([trend(each, budgets) for each in series])
 
 
 def unit(metric: str) -> str:
     return NAMES.get(metric, metric.replace("_per_s", "/s").replace("_", " "))
 
 
-def trend(series: Series) -> str:
+def trend(series: Series, budgets: Lines) -> str:
     identity = series.identity
     about = f"{unit(identity.metric)} by {identity.kind}, {series.cpu} ({identity.fingerprint})"
-    return figure(plot_of(series), identity.target, about, summary(series))
+    return figure(plot_of(series, budgets), identity.target, about, summary(series))
 
 
-def plot_of(series: Series) -> Plot:
+def plot_of(series: Series, budgets: Lines) -> Plot:
     points = series.points
     curve = Curve(
         name=unit(series.identity.metric),
@@ -51,7 +55,7 @@ def plot_of(series: Series) -> Plot:
         x=tuple(map(float, range(len(points)))),
         labels=tuple(f"{point.commit[:8]}{'*' if point.dirty else ''}" for point in points),
         series=(curve,),
-        lines=tuple(levels(series)),
+        lines=(*levels(series), *budgets.get((series.identity.target, series.identity.metric), ())),
         marks=tuple(marks(series)),
     )
 

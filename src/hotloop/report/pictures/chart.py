@@ -13,13 +13,14 @@ from hotloop.report.units import plain
 WIDTH, PANEL, GAP = 900, 250, 46
 LEFT, RIGHT, TOP, BOTTOM = 70, 160, 44, 44
 """Around the panels; names stand at the right of their curves."""
-COLOURS = ("#334155", "#2563eb", "#d97706", "#db2777", "#059669", "#7c3aed")
+COLOURS = ("#334155", "#0072b2", "#e69f00", "#cc79a7", "#009e73", "#d55e00")
+"""Told apart by colour-blind eyes."""
 GRID, INK = "#e2e8f0", "#475569"
 TICKS = 5
 LINE = 16
 """Pixels between two names."""
-LETTER = 6.8
-"""Pixels of a letter of a name, about: wide ones are rare."""
+CHARACTER = 7
+"""Pixels of a letter, about, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +58,6 @@ class Text:
 
 
 Mark = Line | Text
-
-
-def room_for(names: Iterable[str]) -> int:
-    """Pixels at the right of the panels, so that the longest name ends within the picture."""
-    return max(RIGHT, ceil(8 + LETTER * max(map(len, names), default=0)))
 
 
 def scale(highest: float) -> list[float]:
@@ -131,8 +127,20 @@ def svg(title: str, panels: Sequence[Panel]) -> bytes:
     return svg_of(marks(title, panels), height(panels))
 
 
-def svg_of(drawn: Iterable[Mark], tall: int, wide: int = WIDTH) -> bytes:
-    """Marks as a drawing."""
+def breadth(drawn: Sequence[Mark]) -> int:
+    """The usual width, or what the longest words need."""
+    ends = (
+        mark.x + CHARACTER * len(mark.words)
+        for mark in drawn
+        if isinstance(mark, Text) and mark.anchor == "start"
+    )
+    return max(WIDTH, ceil(max(ends, default=0)))
+
+
+def svg_of(drawn: Iterable[Mark], tall: int) -> bytes:
+    """Marks as a drawing that has room for all of them."""
+    drawn = list(drawn)
+    wide = breadth(drawn)
     body = "\n".join(svg_mark(mark) for mark in drawn)
     size = f'viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">'
@@ -157,12 +165,13 @@ def png(title: str, panels: Sequence[Panel]) -> bytes:
     return png_of(marks(title, panels), height(panels))
 
 
-def png_of(drawn: Iterable[Mark], tall: int, wide: int = WIDTH) -> bytes:
+def png_of(drawn: Iterable[Mark], tall: int) -> bytes:
     """Marks as pixels."""
     image_module = pillow()
     from PIL import ImageDraw, ImageFont
 
-    image = image_module.new("RGB", (wide * PNG_SCALE, tall * PNG_SCALE), "white")
+    drawn = list(drawn)
+    image = image_module.new("RGB", (breadth(drawn) * PNG_SCALE, tall * PNG_SCALE), "white")
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(12 * PNG_SCALE)
     anchors = {"start": "ls", "middle": "ms", "end": "rs"}
     for mark in drawn:

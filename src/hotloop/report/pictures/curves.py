@@ -9,7 +9,6 @@ from hotloop.report.pictures.chart import (
     GAP,
     GRID,
     LEFT,
-    LETTER,
     PANEL,
     RIGHT,
     TOP,
@@ -18,7 +17,6 @@ from hotloop.report.pictures.chart import (
     Mark,
     Text,
     png_of,
-    room_for,
     spread,
     svg_of,
 )
@@ -87,18 +85,12 @@ def height(panels: Sequence[Panel]) -> int:
     return TOP + len(panels) * PANEL + (len(panels) - 1) * (GAP + 16) + BOTTOM
 
 
-def width(title: str, panels: Sequence[Panel]) -> int:
-    """As wide as panels of the usual width and the names at their right are, and the title above them."""
-    names = room_for(curve.name for panel in panels for curve in panel.curves)
-    return max(WIDTH - RIGHT + names, ceil(LEFT + LETTER * len(title)))
-
-
 def svg(title: str, panels: Sequence[Panel]) -> bytes:
-    return svg_of(marks(title, panels), height(panels), width(title, panels))
+    return svg_of(marks(title, panels), height(panels))
 
 
 def png(title: str, panels: Sequence[Panel]) -> bytes:
-    return png_of(marks(title, panels), height(panels), width(title, panels))
+    return png_of(marks(title, panels), height(panels))
 
 
 def marks(title: str, panels: Sequence[Panel]) -> Iterator[Mark]:

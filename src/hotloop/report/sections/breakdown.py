@@ -1,6 +1,6 @@
 """Where the time of a profile went: the phases of a step, or the tree of a loop; both add up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.record import PYTHON, STEP, WALL, Phase, Record
@@ -106,17 +106,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Phases and unaccounted add up to the step; Python and step add up to the wall."""
+    """Phases and unaccounted add up to the step; Python, what is beside it and step add up to the wall."""
 
     phases: tuple[Line, ...]
     unaccounted: Line
     step: Line
+    beside: tuple[Line, ...]
     python: Line
     wall: Line
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        return (*self.phases, self.unaccounted, self.step, self.python, self.wall)
+        return (*self.phases, self.unaccounted, self.step, *self.beside, self.python, self.wall)
 
 
 def break_down(record: Record) -> Breakdown | None:
@@ -142,9 +143,16 @@ def break_down(record: Record) -> Breakdown | None:
         phases=tuple(line(name, ns) for name, ns in fold(inside, totals[STEP])),
         unaccounted=line("unaccounted", record.unaccounted_ns or 0),
         step=line(f"{record.target.impl} step", totals[STEP], is_sum=True),
+        beside=tuple(line(name, ns, in_step=False) for name, ns in beside_step(totals).items()),
         python=line("Python and binding", totals[PYTHON], in_step=False),
         wall=line("wall", totals[WALL], in_step=False, is_sum=True),
     )
+
+
+def beside_step(totals: Mapping[str, int]) -> dict[str, int]:
+    """What the caller's thread does beside the engine's step, such as a log."""
+    tops = {path: ns for path, ns in totals.items() if path.rpartition("/")[0] == WALL}
+    return {path.rpartition("/")[2]: ns for path, ns in tops.items() if path not in (PYTHON, STEP)}
 
 
 def fold(phases: dict[str, int], step_ns: int) -> list[tuple[str, int]]:

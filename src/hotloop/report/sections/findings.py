@@ -151,12 +151,18 @@ def resources(used: Resources, record: Record) -> Rows:
     cores = record.machine.get("usable_cores") or record.machine["cores"]
     cpu = used.cpu_share
     yield "CPU", f"{percent(cpu)} of one core, of {cores}" if cpu is not None else "unknown"
-    devices = (used.gpu or {}).get("devices", ())
-    told = (f"{percent(each['busy_share'])} busy, {scaled(each['peak_bytes'], SIZES)}" for each in devices)
-    yield "GPU", "; ".join(told) or "none"
+    yield "GPU", gpus(used) or "none"
     for found in record.findings:
         if found.probe == RESOURCES and found.facts:
             yield from sampled(found)
+
+
+def gpus(used: Resources) -> str:
+    """How busy each GPU was and the most memory in use on it; empty where nobody looked, or there is none."""
+    devices = (used.gpu or {}).get("devices", ())
+    return "; ".join(
+        f"{percent(each['busy_share'])} busy, {scaled(each['peak_bytes'], SIZES)}" for each in devices
+    )
 
 
 def sampled(found: Finding) -> Rows:

@@ -47,7 +47,7 @@ PROBE = "difference"
 class Shown:
     """One budget as it is shown."""
 
-    budget: Budget
+    name: str
     held: Held | None
     record: Record | None
     error: str | None = None
@@ -69,6 +69,20 @@ def gate(rows: Sequence[Shown], *, headline: str) -> Sections:
     )
 
 
+def budget(record: Record) -> Sections:
+    """One run held against its budget."""
+    assert record.held is not None
+    row = Shown(name=record.held.name, held=record.held, record=record)
+    said = because(row)
+    return (
+        Heading(words=Span(record.target.words, strong=True)),
+        table(COLUMNS, [cells(row)]),
+        *((Note(words=said),) if said else ()),
+        *about(row),
+        facts(*origin(record)),
+    )
+
+
 def headline_words(rows: Sequence[Shown], headline: str) -> Words:
     tones: dict[str, Tone] = {"green": "good", "red": "bad"}
     counted = count(len(rows), "budget")
@@ -78,7 +92,7 @@ def headline_words(rows: Sequence[Shown], headline: str) -> Words:
 def cells(row: Shown) -> tuple[Words, ...]:
     held = row.held
     if held is None:
-        return row.budget.name, Span("error", "bad", strong=True)
+        return row.name, Span("error", "bad", strong=True)
     return (
         held.name,
         verdict(held),
@@ -101,7 +115,7 @@ def because(row: Shown) -> Words:
     """Why a budget does not stand as it should, whom to ask and what it is there for; else nothing."""
     held = row.held
     if held is None:
-        return f"{row.budget.name}: {row.error}"
+        return f"{row.name}: {row.error}"
     if held.standing == "met" or (not held.enforced and held.standing == "missed"):
         return ""
     again = f" ({held.runs} runs)" if held.runs > 1 else ""

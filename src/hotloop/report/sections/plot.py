@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import log10
 
-from hotloop.report.sections.section import Lines, Span, Words
+from hotloop.report.sections.section import Drawing, Span, Words
 
 WIDE, HIGH = 56, 12
 """Characters of the field."""
@@ -13,12 +13,12 @@ Series = Mapping[str, Sequence[tuple[float, float]]]
 """Name to its points (x, y), all positive."""
 
 
-def plot(series: Series, across: str, unit: str) -> Lines:
+def plot(series: Series, across: str, unit: str) -> Drawing:
     """The points as letters in a field, with what each letter is."""
     xs = [x for points in series.values() for x, _ in points]
     ys = [y for points in series.values() for _, y in points]
     if not xs:
-        return Lines(lines=())
+        return Drawing(lines=())
     field = [[" "] * WIDE for _ in range(HIGH)]
     for (_, points), mark in zip(series.items(), MARKS * len(series), strict=False):
         for x, y in points:
@@ -34,7 +34,7 @@ def plot(series: Series, across: str, unit: str) -> Lines:
         f"{'':{wide}}  {ends}",
         Span(f"{unit}: {legend}", "dim"),
     ]
-    return Lines(lines=(*rows, *below))
+    return Drawing(lines=(*rows, *below))
 
 
 def place(value: float, values: Sequence[float], cells: int) -> int:

@@ -7,6 +7,7 @@ from hotloop.report.pictures.curves import Panel
 from hotloop.report.sections import (
     bench,
     compare,
+    gate,
     profile,
     programs,
     run,
@@ -29,6 +30,7 @@ LOOPS: Mapping[str, Told] = {
     "bench": lambda record: bench.bench([record]),
     "profile": lambda record: profile.profile(record, slow_steps=True),
     "compare": compare.compare,
+    "gate": gate.budget,
     "validate": lambda record: validate.validations([record]),
     "replay": slow.again,
     "scale": scale.scale,
@@ -52,6 +54,7 @@ PROGRAMS: Mapping[str, Told] = {
 
 PARTS: Mapping[str, Callable[[Record], object]] = {
     "compare": lambda record: record.comparisons,
+    "gate": lambda record: record.held,
     "validate": lambda record: record.validation,
     "replay": lambda record: record.again,
     "scale": lambda record: record.sweep,

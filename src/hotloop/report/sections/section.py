@@ -135,13 +135,22 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Lines of characters that are one picture: each of them has its place."""
+
+    lines: tuple[Words, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """An SVG that stands by itself; formats without pictures leave it out."""
+    """An SVG that stands by itself."""
 
     svg: str
+    instead: "Sections" = ()
+    """What formats without pictures show."""
 
 
-Section = Heading | Note | Lines | Facts | Table | Tree | Curve | Picture
+Section = Heading | Note | Lines | Facts | Table | Tree | Curve | Drawing | Picture
 Sections = tuple[Section, ...]
 
 

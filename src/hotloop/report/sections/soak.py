@@ -108,6 +108,13 @@ def name_of(each: Trend) -> str:
     return NAMES.get(each.name) or each.name.removeprefix(PRINTED)
 
 
+def unit_of(each: Trend) -> str:
+    """What its curve is in, where the name does not say it."""
+    if each.name.endswith("_bytes"):
+        return ", bytes"
+    return ", log of the ratio" if each.name == SLOWER or each.name.startswith(SLOWER_IN) else ""
+
+
 def amount(each: Trend, value: float) -> str:
     """A rise in the unit of its curve."""
     sign = "+" if value > 0 else ""
@@ -138,7 +145,7 @@ def panels(record: Record) -> tuple[Panel, ...]:
     assert record.soak is not None
     return tuple(
         Panel(
-            title=name_of(each),
+            title=f"{name_of(each)}{unit_of(each)}",
             across="seconds",
             powers=False,
             curves=(Curve(name=change(each), points=each.curve, joined=True),),

@@ -3,6 +3,7 @@
 from hotloop.core.record import WALL, Record, Validation
 from hotloop.core.record.times import LARGEST, How, Region, Times, TimesLine, caption, tree_lines
 from hotloop.report.sections.facts import Rows, origin, path_line, title
+from hotloop.report.sections.findings import gpus
 from hotloop.report.sections.section import Branch, Curve, Facts, Note, Section, Sections, Span, Tree, facts
 from hotloop.report.units import count, percent, speed
 
@@ -29,7 +30,15 @@ def about(record: Record) -> Facts:
         *origin(record),
         ("path", path_line(record)),
         ("kernels", kernels_line(record)),
+        *on_gpu(record),
     )
+
+
+def on_gpu(record: Record) -> Rows:
+    """How busy the GPU was, where the network was on one."""
+    told = gpus(record.resources) if record.resources else ""
+    if told:
+        yield "GPU", told
 
 
 def checked(record: Record) -> Rows:

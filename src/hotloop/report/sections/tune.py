@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterator
 
 from hotloop.core.record import Learnt, Record, Tried, Tuning
 from hotloop.report.pictures.curves import Curve, Panel
+from hotloop.report.pictures.heat import Map, draw
 from hotloop.report.sections.compare import comparisons
 from hotloop.report.sections.facts import origin
 from hotloop.report.sections.section import (
     Heading,
     Lines,
+    Note,
+    Picture,
     Section,
     Sections,
     Span,
@@ -22,6 +25,12 @@ from hotloop.report.units import SIZES, scaled, speed, speed_interval, took
 
 SHADES = " ░▒▓█"
 
+APART = 2
+"""Axes that have columns of their own."""
+
+JOIN = " / "
+"""Between the values of axes that share one."""
+
 
 def tune(record: Record) -> Sections:
     """The table, the map, the confirmation, what is learnt, and the line."""
@@ -29,7 +38,7 @@ def tune(record: Record) -> Sections:
     assert found is not None
     return (
         Heading(words=Span(record.target.words, strong=True)),
-        combinations(found),
+        *combinations(found),
         *heat(found),
         *comparisons(record.comparisons),
         facts(*result(found), *origin(record)),
@@ -37,23 +46,26 @@ def tune(record: Record) -> Sections:
     )
 
 
-def combinations(found: Tuning) -> Section:
-    """One row a combination, the fastest first."""
+def combinations(found: Tuning) -> Iterator[Section]:
+    """One row a combination, the fastest first; more axes than fit beside the figures share a column."""
+    apart = len(found.axes) <= APART
+    if not apart:
+        yield Note(words=f"settings: {JOIN.join(found.axes)}")
     columns = (
-        *text_columns(*found.axes, whole=True),
+        *text_columns(*(found.axes if apart else ("settings",)), whole=True),
         *number_columns("env-steps/s", "95% interval", "memory", "latency", "rungs"),
         *text_columns(""),
     )
     ordered = sorted(found.tried, key=lambda each: (-each.rungs, -each.median))
-    return table(columns, [row(each, found) for each in ordered])
+    yield table(columns, [row(each, found) for each in ordered])
 
 
 def row(each: Tried, found: Tuning) -> tuple[Words, ...]:
-    won = each.at == found.winner
+    won, values = each.at == found.winner, [each.at[axis] for axis in found.axes]
     around = (each.low, each.high) if each.low is not None and each.high is not None else None
     marks = [*(["winner"] if won else []), *(["Pareto"] if each.best else [])]
     return (
-        *(each.at[axis] for axis in found.axes),
+        *(values if len(values) <= APART else (JOIN.join(values),)),
         Span(speed(each.median), strong=won),
         speed_interval(around),
         scaled(each.rss_bytes, SIZES),
@@ -68,20 +80,41 @@ def heat(found: Tuning) -> Iterator[Section]:
     if len(found.axes) < 2:
         return
     (down, rows), (across, columns), *_ = found.axes.items()
-    best = max(each.median for each in found.tried)
+    pairs = {(row, column): fastest(found, {down: row, across: column}) for row in rows for column in columns}
+    values = {pair: value for pair, value in pairs.items() if value is not None}
+    if not values:
+        return
+    drawn = Map(
+        down=down,
+        rows=tuple(rows),
+        across=across,
+        columns=tuple(columns),
+        values=values,
+        best=(found.winner[down], found.winner[across]),
+    )
     yield Heading(words=f"env-steps/s, {down} down, {across} across; the darker, the faster", apart=True)
-    cells = [
-        (value, *(cell(found, {down: value, across: other}, best) for other in columns)) for value in rows
+    yield Picture(svg=draw(drawn), instead=(shaded(drawn),))
+
+
+def fastest(found: Tuning, at: dict[str, str]) -> float | None:
+    here = (each.median for each in found.tried if all(each.at[axis] == at[axis] for axis in at))
+    return max(here, default=None)
+
+
+def shaded(drawn: Map) -> Section:
+    """The map in letters."""
+    best = max(drawn.values.values())
+    rows = [
+        (row, *(shade(drawn.values.get((row, column)), best) for column in drawn.columns))
+        for row in drawn.rows
     ]
-    yield table((*text_columns(down, whole=True), *number_columns(*columns)), cells)
+    return table((*text_columns(drawn.down, whole=True), *number_columns(*drawn.columns)), rows)
 
 
-def cell(found: Tuning, at: dict[str, str], best: float) -> str:
-    here = [each.median for each in found.tried if all(each.at[axis] == at[axis] for axis in at)]
-    if not here:
+def shade(value: float | None, best: float) -> str:
+    if value is None:
         return ""
-    shade = SHADES[round(max(here) / best * (len(SHADES) - 1))]
-    return f"{speed(max(here))} {shade * 2}"
+    return f"{speed(value)} {SHADES[round(value / best * (len(SHADES) - 1))] * 2}"
 
 
 def result(found: Tuning) -> Iterator[tuple[str, Words]]:

@@ -5,7 +5,6 @@ which goes over all its arrays. Here the loss and its gradient by logits and val
 reads the samples where they lie, and torch is left the passes through the network.
 """
 
-import importlib
 import math
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from hotloop.core.errors import SetupError
 from hotloop.core.world import Acts
 from hotloop.train.actions import Actions, actions_of
 from hotloop.train.kernels.kernels import Kernels, Move, Objective
+from hotloop.train.kernels.module import load
 from hotloop.train.kernels.torch import TorchKernels
 from hotloop.train.normalise import CLIP, ObservationScale
 from hotloop.train.policy import Student
@@ -184,15 +184,6 @@ def state_of(optimiser: torch.optim.Adam, parameter: Tensor) -> dict[str, Tensor
         state["step"] = torch.zeros(())
         state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
     return state
-
-
-@cache
-def load() -> Any:
-    """The compiled module, or why it cannot be had."""
-    try:
-        return importlib.import_module("hotloop.train._kernels")
-    except ImportError as error:
-        return error
 
 
 class HalfNativeKernels(NativeKernels):

@@ -69,7 +69,7 @@ class Parameters:
     perception: bool = parameter(
         True, role="workload", help="Show agents 13 channels of what is around them; else their own state."
     )
-    radius: int = parameter(6, low=1, high=12, role="workload", help="Cells seen in each direction.")
+    radius: int = parameter(6, low=1, high=20, role="workload", help="Cells seen in each direction.")
     interpolation: str = parameter(
         "bilinear",
         choices=("bilinear", "nearest"),
@@ -122,7 +122,7 @@ class Parameters:
     )
     index: str = parameter(
         "grid",
-        choices=("grid", "hash", "quadtree", "kdtree"),
+        choices=("grid", "hash", "quadtree", "kdtree", "brute"),
         role="variant",
         help="How neighbours are found; all find the same.",
     )

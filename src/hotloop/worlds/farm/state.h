@@ -15,7 +15,7 @@
 namespace hl::farm {
 
 constexpr uint32_t breeds = 3, channels = 13, body_size = 8;
-constexpr uint32_t most_side = 25;
+constexpr uint32_t most_side = 41;
 constexpr float full_health = 100;
 constexpr uint32_t block_cells = 8;
 

@@ -21,19 +21,30 @@
   });
 
   // Numbers as the rest of Hotloop writes them.
-  const written = (value) => {
+  const written = (value, digits = 3) => {
     if (value === null || value === undefined) return "";
     for (const [size, letter] of [[1e9, " G"], [1e6, " M"], [1e3, " k"]]) {
-      if (Math.abs(value) >= size) return (value / size).toPrecision(3) + letter;
+      if (Math.abs(value) >= size) return (value / size).toPrecision(digits) + letter;
     }
-    return String(Number(value.toPrecision(4)));
+    return String(Number(value.toPrecision(Math.max(digits, 4))));
   };
+  // As many digits as it takes to tell neighbours on an axis apart.
+  const ticks = (splits) => {
+    const told = splits.filter((value) => value !== null);
+    const step = told.length > 1 ? Math.abs(told[1] - told[0]) : 0, most = Math.max(...told.map(Math.abs));
+    const digits = step && most ? Math.ceil(Math.log10(most / step)) + 1 : 3;
+    return splits.map((value) => written(value, Math.min(Math.max(digits, 3), 8)));
+  };
+
+  // A line this many times away from the values is named at the edge: the values stay readable.
+  const NEAR = 1.5;
 
   class Plot {
     constructor(place) {
       this.place = place;
       this.told = JSON.parse(place.dataset.plot);
       this.read = place.parentElement.querySelector(".read");
+      this.name();
       this.draw();
       new ResizeObserver(() => this.fit()).observe(place);
     }
@@ -45,16 +56,34 @@
       }
     }
 
+    // Which colour is which, where there is more than one.
+    name() {
+      const named = this.told.series.filter((each) => each.of == null);
+      if (named.length < 2) return;
+      const keys = document.createElement("div");
+      keys.className = "keys";
+      named.forEach((each, index) => {
+        const key = keys.appendChild(document.createElement("span"));
+        key.appendChild(document.createElement("i")).style.background = `var(${SERIES[index % SERIES.length]})`;
+        key.append(each.name);
+      });
+      this.place.before(keys);
+    }
+
     redraw() { this.chart.destroy(); this.draw(); }
 
     draw() {
-      const { x, labels, series, lines = [], marks = [] } = this.told;
+      const { x, labels, series, lines = [], marks = [], powers } = this.told;
       const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
       const data = [x], shown = [{}], bands = [];
       series.forEach((each, index) => {
-        const stroke = colour(SERIES[index % SERIES.length]);
+        const stroke = colour(SERIES[(each.of ?? index) % SERIES.length]), law = each.of != null;
         data.push(each.values);
-        shown.push({ label: each.name, stroke, width: 1.6, points: { show: x.length < 80, size: 5 } });
+        shown.push({
+          label: each.name, stroke, width: law ? 1.2 : 1.6, spanGaps: law,
+          points: { show: !law && (each.dots || x.length < 80), size: each.dots ? 7 : 5, fill: each.dots ? stroke : undefined },
+          ...(each.dots ? { paths: () => null } : {}),
+        });
         if (each.low) {
           data.push(each.high, each.low);
           shown.push({ width: 0, points: { show: false } }, { width: 0, points: { show: false } });
@@ -64,10 +93,12 @@
       const label = (value) => labels ? labels[value] ?? "" : written(value);
       const options = {
         width: this.place.clientWidth || 500, height: this.place.clientHeight || 230, series: shown, bands,
-        scales: { x: { time: false }, y: { range: (_, low, high) => this.range(low, high, lines) } },
+        scales: powers
+          ? { x: { time: false, distr: 3 }, y: { distr: 3 } }
+          : { x: { time: false, ...(x.length === 1 ? { range: [x[0] - 1, x[0] + 1] } : {}) }, y: { range: (_, low, high) => this.range(low, high, lines) } },
         axes: [
           { ...axis, space: labels ? 90 : 60, values: (_, splits) => splits.map((value) => label(value)), incrs: labels ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] : undefined },
-          { ...axis, size: 62, values: (_, splits) => splits.map(written) },
+          { ...axis, size: 66, values: (_, splits) => ticks(splits) },
         ],
         cursor: { y: false, drag: { x: true, y: false } },
         hooks: {
@@ -80,8 +111,9 @@
     }
 
     range(low, high, lines) {
-      const ends = [low, high, ...lines.map((line) => line.y)].filter((value) => value !== null && isFinite(value));
-      if (!ends.length) return [0, 1];
+      const seen = [low, high].filter((value) => value !== null && isFinite(value));
+      if (!seen.length) return [0, 1];
+      const ends = [...seen, ...lines.map((line) => line.y).filter((y) => y > seen[0] / NEAR && y < seen[seen.length - 1] * NEAR)];
       const bottom = Math.min(...ends), top = Math.max(...ends), room = (top - bottom) * 0.08 || Math.abs(top) * 0.05 || 1;
       return [bottom - room, top + room];
     }
@@ -91,10 +123,19 @@
       pen.save();
       pen.font = `${11 * ratio}px system-ui`;
       pen.lineWidth = 1.3 * ratio;
+      pen.textAlign = "left";
+      pen.textBaseline = "alphabetic";
+      const beyond = [0, 0];
       const stroke = (kind) => { pen.strokeStyle = pen.fillStyle = colour(`--${kind}`); };
       lines.forEach((line) => {
         const y = chart.valToPos(line.y, "y", true);
         stroke(line.kind);
+        if (y < box.top || y > box.top + box.height) {
+          const above = y < box.top, down = 13 * ratio * beyond[Number(above)]++;
+          const at = above ? box.top + (marks.length ? 26 : 11) * ratio + down : box.top + box.height - 4 * ratio - down;
+          pen.fillText(`${above ? "▲" : "▼"} ${line.label}`, box.left + 4 * ratio, at);
+          return;
+        }
         pen.setLineDash([5 * ratio, 4 * ratio]);
         pen.beginPath(); pen.moveTo(box.left, y); pen.lineTo(box.left + box.width, y); pen.stroke();
         pen.fillText(line.label, box.left + 4 * ratio, y - 4 * ratio);
@@ -105,7 +146,9 @@
         stroke(mark.kind);
         pen.setLineDash(mark.kind === "accepted" ? [] : [2 * ratio, 3 * ratio]);
         pen.beginPath(); pen.moveTo(x, box.top); pen.lineTo(x, box.top + box.height); pen.stroke();
-        pen.fillText(mark.label, x + 4 * ratio, box.top + 12 * ratio);
+        const room = x + 4 * ratio + pen.measureText(mark.label).width < box.left + box.width;
+        pen.textAlign = room ? "left" : "right";
+        pen.fillText(mark.label, x + (room ? 4 : -4) * ratio, box.top + 12 * ratio);
       });
       pen.restore();
     }
@@ -115,7 +158,7 @@
       if (!this.read) return;
       if (index === null || index === undefined) { this.read.textContent = this.read.dataset.still || ""; return; }
       const { x, series, marks = [] } = this.told;
-      const parts = series.map((each) => {
+      const parts = series.filter((each) => each.of == null).map((each) => {
         const span = each.low && each.low[index] !== null ? ` [${written(each.low[index])}, ${written(each.high[index])}]` : "";
         return each.values[index] === null ? "" : `${each.name} ${written(each.values[index])}${span}`;
       });
@@ -154,7 +197,7 @@
       box.style.cursor = "pointer";
       box.addEventListener("click", () => zoomed(svg, ...JSON.parse(box.dataset.at)));
     });
-    const search = svg.parentElement.querySelector("input.flame-search");
+    const search = svg.parentElement.parentElement.querySelector("input.flame-search");
     if (search) search.addEventListener("input", () => {
       const word = search.value.toLowerCase();
       let found = 0;
@@ -225,14 +268,45 @@
     if (row) openRecord(row.dataset.record);
   });
 
-  const search = document.getElementById("record-search");
-  if (search) search.addEventListener("input", () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    all("#records tr[data-record]").forEach((row) => {
-      const text = row.textContent.toLowerCase();
-      row.classList.toggle("away", !words.every((word) => text.includes(word)));
-    });
-  });
+  // The list of records: rows are made as somebody comes near their place.
+  const STATE = 4, AT_ONCE = 100;
+  const listing = document.querySelector("#records table"), search = document.getElementById("record-search");
+  if (listing) {
+    const rows = JSON.parse(document.getElementById("record-rows").textContent);
+    const texts = rows.map(([, , cells]) => cells.join(" ").toLowerCase());
+    const told = document.getElementById("record-count");
+    const end = document.getElementById("records").appendChild(document.createElement("div"));
+    const near = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && more(), { rootMargin: "600px" });
+    let found = [], made = 0;
+    const drawn = ([number, tone, cells]) => {
+      const row = document.createElement("tr");
+      row.dataset.record = number;
+      row.tabIndex = 0;
+      cells.forEach((cell, index) => {
+        const place = row.insertCell();
+        place.textContent = cell;
+        if (index === STATE) place.className = tone;
+      });
+      return row;
+    };
+    const more = () => {
+      const next = found.slice(made, made + AT_ONCE);
+      listing.tBodies[0].append(...next.map((index) => drawn(rows[index])));
+      made += next.length;
+      near.unobserve(end);
+      if (made < found.length) near.observe(end);
+    };
+    const choose = () => {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      found = rows.map((_, index) => index).filter((index) => words.every((word) => texts[index].includes(word)));
+      all("tr[data-record]", listing).forEach((row) => row.remove());
+      told.textContent = words.length ? `${found.length} of ${rows.length}` : `${rows.length}`;
+      made = 0;
+      more();
+    };
+    search.addEventListener("input", choose);
+    choose();
+  }
 
   setTheme(remembered || system);
   open();

@@ -1,0 +1,148 @@
+"""Ray: a cluster that is started here or reached by its address, and left as it was found.
+
+What is said on the way is one line of ours: a cluster that does not answer is said within ten seconds.
+"""
+
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hotloop.core.errors import InputError, SetupError
+from hotloop.core.machine import usable_cores
+from hotloop.core.packages import need
+
+LOCAL = "ray"
+"""A cluster of this machine alone, started for one command."""
+
+SCHEME = "ray://"
+
+PORT = 10_001
+"""Of Ray's client server, where none is given."""
+
+ANSWER_S = 4.0
+"""What a machine may take to answer at all."""
+
+STORE_BYTES = 256 << 20
+"""Of the object store of a cluster that is started here."""
+
+CONNECTS = 3
+"""Tries, where a cluster answers and is too busy to make a process for who connects."""
+
+SLOW = "Initialization failure from server"
+"""What Ray says then."""
+
+LEFT_AT_HOME = ["artifacts", "train_dir", "build", ".git", ".venv", "venv", "__pycache__", "*.pyc"]
+"""Of a project that travels: what no worker opens."""
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "1",
+    "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "2",
+}
+"""Of the environment: nothing is sent to anybody, and who does not answer is given up soon."""
+
+
+def check_address(word: str) -> str:
+    """The address as it was typed; InputError where it is none."""
+    if word == LOCAL or (word.startswith(SCHEME) and word != SCHEME):
+        return word
+    raise InputError(f"--on {word} does not fit: expected {LOCAL} or {SCHEME}HOST:PORT")
+
+
+def place_of(address: str) -> tuple[str, int]:
+    """The host and the port of an address."""
+    host, _, port = address.removeprefix(SCHEME).partition(":")
+    if port and not port.isdecimal():
+        raise InputError(f"--on {address} does not fit: expected {SCHEME}HOST:PORT, and {port} is no port")
+    return host, int(port or PORT)
+
+
+def load() -> ModuleType:
+    """Ray itself, told to be quiet before it is imported."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    return need("ray")
+
+
+@contextmanager
+def connected(address: str, *, carry: Path | None = None, cores: int | None = None) -> Iterator[Any]:
+    """Ray, connected meanwhile; `carry` is a folder that travels to machines that are not this one."""
+    check_address(address)
+    if address != LOCAL:
+        knock(address)
+    ray = load()
+    if ray.is_initialized():
+        raise SetupError("this process is connected to Ray already: disconnect first")
+    with signals_kept():
+        begin(ray, address, carry, cores)
+    try:
+        yield ray
+    finally:
+        with signals_kept():
+            ray.shutdown()
+
+
+def knock(address: str) -> None:
+    """Refuse a cluster where nobody opens."""
+    host, port = place_of(address)
+    try:
+        socket.create_connection((host, port), timeout=ANSWER_S).close()
+    except OSError as error:
+        raise SetupError(
+            f"{address} cannot be reached: {spoken(error)}; is a Ray head running there?"
+        ) from None
+
+
+def begin(ray: Any, address: str, carry: Path | None, cores: int | None) -> None:
+    """Start Ray, or connect to it."""
+    usual: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address == LOCAL:
+        usual |= {"address": "local", "num_cpus": cores or usable_cores() or 1, "include_dashboard": False}
+        usual |= {"object_store_memory": STORE_BYTES}
+    else:
+        host, port = place_of(address)
+        travels = {"working_dir": str(carry), "excludes": LEFT_AT_HOME} if carry else {}
+        usual |= {"address": f"{SCHEME}{host}:{port}", "runtime_env": travels}
+    for left in reversed(range(CONNECTS)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ray.init(**usual)
+        except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
+            if not (left and SLOW in str(error)):
+                raise SetupError(f"{address} cannot be used: {spoken(error)}") from None
+        else:
+            return
+
+
+def spoken(error: BaseException) -> str:
+    """An error of others in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (
+        ": ".join(dict.fromkeys((lines[0].rstrip(".:"), lines[-1].rstrip("."))))
+        if lines
+        else type(error).__name__
+    )
+
+
+@contextmanager
+def signals_kept() -> Iterator[None]:
+    """Who hears Ctrl-C and SIGTERM stays who it was: Ray would put itself there."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,26 @@
+"""Which command lines run in a process of their own."""
+
+from typing import Any
+
+import pytest
+
+from hotloop.cli.isolated import foreign
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ({"target": "grid/toy", "words": ["num_envs=4"]}, []),
+        ({"target": "gym:CartPole-v1"}, ["gym:CartPole-v1"]),
+        ({"target": "prospector", "policy": "my.py:Policy"}, ["my.py:Policy"]),
+        ({"target": "prospector", "policy": "tape:a.npz"}, []),
+        ({"target": "prospector", "words": ["train.network=my_net.py:Net"]}, ["my_net.py:Net"]),
+        ({"target": "prospector", "words": ["run=a"], "resume": True}, []),
+        ({"target": "run=a", "words": [], "resume": True}, ["the run that goes on"]),
+        ({"target": None, "words": None, "resume": True}, ["the run that goes on"]),
+        ({"target": "run=a", "words": [], "resume": False}, []),
+        ({"target": None, "replay": "mismatch.npz"}, ["mismatch.npz"]),
+    ],
+)
+def test_somebody_elses_code_is_what_makes_it_so(asked: dict[str, Any], names: list[str]) -> None:
+    assert list(foreign(asked)) == names

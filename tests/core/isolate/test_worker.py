@@ -1,0 +1,51 @@
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from hotloop.core.isolate.worker import EndedError, Worker
+
+ECHO = "import sys\nfor line in sys.stdin:\n    print(line, end='', flush=True)"
+
+
+def started(program: str) -> Worker:
+    return Worker([sys.executable, "-S", "-c", program], os.environ)
+
+
+def test_a_worker_answers_what_it_is_told_and_ends_with_its_pipes() -> None:
+    worker = started(ECHO)
+    for number in range(3):
+        worker.tell({"number": number})
+        assert worker.answer() == {"number": number}
+    worker.close()
+    assert worker.process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("last", "how"),
+    [("sys.exit(3)", "ended with exit code 3"), ("os.kill(os.getpid(), 9)", "was ended by SIGKILL")],
+)
+def test_one_that_ends_leaves_its_last_words(last: str, how: str) -> None:
+    worker = started(f"import os, sys\nprint('good\\nbye', file=sys.stderr, flush=True)\n{last}")
+    with pytest.raises(EndedError) as caught:
+        worker.answer()
+    assert (caught.value.how, caught.value.last_words) == (how, "good bye")
+    with pytest.raises(EndedError):
+        worker.tell({"again": True})
+    worker.close()
+
+
+def test_one_that_does_not_end_by_itself_is_killed_with_all_it_began(tmp_path: Path) -> None:
+    held = tmp_path / "held"  # open for writing as long as the child lives
+    os.mkfifo(held)
+    child = f"import time; held = open({str(held)!r}, 'w'); time.sleep(600)"
+    worker = started(
+        f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-S', '-c', {child!r}])\n"
+        "time.sleep(600)"
+    )
+    with held.open() as reading:
+        worker.close(patience_s=0)
+        assert reading.read() == ""
+    assert worker.process.returncode == -signal.SIGKILL

@@ -1,0 +1,48 @@
+import signal
+import socket
+import sys
+
+import pytest
+
+from hotloop.core import cluster
+from hotloop.core.errors import InputError, SetupError
+
+
+@pytest.mark.parametrize("word", ["rya", "ray://", "http://head:1", ""])
+def test_what_is_no_address_is_refused(word: str) -> None:
+    with pytest.raises(InputError, match="expected ray or ray://HOST:PORT"):
+        cluster.check_address(word)
+
+
+def test_the_port_is_ray_s_own_where_none_is_given() -> None:
+    assert cluster.place_of("ray://head") == ("head", 10_001)
+    assert cluster.place_of("ray://head:7") == ("head", 7)
+    with pytest.raises(InputError, match="x is no port"):
+        cluster.place_of("ray://head:x")
+
+
+def test_a_cluster_that_does_not_answer_is_said_before_ray_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "load", lambda: pytest.fail("nobody is there"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        port = taken.getsockname()[1]
+        with pytest.raises(SetupError, match=r"cannot be reached: .*Connection refused"):
+            cluster.connected(f"ray://127.0.0.1:{port}").__enter__()
+
+
+def test_ray_that_is_not_installed_is_said_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SetupError, match=r"ray is not installed: pip install 'hotloop\[ray\]'"):
+        cluster.connected("ray").__enter__()
+
+
+def test_who_hears_signals_stays_who_it_was() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with cluster.signals_kept():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_error_of_others_is_one_line() -> None:
+    assert cluster.spoken(ValueError("first.\n  at x\nlast.")) == "first: last"
+    assert cluster.spoken(ValueError()) == "ValueError"

@@ -1,0 +1,149 @@
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support import raylets as raylets_program
+
+from hotloop.core.errors import ExitCode, SetupError
+from hotloop.core.record import Record, read
+from hotloop.core.target import Target
+from hotloop.lab import scale
+from hotloop.lab.cells import Cell
+from hotloop.lab.on_ray import Node, OnRay, alike, check_versions, cores_of
+
+AXES = {"repeat": 0, "env_steps": 16, "policy": "random", "phases": False, "steps": 1}
+
+
+def cell(n: int, **keys: str) -> Cell:
+    asked = {**AXES, "at": {"seed": str(n)}}
+    return Cell(target=Target("grid/toy", {"seed": str(n), **keys}), experiment=scale.EXPERIMENT, asked=asked)
+
+
+def node(name: str, fingerprint: str = "one", cores: int = 2, **versions: str) -> Node:
+    return Node(id=name, host=name, fingerprint=fingerprint, cores=cores, versions=versions)
+
+
+def test_machines_of_one_kind_alone_are_compared_the_most_of_them() -> None:
+    nodes = [node("a"), node("b", "two"), node("c", "two")]
+    assert [[each.id for each in some] for some in alike(nodes, "one")] == [["b", "c"], ["a"]]
+    assert [each.id for each in alike(nodes[:2], "one")[0]] == ["a"]
+
+
+def test_raylets_on_one_machine_are_one_machine() -> None:
+    twice = [replace(node("b", "two"), id=name, host="b") for name in ("b", "c")]
+    assert [each.id for each in alike([node("a"), *twice], "one")[0]] == ["a"]
+
+
+def test_versions_that_differ_are_refused_by_name() -> None:
+    with pytest.raises(SetupError, match=r"^b has numpy 1\.0 and this machine 2\.0: install the same"):
+        check_versions([node("a", numpy="2.0"), node("b", numpy="1.0")], {"numpy": "2.0"})
+    with pytest.raises(SetupError, match="torch none and this machine 2"):
+        check_versions([node("a", numpy="2.0")], {"numpy": "2.0", "torch": "2"})
+
+
+def test_a_cell_reserves_what_it_keeps_busy() -> None:
+    assert [cores_of(cell(1)), cores_of(cell(1, threads="4"))] == [1, 4]
+    assert (
+        cores_of(Cell(target=Target("grid/toy", {"train.ranks": "3", "threads": "2"}), experiment="x")) == 6
+    )
+
+
+def test_a_cell_that_reserves_more_cores_than_there_are_is_refused() -> None:
+    executor = OnRay(ray=None, nodes=[node("a", cores=2)], timed=True)
+    [found] = executor.run([cell(1, threads="4")], lambda at, total: None)
+    assert found.refused.startswith("it reserves 4 cores and no machine of the cluster has more than 2")
+    assert found.code is ExitCode.USAGE
+
+
+@pytest.fixture(scope="module")
+def raylets() -> "Iterator[tuple[str, subprocess.Popen[str]]]":
+    """Two raylets on this machine: the address of their cluster, and who kills one on a line."""
+    pytest.importorskip("ray", reason="Ray is not installed: nothing of it is tested")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    made = subprocess.Popen(
+        [sys.executable, raylets_program.__file__, str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert made.stdin is not None
+    assert made.stdout is not None
+    wait_for(made, "ready")
+    yield f"ray://127.0.0.1:{port}", made
+    made.stdin.close()
+    made.wait()
+    made.stdout.close()
+
+
+def wait_for(made: "subprocess.Popen[str]", word: str) -> None:
+    """Read until a word is said; other lines are Ray's."""
+    assert made.stdout is not None
+    assert any(line.strip() == word for line in made.stdout)
+
+
+def shelved(folder: Path) -> dict[str, object]:
+    """Cell to the work that its record counts."""
+    return {path.name: read(path).work for path in folder.glob("artifacts/sweeps/*/*.json")}
+
+
+SWEEP = ("scale", "grid/toy", "agents=2,3,4", "--repeats", "4", "--steps", "16", "--no-phases")
+
+
+@pytest.mark.slow
+def test_a_sweep_on_two_raylets_loses_nothing_with_a_worker_and_with_a_node(
+    raylets: "tuple[str, subprocess.Popen[str]]", tmp_path: Path
+) -> None:
+    address, made = raylets
+    there, here = tmp_path / "there", tmp_path / "here"
+    for folder in (there, here):
+        folder.mkdir()
+    program = [
+        sys.executable,
+        "-P",
+        "-c",
+        "import sys; from hotloop.cli.main import main; sys.exit(main())",
+        *SWEEP,
+    ]
+    run = subprocess.Popen(
+        [*program, "--on", address, "--json"],
+        cwd=there,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    killed = 0
+    while run.poll() is None and not (killed and len(shelved(there)) >= 6):
+        if len(shelved(there)) >= 2 and not killed:
+            killed = kill_worker()
+    assert made.stdin is not None
+    made.stdin.write("kill\n")
+    made.stdin.flush()
+    out, said = run.communicate()
+    assert run.returncode == 0, said
+    record = Record.from_json(out)
+    subprocess.run(program, cwd=here, check=True, capture_output=True)
+    assert len(shelved(there)) == 12
+    assert shelved(there) == shelved(here)
+    assert "run-again" in {each.code for each in record.notices}
+
+
+def kill_worker() -> int:
+    """Kill a process that runs a cell, if there is one; how many."""
+    for place in Path("/proc").iterdir():
+        with suppress(OSError):
+            if place.name.isdecimal() and (place / "cmdline").read_bytes().startswith(
+                b"ray::grid/toy agents="
+            ):
+                os.kill(int(place.name), signal.SIGKILL)
+                return 1
+    return 0

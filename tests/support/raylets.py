@@ -1,0 +1,28 @@
+"""Two raylets on this machine: says their cluster's address, and kills the second one when told to.
+
+`python raylets.py PORT`: prints `ready`; on a line from stdin it kills one, at the end of stdin both.
+"""
+
+import sys
+
+from hotloop.core import cluster
+
+
+def main(port: int) -> None:
+    cluster.load()
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 2, "ray_client_server_port": port, "include_dashboard": False},
+    )
+    second = made.add_node(num_cpus=2)
+    print("ready", flush=True)  # noqa: T201 - it is a program
+    for _ in sys.stdin:
+        made.remove_node(second, allow_graceful=False)
+        print("killed", flush=True)  # noqa: T201
+    made.shutdown()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,122 @@
+"""The wheel as it is given to others: repaired, installed alone, used from a folder that is not ours.
+
+Run by `./check package`: it builds the package, and installs what it needs from a package registry.
+"""
+
+import importlib.util
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from subprocess import PIPE, STDOUT, run
+
+import pytest
+from support.packages import STEP, Place, build
+
+from hotloop.core.errors import ExitCode
+
+pytestmark = pytest.mark.long
+
+VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.CANNOT_TELL)
+"""What a command may say on a machine that is busy."""
+
+PROGRAM = """
+from pathlib import Path
+
+import numpy as np
+
+import hotloop
+from hotloop import _native
+from hotloop.core.record import Record, read
+from hotloop.train import _kernels
+
+batch = hotloop.make("grid/toy", num_envs=4)
+batch.reset()
+batch.step(np.zeros((4, batch.spec.agents), np.int32))
+with hotloop.span("learn"):
+    hotloop.mark("forward")
+record: Record = hotloop.bench("grid/toy", rounds=6, iterations=100, warmup=100)
+speed: float = record.metrics["agent_steps_per_s"].median
+kept: Record = read(Path("record.json"))
+worlds: tuple[str, ...] = _native.WORLDS
+crew: _kernels.Crew = _kernels.make("plain", 1, 0)
+"""
+"""A user's program."""
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dist = tmp_path_factory.mktemp("dist")
+    build(dist)
+    return dist
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    """The wheel as auditwheel makes it fit for other distributions."""
+    (built,) = dist.glob("*.whl")
+    command = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", dist / "repaired", built]
+    done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    (repaired,) = (dist / "repaired").glob("*.whl")
+    return repaired
+
+
+@pytest.fixture(scope="module")
+def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("place"))
+    place.install(wheel)
+    return place
+
+
+def test_the_wheel_says_which_systems_it_runs_on_and_brings_nothing_along(wheel: Path) -> None:
+    assert "manylinux_2_" in wheel.name
+    with zipfile.ZipFile(wheel) as inside:
+        assert not [name for name in inside.namelist() if ".libs/" in name]
+
+
+def test_everything_but_training_works_where_only_the_wheel_is(place: Place) -> None:
+    assert "grid/toy" in place.run("hotloop", "worlds")
+    place.run("hotloop", "profile", "grid/toy", "--steps", "2000", fine=VERDICTS)
+    place.run("hotloop", "bench", "grid/toy", "--quick", fine=VERDICTS)
+    place.run("hotloop", "compare", "--budget", "1", "grid/toy encoder=original", "grid/toy", fine=VERDICTS)
+    place.run("hotloop", "validate", "grid/toy", "400")
+    assert (place.folder / "artifacts/throughput").is_dir()
+
+
+def test_training_works_where_torch_is_beside_the_wheel(place: Place) -> None:
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        pytest.skip("torch is not installed here, and is too large to install for this")
+    beside = str(Path(torch.origin).parents[1])
+    words = ("train", "prospector", "run=smoke", "total_timesteps=2048", "num_envs=8", "minibatch_size=512")
+    place.run("hotloop", *words, fine=VERDICTS, PYTHONPATH=beside)
+
+
+def test_without_torch_training_says_what_to_install(place: Place) -> None:
+    place.run("hotloop", "train", "prospector", "run=none", fine=(ExitCode.USAGE, ExitCode.FAULT))
+
+
+def test_a_users_program_has_its_types_checked(place: Place) -> None:
+    program = place.folder / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", place.folder / "bin/python"]
+    checked = [*command, "--cache-dir", place.folder / "mypy", program.name]
+    for text, fine in ((PROGRAM, True), (f"{PROGRAM}\nnone: int = record.metrics\nbatch.stepp()\n", False)):
+        program.write_text(text)
+        done = run(checked, cwd=place.folder, stdout=PIPE, stderr=STDOUT, text=True, check=False)
+        assert (done.returncode == 0) == fine, done.stdout
+    assert "stepp" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("qemu-x86_64") is None, reason="qemu-user is not installed")
+def test_a_processor_without_wide_vectors_will_do(place: Place) -> None:
+    emulated = ("qemu-x86_64", "-cpu", "Nehalem", place.folder / "bin/python", "-I", "-c")
+    done = run([*emulated, STEP.format(impl="native")], stdout=PIPE, stderr=STDOUT, text=True, check=False)
+    assert "native 2 0" in done.stdout, done.stdout
+
+
+def test_the_source_archive_installs_where_there_is_a_compiler(dist: Path, tmp_path: Path) -> None:
+    place = Place(tmp_path / "place")
+    place.install(*dist.glob("*.tar.gz"))
+    assert place.run("python", "-I", "-c", STEP.format(impl="native")).startswith("native 2 0\n")
