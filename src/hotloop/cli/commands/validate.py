@@ -168,7 +168,9 @@ def validate(  # noqa: PLR0913 - one argument a flag
     way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
     if adoption:
         return show_adoption(candidate, against, output, budget, as_json=json)
-    if seeds is not None or on is not None or resume:
+    elsewhere = seeds is not None or on is not None or resume
+    check_statistical(statistical, transfer, single=mode != "bytes" or bool(ignore), elsewhere=elsewhere)
+    if elsewhere:
         asked: dict[str, Any] = {"amount": scale or SCALE, "against": against, "mode": mode}
         asked |= {"policy": policy, "ignore": list(ignore or ())}
         records = over_seeds(candidate, seeds or 1, asked, output, on=on, resume=resume)
@@ -178,11 +180,8 @@ def validate(  # noqa: PLR0913 - one argument a flag
         matches = matches_of(targets_of(candidate), against)
     make_room(output)
     if statistical:
-        check_statistical(mode, ignore)
-        asked = by_distributions(scale or SCALE, transfer, policy)
-        return tell_distributions(candidate, matches, asked, output, as_json=json)
-    if transfer is not None:
-        raise InputError("--transfer goes with --statistical: leave it out")
+        distributions = by_distributions(scale or SCALE, transfer, policy)
+        return tell_distributions(candidate, matches, distributions, output, as_json=json)
     records = run(matches, scale or SCALE, way, output, policy)
     return told(records, as_json=json, as_list=names_world(candidate.name))
 
@@ -238,10 +237,14 @@ def witnessed(target: Target, record: "Record", asked: "dict[str, Any]", output:
     return found
 
 
-def check_statistical(mode: str, ignore: Sequence[str] | None) -> None:
-    """Refuse what is about single numbers."""
-    if mode != "bytes" or ignore:
+def check_statistical(statistical: bool, transfer: int | None, *, single: bool, elsewhere: bool) -> None:
+    """Refuse what does not go with distributions, and what only goes with them."""
+    if transfer is not None and not statistical:
+        raise InputError("--transfer goes with --statistical: leave it out")
+    if statistical and single:
         raise InputError("--mode and --ignore are about single numbers: leave them out of --statistical")
+    if statistical and elsewhere:
+        raise InputError("--statistical plays seeds of its own, here: leave out --seeds, --on and --resume")
 
 
 def by_distributions(scale: str, transfer: int | None, policy: str | None) -> "Distributions":
