@@ -34,6 +34,7 @@ UNTESTED = {
     "hotloop gate": "needs a repository of its own; tests/cli/commands/test_gate.py and tests/lab/gate have",
     "pip install --no-build-isolation": "builds for a GPU",
     "hotloop validate grid/toy 200 --seeds 4 --on ray": "needs Ray; tests/lab/test_on_ray.py starts one",
+    "torchrun --nnodes 4": "needs four machines; tests/lab/training/test_ranks.py has two ranks",
     "hotloop doctor": "stands beside what needs a GPU",
     "hotloop bench prospector device=cuda": "needs a GPU; tests/envs/test_cuda.py runs it where one is",
     "hotloop validate prospector --against cuda": "needs a GPU",

@@ -19,6 +19,7 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.saved import unsealed
 from hotloop.envs.tapes import DAMAGES
+from hotloop.train.ranks import STRIDE, Ranks
 from hotloop.train.settings import TrainSettings, family
 
 FORMAT = 1
@@ -221,3 +222,63 @@ def parted(saved: Mapping[str, Tensor]) -> list[bytes]:
         raise ValueError(f"its envs have {len(content)} bytes")
     ends = list(accumulate(lengths))
     return [content[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+
+def with_new_envs(mine: Mapping[str, Any], ranks: int) -> dict[str, Any]:
+    """What rank 0 alone knows, as a checkpoint of all ranks whose envs begin anew."""
+    nothing = {"lengths": torch.tensor([], dtype=torch.int64), "bytes": torch.tensor([], dtype=torch.uint8)}
+    memory, scale = mine["memory"], mine["reward_scale"]
+    return {
+        **mine,
+        "envs": nothing,
+        "begins": torch.cat([mine["begins"]] * ranks),
+        "memory": None if memory is None else [torch.cat([part] * ranks) for part in memory],
+        "reward_scale": scale | {"running": torch.cat([scale["running"]] * ranks)},
+    }
+
+
+def joined(mine: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
+    """One checkpoint of all ranks, as one process with all their envs would have written it."""
+    if not ranks.several:
+        return mine
+    own = {name: mine[name] for name in ("envs", "begins", "memory", "acting")}
+    every = ranks.collected(own | {"running": mine["reward_scale"]["running"]})
+    if not every:
+        return mine
+    memories = [each["memory"] for each in every]
+    return mine | {
+        "envs": {name: torch.cat([each["envs"][name] for each in every]) for name in ("lengths", "bytes")},
+        "begins": torch.cat([each["begins"] for each in every]),
+        "memory": None
+        if memories[0] is None
+        else [torch.cat(parts) for parts in zip(*memories, strict=True)],
+        "reward_scale": mine["reward_scale"] | {"running": torch.cat([each["running"] for each in every])},
+        "acting_of": [each["acting"] for each in every],
+    }
+
+
+def share_of(content: Mapping[str, Any], ranks: Ranks) -> Mapping[str, Any]:
+    """What one rank goes on with, however many there were when it was written."""
+    if not ranks.several:
+        return content
+    envs = parted(content["envs"])
+    mine = envs[ranks.rank * len(envs) // ranks.size : (ranks.rank + 1) * len(envs) // ranks.size]
+    saved = np.frombuffer(bytearray(b"".join(mine)), np.uint8)
+    memory, scale = content["memory"], content["reward_scale"]
+    kept = content.get("acting_of", ())
+    return {
+        **content,
+        "envs": {"lengths": torch.tensor([len(one) for one in mine]), "bytes": torch.from_numpy(saved)},
+        "begins": content["begins"].chunk(ranks.size)[ranks.rank],
+        "memory": None if memory is None else [part.chunk(ranks.size)[ranks.rank] for part in memory],
+        "reward_scale": scale | {"running": scale["running"].chunk(ranks.size)[ranks.rank]},
+        "acting": kept[ranks.rank] if len(kept) == ranks.size else other_acting(content, ranks),
+    }
+
+
+def other_acting(content: Mapping[str, Any], ranks: Ranks) -> Tensor:
+    """Where there were other ranks: numbers of its own for each, by how far the run is."""
+    if ranks.leads:
+        return content["acting"]  # type: ignore[no-any-return]
+    seed = content["settings"]["seed"] + STRIDE * ranks.rank + content["steps"]
+    return torch.Generator().manual_seed(seed % 2**63).get_state()

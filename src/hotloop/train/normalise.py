@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from hotloop.core.world import Layout
+from hotloop.train.ranks import ALONE
 from hotloop.train.settings import TrainSettings
 
 CLIP = 10.0
@@ -58,6 +59,8 @@ class ObservationScale:
 
     def __init__(self, shape: tuple[int, ...], device: torch.device, *, active: bool) -> None:
         self.active = active
+        self.ranks = ALONE
+        """Who else looks."""
         self.moments = Moments(shape, device)
         self.fresh = Moments(shape, device)
         self.shift = torch.zeros(shape, device=device)
@@ -80,11 +83,11 @@ class ObservationScale:
 
     def adopt(self) -> None:
         """Scale from now on by what was seen since the last time, which must be something."""
+        self.ranks.meet()
         if not self.active:
             return
-        fresh = self.fresh
-        self.moments.merge(fresh.count, fresh.mean, fresh.variance)
-        fresh.clear()
+        self.ranks.merge(self.fresh, self.moments)
+        self.fresh.clear()
         deviation = torch.sqrt(self.moments.variance + EPSILON)
         self.scale.copy_(1 / deviation)
         self.shift.copy_(-self.moments.mean / deviation)
@@ -103,6 +106,7 @@ class RewardScale:
 
     def __init__(self, rows: int, device: torch.device, *, gamma: float, active: bool) -> None:
         self.active, self.gamma = active, gamma
+        self.ranks = ALONE
         self.moments = Moments((), device)
         self.running = torch.zeros(rows, device=device)
         """Each row's discounted return up to now."""
@@ -115,10 +119,19 @@ class RewardScale:
         if not self.active:
             return rewards
         returns = self.returns(rewards, ends)
-        self.moments.add(returns.flatten() if lives is None else returns[lives])
+        self.count(returns.flatten() if lives is None else returns[lives])
         self.running.copy_(returns[-1] * (1 - ends[-1]))
         deviation = torch.sqrt(self.moments.variance + EPSILON).float()
         return (rewards / deviation).clamp(-CLIP, CLIP)
+
+    def count(self, returns: Tensor) -> None:
+        """Count discounted returns, and those of other ranks."""
+        if not self.ranks.several:
+            self.moments.add(returns)
+            return
+        own = Moments((), self.moments.mean.device)
+        own.add(returns)
+        self.ranks.merge(own, self.moments)
 
     def returns(self, rewards: Tensor, ends: Tensor) -> Tensor:
         """Discounted returns up to each step: the recurrence of advantages, forwards in time."""

@@ -22,6 +22,7 @@ from hotloop.train.normalise import ObservationScale, RewardScale, scales_observ
 from hotloop.train.opponents import find_opponents
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import Learner, Samples, advantages, samples_of
+from hotloop.train.ranks import ALONE, STRIDE, Ranks
 from hotloop.train.rollout import Collector, Rollout, bootstrap
 from hotloop.train.settings import TrainSettings
 from hotloop.train.sight import row_shape, with_room
@@ -38,9 +39,14 @@ class OnPolicy:
     draws = True
 
     def __init__(
-        self, batch: Batch, settings: TrainSettings, device: torch.device, watchers: Sequence[Watcher]
+        self,
+        batch: Batch,
+        settings: TrainSettings,
+        device: torch.device,
+        watchers: Sequence[Watcher],
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.batch, self.settings, self.device = batch, settings, device
+        self.batch, self.settings, self.device, self.ranks = batch, settings, device, ranks
         self.teacher = find_teacher(batch, settings)
         self.learned = 0
         self.by_type = is_by_type(batch.spec, settings)
@@ -58,7 +64,8 @@ class OnPolicy:
         active = scales_observations(batch.spec.layout, settings)
         self.observation_scale = ObservationScale(shape, device, active=active)
         self.reward_scale = RewardScale(rows, device, gamma=settings.gamma, active=settings.norm_reward)
-        self.acting = torch.Generator(device).manual_seed(settings.seed)
+        self.observation_scale.ranks = self.reward_scale.ranks = ranks
+        self.acting = torch.Generator(device).manual_seed(settings.seed + STRIDE * ranks.rank)
         self.shuffling = torch.Generator(device if self.kernels.records else "cpu").manual_seed(settings.seed)
         self.opponents = find_opponents(batch, self.network, settings)
         self.collector = self.make_collector(watchers)
@@ -101,13 +108,17 @@ class OnPolicy:
         }
         if self.kernels.records:
             return RecordedLearner(**parts, device=self.device)
-        return Learner(**parts, kernels=self.kernels)
+        if self.ranks.several:
+            wrapped = self.ranks.wrapped(self.network, all_used=not self.by_type)
+            parts["student"] = make_student(wrapped, self.settings)
+        return Learner(**parts, kernels=self.kernels, ranks=self.ranks)
 
     def advance(self, steps: int) -> Learned:
         phase = phase_at(steps, self.settings)
         rate = set_learning_rate(self.optimiser, self.settings, steps)
         if self.opponents is not None:
             self.opponents.begin(self.network)
+        self.ranks.begin()
         kept = self.gather(steps)
         with lifeline.doing(Doing.OURS), span("learn"):
             samples = self.prepare(kept)
@@ -116,7 +127,7 @@ class OnPolicy:
         self.learned += 1
         return Learned(
             phase=phase.name,
-            agent_steps=kept.agent_steps,
+            agent_steps=kept.agent_steps * self.ranks.size,
             losses=losses if self.opponents is None else losses | self.opponents.told(),
             learning_rate=rate,
             agreement=kept.agreement,

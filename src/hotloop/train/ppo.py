@@ -4,7 +4,7 @@ Arrays are [steps, rows, ...], times first; a row is one agent of one env. Nothi
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from hotloop.train.kernels.kernels import Kernels, Number
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import scan
 from hotloop.train.policy import Student, allowed
+from hotloop.train.ranks import ALONE, Ranks
 from hotloop.train.rollout import Rollout
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark
@@ -207,6 +208,8 @@ class Learner:
     settings: TrainSettings
     kernels: Kernels
     generator: torch.Generator
+    ranks: Ranks = ALONE
+    """Who else learns, each from a share of every minibatch."""
 
     def learn(self, samples: Samples, imitating: float) -> dict[str, float]:
         """Go over the samples as often as asked; the mean of every term over all minibatches."""
@@ -214,10 +217,13 @@ class Learner:
         sums: dict[str, Number] = {}
         count = 0
         for epoch in range(self.settings.update_epochs):
-            for number, indices in enumerate(minibatches(samples, self.settings, self.generator)):
-                found = self.kernels.objective(self.student, samples, indices, self.settings, imitating)
+            order = list(minibatches(samples, self.settings, self.generator))
+            part, settings = self.agreed(samples, order)
+            for number, indices in enumerate(order):
+                found = self.kernels.objective(self.student, part, indices, settings, imitating)
                 mark("forward")
-                found.backward()
+                with self.ranks.together():
+                    found.backward()
                 mark("backward")
                 terms = {**found.terms, "grad_norm": move()}
                 check_finite(self.network, terms, samples, indices, epoch=epoch, minibatch=number)
@@ -225,7 +231,22 @@ class Learner:
                     sums[name] = sums.get(name, 0) + term
                 count += 1
                 mark("optimiser")
-        return {name: float(total) / count for name, total in sums.items()}
+        return self.ranks.mean({name: float(total) / count for name, total in sums.items()})
+
+    def agreed(self, samples: Samples, order: Sequence[Tensor]) -> tuple[Samples, TrainSettings]:
+        """Advantages whose mean and deviation are those of whole minibatches, over all ranks."""
+        if not self.ranks.several or not self.settings.norm_adv:
+            return samples, self.settings
+        axis = 0 if samples.memory is None else 1
+        parts = [samples.advantages.index_select(axis, indices).double() for indices in order]
+        sums = torch.tensor([[part.numel(), float(part.sum()), float(part.square().sum())] for part in parts])
+        counts, totals, squares = self.ranks.added(sums.double()).unbind(1)
+        means = totals / counts
+        deviations = ((squares - counts * means**2) / (counts - 1)).clamp(min=0).sqrt() + 1e-8
+        scaled = samples.advantages.clone()
+        for indices, part, mean, deviation in zip(order, parts, means, deviations, strict=True):
+            scaled.index_copy_(axis, indices, ((part - mean) / deviation).to(scaled.dtype))
+        return replace(samples, advantages=scaled), replace(self.settings, norm_adv=False)
 
 
 def check_finite(

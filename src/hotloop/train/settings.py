@@ -150,6 +150,13 @@ class TrainSettings:
         role="variant",
         help="Who chooses actions, finds losses, moves weights: native code on a CPU, CUDA graphs, torch.",
     )
+    ranks: int = parameter(
+        1,
+        low=1,
+        high=1_024,
+        role="variant",
+        help="Processes that train together, each with its share of num_envs and of each minibatch.",
+    )
     device: str = parameter("cpu", choices=("cpu", "cuda"), role="variant", help="Where the network lives.")
     torch_threads: int = parameter(
         AUTO,
@@ -163,6 +170,18 @@ class TrainSettings:
     checkpoint_every: int = parameter(
         100, low=0, role="variant", help="Rollouts between two checkpoints; 0 is only at the end."
     )
+
+
+def check_ranks(settings: TrainSettings, num_envs: int) -> None:
+    """Refuse ranks that nothing can be shared out among."""
+    ranks = settings.ranks
+    if ranks == 1:
+        return
+    if family(settings.algorithm) != "ppo":
+        raise InputError(f"ranks={ranks} is for algorithm=ppo: leave it out with {settings.algorithm}")
+    for name, amount in (("num_envs", num_envs), ("minibatch_size", settings.minibatch_size)):
+        if amount % ranks:
+            raise InputError(f"ranks={ranks} does not divide {name}={amount}: use a multiple of {ranks}")
 
 
 OWN_KEYS: Mapping[str, frozenset[str]] = {

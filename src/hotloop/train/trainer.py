@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from hotloop.train.normalise import ObservationScale
 from hotloop.train.off_policy import OffPolicy
 from hotloop.train.on_policy import OnPolicy
 from hotloop.train.policy import Student
+from hotloop.train.ranks import ALONE, STRIDE, Command, Ranks
 from hotloop.train.rollout import stagger
 from hotloop.train.settings import AUTO, TrainSettings, check_sizes
 from hotloop.train.sight import row_shape
@@ -58,8 +60,14 @@ class Trainer:
         watchers: Sequence[Watcher] = (),
         resume: Path | None = None,
         folder: Path = Path("train_dir"),
+        ranks: Ranks = ALONE,
     ) -> None:
+        self.ranks = ranks
+        """Who trains with this one; settings and batch are this one's share."""
+        self.last: dict[str, Any] = {}
+        """What there was to keep after the last update, where others may be lost in the next."""
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)
+        check_shares(batch, settings, ranks)
         self.batch, self.settings, self.folder = batch, settings, folder
         self.device = find_device(settings.device)
         check_together(batch, self.device)
@@ -71,7 +79,7 @@ class Trainer:
         content = None if resume is None else checkpoint.read(resume)
         fitted = replace(settings, torch_threads=settings.torch_threads or threads_of(content))
         with enough_memory():
-            self.algorithm = make_algorithm(batch, fitted, self.device, watchers)
+            self.algorithm = make_algorithm(batch, fitted, self.device, watchers, ranks)
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
         if resume is None or content is None:
@@ -117,7 +125,8 @@ class Trainer:
 
     @property
     def steps_per_update(self) -> int:
-        return self.batch.spec.num_envs * self.settings.num_steps
+        """Of all ranks."""
+        return self.batch.spec.num_envs * self.settings.num_steps * self.ranks.size
 
     @property
     def finished(self) -> bool:
@@ -125,6 +134,9 @@ class Trainer:
 
     def update(self) -> Update:
         """Collect one rollout, and learn from it."""
+        self.ranks.tell(Command.UPDATE)
+        if self.ranks.several and self.ranks.leads:
+            self.last = deepcopy(self.kept())
         learned = self.advance()
         self.steps += self.steps_per_update
         self.agent_steps += learned.agent_steps
@@ -138,6 +150,11 @@ class Trainer:
             learning_rate=learned.learning_rate,
             agreement=learned.agreement,
         )
+
+    def collect(self) -> None:
+        """Collect one rollout that nothing is learned from."""
+        self.ranks.tell(Command.COLLECT)
+        self.algorithm.collect(self.steps)
 
     def advance(self) -> Learned:
         """Let the algorithm do its part; where it diverges, keep what it takes to see why."""
@@ -156,31 +173,47 @@ class Trainer:
 
     def save(self, folder: Path) -> Path:
         """Write a checkpoint that is whole or absent; players of the batch begin to remember anew."""
+        self.ranks.tell(Command.SAVE)
         return checkpoint.write(folder, self.steps, self.content())
 
+    def save_last(self, folder: Path) -> Path:
+        """Write a checkpoint of the last update that was finished; its envs begin anew."""
+        content = checkpoint.with_new_envs(self.last, self.ranks.size)
+        return checkpoint.write(folder, int(content["steps"]), content)
+
     def content(self) -> dict[str, Any]:
+        """What a checkpoint has; every rank takes part, and it is rank 0's to write."""
+        mine = self.kept() | {"envs": checkpoint.save_envs(self.batch)}
+        return checkpoint.joined(mine, self.ranks)
+
+    def kept(self) -> dict[str, Any]:
+        """All but the envs."""
+        whole = replace(self.settings, minibatch_size=self.settings.minibatch_size * self.ranks.size)
         return {
             "format": checkpoint.FORMAT,
-            "identity": checkpoint.identity(self.batch, row_shape(self.batch)),
+            "identity": self.identity(),
             "target": self.batch.spec.name,
-            "settings": asdict(self.settings),
+            "settings": asdict(whole),
             "steps": self.steps,
             "agent_steps": self.agent_steps,
             "updates": self.updates,
             "torch_threads": self.threads.threads,
             **self.algorithm.state(),
-            "envs": checkpoint.save_envs(self.batch),
         }
+
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a checkpoint to fit, of all ranks together."""
+        mine = checkpoint.identity(self.batch, row_shape(self.batch))
+        ranks = self.ranks
+        return mine | {"num_envs": mine["num_envs"] * ranks.size, "seed": mine["seed"] - STRIDE * ranks.rank}
 
     def restore(self, path: Path, content: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
-        checkpoint.check_fits(
-            path, content["identity"], checkpoint.identity(self.batch, row_shape(self.batch))
-        )
+        checkpoint.check_fits(path, content["identity"], self.identity())
         checkpoint.check_learned(path, content, self.settings)
         self.load_network(path, content["network"])
         try:
-            self.take(content)
+            self.take(checkpoint.share_of(content, self.ranks))
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
             raise InputError(f"{path} is damaged: {checkpoint.first_line(error)}") from None
 
@@ -203,11 +236,25 @@ class Trainer:
 
 
 def make_algorithm(
-    batch: Batch, settings: TrainSettings, device: torch.device, watchers: Sequence[Watcher]
+    batch: Batch,
+    settings: TrainSettings,
+    device: torch.device,
+    watchers: Sequence[Watcher],
+    ranks: Ranks = ALONE,
 ) -> Algorithm:
     """The algorithm that the settings name."""
-    made = OnPolicy if settings.algorithm == "ppo" else OffPolicy
-    return made(batch, settings, device, watchers)
+    if settings.algorithm == "ppo":
+        return OnPolicy(batch, settings, device, watchers, ranks)
+    return OffPolicy(batch, settings, device, watchers)
+
+
+def check_shares(batch: Batch, settings: TrainSettings, ranks: Ranks) -> None:
+    """Refuse what ranks cannot share evenly."""
+    if ranks.several and (batch.spec.has_empty_rows or settings.opponents):
+        why = "agents come and go" if batch.spec.has_empty_rows else "opponents= has rows of others"
+        raise InputError(
+            f"train.ranks={ranks.size}: {why}, so that shares would be uneven; use train.ranks=1"
+        )
 
 
 def threads_of(content: Mapping[str, Any] | None) -> int:

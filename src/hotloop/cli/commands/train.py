@@ -33,6 +33,8 @@ EXAMPLES = (
     "hotloop train gym:CartPole-v1 num_envs=8 num_steps=32 minibatch_size=256 total_timesteps=60000",
     "hotloop train gym:CartPole-v1 train.algorithm=dqn total_timesteps=50000",
     "hotloop train my_env.py:make num_envs=64 vector=async train.network=my_net.py:Net",
+    "hotloop train prospector run=both train.ranks=2 total_timesteps=1000000",
+    "torchrun --nproc-per-node 2 --no-python hotloop train prospector run=both",
     "hotloop train prospector --keys",
 )
 
@@ -77,15 +79,46 @@ def train(
     envs while the policy plays; a difference is exit code 2. With train.timing=off nothing is timed.
     Your env is one of Gymnasium or a parallel one of PettingZoo; vector=async steps it in processes;
     further keys go to its maker. train.network and train.teacher name a network and a teacher of yours.
+    train.ranks=N trains in N processes, here or as torchrun started them, each with its share of envs.
     """
     asked_target = typed(target, words)
     if keys:
         return list_keys(asked_target.name)
+    if led_by_torchrun(asked_target):
+        return ExitCode.FINE
+    folder, output = put_aside(folder, output, resume=resume)
     make_folder(folder)
     make_room(output)
     asked = asked_for(asked_target, folder, resume=resume)
     record = run(asked, as_json=json)
     return tell_one(kept_in(output, record), as_json=json)
+
+
+def put_aside(folder: Path, output: Path, *, resume: bool) -> tuple[Path, Path]:
+    """Where the run and its record go: of one that `diagnose --causal` delays, away with all it leaves."""
+    from hotloop.lab.causal import aside
+
+    away = aside()
+    if away is None:
+        return folder, output
+    if resume:
+        raise InputError("a run with delays begins anew: leave out --resume")
+    return away / "runs", away / "records"
+
+
+def led_by_torchrun(target: Target) -> bool:
+    """Whether torchrun made this a rank after the first, which has followed by now."""
+    from hotloop.lab.training import ranks
+
+    found = ranks.from_torchrun()
+    if found is None:
+        return False
+    rank, size = found
+    if rank:
+        ranks.follow(rank, size)
+    elif size > 1 and "ranks" not in target.keys:
+        target.keys.setdefault("train.ranks", str(size))
+    return rank > 0
 
 
 def typed(target: str | None, words: list[str] | None) -> Target:

@@ -28,6 +28,7 @@ from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.folder import Run
+from hotloop.lab.training.ranks import named, share_of, started, windows_together
 from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
@@ -40,6 +41,7 @@ from hotloop.train.windows import Watcher, windows_of
 
 if TYPE_CHECKING:
     from hotloop.train.evaluation import Evaluation
+    from hotloop.train.ranks import Ranks
     from hotloop.train.trainer import Update
 
 SAMPLE_S = 0.25
@@ -76,10 +78,11 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
     """Train to the end; Ctrl-C leaves a checkpoint and a record of the windows there were."""
     looking = watch or Watch()
     with ExitStack() as stack:
-        opened = stack.enter_context(closing(asked.settings.open()))
+        ranks = stack.enter_context(started(asked.settings, asked.resume))
+        opened = stack.enter_context(closing(share_of(asked.settings, 0, ranks.size).open()))
         batch, shadowed = shadow(opened, asked.validate)
         recorder = Recorder("train", opened.spec)
-        session = Session(asked, batch, shadowed, looking)
+        session = Session(asked, batch, shadowed, looking, ranks)
         session.open_folder(stack)
         session.sample_gpu(stack)
         try:
@@ -99,28 +102,32 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
 class Session:
     """A trainer and everything around it."""
 
-    def __init__(self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch) -> None:
+    def __init__(
+        self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch, ranks: "Ranks"
+    ) -> None:
         for package in ("torch", *(["tensorboard"] if asked.settings.around.tensorboard else [])):
             need(package)
         from hotloop.train.trainer import Trainer
 
         self.asked, self.settings, self.watch = asked, asked.settings, watch
-        self.batch, self.shadowed = batch, shadowed
+        self.batch, self.shadowed, self.ranks = batch, shadowed, ranks
         self.windows = windows_of(batch, compiled=self.settings.train.compile)
         self.trainer: Trainer = Trainer(
             batch,
-            self.settings.train,
+            share_of(self.settings, 0, ranks.size).train,
             watchers=(self.windows, *asked.watchers),
             resume=asked.resume,
             folder=asked.run.folder,
+            ranks=ranks,
         )
         if asked.resume is not None:
             if not self.trainer.began_anew:
-                self.windows.restore(folders.read_windows(asked.resume))
+                self.windows.restore(None if ranks.several else folders.read_windows(asked.resume))
             self.check_unfinished()
         elif self.settings.train.stagger:
             self.windows.restore(None)  # every env is in the middle of an episode already
         self.clock = self.make_clock()
+        self.counted = windows_together(ranks, self.windows.close(), batch)[1] if ranks.several else {}
         self.found = SoFar(
             work=Tally(self.counters),
             first_steps=self.trainer.steps,
@@ -142,7 +149,8 @@ class Session:
         return replace(record, target=replace(record.target, variant=variant))
 
     def counters(self) -> dict[str, int]:
-        return self.batch.counters | self.trainer.counters
+        """Of all ranks, as they were when the last window ended."""
+        return (self.counted if self.ranks.several else self.batch.counters) | self.trainer.counters
 
     def check_unfinished(self) -> None:
         made, total = self.trainer.steps, self.settings.train.total_timesteps
@@ -154,7 +162,7 @@ class Session:
 
     def say_threads(self) -> None:
         """How many threads torch has, where that was measured."""
-        if self.trainer.threads.worst_ns:
+        if self.trainer.threads.round_ns:
             self.logs.say(self.trainer.threads.text)
             self.watch.say(self.trainer.threads.text)
 
@@ -235,7 +243,7 @@ class Session:
 
     def end_window(self) -> None:
         """Take down the window; what that takes belongs to the next one."""
-        times = self.clock.end() if self.clock else None
+        times = named(self.clock.end(), self.ranks) if self.clock else None
         at_ns = self.window_ns + times.wall_ns if times else now_ns()
         updates, evaluation, wall_ns = self.updates, self.evaluation, at_ns - self.window_ns
         self.begin_window(at_ns)
@@ -252,7 +260,8 @@ class Session:
     def summed(
         self, updates: "Sequence[Update]", evaluation: "Evaluation | None", times: Times | None, wall_ns: int
     ) -> Window:
-        ended, found, trainer = self.windows.close(), self.found, self.trainer
+        found, trainer = self.found, self.trainer
+        ended, self.counted = windows_together(self.ranks, self.windows.close(), self.batch)
         agreed = [update.agreement for update in updates if update.agreement is not None]
         names = updates[-1].losses
         return Window(
@@ -285,12 +294,16 @@ class Session:
         if self.saved_at == self.trainer.steps:
             return
         path = self.trainer.save(self.asked.run.checkpoints)
-        folders.keep_windows(path, self.windows.state())
+        if not self.ranks.several:
+            folders.keep_windows(path, self.windows.state())
         self.saved_at = self.trainer.steps
 
     def give_up(self, error: HotloopError) -> None:
-        """Leave a last line in the log: the run cannot go on."""
+        """Leave a last line in the log: the run cannot go on; what a lost rank left behind is kept."""
         self.logs.say(f"stopped: {error}")
+        if self.trainer.last and self.saved_at != self.trainer.last["steps"]:
+            path = self.trainer.save_last(self.asked.run.checkpoints)
+            self.watch.say(f"saved {path}: --resume goes on from the last update that was finished")
         if self.clock:
             self.clock.stop()
 

@@ -25,6 +25,7 @@ from hotloop.train.settings import (
     EvalSettings,
     ProfilerSettings,
     TrainSettings,
+    check_ranks,
     check_sizes,
     family,
     usual_for,
@@ -76,6 +77,9 @@ class RunSettings:
     def described(self, batch: Batch) -> Described:
         """What a record says of it: the batch's own keys, and those of the training."""
         mine = batch.spec.described
+        if self.train.ranks > 1:  # the batch is one rank's share
+            envs = int(str(self.target.keys["num_envs"]))
+            mine = replace(mine, params=mine.params | {"num_envs": envs}, keys=dict(self.target.keys))
         parts = {PREFIX: self.train, f"{PREFIX}eval.": self.eval}
         workload = mine.params | named(parts, "workload")
         return replace(
@@ -124,7 +128,13 @@ def read(target: Target) -> RunSettings:
     agents = agents_of(asked.target)
     if target.is_foreign and "minibatch_size" not in parts["train"]:
         asked = in_four(asked, agents)
-    return check(fit(asked, agents), agents)
+    return with_ranks(check(fit(asked, agents), agents))
+
+
+def with_ranks(settings: RunSettings) -> RunSettings:
+    """The settings, where their ranks can share them."""
+    check_ranks(settings.train, apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs)
+    return settings
 
 
 def in_four(settings: RunSettings, agents: int) -> RunSettings:

@@ -4,7 +4,7 @@ A turn is a number of whole updates, never less than one.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, Protocol
@@ -24,6 +24,7 @@ from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.stepping import accounted
 from hotloop.lab.measure.turns import NO_PHASES, Side, Turn
+from hotloop.lab.training.ranks import share_of, started, windows_together
 from hotloop.lab.training.settings import RunSettings, read
 from hotloop.lab.validate.equal import BOX_NS, Agreement
 from hotloop.stats.summary import with_metrics
@@ -91,9 +92,12 @@ class TrainSide:
         from hotloop.train.trainer import Trainer
 
         self.name, self.settings, self.mode = name, settings, mode
-        self.batch = settings.open()
+        self._held = ExitStack()
+        ranks = self._held.enter_context(started(settings))
+        share = share_of(settings, 0, ranks.size)
+        self.batch = self._held.enter_context(closing(share.open()))
         self.windows = windows_of(self.batch, compiled=settings.train.compile)
-        self.trainer = Trainer(self.batch, settings.train, watchers=(self.windows,))
+        self.trainer = Trainer(self.batch, share.train, watchers=(self.windows,), ranks=ranks)
         self.updates = 0
 
     @property
@@ -124,7 +128,7 @@ class TrainSide:
     def update(self) -> None:
         self.updates += 1
         if self.updates % self.settings.train.log_every == 0:
-            self.windows.close()
+            windows_together(self.trainer.ranks, self.windows.close(), self.batch)
         if self.mode == "rollout":
             self.collect()
             return
@@ -134,7 +138,7 @@ class TrainSide:
 
     def collect(self) -> None:
         """A rollout that nothing is learnt from; a teacher labels it where a run would begin with one."""
-        self.trainer.algorithm.collect(self.trainer.steps)
+        self.trainer.collect()
 
     def evaluate(self) -> tuple[float, ...]:
         """The returns of the policy's episodes on envs of their own."""
@@ -143,11 +147,12 @@ class TrainSide:
         return evaluate(self.trainer, self.batch.spec, self.settings.eval).returns
 
     def counters(self) -> Mapping[str, int]:
-        learned = self.trainer.counters
-        return self.batch.counters | learned | {"updates": sum(learned.values())}
+        learned, size = self.trainer.counters, self.trainer.ranks.size
+        envs = {name: size * count for name, count in self.batch.counters.items()}
+        return envs | learned | {"updates": sum(learned.values())}
 
     def close(self) -> None:
-        self.batch.close()
+        self._held.close()
 
 
 class TrainContender:

@@ -1,0 +1,203 @@
+"""Ranks: processes that train one network together, each with envs and a share of each minibatch of its own.
+
+Rank 0 is the run: it decides, writes and tells. The others follow: they are told what comes next, take part
+in it, and say what became of it when they are asked. Gradients are averaged by torch.distributed while they
+are found; statistics are merged in the order of ranks, so that they are the same everywhere to the bit.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import HotloopError, InputError
+from hotloop.train.timing import span
+
+if TYPE_CHECKING:
+    from hotloop.train.normalise import Moments
+
+WAITING = "waiting on others"
+"""The row of a run's tree: from the end of a rank's rollout to that of the last one."""
+
+PATIENCE = timedelta(minutes=30)
+"""What others may take, while they live: one that dies closes its line, and is heard of at once."""
+
+STRIDE = 1_000_003
+"""Between the seeds of two ranks."""
+
+
+class Command(IntEnum):
+    """What comes next."""
+
+    UPDATE = 0
+    COLLECT = 1
+    WINDOW = 2
+    """Say what episodes came to, and what was counted."""
+    SAVE = 3
+    """Give what a checkpoint has of each rank."""
+    END = 4
+
+
+class RankLostError(HotloopError):
+    """Another rank is gone: the update under way cannot be finished."""
+
+
+class Ranks:
+    """This process among those that train together; alone it does nothing."""
+
+    def __init__(self, rank: int = 0, size: int = 1, who_died: Callable[[], str] = str) -> None:
+        self.rank, self.size = rank, size
+        self._who_died = who_died
+        self._began_ns = now_ns()
+        self.busy_ns = [0] * size
+        """What each took for its rollouts since the last `slowest`."""
+
+    @property
+    def several(self) -> bool:
+        return self.size > 1
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+    def tell(self, command: Command) -> None:
+        """Say to all what comes next."""
+        if self.several and self.leads:
+            with self.together():
+                dist.broadcast(torch.tensor([int(command)]), 0)
+
+    def hear(self) -> Command:
+        """What comes next, from rank 0."""
+        told = torch.zeros(1, dtype=torch.int64)
+        with self.together():
+            dist.broadcast(told, 0)
+        return Command(int(told[0]))
+
+    def begin(self) -> None:
+        """A rollout begins."""
+        self._began_ns = now_ns()
+
+    def meet(self) -> None:
+        """Wait until all have ended their rollouts, and learn how long each took."""
+        if not self.several:
+            return
+        mine = torch.tensor([now_ns() - self._began_ns])
+        with span(WAITING), self.together():
+            every = [torch.zeros_like(mine) for _ in range(self.size)]
+            dist.all_gather(every, mine)
+        self.busy_ns = [had + int(took[0]) for had, took in zip(self.busy_ns, every, strict=True)]
+
+    def slowest(self) -> int:
+        """The rank that took longest since this was asked last."""
+        found = max(range(self.size), key=self.busy_ns.__getitem__)
+        self.busy_ns = [0] * self.size
+        return found
+
+    def added(self, numbers: Tensor) -> Tensor:
+        """The sum over all ranks."""
+        with self.together():
+            dist.all_reduce(numbers)
+        return numbers
+
+    def mean(self, terms: Mapping[str, float]) -> dict[str, float]:
+        """The mean of every term over all ranks, which name the same ones."""
+        if not self.several:
+            return dict(terms)
+        total = self.added(torch.tensor(list(terms.values()), dtype=torch.float64))
+        return dict(zip(terms, (total / self.size).tolist(), strict=True))
+
+    def merge(self, own: "Moments", into: "Moments") -> None:
+        """Add what every rank has counted, in their order."""
+        if not self.several:
+            into.merge(own.count, own.mean, own.variance)
+            return
+        mine = torch.cat([part.reshape(-1).cpu() for part in (own.count, own.mean, own.variance)])
+        every = [torch.zeros_like(mine) for _ in range(self.size)]
+        with self.together():
+            dist.all_gather(every, mine)
+        width = own.mean.numel()
+        for one in every:
+            mean, variance = (part.reshape(own.mean.shape) for part in (one[1 : 1 + width], one[1 + width :]))
+            into.merge(one[0], mean.to(own.mean.device), variance.to(own.mean.device))
+
+    def collected(self, mine: Any) -> list[Any]:
+        """What every rank has to give, in their order; of others than rank 0 nothing."""
+        if not self.several:
+            return [mine]
+        every: list[Any] | None = [None] * self.size if self.leads else None
+        with self.together():
+            dist.gather_object(mine, every)
+        return every or []
+
+    def wrapped(self, network: nn.Module, *, all_used: bool) -> nn.Module:
+        """The network as it is learned with: gradients are averaged over ranks while they are found."""
+        if not self.several:
+            return network
+        made = nn.parallel.DistributedDataParallel
+        known = inspect.signature(made).parameters
+        buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+        options: dict[str, Any] = {buffers: False, "find_unused_parameters": not all_used}
+        with self.together():
+            return made(network, **options)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Say in one line that another rank is gone, where one is."""
+        try:
+            yield
+        except (RuntimeError, ConnectionError) as error:
+            if not self.several:
+                raise
+            raise RankLostError(self._who_died() or f"another rank is gone: {first_line(error)}") from None
+
+
+ALONE = Ranks()
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def join(rank: int, size: int, store: Any, *, device: str = "cpu") -> None:
+    """Become one of the ranks; without a store the environment says where they meet, as torchrun tells it."""
+    backend = "nccl" if device == "cuda" else "gloo"
+    meeting: dict[str, Any] = {"init_method": "env://"} if store is None else {"store": store}
+    dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE, **meeting)
+
+
+def check_free() -> None:
+    """Refuse a second training with ranks beside one that is under way in this process."""
+    if dist.is_initialized():
+        raise InputError(
+            "two trainings with train.ranks cannot take turns in one process: give one train.ranks=1"
+        )
+
+
+def leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def sent(what: Any, *, leads: bool) -> Any:
+    """Give something from rank 0 to all."""
+    box = [what if leads else None]
+    dist.broadcast_object_list(box, 0)
+    return box[0]
+
+
+def server() -> Any:
+    """Where others find rank 0: on a port that is free."""
+    store: Any = dist.TCPStore  # type: ignore[attr-defined]  # exported where torch was built with it
+    return store("127.0.0.1", 0, is_master=True, wait_for_workers=False, timeout=PATIENCE)
+
+
+def client(host: str, port: int) -> Any:
+    store: Any = dist.TCPStore  # type: ignore[attr-defined]
+    return store(host, port, is_master=False, timeout=PATIENCE)

@@ -1,0 +1,87 @@
+from pathlib import Path
+
+import pytest
+
+from hotloop.core.record.times import Region, Times
+from hotloop.core.target import Target
+from hotloop.lab.training.ranks import added, from_torchrun, named, share_of
+from hotloop.lab.training.settings import read
+from hotloop.lab.training.sides import TrainSide, untimed
+from hotloop.train.ranks import STRIDE, RankLostError, Ranks
+from hotloop.train.trainer import Trainer
+from hotloop.train.windows import WindowEpisodes
+
+WORDS = [
+    "num_envs=8",
+    "train.num_steps=8",
+    "train.minibatch_size=32",
+    "train.update_epochs=1",
+    "train.ranks=2",
+]
+
+SETTINGS = untimed(read(Target.typed("prospector/short", WORDS)))
+
+
+def test_shares_are_even_and_have_seeds_of_their_own() -> None:
+    first, second = (share_of(SETTINGS, rank, 2) for rank in (0, 1))
+    assert [each.target.keys["num_envs"] for each in (first, second)] == [4, 4]
+    assert second.target.keys["seed"] - first.target.keys["seed"] == STRIDE
+    assert first.train.minibatch_size == 16
+    assert share_of(SETTINGS, 0, 1) is SETTINGS
+
+
+def test_torchrun_is_found_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    assert from_torchrun() is None
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert from_torchrun() == (1, 4)
+
+
+def window(episodes: int, mean_return: float) -> WindowEpisodes:
+    return WindowEpisodes(
+        env_steps=10,
+        episodes=episodes,
+        return_sum=episodes * mean_return,
+        return_min=mean_return if episodes else None,
+        return_max=mean_return if episodes else None,
+        length_sum=3 * episodes,
+        infos={"profit": mean_return} if episodes else {},
+    )
+
+
+def test_episodes_of_all_ranks_count_alike() -> None:
+    found = added([window(1, 2.0), window(3, 6.0), window(0, 0.0)])
+    assert (found.env_steps, found.episodes, found.mean_return) == (30, 4, 5.0)
+    assert (found.return_min, found.return_max, found.infos) == (2.0, 6.0, {"profit": 5.0})
+    assert added([window(0, 0.0)]).mean_return is None
+
+
+def test_the_row_of_waiting_names_the_slowest_rank() -> None:
+    ranks = Ranks(0, 2)
+    ranks.busy_ns = [1, 2]
+    rows = (Region(path="rollout/waiting on others", calls=1, total_ns=5),)
+    found = named(Times(how="sync", wall_ns=9, regions=rows), ranks)
+    assert [row.path for row in found.regions] == ["rollout/waiting on others, most on rank 1"]
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_killed_costs_the_update_under_way_and_one_alone_goes_on(tmp_path: Path) -> None:
+    side = TrainSide("two", SETTINGS)
+    try:
+        side.update()
+        assert side.trainer.steps == 64
+        side.trainer.save(tmp_path)
+        others = side.trainer.ranks._who_died.__self__  # type: ignore[attr-defined]
+        others.workers[0].kill()
+        with pytest.raises(RankLostError, match="rank 1 of 2 was ended by SIGKILL"):
+            side.run(3)
+        last = side.trainer.save_last(tmp_path / "last")
+    finally:
+        with pytest.raises(RankLostError):
+            side.close()
+    for path in (next(tmp_path.glob("*.pt")), last):
+        alone = share_of(SETTINGS, 0, 1)
+        batch = alone.open()
+        assert Trainer(batch, alone.train, resume=path).steps in (64, 128)
+        batch.close()

@@ -1,0 +1,65 @@
+"""One of two ranks that hold what they find together against what one process finds with all samples.
+
+`python two_ranks.py RANK FILE`: prints what rank RANK found, as JSON.
+"""
+
+import json
+import sys
+from dataclasses import replace
+
+import torch
+import torch.distributed as dist
+
+import hotloop
+from hotloop.train import ranks as ranking
+from hotloop.train.normalise import Moments
+from hotloop.train.policy import make_student
+from hotloop.train.settings import TrainSettings
+from hotloop.train.trainer import Trainer
+
+ENVS, STEPS = 8, 16
+
+
+def main(rank: int, path: str) -> None:
+    ranking.join(rank, 2, dist.FileStore(path, 2))
+    ranks = ranking.Ranks(rank, 2)
+    found = {kernels: difference(ranks, kernels) for kernels in ("native", "torch")}
+    rows = torch.arange(60, dtype=torch.float32).reshape(20, 3).sqrt()
+    whole, half, merged = (Moments((3,), torch.device("cpu")) for _ in range(3))
+    whole.add(rows)
+    half.add(rows[rank * 7 : 7 + rank * 13])
+    ranks.merge(half, merged)
+    found["moments"] = float((whole.variance - merged.variance).abs().max())
+    told = {"mean": ranks.mean({"loss": float(rank)})["loss"], "variance": merged.variance.tolist(), **found}
+    print(json.dumps(told))  # noqa: T201 - it is a program
+    ranking.leave()
+
+
+def difference(ranks: ranking.Ranks, kernels: str) -> float:
+    """Of the gradients: the largest difference, over the gradient's norm."""
+    settings = TrainSettings(num_steps=STEPS, minibatch_size=ENVS * STEPS, kernels=kernels, torch_threads=1)
+    batch = hotloop.make("prospector/short", num_envs=ENVS)
+    algorithm = Trainer(batch, settings).algorithm
+    samples = algorithm.prepare(algorithm.gather(0))
+    every = torch.arange(ENVS * STEPS)
+    alone = algorithm.learner
+    alone.kernels.objective(alone.student, samples, every, settings, 0.0).backward()
+    expected = [each.grad.clone() for each in alone.network.parameters()]
+    for each in alone.network.parameters():
+        each.grad = None
+    student = make_student(ranks.wrapped(alone.network, all_used=True), settings)
+    learner = replace(alone, student=student, ranks=ranks)
+    mine = every[every % ENVS // (ENVS // 2) == ranks.rank]
+    part, agreed = learner.agreed(samples, [mine])
+    learner.kernels.objective(student, part, mine, agreed, 0.0).backward()
+    norm = torch.stack([each.norm() for each in expected]).norm()
+    apart = [
+        (each.grad - want).abs().max()
+        for each, want in zip(alone.network.parameters(), expected, strict=True)
+    ]
+    batch.close()
+    return float(max(apart) / norm)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,74 @@
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from support import two_ranks
+
+from hotloop.core.errors import InputError
+from hotloop.train.ranks import ALONE, RankLostError, Ranks
+from hotloop.train.settings import TrainSettings, check_ranks
+
+TOLERANCE = 1e-6
+"""Of a gradient's norm: float32 sums in another order."""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What two ranks found."""
+    store = tmp_path_factory.mktemp("ranks") / "store"
+    command = [sys.executable, two_ranks.__file__]
+    made = [
+        subprocess.Popen([*command, str(rank), str(store)], stdout=subprocess.PIPE, text=True)
+        for rank in (0, 1)
+    ]
+    said = [each.communicate()[0] for each in made]
+    assert [each.returncode for each in made] == [0, 0]
+    return [json.loads(each.splitlines()[-1]) for each in said]
+
+
+@pytest.mark.parametrize("kernels", ["native", "torch"])
+def test_two_ranks_find_the_gradient_of_the_whole_minibatch(told: list[dict[str, Any]], kernels: str) -> None:
+    assert max(each[kernels] for each in told) < TOLERANCE
+
+
+def test_what_ranks_have_seen_agrees_to_the_bit_and_is_that_of_all(told: list[dict[str, Any]]) -> None:
+    assert told[0]["variance"] == told[1]["variance"]
+    assert told[0]["moments"] < 1e-5
+
+
+def test_terms_are_the_mean_over_ranks(told: list[dict[str, Any]]) -> None:
+    assert [each["mean"] for each in told] == [0.5, 0.5]
+
+
+def test_alone_nothing_is_waited_for() -> None:
+    ALONE.meet()
+    assert ALONE.mean({"a": 1.0}) == {"a": 1.0}
+    assert ALONE.collected("x") == ["x"]
+
+
+def test_who_died_is_said_in_one_line() -> None:
+    ranks = Ranks(0, 2, lambda: "rank 1 of 2 was ended by SIGKILL")
+    with pytest.raises(RankLostError, match="rank 1 of 2 was ended by SIGKILL"), ranks.together():
+        raise RuntimeError("Connection closed by peer")
+
+
+def test_the_slowest_rank_is_told_once() -> None:
+    ranks = Ranks(0, 3)
+    ranks.busy_ns = [5, 9, 7]
+    assert ranks.slowest() == 1
+    assert ranks.busy_ns == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "envs", "said"),
+    [
+        ({"ranks": 3}, 8, "ranks=3 does not divide num_envs=8"),
+        ({"ranks": 2, "minibatch_size": 33}, 8, "does not divide minibatch_size=33"),
+        ({"ranks": 2, "algorithm": "dqn"}, 8, "is for algorithm=ppo"),
+    ],
+)
+def test_ranks_that_cannot_share_are_refused(keys: dict[str, Any], envs: int, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        check_ranks(TrainSettings(**keys), envs)
