@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -118,6 +119,29 @@ def test_a_process_whose_supervisor_was_killed_ends() -> None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert ending.poll(60_000)
+
+
+def test_a_guard_whom_nobody_hears_ends_what_is_left_all_the_same() -> None:
+    said, told = os.pipe()
+    heard, reply = os.pipe()
+    os.close(heard)
+    hidden = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(600)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {hidden!r}])"
+    guarding = subprocess.Popen(
+        [sys.executable, "-I", "-S", guard.__file__, str(reply), sys.executable, "-S", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=told,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(reply,),
+    )
+    ending = select.poll()
+    ending.register(os.pidfd_open(int(os.read(said, 100))), select.POLLIN)
+    assert guarding.stdin is not None
+    guarding.stdin.close()
+    assert guarding.wait(60) == 0
+    assert ending.poll(10_000)
+    for end in (said, told, reply):
+        os.close(end)
 
 
 def test_what_comes_first_may_take_ten_times_as_long() -> None:
