@@ -83,7 +83,7 @@ CASES = {
     "LunarLander": Case(
         target="gym:LunarLander-v3",
         envs=16,
-        total=400_000,
+        total=300_000,
         threshold=200,
         train={
             "num_steps": 128,

@@ -178,6 +178,8 @@ def build(site: Path) -> str:
 def main() -> None:
     build(SITE)
     wrong = list(broken(SITE))
+    if not (SITE / "search" / "search_index.js").exists():
+        wrong.append("there is no index for the search")
     if wrong:
         raise SystemExit("\n".join(wrong))
     print(f"{len(list(SITE.rglob('*.html')))} pages, every link leads somewhere")

@@ -10,6 +10,7 @@
 
 #include <new>
 #include <unordered_map>
+#include <utility>
 
 #include "spans/tree.h"
 
@@ -20,23 +21,36 @@ using namespace hl::spans;
 Forest forest;
 PyObject* regions = nullptr;  // dict: name -> Region; keeps every name there ever was, so nodes may borrow
 
-PyObject* watcher = nullptr;  // who is told of every boundary; null is nobody
+// Who is told of every boundary, by its bound methods: they are looked up once. Null is nobody.
+struct Watcher {
+  PyObject *open, *close, *mark, *start;
+};
+Watcher watcher{};
 
 // Whether the watcher took it, or there is none; `name` may be null.
-bool tell(const char* what, PyObject* name) {
-  if (watcher == nullptr) return true;
-  PyObject* told = Py_NewRef(watcher);  // it may be replaced while it is called
-  PyObject* done =
-      name == nullptr ? PyObject_CallMethod(told, what, nullptr) : PyObject_CallMethod(told, what, "O", name);
+bool tell(PyObject* Watcher::* what, PyObject* name) {
+  if (watcher.*what == nullptr) return true;
+  PyObject* told = Py_NewRef(watcher.*what);  // it may be replaced while it is called
+  PyObject* done = name == nullptr ? PyObject_CallNoArgs(told) : PyObject_CallOneArg(told, name);
   Py_DECREF(told);
   Py_XDECREF(done);
   return done != nullptr;
 }
 
 PyObject* watch(PyObject*, PyObject* given) {
-  PyObject* before = watcher;
-  watcher = given == Py_None ? nullptr : Py_NewRef(given);
-  Py_XDECREF(before);
+  Watcher now{};
+  const bool somebody = given != Py_None;
+  for (auto [what, name] : {std::pair{&Watcher::open, "open"},
+                            {&Watcher::close, "close"},
+                            {&Watcher::mark, "mark"},
+                            {&Watcher::start, "start"}}) {
+    if (somebody && (now.*what = PyObject_GetAttrString(given, name)) == nullptr) {
+      for (PyObject* each : {now.open, now.close, now.mark, now.start}) Py_XDECREF(each);
+      return nullptr;
+    }
+  }
+  std::swap(watcher, now);
+  for (PyObject* each : {now.open, now.close, now.mark, now.start}) Py_XDECREF(each);
   Py_RETURN_NONE;
 }
 
@@ -52,14 +66,14 @@ PyObject* region_name(PyObject* self, void* = nullptr) {
 
 PyObject* region_enter(PyObject* self, PyObject*) {
   PyObject* name = reinterpret_cast<Region*>(self)->name;
-  if (!tell("open", name)) return nullptr;
+  if (!tell(&Watcher::open, name)) return nullptr;
   if (forest.running()) forest.tree()->open(name);
   return Py_NewRef(self);
 }
 
 PyObject* region_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
   PyObject* name = reinterpret_cast<Region*>(self)->name;
-  const bool told = tell("close", name);
+  const bool told = tell(&Watcher::close, name);
   forest.close(name);
   if (!told) return nullptr;
   Py_RETURN_NONE;
@@ -111,9 +125,22 @@ PyObject* span(PyObject*, PyObject* name) {
   return PyErr_Occurred() ? nullptr : new_region(name);
 }
 
+// span(name, device=True): what a GPU does in a region is Python's, too, since only torch knows it.
+PyObject* span_asked(PyObject* module, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  if (count == 1 && names == nullptr) return span(module, args[0]);
+  PyObject* device = PyImport_ImportModule("hotloop.core.spans.device");
+  if (device == nullptr) return nullptr;
+  PyObject* asked = PyObject_GetAttrString(device, "device_span");
+  Py_DECREF(device);
+  if (asked == nullptr) return nullptr;
+  PyObject* made = PyObject_Vectorcall(asked, args, static_cast<size_t>(count), names);
+  Py_DECREF(asked);
+  return made;
+}
+
 // A literal is the same object each time, mostly the one in `regions`: found without a look into the dict.
 PyObject* mark(PyObject*, PyObject* name) {
-  if (!tell("mark", name)) return nullptr;
+  if (!tell(&Watcher::mark, name)) return nullptr;
   if (!forest.running()) Py_RETURN_NONE;
   Node* child = forest.tree()->stack.back().node->find(name);
   if (child == nullptr) {
@@ -132,7 +159,7 @@ struct Marks {
 };
 
 PyObject* marks_start(PyObject* self, PyObject*) {
-  if (!tell("start", nullptr)) return nullptr;
+  if (!tell(&Watcher::start, nullptr)) return nullptr;
   if (forest.running()) reinterpret_cast<Marks*>(self)->slots.start(forest);
   Py_RETURN_NONE;
 }
@@ -143,7 +170,7 @@ PyObject* marks_mark(PyObject* self, PyObject* given) {
   if (slot == -1 && PyErr_Occurred()) return nullptr;
   if (slot < 0 || slot >= static_cast<Py_ssize_t>(slots.count()))
     return PyErr_Format(PyExc_IndexError, "slot %zd of %zu marks", slot, slots.count());
-  if (!tell("mark", PyTuple_GET_ITEM(reinterpret_cast<Marks*>(self)->names, slot))) return nullptr;
+  if (!tell(&Watcher::mark, PyTuple_GET_ITEM(reinterpret_cast<Marks*>(self)->names, slot))) return nullptr;
   if (forest.running()) slots.mark(forest, static_cast<size_t>(slot));
   Py_RETURN_NONE;
 }
@@ -348,7 +375,8 @@ PyType_Slot marks_slots[] = {{Py_tp_new, reinterpret_cast<void*>(marks_new)},
 PyType_Spec marks_spec = {"hotloop.core._spans.Marks", sizeof(Marks), 0, Py_TPFLAGS_DEFAULT, marks_slots};
 
 PyMethodDef functions[] = {
-    {"span", span, METH_O, "The region of a name; the same object each time."},
+    {"span", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(span_asked)),
+     METH_FASTCALL | METH_KEYWORDS, "The region of a name; the same object each time."},
     {"mark", mark, METH_O, "Charge the time since the last mark in the innermost open span to a name."},
     {"enable", enable, METH_NOARGS, "Begin with an empty tree; spans that are open now are left out."},
     {"disable", disable, METH_NOARGS, "Stop the clock; the tree stays to be read."},

@@ -95,3 +95,16 @@ def test_nothing_is_synchronised_in_the_loop(matrix: Any, tmp_path: Path) -> Non
     # torch's own profiler waits once, when it stops.
     assert len([name for name in waits if name != "cudaDeviceSynchronize"]) == 0
     assert len(waits) <= 1
+
+
+def test_outside_a_run_a_span_that_asks_for_it_has_the_works_time(matrix: Any) -> None:
+    cost = known_ms(matrix)
+    spans.enable()
+    with hotloop.span("matmul", device=True):
+        multiply(matrix)
+    with hotloop.span("copy", device=True):
+        matrix[0].cpu()
+    [matmul, copy] = spans.device_tree()
+    spans.disable()
+    assert matmul.total_ns / 1e6 == pytest.approx(cost, rel=0.3)
+    assert copy.total_ns / 1e6 < cost / 4

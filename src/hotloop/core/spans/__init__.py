@@ -20,6 +20,7 @@ other marks took between two marks is theirs and not the mark's, so nothing is c
 """
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -38,7 +39,10 @@ from hotloop.core.spans.python import Boundary, Raw
 from hotloop.core.spans.relay import Relay
 
 span = engine.span
-"""A region by name: a context manager and a decorator, one shared object for each name."""
+"""A region by name: a context manager and a decorator, one shared object for each name.
+
+With `device=True` also timed by events on torch's stream, where torch works on a GPU: see `device_tree`.
+"""
 
 mark = engine.mark
 """Charge the time since the last mark in the innermost open span, or since that span began, to a name."""
@@ -49,8 +53,15 @@ Marks = engine.Marks
 opened = engine.opened
 """The names of the spans this thread is in, from the outermost inwards."""
 
-enable = engine.enable
-"""Begin with an empty tree; spans that are open now are left out."""
+
+def enable() -> None:
+    """Begin with an empty tree; spans that are open now are left out."""
+    if "hotloop.core.spans.device" in sys.modules:
+        from hotloop.core.spans.device import ROWS
+
+        ROWS.clear()
+    engine.enable()
+
 
 disable = engine.disable
 """Stop the clock; the tree stays to be read."""
@@ -115,6 +126,11 @@ def watch(boundary: Boundary | None, /) -> None:
     _tell(then=boundary)
 
 
+def watched() -> bool:
+    """Whether somebody is told of every boundary, as a run on a GPU is."""
+    return _told["then"] is not None
+
+
 def delay_by(boundary: Boundary | None, /) -> None:
     """The same for whoever makes a part slower, who is told before whoever watches."""
     _tell(first=boundary)
@@ -136,13 +152,30 @@ def tree_here() -> tuple[Span, ...]:
     return merge(engine.read_here())
 
 
+def device_tree() -> tuple[Span, ...]:
+    """The regions that asked for it, by the time a GPU's stream was in them; waits for the last of them."""
+    if "hotloop.core.spans.device" not in sys.modules:
+        return ()
+    from hotloop.core.spans.device import ROWS
+
+    return tuple(
+        Span(path=path, calls=calls, total_ns=ns, self_ns=ns, children=())
+        for path, (calls, ns) in ROWS.read().items()
+    )
+
+
 def text(rows: Iterable[Span] | None = None) -> str:
     """The tree as lines of text: total, share of the row above, calls, one call, calls a second.
 
-    The second is one of its outermost span; `self` is what no child has.
+    The second is one of its outermost span; `self` is what no child has. Regions that were timed on a device,
+    too, follow with their time there.
     """
     tops = tree() if rows is None else tuple(rows)
     lines = [line for row in tops for line in _lines(row, row, row.total_ns, "")]
+    there = device_tree() if rows is None else ()
+    if there:
+        lines.append("on the GPU's stream, by events; above is the host's clock")
+    lines += [line for row in there for line in _lines(row, row, row.total_ns, "  ")]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -209,6 +242,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=start_anew)
 
 
+ON_GPU = "(on the GPU)"
+"""After the name of a row whose time is a GPU's: it stands beside the host's, not in it."""
+
 FILE = "HOTLOOP_SPANS"
 """Names a folder, as an environment variable: a program that uses spans writes its tree there."""
 
@@ -221,6 +257,7 @@ def write_at_exit(folder: str) -> None:
 
     def write() -> None:
         rows = [(row.path, row.calls, row.total_ns) for top in tree() for row in top.walk()]
+        rows += [(f"{row.path} {ON_GPU}", row.calls, row.total_ns) for row in device_tree()]
         Path(folder, f"{os.getpid()}.spans.json").write_text(json.dumps(rows), encoding="utf-8")
 
     atexit.register(write)

@@ -234,8 +234,13 @@ class Region:
         return timed(self, function)
 
 
-def span(name: str, /) -> Region:
-    """The region of a name; the same object each time."""
+def span(name: str, /, *, device: bool = False) -> Region:
+    """The region of a name; the same object each time, but for those that are timed on a device, too."""
+    if device:
+        from hotloop.core.spans.device import DeviceSpan
+
+        there: Any = DeviceSpan(name)
+        return there  # type: ignore[no-any-return]
     if not isinstance(name, str):
         raise TypeError("a span is named by a str")
     found = REGIONS.get(name)

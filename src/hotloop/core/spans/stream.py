@@ -95,10 +95,13 @@ class Window:
 class Stream:
     """Told of every boundary of the thread that made it."""
 
-    def __init__(self, event: Callable[[], Event], wait: Callable[[], None]) -> None:
+    def __init__(self, event: Callable[[], Event], wait: Callable[[], None], *, first: int = 0) -> None:
+        """`first` events are made ahead: to make one takes longer than to use it again."""
         self._new, self._wait = event, wait
         self._thread = get_ident()
-        self._spare: list[Event] = []
+        self._spare = [event() for _ in range(first)]
+        for each in self._spare:
+            each.record()  # which makes it
         self.begin()
 
     def begin(self) -> None:
@@ -160,12 +163,18 @@ class Stream:
         self._unmarked = [[] for _ in self._unmarked]
 
     def _cut(self) -> None:
-        window = self._window
-        if len(window.owners) >= MOST_PIECES and window.cuts[MOST_PIECES // 2].query():
+        """Written for speed: it is called at every boundary."""
+        window, spare = self._window, self._spare
+        owners = window.owners
+        pieces = len(owners)
+        if pieces >= MOST_PIECES and window.cuts[MOST_PIECES // 2].query():
             self._read_first(MOST_PIECES // 2)
-        self._unmarked[-1].append(len(window.owners))
-        window.owners.append(self._path)
-        window.cuts.append(self._event())
+            pieces = len(owners)
+        event = spare.pop() if spare else self._new()
+        event.record()
+        self._unmarked[-1].append(pieces)
+        owners.append(self._path)
+        window.cuts.append(event)
 
     def _read_first(self, pieces: int) -> None:
         """Read pieces early; those that a mark might still have claimed stay their region's."""

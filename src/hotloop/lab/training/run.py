@@ -173,7 +173,7 @@ class Session:
 
     def say_threads(self) -> None:
         """How many threads torch has, where that was measured."""
-        if self.trainer.threads.worst_ns:
+        if self.trainer.threads.round_ns:
             self.logs.say(self.trainer.threads.text)
             self.watch.say(self.trainer.threads.text)
 
