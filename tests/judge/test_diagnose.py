@@ -185,6 +185,17 @@ def test_a_loop_that_does_one_thing_after_another_is_not_told_of_its_other_cores
     assert diagnose(loop(GOOD, busy=(0.9, 0.1), variant={"num_workers": 8})).is_healthy
 
 
+def test_envs_of_somebodys_own_in_a_training_are_given_to_workers() -> None:
+    variant = {"threads": 1, "vector": "sync", "torch_threads": 8}
+    rows = {"rollout": (10, 0.5), "rollout/environment": (10, 0.49), "learn": (10, 0.48)}
+    record = trained(loop(rows, busy=(0.9, 0.1)), **variant)
+    theirs = replace(record, target=replace(record.target, impl="foreign"))
+    (found,) = diagnose(theirs).candidates
+    assert (found.rule, found.keys) == ("idle-core", {"vector": "async"})
+    ours = replace(record, target=replace(record.target, impl="native"))
+    assert [each.keys for each in diagnose(ours).candidates] == [{"threads": "4"}]
+
+
 def test_threads_that_were_measured_to_be_the_best_are_left_alone() -> None:
     rows = {**GOOD, "learn/forward": (10, 0.2), "learn/backward": (10, 0.28)}
     asked = {"threads": 8, "torch_threads": 1}

@@ -348,17 +348,19 @@ def spreadable(case: Case, cores: int) -> tuple[Part, dict[str, object]]:
     Nobody knows that of a loop that says nothing: one thing may have to come after another.
     """
     mine = "train." if case.record.kind == "train" else ""
-    keys: dict[str, object] = {}
-    rows: list[Row] = []
-    for name in CREW:
-        if is_below(case.setting(name), cores):
-            rows += [row for row in case.rows if row.matches(ENV_STEP) and not below(row, case)]
-            keys[name] = cores
-            break
+    keys = larger_crew(case, cores)
+    rows = [row for row in case.rows if keys and row.matches(ENV_STEP) and not below(row, case)]
     if is_below(case.setting(TORCH_THREADS), cores) and case.setting(f"{TORCH_THREADS}_by") != "measured":
         rows += [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
         keys[mine + TORCH_THREADS] = cores
     return (together(rows) if rows or mine else WHOLE), keys
+
+
+def larger_crew(case: Case, cores: int) -> dict[str, object]:
+    """What lets more of them step the envs: of somebody's envs in a training, workers in their processes."""
+    if case.record.kind == "train" and case.record.target.impl == "foreign":
+        return {"vector": "async"} if case.setting("vector") == "sync" else {}
+    return next(({name: cores} for name in CREW if is_below(case.setting(name), cores)), {})
 
 
 def says_threads(case: Case) -> bool:

@@ -247,6 +247,12 @@ def from_environment() -> Experiment | None:
     return Experiment() if os.environ.get(SWITCH) else None
 
 
+def aside() -> Path | None:
+    """Where a delayed run puts what it leaves, none of which is the program as it is; None where none is."""
+    made = os.environ.get(SWITCH)
+    return Path(made, f"left-{os.getpid()}-{now_ns()}") if made else None
+
+
 @contextmanager
 def asked_for() -> Iterator[Callable[[], None]]:
     """Delay the parts of a loop where that is asked for; gives what is called at the end of each update."""

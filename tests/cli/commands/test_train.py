@@ -69,6 +69,20 @@ def test_the_same_name_again_is_refused_and_resume_goes_on(hotloop: Command) -> 
     assert on.json["target"]["params"]["train.hidden"] == [16]
 
 
+def test_a_run_with_delays_can_be_made_again_and_leaves_nothing(
+    hotloop: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = tmp_path / "blocks"
+    blocks.mkdir()
+    monkeypatch.setenv("HOTLOOP_CAUSAL", str(blocks))
+    for _ in range(2):
+        assert hotloop("train", *SHORT, "run=first").code == ExitCode.FINE
+    assert len(list(blocks.glob("*.json"))) == 2
+    assert saved() == []
+    assert not Path("train_dir").exists()
+    assert "leave out --resume" in hotloop("train", "run=first", "--resume").err
+
+
 def test_less_than_a_rollout_shrinks_it_and_says_so(hotloop: Command) -> None:
     words = [word for word in WORDS if not word.startswith("train.minibatch")]
     said = hotloop("train", "prospector/short", *words, "total_timesteps=20", "--json")

@@ -29,3 +29,10 @@ def test_pixels_have_the_size_of_the_drawing() -> None:
     image = Image.open(io.BytesIO(png("t", panels)))
     wide = int(str(ET.fromstring(svg("t", panels).decode()).get("width")))
     assert image.size == (2 * wide, 2 * height(panels))
+
+
+def test_a_square_is_written_with_letters_that_the_font_of_pixels_has() -> None:
+    def drawn(name: str) -> bytes:
+        return png("t", [Panel(title="ns", across="n", curves=(Curve(name=name, points=POINTS),))])
+
+    assert drawn("a + b n²") == drawn("a + b n^2")

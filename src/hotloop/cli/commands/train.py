@@ -86,11 +86,24 @@ def train(
         return list_keys(asked_target.name)
     if led_by_torchrun(asked_target):
         return ExitCode.FINE
+    folder, output = put_aside(folder, output, resume=resume)
     make_folder(folder)
     make_room(output)
     asked = asked_for(asked_target, folder, resume=resume)
     record = run(asked, as_json=json)
     return tell_one(kept_in(output, record), as_json=json)
+
+
+def put_aside(folder: Path, output: Path, *, resume: bool) -> tuple[Path, Path]:
+    """Where the run and its record go: of one that `diagnose --causal` delays, away with all it leaves."""
+    from hotloop.lab.causal import aside
+
+    away = aside()
+    if away is None:
+        return folder, output
+    if resume:
+        raise InputError("a run with delays begins anew: leave out --resume")
+    return away / "runs", away / "records"
 
 
 def led_by_torchrun(target: Target) -> bool:

@@ -166,7 +166,7 @@ def png(title: str, panels: Sequence[Panel]) -> bytes:
 
 
 def png_of(drawn: Iterable[Mark], tall: int) -> bytes:
-    """Marks as pixels."""
+    """Marks as pixels; the font that comes with Pillow has no small two."""
     image_module = pillow()
     from PIL import ImageDraw, ImageFont
 
@@ -177,7 +177,9 @@ def png_of(drawn: Iterable[Mark], tall: int) -> bytes:
     for mark in drawn:
         if isinstance(mark, Text):
             at = (mark.x * PNG_SCALE, mark.y * PNG_SCALE)
-            draw.text(at, mark.words, fill=mark.colour, font=font, anchor=anchors[mark.anchor])
+            draw.text(
+                at, mark.words.replace("²", "^2"), fill=mark.colour, font=font, anchor=anchors[mark.anchor]
+            )
         else:
             corners = [(x * PNG_SCALE, y * PNG_SCALE) for x, y in mark.points]
             draw.line(corners, fill=mark.colour, width=round(mark.width * PNG_SCALE), joint="curve")
