@@ -19,8 +19,10 @@ SIZES = {
     "grid/toy": (4096, 32_768, 131_072, 524_288, 1_048_576),
     "grid/arena": (32_768, 131_072),
     "grid/guard": (32_768, 131_072),
+    "cards": (4096, 65_536, 262_144),
+    "farm/dev": (1024, 8192),
 }
-ROUNDS, LEAST_S, ACTIONS = 5, 0.25, 16
+ROUNDS, LEAST_S, ACTIONS, WARM_UP = 5, 0.25, 16, 400
 
 
 def main() -> int:
@@ -51,13 +53,13 @@ def row(target: str, num_envs: int) -> None:
     with closing(make(target, num_envs=num_envs, device="cuda")) as batch:
         batch.reset()
         actions = batch.draw(np.random.default_rng(1), ACTIONS)
-        run(batch, actions, 400)
-        calls = max(1, int(400 * LEAST_S / run(batch, actions, 400)))
+        run(batch, actions, WARM_UP)
+        calls = max(1, int(WARM_UP * LEAST_S / run(batch, actions, WARM_UP)))
         before = batch.counters
         speeds = sorted(num_envs * calls / run(batch, actions, calls) for _ in range(ROUNDS))
         after = batch.counters
     steps = after["env_steps"] - before["env_steps"]
-    middle, agents = speeds[ROUNDS // 2], batch.spec.agents
+    middle, agents = speeds[ROUNDS // 2], (after["agent_steps"] - before["agent_steps"]) / steps
     spread = (speeds[-1] - speeds[0]) / middle
     resets = (after["resets"] - before["resets"]) / steps
     speed = f"{middle / 1e6:>12,.1f}{middle * agents / 1e6:>18,.1f}{spread:>9.1%}"

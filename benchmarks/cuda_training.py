@@ -26,6 +26,10 @@ GUARD = (
     "train.minibatch_size=16384 train.update_epochs=2 train.learning_rate=2e-3 train.embedding=256 "
     "train.hidden=512 train.lstm=512"
 )
+CARDS = (
+    "cards device=cuda num_envs=16384 train.num_steps=64 train.minibatch_size=65536 train.update_epochs=2 "
+    "train.learning_rate=1e-3 train.gamma=0.999 train.norm_reward=false"
+)
 RUNS = {
     "prospector, 4 epochs": f"{MINER} train.update_epochs=4 {FAST}",
     "prospector, 1 epoch": f"{MINER} train.update_epochs=1 {FAST}",
@@ -34,6 +38,7 @@ RUNS = {
     "prospector, 4 epochs, float32": f"{MINER} train.update_epochs=4",
     "prospector, 4 epochs, envs on the host": f"{MINER} train.update_epochs=4 train.device=cuda threads=16 "
     "train.mixed_precision=true device=cpu",
+    "cards": f"{CARDS} {FAST}",
     "guard": f"{GUARD} device=cuda train.mixed_precision=true",
     "guard, float32": f"{GUARD} device=cuda",
     "guard, envs on the host, torch": f"{GUARD} threads=16 train.device=cuda train.kernels=torch",

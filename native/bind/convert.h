@@ -92,6 +92,25 @@ inline void put(AnyBatch& batch, int64_t env, nb::bytes saved) {
   batch.put(known(batch, env), std::string(saved.c_str(), saved.size()));
 }
 
+inline void fork_env(AnyBatch& batch, int64_t env, int64_t into) {
+  Turn turn(batch);
+  batch.fork(known(batch, env), known(batch, into));
+}
+
+inline void reset(AnyBatch& batch, std::optional<Seeds> seeds) {
+  check_seeds(seeds, batch.num_envs());
+  Turn turn(batch);
+  batch.reset(span_of(seeds));
+}
+
+inline void reset_many(AnyBatch& batch, Envs envs, std::optional<Seeds> seeds) {
+  if (!is_aligned(envs)) throw std::invalid_argument("envs are not aligned");
+  for (size_t k = 0; k < envs.size(); ++k) known(batch, envs.data()[k]);
+  check_seeds(seeds, envs.size());
+  Turn turn(batch);
+  batch.reset_many({envs.data(), envs.size()}, span_of(seeds));
+}
+
 // Whether actions of so many dimensions fit: [num_envs][agents], or [num_envs] where there is one agent.
 template <class Actions>
 bool fits(const AnyBatch& batch, const Actions& actions) {

@@ -60,19 +60,6 @@ void choose(AnyBatch& batch, size_t player, Chosen actions) {
   batch.choose(player, actions.data());
 }
 
-void fork_env(AnyBatch& batch, int64_t env, int64_t into) {
-  Turn turn(batch);
-  batch.fork(known(batch, env), known(batch, into));
-}
-
-void reset_many(AnyBatch& batch, Envs envs, std::optional<Seeds> seeds) {
-  if (!is_aligned(envs)) throw std::invalid_argument("envs are not aligned");
-  for (size_t k = 0; k < envs.size(); ++k) known(batch, envs.data()[k]);
-  check_seeds(seeds, envs.size());
-  Turn turn(batch);
-  batch.reset_many({envs.data(), envs.size()}, span_of(seeds));
-}
-
 // What one mark of a phase takes.
 double mark_ns() {
   constexpr int turns = 20'000;
@@ -123,14 +110,7 @@ NB_MODULE(_native, m) {
            })
       .def("players", &AnyBatch::players)
       .def("arrays", [](nb::handle self) { return arrays(self); })
-      .def(
-          "reset",
-          [](AnyBatch& b, std::optional<Seeds> seeds) {
-            check_seeds(seeds, b.num_envs());
-            Turn turn(b);
-            b.reset(span_of(seeds));
-          },
-          nb::arg().none())
+      .def("reset", reset, nb::arg().none())
       .def("reset_many", reset_many, nb::arg(), nb::arg().none())
       .def("digest", [](const AnyBatch& b, int64_t env) { return b.digest(known(b, env)); })
       .def("save", save)

@@ -22,7 +22,6 @@ class AnyDeviceBatch : public AnyBatch {
   virtual size_t bytes_an_env() const = 0;
 
   void lend(Fork) override {}  // it has no threads
-  void fork(size_t env, size_t into) override { load(into, save(env)); }
 };
 
 using MakeDeviceBatch = std::unique_ptr<AnyDeviceBatch> (*)(const Fields&, const BatchOptions&);

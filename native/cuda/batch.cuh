@@ -7,6 +7,7 @@
 #include "cuda/any_batch.h"
 #include "cuda/kernels.cuh"
 #include "cuda/memory.h"
+#include "engine/batch.h"
 #include "engine/clock.h"
 
 namespace hl::cuda {
@@ -22,7 +23,8 @@ template <class World>
 class Batch final : public AnyDeviceBatch {
  public:
   Batch(const Fields& fields, const BatchOptions& options)
-      : config_(World::Config::from(fields)),
+      : fields_(fields),
+        config_(World::Config::from(fields)),
         options_(options),
         outputs_(World::outputs(config_)),
         block_stride_(round_up(World::block_bytes(config_), cache_line)),
@@ -107,7 +109,14 @@ class Batch final : public AnyDeviceBatch {
     return saved;
   }
 
+  // As on the host, where a batch of one env looks at what was handed in.
   void load(size_t env, const std::string& saved) override {
+    examiner().load(0, saved);
+    put(env, saved);
+    ready_ = true;
+  }
+
+  void put(size_t env, const std::string& saved) override {
     if (saved.size() != saved_bytes())
       throw std::invalid_argument("saved by a batch of another configuration");
     const char* at = saved.data();
@@ -120,7 +129,11 @@ class Batch final : public AnyDeviceBatch {
     ++begun;
     to_device(place_.begun + env, &begun, sizeof begun);
     run(place_blocks<World>, 1, place_, env, size_t{1});
-    ready_ = true;
+  }
+
+  void fork(size_t env, size_t into) override {
+    if (!ready_) throw std::logic_error("fork before reset: call reset() first");
+    if (env != into) put(into, save(env));
   }
 
   Picture picture(size_t env) const override {
@@ -372,6 +385,14 @@ class Batch final : public AnyDeviceBatch {
     }
   }
 
+  AnyBatch& examiner() {
+    if (examiner_ == nullptr) {
+      BatchOptions one{.num_envs = 1, .autoreset = options_.autoreset};
+      examiner_ = std::make_unique<hl::Batch<World>>(fields_, one);
+    }
+    return *examiner_;
+  }
+
   // For what the host does with a block: a copy of it.
   template <class Use>
   auto on_host(size_t env, Use use) const {
@@ -424,6 +445,7 @@ class Batch final : public AnyDeviceBatch {
     }
   };
 
+  Fields fields_;
   typename World::Config config_;
   BatchOptions options_;
   std::vector<Output> outputs_;
@@ -439,6 +461,7 @@ class Batch final : public AnyDeviceBatch {
                       all_phases_ = std::vector<double>(world_phases + 1);
   double last_step_ = 0, all_steps_ = 0;
   StepLog log_;
+  std::unique_ptr<AnyBatch> examiner_;  // made when a state is first handed in
 };
 
 }  // namespace hl::cuda

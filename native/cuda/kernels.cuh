@@ -77,6 +77,15 @@ __device__ void begin(const Place<World>& place, size_t env, const uint64_t* giv
   Spread<World>::begin(place, env, __shfl_sync(all_lanes, episode_seed, 0), shared);
 }
 
+// All lanes copy so many bytes, whole words where they are.
+__device__ inline void copy_row(std::byte* to, const std::byte* from, size_t bytes) {
+  constexpr size_t word = sizeof(uint64_t);
+  const size_t words = bytes % word == 0 ? bytes / word : 0;
+  for (size_t k = threadIdx.x; k < words; k += lanes)
+    reinterpret_cast<uint64_t*>(to)[k] = reinterpret_cast<const uint64_t*>(from)[k];
+  for (size_t k = words * word + threadIdx.x; k < bytes; k += lanes) to[k] = from[k];
+}
+
 // Same-step autoreset: flags, rewards and infos stay those of the step that ended the episode. A warp an env.
 template <class World>
 __global__ void __launch_bounds__(lanes)
@@ -85,8 +94,7 @@ __global__ void __launch_bounds__(lanes)
   const size_t count = totals->ended, bytes = place.rows.stride[out_observations];
   for (size_t i = blockIdx.x; i < count && place.autoreset; i += gridDim.x) {
     size_t env = ended[i];
-    const std::byte* seen = place.rows.base[out_observations] + env * bytes;
-    for (size_t k = threadIdx.x; k < bytes; k += lanes) place.final_observations[env * bytes + k] = seen[k];
+    copy_row(place.final_observations + env * bytes, place.rows.base[out_observations] + env * bytes, bytes);
     __syncwarp();
     begin<World>(place, env, nullptr, shared);
   }

@@ -85,24 +85,26 @@ nb::dict host_arrays(const AnyDeviceBatch& batch) {
   return each_array(batch, [&](size_t k) { return copied(batch, k); });
 }
 
-void refuse_misfit(const AnyDeviceBatch& batch, bool fits) {
+// A turn with actions of the right shape.
+Turn turn_with(AnyDeviceBatch& batch, bool fits) {
   if (!fits) throw std::invalid_argument("actions of another shape");
+  return Turn(batch);
 }
 
 void step(AnyDeviceBatch& batch, Actions actions) {
-  refuse_misfit(batch, bind::fits(batch, actions));
+  Turn turn = turn_with(batch, bind::fits(batch, actions));
   nb::gil_scoped_release released;
   batch.step(actions.data());
 }
 
 void step_host(AnyDeviceBatch& batch, HostActions actions) {
-  refuse_misfit(batch, bind::fits(batch, actions));
+  Turn turn = turn_with(batch, bind::fits(batch, actions));
   nb::gil_scoped_release released;
   batch.step_host(actions.data());
 }
 
 void choose(AnyDeviceBatch& batch, size_t player, Chosen actions) {
-  refuse_misfit(batch, bind::fits(batch, actions));
+  Turn turn = turn_with(batch, bind::fits(batch, actions));
   nb::gil_scoped_release released;
   batch.choose(player, actions.data());
 }
@@ -189,23 +191,22 @@ NB_MODULE(_cuda, m) {
       .def("arrays", [](nb::handle self) { return arrays(self); })
       .def("host_arrays", host_arrays)
       .def(
-          "reset", [](Batch& b, std::optional<Seeds> seeds) { b.reset(bind::span_of(seeds)); },
-          nb::arg().none())
+          "reset", [](Batch& b, std::optional<Seeds> seeds) { bind::reset(b, seeds); }, nb::arg().none())
       .def(
           "reset_many",
-          [](Batch& b, Envs envs, std::optional<Seeds> seeds) {
-            b.reset_many({envs.data(), envs.size()}, bind::span_of(seeds));
-          },
+          [](Batch& b, Envs envs, std::optional<Seeds> seeds) { bind::reset_many(b, envs, seeds); },
           nb::arg(), nb::arg().none())
-      .def("digest", [](const Batch& b, size_t env) { return b.digest(env); })
+      .def("digest", [](const Batch& b, int64_t env) { return b.digest(bind::known(b, env)); })
       .def("digests", digests)
       .def("bytes_an_env", &Batch::bytes_an_env)
-      .def("save", [](Batch& b, size_t env) { return bind::save(b, env); })
-      .def("load", [](Batch& b, size_t env, nb::bytes saved) { bind::load(b, env, saved); })
-      .def("picture", [](const Batch& b, size_t env) { return bind::picture(b, env); })
+      .def("save", [](Batch& b, int64_t env) { return bind::save(b, env); })
+      .def("load", [](Batch& b, int64_t env, nb::bytes saved) { bind::load(b, env, saved); })
+      .def("_put", [](Batch& b, int64_t env, nb::bytes saved) { bind::put(b, env, saved); })
+      .def("fork", [](Batch& b, int64_t env, int64_t into) { bind::fork_env(b, env, into); })
+      .def("picture", [](const Batch& b, int64_t env) { return bind::picture(b, env); })
       .def("counters", [](const Batch& b) { return b.counters(); })
       .def("shadow", [](const Batch& b) { return bind::shadow(b); })
-      .def("mismatches", [](const Batch& b, size_t env) { return bind::mismatches(b, env); })
+      .def("mismatches", [](const Batch& b, int64_t env) { return bind::mismatches(b, env); })
       .def("phase_names", [](const Batch& b) { return b.phase_names(); })
       .def("phase_ns", [](const Batch& b, bool last) { return b.phase_ns(last); })
       .def("step_ns", [](const Batch& b, bool last) { return b.step_ns(last); })

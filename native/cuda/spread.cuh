@@ -74,13 +74,14 @@ __device__ void run_phases(const typename World::Slot& slot, bool there, Marks& 
   (run.template operator()<First + Index>(), ...);
 }
 
-template <class World>
-struct Spread {
+// Some envs a warp, a lane each: fewer where their branches part so often that the lanes wait for each other.
+template <class World, int Envs = lanes>
+struct LaneAnEnv {
   using Config = typename World::Config;
 
   // A step is one kernel or several, one after another; each has its own shared memory for a warp.
   static constexpr int parts = 1;
-  HL_FN static constexpr int span(int) { return lanes; }  // envs that a warp works on,
+  HL_FN static constexpr int span(int) { return Envs; }   // envs that a warp works on,
   static size_t things(const Config&, int) { return 1; }  // or other things, so many an env
   static size_t shared_bytes(const Config&, int) { return 0; }
   static size_t begin_bytes(const Config&) { return 0; }  // a warp's, to begin an episode
@@ -89,7 +90,7 @@ struct Spread {
   static __device__ void step(const Place<World>& place, size_t first, std::byte*, const int32_t* actions,
                               Marks& marks) {
     size_t env = first + threadIdx.x % lanes;
-    bool there = env < place.num_envs;
+    bool there = threadIdx.x % lanes < Envs && env < place.num_envs;
     typename World::Slot slot = place.slot(there ? env : 0, actions);
     run_phases<World, 0>(slot, there, marks, std::make_index_sequence<count_of(World::phases)>());
   }
@@ -100,5 +101,8 @@ struct Spread {
     __syncwarp();
   }
 };
+
+template <class World>
+struct Spread : LaneAnEnv<World> {};
 
 }  // namespace hl::cuda

@@ -62,7 +62,7 @@ HL_FN Number polynomial(const Polynomial<Terms>& terms, Number x) {
 // 2^k for k in the range of normal doubles.
 HL_FN double power_of_two(int k) { return bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52); }
 
-HL_FN double exp(double x) {
+HL_LONG double exp(double x) {
   if (x > 709.0) return infinity;
   if (x < -708.0) return 0.0;
   double k = std::floor(x * log2_e + 0.5);
@@ -70,7 +70,7 @@ HL_FN double exp(double x) {
   return polynomial(exp_terms, r) * power_of_two(static_cast<int>(k));
 }
 
-HL_FN double log(double x) {
+HL_LONG double log(double x) {
   if (!(x >= 0.0)) return not_a_number;
   if (x == 0.0) return -infinity;
   if (x == infinity) return x;
@@ -95,7 +95,7 @@ struct SinCos {
 };
 
 // For |x| up to about a million radians.
-HL_FN SinCos sin_cos(double x) {
+HL_LONG SinCos sin_cos(double x) {
   double k = std::floor(x * two_over_pi + 0.5);
   double r = (x - k * half_pi_high) - k * half_pi_low;
   double z = r * r;

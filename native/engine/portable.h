@@ -9,17 +9,24 @@
 #include <cstring>
 #include <type_traits>
 
-// HL_FN begins every function of the rules, HL_TABLE every constant array that they index.
+// HL_FN begins every function of the rules, HL_TABLE every constant array that they index. HL_LONG begins
+// those that are long and called from many places: a device calls them, since its cache of instructions is
+// small.
 #ifdef __CUDACC__
 #define HL_FN __host__ __device__ inline
+#define HL_LONG __host__ __device__ __noinline__ inline
 #else
 #define HL_FN inline
+#define HL_LONG inline
 #endif
 
+// HL_ROLLED stands before a loop that a device runs as it is written, for the same reason.
 #ifdef __CUDA_ARCH__
 #define HL_TABLE __device__ constexpr
+#define HL_ROLLED _Pragma("unroll 1")
 #else
 #define HL_TABLE inline constexpr
+#define HL_ROLLED
 #endif
 
 namespace hl {

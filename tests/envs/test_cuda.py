@@ -1,16 +1,19 @@
 """Batches in a GPU's memory: the same bytes as on the host, and tensors nobody copied."""
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.forged import forge
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.envs import cuda
 from hotloop.envs.batch import Batch, OrderError
 from hotloop.envs.open import make
+from hotloop.envs.saved import sealed, unsealed
 
 WHY_NOT = cuda.why_not("prospector")
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"CUDA IS NOT TESTED HERE: {WHY_NOT}")
@@ -135,22 +138,75 @@ def test_some_envs_can_be_begun_anew_from_seeds() -> None:
 
 
 def test_an_env_saved_on_one_is_loaded_on_the_other() -> None:
-    for target, keys in QUICK:
+    for target, keys in WAYS:
         host, device = both(target, 5, **keys)
         random = np.random.default_rng(3)
-        for _ in range(60):
-            actions = actions_for(host, random)
-            host.step(actions)
+        for _ in range(20):
+            host.step(actions_for(host, random))
         device.load(4, host.save(1))
         other = make(target, num_envs=5, **keys)
         other.reset()
         other.load(2, device.save(4))
         assert device.digest()[4] == host.digest()[1] == other.digest()[2]
-        for _ in range(30):
+        resets = host.resets
+        for _ in range(15):
             same = np.repeat(actions_for(host, random)[:1], 5, axis=0)
             host.step(same)
             device.step(same)
-        assert device.digest()[4] == host.digest()[1]
+            if host.resets > resets:  # an env's next episode is its own
+                break
+            assert device.digest()[4] == host.digest()[1], target
+
+
+def takes(batch: Batch, env: int, saved: bytes) -> bool:
+    try:
+        batch.load(env, saved)
+    except InputError as error:
+        assert str(error).startswith("the saved env is damaged: ")  # noqa: PT017 - what a reader is told
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("target", "keys"), WAYS, ids=map(named, WAYS))
+def test_a_forged_state_is_refused_where_the_host_refuses_it(target: str, keys: dict[str, object]) -> None:
+    host, device = both(target, 2, **keys)
+    chance, rng = random.Random(target), np.random.default_rng(5)
+    for _ in range(30):
+        actions = actions_for(host, rng)
+        host.step(actions)
+        device.step(actions)
+    kept, outcomes = unsealed(device.save(0)), []
+    for _ in range(60):
+        forged, before = sealed(host._stamp(), forge(kept, chance)), device.save(1)
+        outcomes.append(takes(device, 1, forged))
+        assert takes(host, 1, forged) == outcomes[-1]
+        if outcomes[-1]:
+            host.step(actions)
+            device.step(actions)
+            assert host.digest()[1] == device.digest()[1]
+        else:
+            assert device.save(1) == before
+    assert not all(outcomes)
+
+
+def test_a_number_that_is_no_envs_is_refused(batch: Any) -> None:
+    engine = batch.on_device
+    for env in (-1, 33):
+        for call in (engine.save, engine.digest, lambda env: engine.load(env, engine.save(0))):
+            with pytest.raises(IndexError, match="no such env"):
+                call(env)
+        with pytest.raises(IndexError, match="no such env"):
+            engine.reset_many(np.array([env]), None)
+    with pytest.raises(ValueError, match="one seed an env"):
+        engine.reset(np.zeros(3, np.uint64))
+
+
+def test_a_fork_goes_on_as_its_origin_does(batch: Any) -> None:
+    batch.fork(3, 7)
+    assert batch.digest()[7] == batch.digest()[3]
+    for action in range(20):
+        batch.step(np.full((33, batch.spec.agents), action % batch.spec.drawn_actions, np.int32))
+    assert batch.digest()[7] == batch.digest()[3]
 
 
 def test_its_phases_add_up_to_its_steps() -> None:

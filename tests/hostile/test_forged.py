@@ -1,11 +1,11 @@
 """Saved states that were forged, their checksums too: refused in a line, or they can be stepped."""
 
 import random
-import struct
 from collections.abc import Iterator
 from itertools import cycle, islice
 
 import pytest
+from support.forged import forge
 
 from hotloop.core.errors import InputError
 from hotloop.core.registry import worlds
@@ -15,10 +15,6 @@ from hotloop.envs.saved import sealed, unsealed
 
 FORGED, MANY = 60, 3_000
 """States of each world, in the tests and in `./check hostile`."""
-
-NUMBERS = (0, 1, -1, 60, 120, 255, 256, 65_536, 2**31 - 1, -(2**31))
-FLOATS = (float("nan"), float("inf"), -1e30, -1.0, 1e9)
-WORDS = [struct.pack("<i", each) for each in NUMBERS] + [struct.pack("<f", each) for each in FLOATS]
 
 SMALL = {"farm/dev": {"agents": 8, "nodes": 8, "width": 16, "height": 16}}
 TARGETS = [*worlds(), "grid/arena", "grid/guard", "cards/keywords", "farm/dev"]
@@ -38,19 +34,6 @@ def play(batch: Batch, calls: int) -> None:
     for player in [*batch.spec.world.looks_ahead, *islice(cycle(players), calls)]:
         batch.step(batch.choose(player))
     batch.digest()
-
-
-def forge(content: bytes, chance: random.Random) -> bytes:
-    """Change a few places, more often where a block begins: there is what the rest is read by."""
-    data = bytearray(content)
-    for _ in range(chance.choice((1, 1, 2, 8))):
-        place = chance.randrange(chance.choice((600, 4_000, len(data))) % len(data) or len(data))
-        if chance.random() < 0.5:
-            data[place] = chance.choice((0, 1, 2, 59, 120, 127, 128, 255, data[place] ^ 4))
-        else:
-            place -= place % 4
-            data[place : place + 4] = chance.choice(WORDS)
-    return bytes(data[: len(content)])
 
 
 def states(target: str, count: int) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ COMMANDS: dict[str, Callable[..., tuple[str, ...]]] = {
     "sim": lambda *words: ("sim", *words, "episodes=2", "steps=300"),
 }
 
-STEP = {"bench": 350, "profile": 350, "compare": 350, "validate": 60, "sim": 350}
+STEP = {"bench": 350, "profile": 350, "compare": 350, "validate": 60, "sim": 60}
 """At which it happens: after a few rounds, or in the middle of a course."""
 
 VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.REGRESSION, ExitCode.CANNOT_TELL)

@@ -222,6 +222,7 @@ UNTIDY = {
     "chdir": "changed the folder",
     "folder_removed": "changed the folder",
     "umask": "changed the umask",
+    "path": "folders off sys.path",
     "ignores_sigint": "changed the handlers of SIGINT",
     "own_sigterm": "changed the handlers of SIGTERM",
     "own_sigalrm": "changed the handlers of SIGALRM",

@@ -38,16 +38,20 @@ def measure(
     for target in targets:
         with bar(target.name) as progress, stdout_kept_clean():
             records.append(experiment(target, progress))
-        records[-1] = kept(settled(records[-1]), keep)
+        records[-1] = kept(records[-1], keep)
         if records[-1].partial:
             break
     return records
 
 
 def kept(record: "Record", keep: "Callable[[Record], Path]") -> "Record":
-    """Keep a record and say where; one that the disk does not take is still told, with the code of that."""
+    """Keep a record and say where; one that the disk does not take is still told, with the code of that.
+
+    What somebody's code did to the process is undone first, and said in it.
+    """
     from hotloop.judge.judge import unsaved
 
+    record = settled(record)
     try:
         remark(f"saved {keep(record)}")
     except SetupError as error:

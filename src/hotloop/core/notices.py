@@ -224,6 +224,16 @@ class Code(StrEnum):
         "{at} was skipped: {why}",
         "give values that the target takes",
     )
+    FEW_PAIRS = (
+        "few-pairs",
+        "{pairs} pairs of episodes say nothing: {needed} are needed",
+        "play more episodes",
+    )
+    SEEN_ONCE = (
+        "seen-once",
+        "{once} differences were seen in the first pairs and not again in fresh ones",
+        "if that matters, play more episodes: soak",
+    )
     RUN_AGAIN = (
         "run-again",
         "{cells} cells were run again: the workers they had were lost",

@@ -137,6 +137,15 @@ def unsure(record: Record) -> Iterator[ExitCode]:
         yield ExitCode.CANNOT_TELL
 
 
+def distributions(record: Record) -> Iterator[ExitCode]:
+    """Whether a difference was found twice; too few pairs cannot tell."""
+    found = record.statistical
+    if found and found.differences:
+        yield ExitCode.MISMATCH
+    if found and found.pairs < found.needed:
+        yield ExitCode.CANNOT_TELL
+
+
 def repetition(record: Record) -> Iterator[ExitCode]:
     if record.again and record.again.outcome == "cannot tell":
         yield ExitCode.CANNOT_TELL
@@ -149,6 +158,15 @@ def equality_notices(record: Record) -> Iterator[Notice]:
         yield notice(Code.MISMATCH, mismatches=checked.mismatches, comparisons=checked.comparisons)
     if len(record.path.ran) > 1:
         yield notice(Code.PATH_MIXED, share=record.path.ran.get("native", 0.0), requested="native")
+
+
+def statistical_notices(record: Record) -> Iterator[Notice]:
+    """Whether there were enough pairs, and what was seen once and not again."""
+    found = record.statistical
+    if found and found.pairs < found.needed:
+        yield notice(Code.FEW_PAIRS, pairs=found.pairs, needed=found.needed)
+    if found and found.once and not found.differences:
+        yield notice(Code.SEEN_ONCE, once=found.once)
 
 
 def planned_notices(record: Record) -> Iterator[Notice]:
@@ -286,6 +304,8 @@ RULES = {
     "sim": Rules(notices=(equality_notices,)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.
     "soak": Rules(notices=(open_notices,), codes=(growing,)),
+    # That nothing was found is no equality: the record says how large a difference can still be.
+    "statistical": Rules(notices=(statistical_notices,), codes=(distributions,)),
     "train": Rules(notices=(equality_notices, open_notices, threads_notices, machine_notices)),
     # A difference is told by its place.
     "tune": Rules(notices=(equality_notices, machine_notices), codes=(learning, unsure)),

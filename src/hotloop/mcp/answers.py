@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Notice
-from hotloop.core.record import Comparison, Difference, Record
+from hotloop.core.record import Comparison, Contrast, Difference, Record
 from hotloop.judge.diagnose import Diagnosis, Since
 from hotloop.stats.summary import with_metrics
 
@@ -139,16 +139,35 @@ class Place(Plain):
     """What both said there the tick before."""
 
 
+class Compared(Plain):
+    """Something that was compared by its distribution."""
+
+    what: str
+    policy: str
+    """Who played."""
+    difference: float
+    """Candidate less reference, in its own unit."""
+    low: float
+    """The interval holds for all that was compared at once."""
+    high: float
+    seen_from: float
+    """The size from which a difference would have been found four times in five."""
+
+
 class ValidateAnswer(Answer):
     """Whether a candidate does what its reference does."""
 
     found: str
-    """equal, not equal or broken off"""
+    """equal, not equal or broken off; of distributions: they differ, or no difference larger than stated"""
     against: str
     comparisons: int
     difference: Place | None
     replay: str | None
     """The bundle that shows the difference again: hotloop validate --replay BUNDLE."""
+    differences: list[Compared]
+    """Of distributions: what was found twice."""
+    bounds: list[Compared]
+    """Of distributions: of each kind the one that can still differ most."""
 
 
 class Bottleneck(Plain):
@@ -242,16 +261,16 @@ def said(notices: Sequence[Notice]) -> list[Said]:
     return [Said(text=each.text, remedy=each.remedy) for each in notices]
 
 
-def head(record: Record, file: str | None) -> Answer:
-    """What all answers about a record begin with."""
-    return Answer(
-        verdict=record.verdict or "cannot tell",
-        exit_code=record.exit_code,
-        meaning=MEANINGS.get(ExitCode(record.exit_code), "a fault"),
-        target=record.target.words,
-        record=file,
-        notices=said(record.notices),
-    )
+def head(record: Record, file: str | None) -> dict[str, Any]:
+    """What all answers about a record begin with, as it was judged."""
+    return {
+        "verdict": record.verdict or "cannot tell",
+        "exit_code": record.exit_code,
+        "meaning": MEANINGS.get(ExitCode(record.exit_code), "a fault"),
+        "target": record.target.words,
+        "record": file,
+        "notices": said(record.notices),
+    }
 
 
 def speed(record: Record) -> Speed | None:
@@ -264,13 +283,13 @@ def speed(record: Record) -> Speed | None:
 
 
 def bench_answer(record: Record, file: str | None) -> BenchAnswer:
-    return BenchAnswer(**dict(head(record, file)), speed=speed(record))
+    return BenchAnswer(**head(record, file), speed=speed(record))
 
 
 def profile_answer(record: Record, file: str | None) -> ProfileAnswer:
     largest = sorted(record.phases, key=lambda row: row.total_ns, reverse=True)[:MOST_ROWS]
     return ProfileAnswer(
-        **dict(head(record, file)),
+        **head(record, file),
         speed=speed(record),
         rows=[
             Row(path=each.path, share=each.share, mean_ns=each.mean_ns, calls=each.calls) for each in largest
@@ -295,7 +314,7 @@ def compare_answer(record: Record, file: str | None) -> CompareAnswer:
     compared: Comparison = record.comparisons[0]
     ratio = compared.ratio
     return CompareAnswer(
-        **dict(head(record, file)),
+        **head(record, file),
         outcome=compared.outcome,
         times_as_fast=ratio.estimate if ratio else None,
         low=ratio.low if ratio else None,
@@ -316,15 +335,46 @@ def compare_answer(record: Record, file: str | None) -> CompareAnswer:
 
 
 def validate_answer(record: Record, file: str | None) -> ValidateAnswer:
+    """Of bytes, or of distributions."""
     checked = record.validation
-    assert checked is not None
+    if checked is None:
+        return statistical_answer(record, file)
     return ValidateAnswer(
-        **dict(head(record, file)),
+        **head(record, file),
         found="not equal" if checked.mismatches else "broken off" if record.partial else "equal",
         against=checked.against or "",
         comparisons=checked.comparisons,
         difference=place(checked.difference) if checked.difference else None,
         replay=checked.bundle,
+        differences=[],
+        bounds=[],
+    )
+
+
+def statistical_answer(record: Record, file: str | None) -> ValidateAnswer:
+    found = record.statistical
+    assert found is not None
+    told = "they differ" if found.differences else "no difference larger than stated"
+    return ValidateAnswer(
+        **head(record, file),
+        found="cannot tell" if found.pairs < found.needed else told,
+        against=found.against,
+        comparisons=found.compared,
+        difference=None,
+        replay=None,
+        differences=[compared(each) for each in found.differences],
+        bounds=[compared(each.worst) for each in found.groups],
+    )
+
+
+def compared(found: Contrast) -> Compared:
+    return Compared(
+        what=found.what,
+        policy=found.policy,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        seen_from=found.seen_from,
     )
 
 
@@ -380,12 +430,11 @@ def kept(since: Since) -> Kept:
 
 
 def line(record: Record, file: str) -> Line:
+    told = {name: getattr(record, name) for name in ("kind", "created", "verdict")}
     return Line(
+        **told,
         record=file,
-        kind=record.kind,
         target=record.target.words,
-        created=record.created,
-        verdict=record.verdict,
         speed=speed(record),
         outcome=record.comparisons[0].outcome if record.comparisons else None,
     )

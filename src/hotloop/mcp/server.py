@@ -91,6 +91,10 @@ Amount = Annotated[str, Field(description="smoke (about a minute), soak, or a nu
 
 Mode = Annotated[str, Field(description="How equal floating-point numbers are: bytes, ulp:N or tolerance:T.")]
 
+Statistical = Annotated[
+    bool, Field(description="Compare distributions; amount is then a number of episodes, and needs no mode.")
+]
+
 RecordFile = Annotated[str | None, Field(description="The file of a profile; the newest if left out.")]
 
 Before = Annotated[
@@ -189,12 +193,17 @@ class Server:
         against_keys: Asked = None,
         amount: Amount = "smoke",
         mode: Mode = "bytes",
+        statistical: Statistical = False,
     ) -> answers.ValidateAnswer:
-        """Whether a candidate does the same as its reference, at every step, and where it first does not."""
+        """Whether a candidate does the same as its reference, at every step, and where it first does not.
+
+        Where bytes cannot be equal, `statistical` compares distributions in pairs of episodes instead.
+        """
         other = self._side(against, against_keys) if ":" in against or "/" in against else against
         flags = {
             "against": self.folder.word(other, "the reference"),
             "mode": self.folder.word(mode, "the mode"),
+            "statistical": statistical,
             "json": True,
         }
         named = [self.folder.name(candidate), self.folder.word(amount, "the amount")]

@@ -390,3 +390,32 @@ def test_validations_are_no_rows_in_a_table_of_speeds(hotloop: Command) -> None:
     said = hotloop("bench", "--report", "artifacts/throughput")
     assert (said.code, said.out) == (ExitCode.FINE, "")
     assert "left out 1 validations: hotloop validate TARGET --adoption reads them" in said.err
+
+
+PORT = Path(__file__).parents[2] / "support/planted.py"
+
+
+def test_distributions_are_compared_where_bytes_cannot_be_equal(hotloop: Command) -> None:
+    asked = ("way=2", "--against", f"{PORT}:cart way=3", "--statistical", "--transfer", "0", "--in-process")
+    said = hotloop("validate", f"{PORT}:cart", "32", *asked)
+    assert said.code == ExitCode.FINE
+    assert "no difference larger than stated" in " ".join(said.out.split())
+    assert "would have been seen from" in said.out
+    kept = [path for path in Path("artifacts/throughput").iterdir() if path.suffix == ".json"]
+    assert read(kept[0]).kind == "statistical"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("grid/toy", "--statistical"), "to be, so leave it out"),
+        (("grid/toy", "--transfer", "5"), "--transfer goes with --statistical"),
+        (("grid/toy", "--statistical", "--mode", "ulp:1"), "leave them out of --statistical"),
+    ],
+)
+def test_what_does_not_go_with_distributions_is_refused(
+    hotloop: Command, words: tuple[str, ...], told: str
+) -> None:
+    said = hotloop("validate", *words)
+    assert said.code == ExitCode.USAGE
+    assert told in said.err

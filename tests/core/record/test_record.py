@@ -124,8 +124,8 @@ BARE = dataclasses.replace(
 
 FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
-    "unaccounted_ns overhead validation resources goal held instructions comparisons slow again sweep "
-    "soak tuning findings notices verdict exit_code content_hash",
+    "unaccounted_ns overhead validation statistical resources goal held instructions comparisons slow again "
+    "sweep soak tuning findings notices verdict exit_code content_hash",
     "target": "name world impl device params workload_hash variant keys observation_bytes",
     "method": "rounds iterations warmup threads order clock policy garbage version headline",
     "work": "env_steps agent_steps resets decisions updates tokens rows runs coverage",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotloop.cli import flags
-from hotloop.cli.child import settled
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy
 from hotloop.cli.results import FOLDER, make_room
@@ -143,14 +142,13 @@ def of_several(a: str, others: list[str], asked: "Asked", phases: str | None) ->
     from hotloop.lab.compare.several import compare_several
 
     with bar(" | ".join([a, *others])) as progress, stdout_kept_clean():
-        found = compare_several(
+        return compare_several(
             lambda: contender(a, phases),
             [contender(each, phases) for each in others],
             asked,
             progress,
             remark,
         )
-    return settled(found)
 
 
 def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
@@ -257,8 +255,7 @@ def live(a: "Contender", b: "Contender", asked: "Asked") -> "Record":
     from hotloop.lab.compare import compare as lab
 
     with bar(f"{a.name} | {b.name}") as progress, stdout_kept_clean():
-        found = lab.compare(a, b, asked, progress, remark)
-    return settled(found)
+        return lab.compare(a, b, asked, progress, remark)
 
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:

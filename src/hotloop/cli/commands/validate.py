@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hotloop.lab.validate.bundle import Bundle
     from hotloop.lab.validate.lockstep import Way
     from hotloop.lab.validate.match import Match
+    from hotloop.lab.validate.statistical import Asked as Distributions
 
 
 ISOLATED = True
@@ -34,12 +35,16 @@ EXAMPLES = (
     "hotloop validate prospector/short 20000 --policy run:first",
     "hotloop validate fast.py:make 5000 --against slow.py:make",
     'hotloop validate fast.py:make 5000 --against "gym:CartPole-v1" --mode tolerance:1e-5',
+    "hotloop validate port.py:make 512 --against gym:CartPole-v1 --statistical",
     "hotloop validate --replay artifacts/throughput/NAME.bundle",
     "hotloop validate grid --against original --adoption",
     "hotloop validate grid/toy 2000 --seeds 40 --on ray",
 )
 
 SCALE = "smoke"
+
+TRANSFER = 30_000
+"""Env-steps of each side's policy, where nobody says."""
 
 AmountAndWords = Annotated[
     list[str] | None,
@@ -80,6 +85,24 @@ ValidatingPolicy = Annotated[
     ),
 ]
 
+ByDistributions = Annotated[
+    bool,
+    typer.Option(
+        "--statistical",
+        help="Where bytes cannot be equal: compare distributions; N is then pairs of episodes a policy.",
+    ),
+]
+
+Transfer = Annotated[
+    int | None,
+    typer.Option(
+        metavar="STEPS",
+        min=0,
+        help="With --statistical: env-steps that a policy is trained for on each side, then played on both; "
+        "0 trains none.  [default: 30000]",
+    ),
+]
+
 Replay = Annotated[
     Path | None, typer.Option(metavar="BUNDLE", help="Play again what was found to differ, from its bundle.")
 ]
@@ -112,6 +135,8 @@ def validate(  # noqa: PLR0913 - one argument a flag
     mode: Mode = "bytes",
     ignore: Ignore = None,
     policy: ValidatingPolicy = None,
+    statistical: ByDistributions = False,
+    transfer: Transfer = None,
     replay: Replay = None,
     trust: flags.Trust = None,
     adoption: ShowAdoption = False,
@@ -128,6 +153,8 @@ def validate(  # noqa: PLR0913 - one argument a flag
     middle, short episodes), and must show the same observations, rewards, flags, infos, random numbers and
     state at every step; then the candidate plays them in other batch sizes and with more threads. The first
     difference is named, and shrunk into a bundle that --replay plays again. Exit code 2: they differ.
+    --statistical holds returns, lengths, observations, rewards and transitions against each other by their
+    distributions, and says how large a difference can still be.
     """
     from hotloop.lab.validate.equal import closeness_of
     from hotloop.lab.validate.lockstep import Way
@@ -141,7 +168,9 @@ def validate(  # noqa: PLR0913 - one argument a flag
     way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
     if adoption:
         return show_adoption(candidate, against, output, budget, as_json=json)
-    if seeds is not None or on is not None or resume:
+    elsewhere = seeds is not None or on is not None or resume
+    check_statistical(statistical, transfer, single=mode != "bytes" or bool(ignore), elsewhere=elsewhere)
+    if elsewhere:
         asked: dict[str, Any] = {"amount": scale or SCALE, "against": against, "mode": mode}
         asked |= {"policy": policy, "ignore": list(ignore or ())}
         records = over_seeds(candidate, seeds or 1, asked, output, on=on, resume=resume)
@@ -150,6 +179,9 @@ def validate(  # noqa: PLR0913 - one argument a flag
     with stdout_kept_clean():
         matches = matches_of(targets_of(candidate), against)
     make_room(output)
+    if statistical:
+        distributions = by_distributions(scale or SCALE, transfer, policy)
+        return tell_distributions(candidate, matches, distributions, output, as_json=json)
     records = run(matches, scale or SCALE, way, output, policy)
     return told(records, as_json=json, as_list=names_world(candidate.name))
 
@@ -203,6 +235,40 @@ def witnessed(target: Target, record: "Record", asked: "dict[str, Any]", output:
         remark(f"{target.words} differed on {record.machine['cpu']} and does not here")
         return kept_in(output, record)
     return found
+
+
+def check_statistical(statistical: bool, transfer: int | None, *, single: bool, elsewhere: bool) -> None:
+    """Refuse what does not go with distributions, and what only goes with them."""
+    if transfer is not None and not statistical:
+        raise InputError("--transfer goes with --statistical: leave it out")
+    if statistical and single:
+        raise InputError("--mode and --ignore are about single numbers: leave them out of --statistical")
+    if statistical and elsewhere:
+        raise InputError("--statistical plays seeds of its own, here: leave out --seeds, --on and --resume")
+
+
+def by_distributions(scale: str, transfer: int | None, policy: str | None) -> "Distributions":
+    from hotloop.lab.validate.statistical import asked_for
+
+    return asked_for(scale, TRANSFER if transfer is None else transfer, policy)
+
+
+def tell_distributions(
+    candidate: Target, matches: "dict[str, Match]", asked: "Distributions", output: Path, *, as_json: bool
+) -> int:
+    """Compare the distributions of the targets, one after another."""
+    from hotloop.lab.validate.statistical import validate as compared
+    from hotloop.report.sections.statistical import statistical as sections
+    from hotloop.report.terminal import draw
+
+    def experiment(target: Target, progress: "Progress") -> "Record":
+        return compared(matches[target.name], asked, progress)
+
+    def keep(record: "Record") -> Path:
+        return save(record_path(output, record), record.to_json())
+
+    records = measure([Target(name) for name in matches], experiment, keep)
+    return tell(records, draw(sections(records)), as_json=as_json, as_list=names_world(candidate.name))
 
 
 def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:

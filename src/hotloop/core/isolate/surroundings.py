@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +25,7 @@ class Surroundings:
     def __init__(self) -> None:
         self._folder = Path.cwd()
         self._umask = umask()
+        self._path = list(sys.path)
         self._variables = dict(os.environ)
         self._handlers = handlers()
         self._threads = frozenset(threading.enumerate())
@@ -51,6 +53,10 @@ class Surroundings:
         if umask() != self._umask:
             os.umask(self._umask)
             yield "changed the umask"
+        missing = [each for each in self._path if each not in sys.path]
+        if missing:
+            sys.path[:] = [*self._path, *(each for each in sys.path if each not in self._path)]
+            yield f"took {len(missing)} folders off sys.path"
         changed = [name for name, value in self._variables.items() if os.environ.get(name) != value]
         os.environ.update(self._variables)
         if changed:

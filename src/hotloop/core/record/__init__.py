@@ -82,6 +82,7 @@ from hotloop.core.record.soak import (
     Soak,
     Trend,
 )
+from hotloop.core.record.statistical import Contrast, Group, Statistical
 from hotloop.core.record.sweep import (
     AGENT_SPEED,
     CPU_NS,
@@ -159,6 +160,7 @@ __all__ = [
     "ComparedSide",
     "Comparison",
     "Configuration",
+    "Contrast",
     "Crossing",
     "Described",
     "Difference",
@@ -168,6 +170,7 @@ __all__ = [
     "Facts",
     "Finding",
     "Goal",
+    "Group",
     "Growth",
     "Held",
     "Instructions",
@@ -196,6 +199,7 @@ __all__ = [
     "Soak",
     "Spread",
     "Standing",
+    "Statistical",
     "Sweep",
     "Table",
     "Trend",

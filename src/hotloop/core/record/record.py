@@ -19,6 +19,7 @@ from hotloop.core.record.held import Held
 from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
 from hotloop.core.record.soak import Soak
+from hotloop.core.record.statistical import Statistical
 from hotloop.core.record.sweep import Sweep
 from hotloop.core.record.tuning import Tuning
 from hotloop.core.record.validation import Validation
@@ -159,6 +160,8 @@ class Record:
     unaccounted_ns: int | None = None
     overhead: Overhead | None = None
     validation: Validation | None = None
+    statistical: Statistical | None = None
+    """Of a validation by distributions."""
     resources: Resources | None = None
     goal: Goal | None = None
     held: Held | None = None

@@ -223,13 +223,13 @@ class ForeignSubject(OneByOne, ABC):
         close = getattr(self.env, "close", None)
         if not callable(close):
             return
-        try:
-            with lifeline.doing(Doing.CLOSE):
+        with lifeline.doing(Doing.CLOSE, Doing.OURS):
+            try:
                 close()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
-            lifeline.unclosed.append(last_words(error))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
+                lifeline.unclosed.append(last_words(error))
 
 
 class Answering(ForeignSubject):

@@ -15,6 +15,7 @@ from hotloop.report.sections import (
     sim,
     slow,
     soak,
+    statistical,
     train,
     tune,
     validate,
@@ -35,6 +36,7 @@ LOOPS: Mapping[str, Told] = {
     "scale": scale.scale,
     "sim": sim.sim,
     "soak": soak.soak,
+    "statistical": lambda record: statistical.statistical([record]),
     "train": train.train,
     "tune": tune.tune,
     "run": lambda record: (title(record), *all_of(run.run_page(record).chapters)),
@@ -58,6 +60,7 @@ PARTS: Mapping[str, Callable[[Record], object]] = {
     "scale": lambda record: record.sweep,
     "sim": lambda record: "wall_ns" in record.values,
     "soak": lambda record: record.soak,
+    "statistical": lambda record: record.statistical,
     "tune": lambda record: record.tuning,
 }
 """What a kind is about; a run that broke off early, or somebody's own file, may be without it."""

@@ -26,18 +26,20 @@ HL_FN Pcg32 at(uint64_t state) {
   return stream;
 }
 
-// A step of all prices; `t` in ticks, `fading` of recent sales, `spread` [lanes] of the noise.
+// A step of one price; `t` in ticks, `fading` of recent sales, `spread` [lanes] of the noise.
+HL_FN void trade(Market& m, int c, Pcg32& stream, float t, float fading, const float* spread) {
+  m.previous[c] = m.price[c];
+  float swing = m.amplitude[c] * maths::sin(two_pi * (t / m.period[c]) + m.phase[c]);
+  float noise = normal(stream, 0, spread[c]);
+  float price = price_base[c] + swing - 0.04f * m.inventory[c] - 0.05f * m.recent[c] + noise;
+  m.price[c] = clamp(price, price_min[c], price_max[c]);
+  m.recent[c] = m.recent[c] * fading;
+  m.inventory[c] = positive(m.inventory[c] * 0.998f);
+}
+
 HL_FN void market(Market& m, uint64_t& state, float t, float fading, const float* spread) {
   Pcg32 stream = at(state);
-  for (int c = 0; c < commodities; ++c) {
-    m.previous[c] = m.price[c];
-    float swing = m.amplitude[c] * maths::sin(two_pi * (t / m.period[c]) + m.phase[c]);
-    float noise = normal(stream, 0, spread[c]);
-    float price = price_base[c] + swing - 0.04f * m.inventory[c] - 0.05f * m.recent[c] + noise;
-    m.price[c] = clamp(price, price_min[c], price_max[c]);
-    m.recent[c] = m.recent[c] * fading;
-    m.inventory[c] = positive(m.inventory[c] * 0.998f);
-  }
+  for (int c = 0; c < commodities; ++c) trade(m, c, stream, t, fading, spread);
   state = stream.state;
 }
 
@@ -56,7 +58,7 @@ HL_FN void normals_at(const uint64_t* streams, int count, float deviation, float
   }
 }
 
-HL_FN void draw_asteroid(Pcg32& stream, Asteroid& a) {
+HL_LONG void draw_asteroid(Pcg32& stream, Asteroid& a) {
   dirichlet(stream, a.composition);
   a.richness = clamp(maths::exp(normal(stream, -0.2f, 0.65f)), 0.2f, 4);
   a.stability = beta32(stream);
@@ -95,16 +97,28 @@ HL_FN void settle(Ship& ship, const Market& m, const Step& step, float* terms) {
 
 HL_FN float share(float x, float most) { return clamp(x / most, 0, 1); }
 
+HL_FN void pack_gauge(const Ship& ship, const float* scale, int k, float* row) {
+  row[k] = share(ship.gauge[k], scale[k]);
+}
+
+HL_FN void pack_commodity(const Ship& ship, const Market& m, int c, float* row) {
+  row[cargo_at + c] = ship.cargo[c] / max_cargo;
+  row[prices_at + c] = share(m.price[c], price_base[c]);
+  row[changes_at + c] = clamp((m.price[c] - m.previous[c]) / 100, -1, 1);
+}
+
+constexpr int inventories = 4;
+HL_TABLE int shown[inventories] = {iron, ice, platinum, isotopes};
+
+HL_FN void pack_inventory(const Market& m, int k, float* row) {
+  row[inventories_at + k] = share(m.inventory[shown[k]], 500);
+}
+
 // The observation's gauges, cargo and market; `scale` [gauges] are the maxima of gauges.
 HL_FN void pack(const Ship& ship, const Market& m, const float* scale, float* row) {
-  for (int k = 0; k < credits_at; ++k) row[k] = share(ship.gauge[k], scale[k]);
-  for (int k = 0; k < commodities; ++k) {
-    row[cargo_at + k] = ship.cargo[k] / max_cargo;
-    row[prices_at + k] = share(m.price[k], price_base[k]);
-    row[changes_at + k] = clamp((m.price[k] - m.previous[k]) / 100, -1, 1);
-  }
-  constexpr int shown[] = {iron, ice, platinum, isotopes};
-  for (int k = 0; k < 4; ++k) row[inventories_at + k] = share(m.inventory[shown[k]], 500);
+  for (int k = 0; k < credits_at; ++k) pack_gauge(ship, scale, k, row);
+  for (int c = 0; c < commodities; ++c) pack_commodity(ship, m, c, row);
+  for (int k = 0; k < inventories; ++k) pack_inventory(m, k, row);
 }
 
 }  // namespace plain

@@ -23,7 +23,7 @@ HL_TABLE Mining minings[] = {{0.80f, 2, 0.8f, 1.2f, 0.05f, -0.7f},
 
 constexpr int scan_draws = 2 * (commodities + 1);  // of one asteroid
 
-HL_FN void scan(KernelSet set, Pcg32& stream, Asteroid& a, const Scan& how) {
+HL_LONG void scan(KernelSet set, Pcg32& stream, Asteroid& a, const Scan& how) {
   float sigma = a.noise * (1 - a.confidence + 0.1f) * how.spread;
   float keep = 1 - how.blend;
   float noise[lanes], noisy[commodities];
@@ -55,7 +55,7 @@ HL_FN float fracture_chance(const State& s, const Asteroid& a, const Mining& how
   return sigmoid(logit);
 }
 
-HL_FN void mine(State& s, Asteroid& a, const Mining& how) {
+HL_LONG void mine(State& s, Asteroid& a, const Mining& how) {
   Ship& ship = s.ship;
   float toolf = clamp(ship.tool() / full, 0, 1), heatf = clamp(ship.heat() / full, 0, 2);
   float amounts[commodities];

@@ -48,7 +48,7 @@ HL_FN float value_of(const float* cargo, const float* price) {
 }
 
 // Shares of one, each a little above nothing.
-HL_FN void normalise(const float* numbers, float* shares) {
+HL_LONG void normalise(const float* numbers, float* shares) {
   float sum = 0;
   for (int c = 0; c < commodities; ++c) {
     shares[c] = numbers[c] > smallest ? numbers[c] : smallest;

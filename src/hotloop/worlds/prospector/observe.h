@@ -16,7 +16,7 @@ constexpr int asteroids_at = 68, asteroid_size = 11;
 static_assert(edges_at + slots * edge_size == 66);
 static_assert(asteroids_at + max_asteroids * asteroid_size == prices_at);
 
-HL_FN void pack_credits(const Ship& ship, float* row) {
+HL_LONG void pack_credits(const Ship& ship, float* row) {
   float richest = maths::log(1 + 1e7f);
   row[credits_at] = clamp(maths::log(1 + ship.credits()) / richest, 0, 1);
 }
@@ -31,12 +31,16 @@ struct Supplies {
 };
 HL_TABLE Supplies supplies;
 
+HL_FN void pack_supplies(const Ship& ship, float* row) {
+  row[14] = supplies.share[ship.kits];
+  row[15] = supplies.share[ship.stabilisers];
+  row[16] = supplies.share[ship.decoys];
+}
+
 // What every step changes.
 HL_FN void pack_always(const Config& c, const State& s, float* row) {
   HL_KERNEL(c.kernels, pack)(s.ship, s.market, c.gauge_scale, row);
-  row[14] = supplies.share[s.ship.kits];
-  row[15] = supplies.share[s.ship.stabilisers];
-  row[16] = supplies.share[s.ship.decoys];
+  pack_supplies(s.ship, row);
 }
 
 HL_FN void pack_valid(State& s, float* row) { row[valid_at] = s.target() != nullptr; }
@@ -49,7 +53,7 @@ HL_FN void pack_place(const State& s, float* row) {
   row[23] = static_cast<float>(here.steps) / farthest;
 }
 
-HL_FN void pack_edge(const State& s, int index, float* row) {
+HL_LONG void pack_edge(const State& s, int index, float* row) {
   const Node& here = s.here();
   float* out = row + edges_at + index * edge_size;
   out[0] = 1;
@@ -66,7 +70,7 @@ HL_FN void pack_edges(const State& s, float* row) {
               static_cast<size_t>(slots - count) * edge_size * sizeof(float));
 }
 
-HL_FN void pack_asteroid(const State& s, int index, float* row) {
+HL_LONG void pack_asteroid(const State& s, int index, float* row) {
   const Asteroid& a = s.asteroids_of(s.ship.node)[index];
   float* out = row + asteroids_at + index * asteroid_size;
   out[0] = 1;

@@ -54,7 +54,7 @@ HL_FN void rob(State& s, float worth) {
 }
 
 // With what was drawn for them, away from the station.
-HL_FN void pirates(const Config& c, State& s, float intensity, float drawn) {
+HL_LONG void pirates(const Config& c, State& s, float intensity, float drawn) {
   float worth = cargo_value(s);
   bool escaping = s.ship.escape > 0;
   float logit = -4.0f + 3 * intensity + 2.2f * clamp(s.ship.alert() / full, 0, 1);

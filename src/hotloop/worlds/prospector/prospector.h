@@ -49,6 +49,7 @@ HL_FN void fade(uint8_t (&buffs)[max_asteroids], int dt) {
   uint64_t any[2];
   std::memcpy(any, buffs, sizeof any);
   if ((any[0] | any[1]) == 0) return;
+  HL_ROLLED
   for (uint8_t& buff : buffs) buff = static_cast<uint8_t>(buff > dt ? buff - dt : 0);
 }
 

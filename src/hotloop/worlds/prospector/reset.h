@@ -20,22 +20,30 @@ struct Ways {
   uint64_t streams[max_edges];  // at the draws of each threat
 };
 
-HL_FN void draw_nodes(State& s) {
-  s.node_count = static_cast<uint8_t>(between(s.stream, 8, 33));
-  Node& home = s.node(0);
+constexpr int node_draws = 3;
+
+HL_FN void draw_node(Pcg32& stream, Node& node) {
+  bool dangerous = unit(stream) < 0.25f;
+  node.hazard = uniform(stream, 0.05f, 0.35f);
+  node.pirate = uniform(stream, 0.05f, 0.30f);
+  node.kind = dangerous ? hazard : cluster;
+  node.hazard = dangerous ? node.hazard + 0.25f : node.hazard;
+  node.pirate = dangerous ? node.pirate + 0.12f : node.pirate;
+  node.edges = 0;
+}
+
+HL_FN void draw_station(Node& home) {
   home.kind = station;
   home.hazard = home.pirate = 0;
   home.asteroids = home.edges = 0;
-  for (int i = 1; i < s.node_count; ++i) {
-    Node& node = s.node(i);
-    bool dangerous = unit(s.stream) < 0.25f;
-    node.hazard = uniform(s.stream, 0.05f, 0.35f);
-    node.pirate = uniform(s.stream, 0.05f, 0.30f);
-    node.kind = dangerous ? hazard : cluster;
-    node.hazard = dangerous ? node.hazard + 0.25f : node.hazard;
-    node.pirate = dangerous ? node.pirate + 0.12f : node.pirate;
-    node.edges = 0;
-  }
+}
+
+HL_FN int draw_count(Pcg32& stream) { return between(stream, 8, max_nodes + 1); }
+
+HL_FN void draw_nodes(State& s) {
+  s.node_count = static_cast<uint8_t>(draw_count(s.stream));
+  draw_station(s.node(0));
+  for (int i = 1; i < s.node_count; ++i) draw_node(s.stream, s.node(i));
 }
 
 // Nothing is drawn where there is a way already or no slot is free.
@@ -59,21 +67,29 @@ HL_FN void connect(State& s, Ways& ways, int u, int v) {
   s.stream.next();
 }
 
-HL_FN void draw_edges(KernelSet set, State& s, Ways& ways) {
+HL_FN void connect_all(State& s, Ways& ways) {
   for (int i = 1; i < s.node_count; ++i) connect(s, ways, i, between(s.stream, 0, i));
   for (int i = 0; i < s.node_count; ++i) {
     int u = between(s.stream, 0, s.node_count), v = between(s.stream, 0, s.node_count);
     if (u != v) connect(s, ways, u, v);
   }
+}
+
+constexpr float threat_noise = 0.05f;
+
+HL_FN void threaten(State& s, const Ways& ways, int way, float noise) {
+  Node &one = s.node(ways.from[way]), &other = s.node(ways.to[way]);
+  float dangers = 0.5f * (one.hazard + other.hazard) + 0.5f * (one.pirate + other.pirate);
+  float threat = clamp(dangers + noise, 0, 1);
+  one.threat[ways.from_slot[way]] = other.threat[ways.to_slot[way]] = threat;
+}
+
+HL_FN void draw_edges(KernelSet set, State& s, Ways& ways) {
+  connect_all(s, ways);
   float noise[max_edges];
   for (int i = ways.count; i < max_edges && i % lanes != 0; ++i) ways.streams[i] = 0;
-  HL_KERNEL(set, normals_at)(ways.streams, ways.count, 0.05f, noise);
-  for (int i = 0; i < ways.count; ++i) {
-    Node &one = s.node(ways.from[i]), &other = s.node(ways.to[i]);
-    float dangers = 0.5f * (one.hazard + other.hazard) + 0.5f * (one.pirate + other.pirate);
-    float threat = clamp(dangers + noise[i], 0, 1);
-    one.threat[ways.from_slot[i]] = other.threat[ways.to_slot[i]] = threat;
-  }
+  HL_KERNEL(set, normals_at)(ways.streams, ways.count, threat_noise, noise);
+  for (int i = 0; i < ways.count; ++i) threaten(s, ways, i, noise[i]);
 }
 
 // Breadth first from the station, a bit a node.
@@ -127,18 +143,30 @@ HL_FN void place_asteroids(State& s) {
   }
 }
 
-HL_FN void draw_market(State& s) {
-  Market& m = s.market;
+constexpr int commodity_draws = 4;
+
+HL_FN void draw_commodity(Pcg32& stream, Market& m, int c) {
+  m.inventory[c] = uniform(stream, 20, 120);
+  m.phase[c] = uniform(stream, 0, two_pi);
+  m.period[c] = uniform(stream, 180, 380);
+  m.amplitude[c] = price_base[c] * uniform(stream, 0.10f, 0.30f);
+  float price = price_base[c] + m.amplitude[c] * maths::sin(m.phase[c]);
+  m.price[c] = m.previous[c] = clamp(price, price_min[c], price_max[c]);
+}
+
+HL_FN void clear(Market& m) {
   std::memset(&m, 0, sizeof m);
   for (int c = 0; c < lanes; ++c) m.period[c] = 1;
-  for (int c = 0; c < commodities; ++c) {
-    m.inventory[c] = uniform(s.stream, 20, 120);
-    m.phase[c] = uniform(s.stream, 0, two_pi);
-    m.period[c] = uniform(s.stream, 180, 380);
-    m.amplitude[c] = price_base[c] * uniform(s.stream, 0.10f, 0.30f);
-    float price = price_base[c] + m.amplitude[c] * maths::sin(m.phase[c]);
-    m.price[c] = m.previous[c] = clamp(price, price_min[c], price_max[c]);
-  }
+}
+
+HL_FN void draw_market(State& s) {
+  clear(s.market);
+  for (int c = 0; c < commodities; ++c) draw_commodity(s.stream, s.market, c);
+}
+
+HL_FN void launch(const Config& c, State& s) {
+  s.ship = Ship{.time = c.time_max};
+  s.ship.clock() = static_cast<float>(c.time_max);
 }
 
 HL_FN void draw_world(const Config& c, State& s, uint64_t episode_seed) {
@@ -153,8 +181,7 @@ HL_FN void draw_world(const Config& c, State& s, uint64_t episode_seed) {
     for (int i = 1; i < s.node_count; ++i) make_asteroids(c.kernels, s, i);
   }
   draw_market(s);
-  s.ship = Ship{.time = c.time_max};
-  s.ship.clock() = static_cast<float>(c.time_max);
+  launch(c, s);
 }
 
 }  // namespace hl::prospector

@@ -162,10 +162,11 @@ struct State {
     return asteroid.depletion < 1 ? &asteroid : nullptr;
   }
 
-  // Half of what is asked does not happen: a host adds it without a branch, a device leaves its memory alone.
+  // Half of what is asked does not happen: a host adds it without a branch; a device leaves its memory alone,
+  // or has it added there and waits for nothing.
   HL_FN void count(Count what, bool happened = true) {
 #ifdef __CUDA_ARCH__
-    if (happened) places().counts[what] += 1;
+    if (happened) asm volatile("red.global.add.u64 [%0], 1;" ::"l"(places().counts + what) : "memory");
 #else
     places().counts[what] += happened;
 #endif

@@ -17,9 +17,9 @@ HL_FN int between(Pcg32& stream, int low, int high) {
 
 HL_FN float at_least(float x, float low) { return x > low ? x : low; }
 
-HL_FN float exponential(Pcg32& stream) { return -maths::log(at_least(unit(stream), smallest)); }
+HL_LONG float exponential(Pcg32& stream) { return -maths::log(at_least(unit(stream), smallest)); }
 
-HL_FN float normal(Pcg32& stream, float mean, float deviation) {
+HL_LONG float normal(Pcg32& stream, float mean, float deviation) {
   float u1 = unit(stream), u2 = unit(stream);
   return mean + deviation * std::sqrt(-2 * maths::log(at_least(u1, smallest))) * maths::cos(two_pi * u2);
 }
@@ -31,7 +31,8 @@ HL_FN float beta32(Pcg32& stream) {
   return first / (first + second);
 }
 
-HL_FN void dirichlet(Pcg32& stream, float* shares) {
+HL_LONG void dirichlet(Pcg32& stream, float* shares) {
+  HL_ROLLED
   for (int c = 0; c < commodities; ++c) shares[c] = exponential(stream);
   float whole = total(shares);
   for (int c = 0; c < commodities; ++c) shares[c] = shares[c] / whole;
