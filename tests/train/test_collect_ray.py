@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -89,6 +90,25 @@ def test_one_actor_that_is_waited_for_learns_what_is_learned_in_place() -> None:
 def test_what_is_learned_from_is_older_by_as_many_updates_as_are_allowed_and_no_more(staleness: int) -> None:
     _, old = trained(crew_of(2, staleness), 4)
     assert old == [float(min(number, staleness)) for number in range(4)]
+
+
+def test_actors_that_are_gone_cost_the_update_under_way_and_nothing_else(tmp_path: Path) -> None:
+    crew, batch = crew_of(2, 1), opened(TARGET)
+    trainer = Trainer(batch, SETTINGS, crew=crew)
+    trainer.update()
+
+    def gone(late: Sequence[Late]) -> list[Any]:
+        raise InlineRay.exceptions.ObjectStoreFullError
+
+    crew.ray.get = gone
+    with pytest.raises(ActorsLostError, match="nothing is lost but the update under way"):
+        trainer.update()
+    path = trainer.save_last(tmp_path)
+    batch.close()
+    batch = opened(TARGET)
+    again = Trainer(batch, SETTINGS, resume=path)
+    assert (again.steps, again.updates) == (64, 1)
+    batch.close()
 
 
 def test_actors_share_the_envs_and_have_seeds_of_their_own() -> None:

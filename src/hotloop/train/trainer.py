@@ -67,6 +67,8 @@ class Trainer:
         crew: "Crew | None" = None,
     ) -> None:
         self.ranks = ranks
+        self.may_lose = crew is not None or (ranks.several and ranks.leads)
+        """Whether others, on whom an update depends, may be gone in the middle of it."""
         """Who trains with this one; settings and batch are this one's share."""
         self.last: dict[str, Any] = {}
         """What there was to keep after the last update, where others may be lost in the next."""
@@ -139,7 +141,7 @@ class Trainer:
     def update(self) -> Update:
         """Collect one rollout, and learn from it."""
         self.ranks.tell(Command.UPDATE)
-        if self.ranks.several and self.ranks.leads:
+        if self.may_lose:
             self.last = deepcopy(self.kept())
         learned = self.advance()
         self.steps += self.steps_per_update
