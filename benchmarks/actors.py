@@ -33,6 +33,7 @@ KEYS = {
 LEARN_STEPS = 8_192
 QUICK_STEPS = 1_024
 WARM = 2
+WAIT_MS = 2.0
 
 
 class Waiting(gymnasium.Env[Any, Any]):
@@ -60,7 +61,7 @@ class Waiting(gymnasium.Env[Any, Any]):
         return self.look(), right, False, self.age >= 32, {}
 
 
-def make(wait_ms: float = 2.0) -> Waiting:
+def make(wait_ms: float = WAIT_MS) -> Waiting:
     return Waiting(float(wait_ms))
 
 
@@ -80,8 +81,8 @@ def rate(actors: int, rounds: int, staleness: int = 1) -> dict[str, Any]:
     return {"env_steps_per_s": [turn.env_steps * 1e9 / turn.ns for turn in turns], "staleness": old}
 
 
-def sizes() -> dict[str, int]:
-    """Samples of a rollout, its bytes, and those of the weights."""
+def sizes() -> dict[str, float]:
+    """Samples of a rollout, its bytes and those of the weights, and what a step waits."""
     with closing(TrainSide("here", untimed(read(target("here", ENVS, wait_ms=0))), mode="rollout")) as side:
         weights = sum(part.nbytes for part in side.trainer.network.state_dict().values())
         kept = side.trainer.algorithm.collector.rollout
@@ -90,6 +91,7 @@ def sizes() -> dict[str, int]:
             "samples": side.grain,
             "rollout_bytes": sum(array.nbytes for array in arrays),
             "weights_bytes": weights,
+            "wait_s": WAIT_MS / 1e3,
         }
 
 

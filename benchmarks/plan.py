@@ -1,6 +1,6 @@
 """Say what a learner can take from many machines, from measured rates and a small simulation of its queues.
 
-    ./.venv/bin/python benchmarks/plan.py [--results FOLDER] [--staleness 1] [--quick]
+    ./.venv/bin/python benchmarks/plan.py [--results FOLDER] [--staleness 1] [--learner RATE] [--weights N]
 
 The rates come from the newest results of `benchmarks/actors.py` and `benchmarks/ranks.py`; the simulation is
 first held against what was measured there. Machines collect at the measured rate, their rollouts come in by
@@ -105,20 +105,22 @@ def newest(folder: Path, name: str) -> dict[str, Any]:
 def measured(actors: dict[str, Any], staleness: int) -> dict[int, tuple[Plan, float]]:
     """A plan of each number of actors that was run, and the samples a second that it came to.
 
-    What an actor takes for a rollout is what one took for all envs, as many times less as it has fewer: the
-    rest has to come out of the queues.
+    What an actor takes for a rollout is what one took for all envs, as many times less as it has fewer; what
+    of that is no waiting they share the cores for. The rest has to come out of the queues.
     """
+    cores = actors["machine"]["usable_cores"]
     rates = {int(count): each["env_steps_per_s"] for count, each in actors["rates"].items()}
     sizes = actors["sizes"]
     alone = [sizes["samples"] / rate for rate in rates[1]]
     whole_s = median(alone)
     spread = (max(alone) - min(alone)) / (2 * whole_s)
+    waits_s = min(whole_s, sizes["samples"] * sizes["wait_s"])
     return {
         count: (
             Plan(
                 machines=count,
                 samples=sizes["samples"] // count,
-                collect_s=whole_s / count,
+                collect_s=(waits_s + (whole_s - waits_s) * max(1.0, count / cores)) / count,
                 spread=min(spread, 1.0),
                 learn_s=0.0,
                 rollout_bytes=sizes["rollout_bytes"] / count,
@@ -131,21 +133,22 @@ def measured(actors: dict[str, Any], staleness: int) -> dict[int, tuple[Plan, fl
     }
 
 
-def machine_of(ranks: dict[str, Any], sizes: dict[str, Any], staleness: int) -> Plan:
-    """One machine that collects as fast as the training of `ranks.py` learns, for a learner of that speed."""
+def machine_of(ranks: dict[str, Any], sizes: dict[str, Any], asked: Namespace) -> Plan:
+    """One machine whose envs are twenty times as slow as the learner of `ranks.py`, and who learns."""
     [learner_name] = [name for name in ranks["case"]["sides"] if name != "one process"]
-    rate = 1e9 / median(ranks["case"]["sides"][learner_name]["ns_per_agent_step"])
+    measured_rate = 1e9 / median(ranks["case"]["sides"][learner_name]["ns_per_agent_step"])
+    rate = asked.learner or measured_rate
     samples = 16_384
     per_sample = sizes["rollout_bytes"] / sizes["samples"]
     return Plan(
         machines=1,
         samples=samples,
-        collect_s=20 * samples / rate,  # envs that are twenty times as slow as learning from them
+        collect_s=20 * samples / measured_rate,
         spread=0.1,
         learn_s=samples / rate,
         rollout_bytes=per_sample * samples,
-        weights_bytes=sizes["weights_bytes"],
-        staleness=staleness,
+        weights_bytes=asked.weights or sizes["weights_bytes"],
+        staleness=asked.staleness,
     )
 
 
@@ -191,10 +194,12 @@ def main() -> None:
     parser = benchmark.parser(__doc__)
     parser.add_argument("--results", type=Path, default=benchmark.RESULTS, help="where the rates are")
     parser.add_argument("--staleness", type=int, default=1, help="updates that rollouts may be old")
+    parser.add_argument("--learner", type=float, help="samples a second that it takes, instead of ours")
+    parser.add_argument("--weights", type=float, help="bytes of the network, instead of ours")
     arguments: Namespace = parser.parse_args()
     actors, ranks = newest(arguments.results, "actors"), newest(arguments.results, "ranks")
     checks = measured(actors, arguments.staleness)
-    plan = machine_of(ranks, actors["sizes"], arguments.staleness)
+    plan = machine_of(ranks, actors["sizes"], arguments)
     text = page(checks, plan, 20 if arguments.quick else UPDATES)
     benchmark.publish("plan", text, {"staleness": arguments.staleness}, arguments)
 
