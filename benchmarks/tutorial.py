@@ -25,7 +25,7 @@ from hotloop.stats.summary import Summary, summarise
 EXAMPLES = benchmark.HERE.parent / "examples"
 SIDES = {"plain": "orchard.py", "arrays": "orchard_arrays.py", "native": "orchard_native.py"}
 ENVS = 64
-ENV_STEPS, QUICK_ENV_STEPS = 20 * ENVS, 2 * ENVS
+ENV_STEPS, QUICK_ENV_STEPS = 20 * ENVS, 10 * ENVS
 VALIDATED, QUICK_VALIDATED = 8_000, 1_000
 AT_LEAST = 100
 HEADER = [

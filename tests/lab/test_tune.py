@@ -127,6 +127,7 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
         return SimpleNamespace(values={lab.RETURN: returns}, partial=False)
 
     monkeypatch.setattr(lab, "learn_one", learn_one)
+    monkeypatch.setattr(lab, "is_same", lambda one, other: one == other)
     monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
     present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
     asked = Asked(learn_steps=100, seeds=3)
@@ -135,6 +136,7 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
     assert (found.difference, len(found.present)) == (1.0, 3)
     assert said == ["learning check: 6 trainings of 100 env-steps, about 900 s"]
     assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
+    assert lab.learn(chosen, chosen, asked, Here(), silent, said.append) is None
 
 
 def test_what_a_training_takes_is_told_by_its_updates_and_an_evaluation(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from hotloop.core.files import save
+from hotloop.core.record import Contrast, Group, Statistical
 from hotloop.mcp import server as serving
 from hotloop.mcp.guide import guide
 from hotloop.mcp.run import Done
@@ -190,6 +192,31 @@ def test_a_profile_is_answered_by_its_rows_and_diagnosed_from_its_file(
     listed = call(here, "report", target="grid").structured_content["records"]
     assert [each["record"] for each in listed] == [".design/mine.json"]
     assert call(here, "report", target="other").structured_content["records"] == []
+
+
+def test_distributions_are_answered_by_what_differs_and_by_how_much_else_can(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Contrast(
+        what="return", policy="random", difference=2.0, low=1.0, high=3.0, seen_from=1.5, spread=4.0
+    )
+    group = Group(name="return", policy="random", compared=1, bound=0.07, seen_from=0.07, worst=seen)
+    told = Statistical(
+        against="slow",
+        pairs=64,
+        needed=32,
+        policies=("random",),
+        one_false_in=100,
+        margin=1e-3,
+        groups=(group,),
+    )
+    for differences, word in (((seen,), "they differ"), ((), "no difference larger than stated")):
+        record = replace(BENCH, kind="statistical", statistical=replace(told, differences=differences))
+        monkeypatch.setattr(serving, "run", answered(record))
+        said = call(here, "validate", candidate="walk.py:Slow", against="walk.py:Slow", statistical=True)
+        assert said.structured_content["found"] == word
+        assert said.structured_content["bounds"][0]["no_larger_than"] == 0.07
+        assert len(said.structured_content["differences"]) == len(differences)
 
 
 def test_the_words_of_a_command_are_those_that_were_asked_for(

@@ -72,3 +72,15 @@ def test_a_site_that_did_not_grow_every_time_is_not_called_growing() -> None:
 def test_the_fastest_growth_comes_first() -> None:
     longer = [{"a": 20, "b": 900, "c": 30}] * PAIRS
     assert [row[0] for row in grown([{}] * PAIRS, longer, 10)] == ["b", "c", "a"]
+
+
+def test_only_the_three_functions_that_grow_most_are_listed_with_all_their_lines() -> None:
+    longer = {
+        "f (a.py:1)": 40.0,
+        "f (a.py:2)": 41.0,
+        "g (a.py:9)": 50.0,
+        "h (a.py:3)": 60.0,
+        "i (a.py:4)": 45.0,
+    }
+    rows = grown([{}] * PAIRS, [longer] * PAIRS, 10)
+    assert [row[0] for row in rows] == ["h (a.py:3)", "g (a.py:9)", "f (a.py:2)", "f (a.py:1)"]

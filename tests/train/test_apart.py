@@ -25,7 +25,7 @@ WORLDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("prospector/short", {"time_max": 20}, {}),
     ("grid/guard", {"max_steps": 11}, {"supervised_steps": 64, "fade_steps": 64, "lstm": 8}),
     ("cards", {}, {}),
-    ("farm/dev", {}, {"minibatch_size": 16}),
+    ("farm/dev", {"agents": 4, "max_agents": 8}, {"minibatch_size": 128}),
 ]
 KEPT = ("observations", "actions", "log_probs", "values", "rewards", "ends", "begins", "last_values", "masks")
 

@@ -55,14 +55,14 @@ def check_address(word: str) -> str:
     """The address as it was typed; InputError where it is none."""
     if word == LOCAL or (word.startswith(SCHEME) and word != SCHEME):
         return word
-    raise InputError(f"--on {word} does not fit: expected {LOCAL} or {SCHEME}HOST:PORT")
+    raise InputError(f"{word!r} names no cluster: expected {LOCAL} or {SCHEME}HOST:PORT")
 
 
 def place_of(address: str) -> tuple[str, int]:
     """The host and the port of an address."""
     host, _, port = address.removeprefix(SCHEME).partition(":")
     if port and not port.isdecimal():
-        raise InputError(f"--on {address} does not fit: expected {SCHEME}HOST:PORT, and {port} is no port")
+        raise InputError(f"{address} names no cluster: expected {SCHEME}HOST:PORT, and {port} is no port")
     return host, int(port or PORT)
 
 

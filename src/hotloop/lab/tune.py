@@ -437,8 +437,8 @@ def learn(
     progress: Progress,
     say: Callable[[str], None],
 ) -> Learnt | None:
-    """What both have learnt after as many env-steps, with the same seeds; None where nobody asked."""
-    if not asked.learn_steps or not is_training(chosen):
+    """What both have learnt after as many env-steps, with the same seeds; None where they are the same."""
+    if not asked.learn_steps or not is_training(chosen) or is_same(present, chosen):
         return None
     trainings = 2 * asked.seeds
     seconds = asked.seeds * sum(training_s(each, asked.learn_steps) for each in (present, chosen))

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Notice
-from hotloop.core.record import Comparison, Contrast, Difference, Record
+from hotloop.core.record import Comparison, Contrast, Difference, Group, Record
 from hotloop.judge.diagnose import Diagnosis, Since
 from hotloop.stats.summary import with_metrics
 
@@ -154,6 +154,19 @@ class Compared(Plain):
     """The size from which a difference would have been found four times in five."""
 
 
+class Bound(Plain):
+    """How large a difference of one kind can still be; never nothing."""
+
+    kind: str
+    policy: str
+    """Who played."""
+    compared: int
+    no_larger_than: float
+    """In spreads: standard deviations of what was compared; 0 where all of it was found to differ."""
+    seen_from: float
+    """In spreads: from this size on a difference would have been found four times in five."""
+
+
 class ValidateAnswer(Answer):
     """Whether a candidate does what its reference does."""
 
@@ -166,8 +179,8 @@ class ValidateAnswer(Answer):
     """The bundle that shows the difference again: hotloop validate --replay BUNDLE."""
     differences: list[Compared]
     """Of distributions: what was found twice."""
-    bounds: list[Compared]
-    """Of distributions: of each kind the one that can still differ most."""
+    bounds: list[Bound]
+    """Of distributions: one for each kind and policy."""
 
 
 class Bottleneck(Plain):
@@ -363,7 +376,17 @@ def statistical_answer(record: Record, file: str | None) -> ValidateAnswer:
         difference=None,
         replay=None,
         differences=[compared(each) for each in found.differences],
-        bounds=[compared(each.worst) for each in found.groups],
+        bounds=[bound(each) for each in found.groups],
+    )
+
+
+def bound(group: Group) -> Bound:
+    return Bound(
+        kind=group.name,
+        policy=group.policy,
+        compared=group.compared,
+        no_larger_than=group.bound,
+        seen_from=group.seen_from,
     )
 
 

@@ -31,6 +31,9 @@ PARTS = 64
 
 MOST_ROWS = 12
 
+GROWING = 3
+"""Functions whose lines are listed as growing: those that grow most."""
+
 FILE = "memory.bin"
 
 GROWTH = ("site", "bytes_per_env_step", "bytes_low", "bytes_high")
@@ -175,14 +178,28 @@ def differences(shorter: Sequence[Sites], longer: Sequence[Sites], where: str, e
 
 
 def grown(shorter: Sequence[Sites], longer: Sequence[Sites], extra: int) -> tuple[tuple[Any, ...], ...]:
-    """The sites that grew in every pair of windows, the fastest first."""
+    """Sites that grew in every pair of windows, of the three functions that grow most; the fastest first."""
     rows = []
     for where in {name for sites in longer for name in sites}:
         slopes = differences(shorter, longer, where, extra)
         interval = sign_interval(slopes)
         if interval and interval[0] > 0:
             rows.append((where, median(slopes), *interval))
-    return tuple(sorted(rows, key=lambda row: -row[1])[:MOST_ROWS])
+    return few_functions(sorted(rows, key=lambda row: -row[1]))[:MOST_ROWS]
+
+
+def few_functions(rows: Sequence[tuple[Any, ...]]) -> tuple[tuple[Any, ...], ...]:
+    """The rows of the functions that grow most, in their order."""
+    total: Counter[str] = Counter()
+    for where, slope, *_ in rows:
+        total[function_of(where)] += slope
+    chosen = {name for name, _ in total.most_common(GROWING)}
+    return tuple(row for row in rows if function_of(row[0]) in chosen)
+
+
+def function_of(where: str) -> str:
+    """The function of a site, `step (envs/batch.py:120)`, whichever line of it that is."""
+    return where.rpartition(":")[0] or where
 
 
 def whole(shorter: Sequence[Sites], longer: Sequence[Sites], extra: int) -> tuple[float, float, float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
+from hotloop.train.actions import actions_of
 from hotloop.train.algorithm import Learned, load_optimiser, set_learning_rate
 from hotloop.train.device.apart import ApartCollector
 from hotloop.train.device.collector import DeviceCollector
@@ -30,6 +31,9 @@ from hotloop.train.threads import use_fitting
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
+if TYPE_CHECKING:
+    from hotloop.train.collect_ray import Crew, RayCollector
+
 ADAM_EPSILON = 1e-5
 
 
@@ -45,8 +49,11 @@ class OnPolicy:
         device: torch.device,
         watchers: Sequence[Watcher],
         ranks: Ranks = ALONE,
+        crew: "Crew | None" = None,
     ) -> None:
         self.batch, self.settings, self.device, self.ranks = batch, settings, device, ranks
+        self.crew = crew
+        """Who collects elsewhere."""
         self.teacher = find_teacher(batch, settings)
         self.learned = 0
         self.by_type = is_by_type(batch.spec, settings)
@@ -83,7 +90,9 @@ class OnPolicy:
             capturable=self.device.type == "cuda",
         )
 
-    def make_collector(self, watchers: Sequence[Watcher]) -> Collector | DeviceCollector:
+    def make_collector(self, watchers: Sequence[Watcher]) -> "Collector | DeviceCollector | RayCollector":
+        if self.crew is not None:
+            return self.hired(self.crew)
         parts: dict[str, Any] = {
             "device": self.device,
             "scale": self.observation_scale,
@@ -96,6 +105,14 @@ class OnPolicy:
         kind = Collector if self.device.type == "cpu" else ApartCollector
         made = kind(self.batch, steps=self.settings.num_steps, by_type=self.by_type, **parts)
         made.opponents = self.opponents
+        return made
+
+    def hired(self, crew: "Crew") -> "RayCollector":
+        from hotloop.train.collect_ray import RayCollector
+
+        rows = self.batch.spec.num_envs * self.batch.spec.agents
+        made = RayCollector(crew, self.settings, self.network, self.observation_scale, rows)
+        made.acts = actions_of(self.batch.spec.layout.acts)
         return made
 
     def make_learner(self) -> Learner | RecordedLearner:
@@ -125,6 +142,8 @@ class OnPolicy:
             mark("advantages")
             losses = self.learner.learn(samples, phase.imitating)
         self.learned += 1
+        if self.crew is not None:
+            losses = losses | {"staleness": self.crew.last_staleness}
         return Learned(
             phase=phase.name,
             agent_steps=kept.agent_steps * self.ranks.size,

@@ -7,6 +7,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
 from hotloop.envs.settings import MAX_SEED
 
+HERE = "here"
+"""Where envs are stepped where nobody says otherwise: in the process that learns."""
+
 AUTO = 0
 """As many threads as bear a minibatch best."""
 
@@ -157,6 +160,15 @@ class TrainSettings:
         role="variant",
         help="Processes that train together, each with its share of num_envs and of each minibatch.",
     )
+    collect: str = parameter(
+        HERE,
+        role="variant",
+        help="Where envs are stepped: here, by Ray actors (ray), or by those of a cluster (ray://HOST:PORT).",
+    )
+    actors: int = parameter(8, low=1, high=10_000, role="variant", help="Of train.collect=ray.")
+    staleness: int = parameter(
+        1, low=0, high=64, role="variant", help="Updates by which what actors collect may be old."
+    )
     device: str = parameter("cpu", choices=("cpu", "cuda"), role="variant", help="Where the network lives.")
     torch_threads: int = parameter(
         AUTO,
@@ -182,6 +194,26 @@ def check_ranks(settings: TrainSettings, num_envs: int) -> None:
     for name, amount in (("num_envs", num_envs), ("minibatch_size", settings.minibatch_size)):
         if amount % ranks:
             raise InputError(f"ranks={ranks} does not divide {name}={amount}: use a multiple of {ranks}")
+
+
+def check_crew(settings: TrainSettings, num_envs: int) -> None:
+    """Refuse what actors do not do."""
+    if settings.collect == HERE:
+        return
+    beyond = {
+        "ranks": settings.ranks > 1,
+        "lstm": settings.lstm > 0,
+        "teacher": bool(settings.supervised_steps or settings.fade_steps),
+        "opponents": bool(settings.opponents),
+        "algorithm": settings.algorithm != "ppo",
+    }
+    for name, asked in beyond.items():
+        if asked:
+            raise InputError(f"train.collect={settings.collect} has no {name}: leave one of them out")
+    if num_envs % settings.actors:
+        raise InputError(
+            f"actors={settings.actors} does not divide num_envs={num_envs}: use another number of either"
+        )
 
 
 OWN_KEYS: Mapping[str, frozenset[str]] = {

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,9 @@ from hotloop.train.settings import AUTO, TrainSettings, check_sizes
 from hotloop.train.sight import row_shape
 from hotloop.train.threads import Fit
 from hotloop.train.windows import Watcher
+
+if TYPE_CHECKING:
+    from hotloop.train.collect_ray import Crew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +64,11 @@ class Trainer:
         resume: Path | None = None,
         folder: Path = Path("train_dir"),
         ranks: Ranks = ALONE,
+        crew: "Crew | None" = None,
     ) -> None:
         self.ranks = ranks
+        self.may_lose = crew is not None or (ranks.several and ranks.leads)
+        """Whether others, on whom an update depends, may be gone in the middle of it."""
         """Who trains with this one; settings and batch are this one's share."""
         self.last: dict[str, Any] = {}
         """What there was to keep after the last update, where others may be lost in the next."""
@@ -79,7 +85,7 @@ class Trainer:
         content = None if resume is None else checkpoint.read(resume)
         fitted = replace(settings, torch_threads=settings.torch_threads or threads_of(content))
         with enough_memory():
-            self.algorithm = make_algorithm(batch, fitted, self.device, watchers, ranks)
+            self.algorithm = make_algorithm(batch, fitted, self.device, watchers, ranks, crew)
         same_threads = settings.device == "cpu" and batch.spec.threads == torch.get_num_threads()
         batch.lend(torch_threads() if same_threads else 0)
         if resume is None or content is None:
@@ -135,7 +141,7 @@ class Trainer:
     def update(self) -> Update:
         """Collect one rollout, and learn from it."""
         self.ranks.tell(Command.UPDATE)
-        if self.ranks.several and self.ranks.leads:
+        if self.may_lose:
             self.last = deepcopy(self.kept())
         learned = self.advance()
         self.steps += self.steps_per_update
@@ -241,10 +247,11 @@ def make_algorithm(
     device: torch.device,
     watchers: Sequence[Watcher],
     ranks: Ranks = ALONE,
+    crew: "Crew | None" = None,
 ) -> Algorithm:
     """The algorithm that the settings name."""
     if settings.algorithm == "ppo":
-        return OnPolicy(batch, settings, device, watchers, ranks)
+        return OnPolicy(batch, settings, device, watchers, ranks, crew)
     return OffPolicy(batch, settings, device, watchers)
 
 

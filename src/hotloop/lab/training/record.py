@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 UPDATES = "updates."
 """What the names of counters begin with that say whose arithmetic updates were made with."""
 
+STALENESS = "staleness"
+"""Updates by which what was learned from was old, a mean over each window."""
+
 MOST_ROUNDS = 64
 """Windows, the last ones, whose trees are kept apart: as many as an interval needs."""
 
@@ -216,6 +219,7 @@ def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
         "return_per_agent": [each for window in windows if (each := window.episodes.mean_return) is not None],
         "episode_length": [each for window in windows if (each := window.episodes.mean_length) is not None],
         "agreement": [window.agreement for window in windows if window.agreement is not None],
+        STALENESS: [window.losses[STALENESS] for window in windows if STALENESS in window.losses],
         "eval_return": [evaluation.mean_return for evaluation in found.evaluations],
     }
     for name, info in ((name, each.info) for name, each in batch.spec.world.outcomes.items()):

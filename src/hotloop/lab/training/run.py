@@ -27,8 +27,9 @@ from hotloop.lab import causal
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders
+from hotloop.lab.training.actors import hired
 from hotloop.lab.training.folder import Run
-from hotloop.lab.training.ranks import named, share_of, started, windows_together
+from hotloop.lab.training.ranks import added, named, share_of, started, windows_together
 from hotloop.lab.training.record import SoFar, Window, record_of
 from hotloop.lab.training.settings import RunSettings
 from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
@@ -37,9 +38,10 @@ from hotloop.probes.resources import Sampler, reader
 from hotloop.train.logs import Logs
 from hotloop.train.settings import ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
-from hotloop.train.windows import Watcher, windows_of
+from hotloop.train.windows import Watcher, WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
+    from hotloop.train.collect_ray import Crew
     from hotloop.train.evaluation import Evaluation
     from hotloop.train.ranks import Ranks
     from hotloop.train.trainer import Update
@@ -82,7 +84,8 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
         opened = stack.enter_context(closing(share_of(asked.settings, 0, ranks.size).open()))
         batch, shadowed = shadow(opened, asked.validate)
         recorder = Recorder("train", opened.spec)
-        session = Session(asked, batch, shadowed, looking, ranks)
+        crew = stack.enter_context(hired(asked.settings))
+        session = Session(asked, batch, shadowed, looking, ranks, crew)
         session.open_folder(stack)
         session.sample_gpu(stack)
         try:
@@ -103,14 +106,20 @@ class Session:
     """A trainer and everything around it."""
 
     def __init__(
-        self, asked: Asked, batch: Batch, shadowed: Shadowed | None, watch: Watch, ranks: "Ranks"
+        self,
+        asked: Asked,
+        batch: Batch,
+        shadowed: Shadowed | None,
+        watch: Watch,
+        ranks: "Ranks",
+        crew: "Crew | None" = None,
     ) -> None:
         for package in ("torch", *(["tensorboard"] if asked.settings.around.tensorboard else [])):
             need(package)
         from hotloop.train.trainer import Trainer
 
         self.asked, self.settings, self.watch = asked, asked.settings, watch
-        self.batch, self.shadowed, self.ranks = batch, shadowed, ranks
+        self.batch, self.shadowed, self.ranks, self.crew = batch, shadowed, ranks, crew
         self.windows = windows_of(batch, compiled=self.settings.train.compile)
         self.trainer: Trainer = Trainer(
             batch,
@@ -119,6 +128,7 @@ class Session:
             resume=asked.resume,
             folder=asked.run.folder,
             ranks=ranks,
+            crew=crew,
         )
         if asked.resume is not None:
             if not self.trainer.began_anew:
@@ -149,8 +159,9 @@ class Session:
         return replace(record, target=replace(record.target, variant=variant))
 
     def counters(self) -> dict[str, int]:
-        """Of all ranks, as they were when the last window ended."""
-        return (self.counted if self.ranks.several else self.batch.counters) | self.trainer.counters
+        """Of all ranks or actors, as they were when the last window ended."""
+        elsewhere = self.ranks.several or self.crew is not None
+        return (self.counted if elsewhere else self.batch.counters) | self.trainer.counters
 
     def check_unfinished(self) -> None:
         made, total = self.trainer.steps, self.settings.train.total_timesteps
@@ -261,7 +272,7 @@ class Session:
         self, updates: "Sequence[Update]", evaluation: "Evaluation | None", times: Times | None, wall_ns: int
     ) -> Window:
         found, trainer = self.found, self.trainer
-        ended, self.counted = windows_together(self.ranks, self.windows.close(), self.batch)
+        ended, self.counted = self.ended()
         agreed = [update.agreement for update in updates if update.agreement is not None]
         names = updates[-1].losses
         return Window(
@@ -282,6 +293,12 @@ class Session:
             rss_bytes=resident_bytes(),
             gpu_bytes=gpu_bytes(self.settings.train.device),
         )
+
+    def ended(self) -> tuple[WindowEpisodes, dict[str, int]]:
+        """The episodes of the window and all that was counted, by whoever collects."""
+        if self.crew is not None:
+            return added(self.crew.closed()), dict(self.crew.counters)
+        return windows_together(self.ranks, self.windows.close(), self.batch)
 
     def evaluate(self) -> None:
         from hotloop.train.evaluation import evaluate

@@ -25,6 +25,7 @@ from hotloop.train.settings import (
     EvalSettings,
     ProfilerSettings,
     TrainSettings,
+    check_crew,
     check_ranks,
     check_sizes,
     family,
@@ -132,8 +133,10 @@ def read(target: Target) -> RunSettings:
 
 
 def with_ranks(settings: RunSettings) -> RunSettings:
-    """The settings, where their ranks can share them."""
-    check_ranks(settings.train, apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs)
+    """The settings, where their ranks or actors can share them."""
+    envs = apply(BatchSettings, {"num_envs": settings.target.keys["num_envs"]}).num_envs
+    check_ranks(settings.train, envs)
+    check_crew(settings.train, envs)
     return settings
 
 

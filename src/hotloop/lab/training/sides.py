@@ -24,6 +24,7 @@ from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.stepping import accounted
 from hotloop.lab.measure.turns import NO_PHASES, Side, Turn
+from hotloop.lab.training.actors import hired
 from hotloop.lab.training.ranks import share_of, started, windows_together
 from hotloop.lab.training.settings import RunSettings, read
 from hotloop.lab.validate.equal import BOX_NS, Agreement
@@ -94,11 +95,12 @@ class TrainSide:
         self.name, self.settings, self.mode = name, settings, mode
         self._held = ExitStack()
         ranks = self._held.enter_context(started(settings))
+        crew = self._held.enter_context(hired(settings))
         share = share_of(settings, 0, ranks.size)
         self.batch = self._held.enter_context(closing(share.open()))
         self.windows = windows_of(self.batch, compiled=settings.train.compile)
-        self.trainer = Trainer(self.batch, share.train, watchers=(self.windows,), ranks=ranks)
-        self.updates = 0
+        self.trainer = Trainer(self.batch, share.train, watchers=(self.windows,), ranks=ranks, crew=crew)
+        self.crew, self.updates = crew, 0
 
     @property
     def grain(self) -> int:
@@ -148,7 +150,8 @@ class TrainSide:
 
     def counters(self) -> Mapping[str, int]:
         learned, size = self.trainer.counters, self.trainer.ranks.size
-        envs = {name: size * count for name, count in self.batch.counters.items()}
+        counted = self.batch.counters if self.crew is None else self.crew.counters
+        envs = {name: size * count for name, count in counted.items()}
         return envs | learned | {"updates": sum(learned.values())}
 
     def close(self) -> None:

@@ -1,0 +1,150 @@
+"""Measure collecting by Ray actors on an env that waits 2 ms in every step, and computes nothing.
+
+    ./.venv/bin/python benchmarks/actors.py [--actors 8] [--seeds 6] [--rounds 6] [--quick]
+
+One actor with all envs, then so many actors that share them. Then trainings that collect in place and by
+actors, with as many seeds, are held against each other by what they have learnt. It needs Ray.
+"""
+
+import sys
+import time
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import benchmark
+from hotloop.core.target import Target
+from hotloop.judge.tune import learnt
+from hotloop.lab.training.settings import read
+from hotloop.lab.training.sides import TrainContender, TrainSide, untimed
+
+ENVS, STEPS = 8, 64
+KEYS = {
+    "num_envs": str(ENVS),
+    "train.num_steps": str(STEPS),
+    "train.torch_threads": "1",
+    "train.hidden": "32",
+}
+LEARN_STEPS = 8_192
+QUICK_STEPS = 1_024
+WARM = 2
+WAIT_MS = 2.0
+
+
+class Waiting(gymnasium.Env[Any, Any]):
+    """Right is the action that has the sign of what is seen first."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, wait_ms: float) -> None:
+        self.wait_s, self.age = wait_ms / 1e3, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.age = 0
+        return self.look(), {}
+
+    def look(self) -> Any:
+        self.seen = self.np_random.uniform(-1, 1, 4).astype(np.float32)
+        return self.seen
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        time.sleep(self.wait_s)
+        right = float((self.seen[0] > 0) == bool(action))
+        self.age += 1
+        return self.look(), right, False, self.age >= 32, {}
+
+
+def make(wait_ms: float = WAIT_MS) -> Waiting:
+    return Waiting(float(wait_ms))
+
+
+def target(collect: str, actors: int, **keys: object) -> Target:
+    name = f"{Path(__file__).resolve()}:make"
+    return Target(name, {**KEYS, "train.collect": collect, "train.actors": str(actors), **keys})
+
+
+def rate(actors: int, rounds: int, staleness: int = 1) -> dict[str, Any]:
+    """Env-steps a second of rollouts alone, one value a round."""
+    asked = target("ray", actors, **{"train.staleness": str(staleness)})
+    with closing(TrainSide(f"{actors} actors", untimed(read(asked)), mode="rollout")) as side:
+        side.run(WARM)
+        turns = [side.turn(side.grain) for _ in range(rounds)]
+        assert side.crew is not None
+        old = side.crew.last_staleness
+    return {"env_steps_per_s": [turn.env_steps * 1e9 / turn.ns for turn in turns], "staleness": old}
+
+
+def sizes() -> dict[str, float]:
+    """Samples of a rollout, its bytes and those of the weights, and what a step waits."""
+    with closing(TrainSide("here", untimed(read(target("here", ENVS, wait_ms=0))), mode="rollout")) as side:
+        weights = sum(part.nbytes for part in side.trainer.network.state_dict().values())
+        kept = side.trainer.algorithm.collector.rollout
+        arrays = (kept.observations, kept.actions, kept.log_probs, kept.values, kept.rewards, kept.ends)
+        return {
+            "samples": side.grain,
+            "rollout_bytes": sum(array.nbytes for array in arrays),
+            "weights_bytes": weights,
+            "wait_s": WAIT_MS / 1e3,
+        }
+
+
+def returns(actors: int, seeds: int, env_steps: int) -> dict[str, Any]:
+    """What a training has learnt that collects in place, and one that collects by actors."""
+    found: dict[str, list[float]] = {}
+    for way in ("here", "ray"):
+        found[way] = [
+            fmean(
+                TrainContender(
+                    target(
+                        way, actors, wait_ms=0, seed=seed, **{"train.seed": seed, "train.eval.episodes": 16}
+                    )
+                ).returns_after(env_steps)
+            )
+            for seed in range(1, seeds + 1)
+        ]
+        print(f"{way}: {found[way]}", file=sys.stderr)
+    return {"returns": found, "learnt": asdict(learnt(env_steps, found["here"], found["ray"]))}
+
+
+def page(rates: dict[int, dict[str, Any]], learning: dict[str, Any] | None) -> str:
+    rows = [
+        [str(actors), f"{median(each['env_steps_per_s']):,.0f}", f"{each['staleness']:.0f}"]
+        for actors, each in rates.items()
+    ]
+    few, many = (median(each["env_steps_per_s"]) for each in rates.values())
+    lines = [
+        benchmark.table(["actors", "env-steps/s", "staleness"], rows),
+        f"{max(rates)} actors are {many / few:.2f} times as fast as one, over as many envs.",
+    ]
+    if learning:
+        told = learning["learnt"]
+        lines.append(
+            f"Mean return after {told['env_steps']:,} env-steps: by actors {told['difference']:+.2f} beyond "
+            f"in place [{told['low']:+.2f}, {told['high']:+.2f}] over {len(told['present'])} seeds."
+        )
+    return "\n\n".join(lines)
+
+
+def main() -> None:
+    parser = benchmark.parser(__doc__, rounds=6)
+    parser.add_argument("--actors", type=int, default=8, help="that share the envs (default 8)")
+    parser.add_argument("--seeds", type=int, default=6, help="trainings of each side; 0 leaves them out")
+    arguments = parser.parse_args()
+    rounds = benchmark.rounds_asked(arguments)
+    rates = {actors: rate(actors, rounds) for actors in (1, arguments.actors)}
+    seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
+    steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
+    learning = returns(arguments.actors, seeds, steps) if seeds else None
+    values = {"rates": rates, "sizes": sizes(), "learning": learning}
+    benchmark.publish("actors", page(rates, learning), values, arguments)
+
+
+if __name__ == "__main__":
+    main()
