@@ -134,6 +134,7 @@ def test_a_guard_whom_nobody_hears_ends_what_is_left_all_the_same() -> None:
         stderr=subprocess.DEVNULL,
         pass_fds=(reply,),
     )
+    assert select.select([said], [], [], 30)[0]
     ending = select.poll()
     ending.register(os.pidfd_open(int(os.read(said, 100))), select.POLLIN)
     assert guarding.stdin is not None
