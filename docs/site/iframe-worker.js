@@ -1,2 +1,45 @@
-/*! iframe-worker 1.0.4: a worker where a page was opened from a folder, for the search. Copyright (c) 2020-2022 Martin Donath, MIT licence. */
-"use strict";(()=>{function c(s,n){parent.postMessage(s,n||"*")}function d(...s){return s.reduce((n,e)=>n.then(()=>new Promise(r=>{let t=document.createElement("script");t.src=e,t.onload=r,document.body.appendChild(t)})),Promise.resolve())}var o=class extends EventTarget{constructor(e){super();this.url=e;this.m=e=>{e.source===this.w&&(this.dispatchEvent(new MessageEvent("message",{data:e.data})),this.onmessage&&this.onmessage(e))};this.e=(e,r,t,i,m)=>{if(r===`${this.url}`){let a=new ErrorEvent("error",{message:e,filename:r,lineno:t,colno:i,error:m});this.dispatchEvent(a),this.onerror&&this.onerror(a)}};let r=document.createElement("iframe");r.hidden=!0,document.body.appendChild(this.iframe=r),this.w.document.open(),this.w.document.write(`<html><body><script>postMessage=${c};importScripts=${d};addEventListener("error",({error})=>{parent.dispatchEvent(new ErrorEvent("error",{filename:"${e}",error}))})<\/script><script src=${e}?${+Date.now()}><\/script></body></html>`),this.w.document.close(),onmessage=this.m,onerror=this.e,this.r=new Promise((t,i)=>{this.w.onload=t,this.w.onerror=i})}terminate(){this.iframe.remove(),onmessage=onerror=null}postMessage(e){this.r.catch().then(()=>{this.w.dispatchEvent(new MessageEvent("message",structuredClone({data:e})))})}get w(){return this.iframe.contentWindow}};window.IFrameWorker=o;location.protocol==="file:"&&(window.Worker=o);})();
+// A worker for pages that were opened from a folder, where a browser starts none: its script runs in a hidden frame.
+// The search is such a script. The file's name is the one that the plugin `offline` looks for.
+"use strict";
+
+class FrameWorker extends EventTarget {
+  constructor(url) {
+    super();
+    this.frame = document.createElement("iframe");
+    this.frame.hidden = true;
+    this.frame.srcdoc = "<body></body>";
+    this.ready = new Promise((loaded) => this.frame.addEventListener("load", loaded, { once: true })).then(() =>
+      this.begin(url),
+    );
+    document.body.append(this.frame);
+  }
+
+  begin(url) {
+    const inside = this.frame.contentWindow;
+    inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
+    inside.importScripts = async (...scripts) => {
+      for (const each of scripts) await this.load(each);
+    };
+    return this.load(url);
+  }
+
+  load(url) {
+    return new Promise((loaded, failed) => {
+      const script = this.frame.contentDocument.createElement("script");
+      script.src = url;
+      script.addEventListener("load", loaded);
+      script.addEventListener("error", () => failed(new Error(`${url} cannot be loaded`)));
+      this.frame.contentDocument.body.append(script);
+    });
+  }
+
+  postMessage(data) {
+    this.ready.then(() => this.frame.contentWindow.dispatchEvent(new MessageEvent("message", { data })));
+  }
+
+  terminate() {
+    this.frame.remove();
+  }
+}
+
+if (location.protocol === "file:") window.Worker = FrameWorker;
