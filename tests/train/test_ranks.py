@@ -7,6 +7,7 @@ import pytest
 from support import two_ranks
 
 from hotloop.core.errors import InputError
+from hotloop.train import ranks as ranks_module
 from hotloop.train.ranks import ALONE, RankLostError, Ranks
 from hotloop.train.settings import TrainSettings, check_ranks
 
@@ -72,3 +73,19 @@ def test_the_slowest_rank_is_told_once() -> None:
 def test_ranks_that_cannot_share_are_refused(keys: dict[str, Any], envs: int, said: str) -> None:
     with pytest.raises(InputError, match=said):
         check_ranks(TrainSettings(**keys), envs)
+
+
+def test_what_nobody_finishes_is_given_up_once_a_rank_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless:
+        looks = 0
+
+        def is_completed(self) -> bool:
+            self.looks += 1
+            return False
+
+    work = Endless()
+    monkeypatch.setattr(ranks_module, "LOOK_NS", 0)
+    dead = iter(["", "rank 1 of 2 was ended by SIGKILL", "rank 1 of 2 was ended by SIGKILL"])
+    with pytest.raises(RankLostError, match="rank 1 of 2"):
+        Ranks(0, 2, dead=lambda: next(dead))._finish(work)
+    assert work.looks == 2

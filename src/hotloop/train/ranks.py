@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import IntEnum
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,6 +29,12 @@ WAITING = "waiting on others"
 
 PATIENCE = timedelta(minutes=30)
 """What others may take, while they live: one that dies closes its line, and is heard of at once."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 20e-6, 500e-6
+"""Between two looks at whether all have taken part."""
+
+LOOK_NS = 1_000_000_000
+"""Between two looks at whether all still live."""
 
 STRIDE = 1_000_003
 """Between the seeds of two ranks."""
@@ -52,9 +59,12 @@ class RankLostError(HotloopError):
 class Ranks:
     """This process among those that train together; alone it does nothing."""
 
-    def __init__(self, rank: int = 0, size: int = 1, who_died: Callable[[], str] = str) -> None:
+    def __init__(
+        self, rank: int = 0, size: int = 1, who_died: Callable[[], str] = str, dead: Callable[[], str] = str
+    ) -> None:
+        """`who_died` says which rank is gone once one is known to be, `dead` whether one is, at once."""
         self.rank, self.size = rank, size
-        self._who_died = who_died
+        self._who_died, self._dead = who_died, dead
         self._began_ns = now_ns()
         self.busy_ns = [0] * size
         """What each took for its rollouts since the last `slowest`."""
@@ -71,7 +81,7 @@ class Ranks:
         """Say to all what comes next."""
         if self.several and self.leads:
             with self.together():
-                dist.broadcast(torch.tensor([int(command)]), 0)
+                self._finish(dist.broadcast(torch.tensor([int(command)]), 0, async_op=True))
 
     def hear(self) -> Command:
         """What comes next, from rank 0."""
@@ -91,7 +101,7 @@ class Ranks:
         mine = torch.tensor([now_ns() - self._began_ns])
         with span(WAITING), self.together():
             every = [torch.zeros_like(mine) for _ in range(self.size)]
-            dist.all_gather(every, mine)
+            self._finish(dist.all_gather(every, mine, async_op=True))
         self.busy_ns = [had + int(took[0]) for had, took in zip(self.busy_ns, every, strict=True)]
 
     def slowest(self) -> int:
@@ -103,7 +113,7 @@ class Ranks:
     def added(self, numbers: Tensor) -> Tensor:
         """The sum over all ranks."""
         with self.together():
-            dist.all_reduce(numbers)
+            self._finish(dist.all_reduce(numbers, async_op=True))
         return numbers
 
     def mean(self, terms: Mapping[str, float]) -> dict[str, float]:
@@ -121,7 +131,7 @@ class Ranks:
         mine = torch.cat([part.reshape(-1).cpu() for part in (own.count, own.mean, own.variance)])
         every = [torch.zeros_like(mine) for _ in range(self.size)]
         with self.together():
-            dist.all_gather(every, mine)
+            self._finish(dist.all_gather(every, mine, async_op=True))
         width = own.mean.numel()
         for one in every:
             mean, variance = (part.reshape(own.mean.shape) for part in (one[1 : 1 + width], one[1 + width :]))
@@ -146,6 +156,18 @@ class Ranks:
         options: dict[str, Any] = {buffers: False, "find_unused_parameters": not all_used}
         with self.together():
             return made(network, **options)
+
+    def _finish(self, work: Any) -> None:
+        """Wait for what all take part in; a rank that is gone is not waited for, whatever its line says."""
+        looked_ns, pause_s = now_ns(), FIRST_PAUSE_S
+        while not work.is_completed():
+            sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            if now_ns() - looked_ns > LOOK_NS:
+                looked_ns = now_ns()
+                if self._dead():
+                    raise RankLostError(self._dead())
+        work.wait()
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -180,9 +202,14 @@ def check_free() -> None:
         )
 
 
-def leave() -> None:
-    if dist.is_initialized():
-        dist.destroy_process_group()
+def leave(*, lost: bool = False) -> None:
+    """End the ranks' common work; where one is lost, what is still under way is given up."""
+    if not dist.is_initialized():
+        return
+    group: Any = dist.group.WORLD
+    if lost and hasattr(group, "abort"):  # which older ones do not have
+        group.abort()
+    dist.destroy_process_group()
 
 
 def sent(what: Any, *, leads: bool) -> Any:

@@ -79,14 +79,14 @@ def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Rank
             ranking.join(0, size, others.store)
         else:
             ranking.join(0, size, None, device=settings.train.device)
-        found = ranking.Ranks(0, size, others.who_died)
+        found = ranking.Ranks(0, size, others.who_died, others.dead)
         with found.together():
             ranking.sent((settings, resume.read_bytes() if resume else None), leads=True)
         yield found
         found.tell(ranking.Command.END)
     finally:
         with suppress(RuntimeError):
-            ranking.leave()
+            ranking.leave(lost=bool(others.dead()))
         others.end()
 
 
