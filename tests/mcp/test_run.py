@@ -18,6 +18,7 @@ def test_progress_never_goes_back() -> None:
     assert seen == [(0.0, 1, "a"), (0.5, 1, "a"), (0.5, 1, "a"), (1.0, 2, "b"), (2.0, 2, "b"), (2.0, 3, "c")]
 
 
+@pytest.mark.usefixtures("own_loop")
 def test_a_command_is_heard_to_its_end() -> None:
     async def moved(*_: Any) -> None: ...
 

@@ -23,6 +23,8 @@ from hotloop.mcp.guide import guide
 from hotloop.mcp.run import Done
 from hotloop.mcp.server import Server
 
+pytestmark = pytest.mark.usefixtures("own_loop")
+
 WALK = """
 import os
 import gymnasium

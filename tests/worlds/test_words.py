@@ -39,6 +39,7 @@ EVERYBODYS = {
         "hash",
         "quadtree",
         "kdtree",
+        "brute",
         "nearest",
         "queries",
         "rebuilds",
@@ -48,6 +49,7 @@ EVERYBODYS = {
     *("log", "overwrite", "balanced", "performance", "memory", "thread", "caller", "disk", "stop", "go_on"),
     # sizes and machines
     *("width", "height", "radius", "nodes", "environment", "systems", "gather", "starved", "communicate"),
+    *("cluster", "swap"),
     # plain English
     *(
         "encode",

@@ -79,6 +79,8 @@ def settled(record: "Record") -> "Record":
     from hotloop.core.notices import Code, notice
 
     name, said = record.target.name, []
+    if not record.partial:  # what broke it off is still to be told
+        lifeline.pulse[lifeline.DOING] = lifeline.Doing.OURS
     if lifeline.unclosed:
         said.append(notice(Code.INTERFACE, target=name, fault=f"close() raised {lifeline.unclosed[0]}"))
         lifeline.unclosed.clear()

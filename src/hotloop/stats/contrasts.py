@@ -7,9 +7,13 @@ each other; its quantile makes intervals that hold for all of them at once (West
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
 
 FLIPS = 2_000
 
@@ -25,45 +29,45 @@ AT_ONCE = 1_024
 
 SEED = 20_240_301
 
-Numbers = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrasts:
     """Means of differences, all of one family."""
 
-    means: Numbers
-    errors: Numbers
+    means: "Numbers"
+    errors: "Numbers"
     """Standard errors of the means."""
-    critical: Numbers
+    critical: "Numbers"
     """How many of them an interval reaches to either side; one number a tier."""
 
     @property
-    def lows(self) -> Numbers:
+    def lows(self) -> "Numbers":
         return self.means - self.critical * self.errors
 
     @property
-    def highs(self) -> Numbers:
+    def highs(self) -> "Numbers":
         return self.means + self.critical * self.errors
 
     @property
-    def visible(self) -> Numbers:
+    def visible(self) -> "Numbers":
         """Sizes from which a difference is found four times in five."""
         return (self.critical + SEEN_Z) * self.errors
 
-    def beyond(self, margins: Numbers) -> NDArray[np.bool_]:
+    def beyond(self, margins: "Numbers") -> "NDArray[np.bool_]":
         """Whose whole interval lies further from nothing than its margin."""
         return (self.lows > margins) | (self.highs < -margins)
 
 
 def contrasts(
-    blocks: Sequence[Numbers], tiers: NDArray[np.int64] | None = None, one_false_in: int = ONE_FALSE_IN
+    blocks: "Sequence[Numbers]", tiers: "NDArray[np.int64] | None" = None, one_false_in: int = ONE_FALSE_IN
 ) -> Contrasts:
     """Judge the columns of all blocks [pairs, columns] together; the pairs of a block are flipped as one.
 
     `tiers` numbers the columns of all blocks: each tier has its own critical value and its share of what may
     be found by chance, so that few numbers are not hidden behind many.
     """
+    import numpy as np
+
     ends = np.cumsum([0, *(block.shape[1] for block in blocks)])
     mine = np.zeros(ends[-1], np.int64) if tiers is None else tiers
     random, largest = np.random.default_rng(SEED), np.zeros((int(mine.max(initial=0)) + 1, FLIPS))
@@ -82,8 +86,10 @@ def contrasts(
     )
 
 
-def flipped(block: Numbers, signs: Numbers) -> Numbers:
+def flipped(block: "Numbers", signs: "Numbers") -> "Numbers":
     """The largest studentised mean of each flip."""
+    import numpy as np
+
     pairs = len(block)
     scale = np.sqrt((block**2).sum(axis=0))
     unit = block[:, scale > 0] / scale[scale > 0]
@@ -96,6 +102,8 @@ def flipped(block: Numbers, signs: Numbers) -> Numbers:
     return found
 
 
-def errors_of(block: Numbers) -> Numbers:
+def errors_of(block: "Numbers") -> "Numbers":
+    import numpy as np
+
     spread: Numbers = block.std(axis=0, ddof=1) / np.sqrt(len(block))
     return spread

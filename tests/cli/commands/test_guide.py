@@ -19,6 +19,7 @@ def test_the_guide_is_printed_as_it_stands(hotloop: Command) -> None:
     assert len(said.out.splitlines()) <= LINES
 
 
+@pytest.mark.usefixtures("own_loop")
 def test_mcp_lists_its_tools(hotloop: Command) -> None:
     pytest.importorskip("mcp")
     listed = hotloop("mcp", "--json").json

@@ -223,7 +223,7 @@ class ForeignSubject(OneByOne, ABC):
         close = getattr(self.env, "close", None)
         if not callable(close):
             return
-        with lifeline.doing(Doing.CLOSE, Doing.OURS):
+        with lifeline.doing(Doing.CLOSE):
             try:
                 close()
             except KeyboardInterrupt:

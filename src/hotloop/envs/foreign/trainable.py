@@ -171,7 +171,7 @@ class EnvsBatch(Batch):
         return list(drawn.astype(like.dtype).reshape(calls, *like.shape))
 
     def close(self) -> None:
-        with lifeline.doing(Doing.CLOSE, Doing.OURS):
+        with lifeline.doing(Doing.CLOSE):
             self.crew.close()
         super().close()
 
