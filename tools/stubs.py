@@ -21,6 +21,7 @@ MODULES = ("hotloop._native", "hotloop.train._kernels")
 PLAIN = {
     r"(: (?:str|int)) = .*": r"\1",
     r": tuple = .*": ": tuple[str, ...]",
+    r"\n\s*__slotnames__: .*": "",
     r"-> tuple: ": "-> tuple[Any, ...]: ",
     r"\bdict\b(?=[,:] )(?!\()": "dict[str, Any]",
     r"-> list: ": "-> list[Any]: ",
@@ -28,7 +29,9 @@ PLAIN = {
     r"\bNDArray, ": "NDArray[Any], ",
     r"from typing import Annotated\n": "from typing import Annotated, Any\n",
 }
-"""What the generator leaves open, or takes from this build alone, and what stands instead."""
+"""What the generator leaves open, or takes from this build alone, and what stands instead.
+
+Whether an object was ever copied is one such thing: copying leaves `__slotnames__` on its class."""
 
 
 def stub(name: str) -> str:

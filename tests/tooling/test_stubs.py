@@ -1,6 +1,7 @@
 """The stubs of the native modules say what the modules have."""
 
 import ast
+import copyreg
 import importlib
 
 import pytest
@@ -14,6 +15,15 @@ pytestmark = pytest.mark.skipif(native.load_native() is None, reason="the native
 @pytest.mark.parametrize("name", MODULES)
 def test_a_stub_is_what_the_module_would_be_written_as(name: str) -> None:
     assert path_of(name).read_text("utf-8") == stub(name), "run ./.venv/bin/python tools/stubs.py"
+
+
+def test_a_class_that_was_copied_has_the_same_stub() -> None:
+    module = importlib.import_module("hotloop._native")
+    classes = [each for each in vars(module).values() if isinstance(each, type)]
+    for each in classes:
+        copyreg._slotnames(each)  # type: ignore[attr-defined]  # what copy and pickle call
+    assert any("__slotnames__" in vars(each) for each in classes)
+    assert path_of("hotloop._native").read_text("utf-8") == stub("hotloop._native")
 
 
 @pytest.mark.parametrize("name", [*MODULES, "hotloop.core._spans"])
