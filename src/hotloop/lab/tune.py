@@ -64,7 +64,7 @@ def tune(
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
     chosen, running = target_at(axes, best.place), executor or Here()
-    confirmed = confirm(present, chosen, asked, running, progress)
+    confirmed = confirm(present, chosen, asked, running, progress, say)
     keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None

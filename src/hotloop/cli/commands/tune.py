@@ -49,7 +49,8 @@ Confirm = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
-        help="What the winner's turns with the present settings may take, and as much again for a verdict.  "
+        help="What the winner's turns with the present settings may take, and as much again for a verdict; "
+        "where that cannot tell, twice as long once more.  "
         "[default: 30; of a training 120]",
         show_default=False,
     ),
