@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -31,11 +31,20 @@ LIBRARIES = {"click", "numpy", "rich", "typer"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; nothing is raised."""
+
+    def command() -> int:
+        from hotloop.cli.app import run
+
+        return run(sys.argv[1:] if argv is None else argv)
+
+    return coded(command)
+
+
+def coded(command: Callable[[], int]) -> int:
+    """The exit code of a command, whatever it raises."""
     with dropping_streams(), hearing_sigterm():
         try:
-            from hotloop.cli.app import run
-
-            code = run(sys.argv[1:] if argv is None else argv)
+            code = command()
             sys.stdout.flush()
         except BaseException as error:  # noqa: BLE001 - here every exception gets its code
             code = explain(error)
