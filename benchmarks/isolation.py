@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import Any
 import benchmark
 from hotloop.core.clock import now_ns
 from hotloop.core.isolate.supervisor import STEP_S, Limits, Supervisor
-from hotloop.core.record import Comparison
+from hotloop.core.record import Comparison, Ratio
 from hotloop.core.target import Target
 from hotloop.envs.elsewhere import Process
 from hotloop.lab.compare.compare import Asked, compare
@@ -36,7 +36,7 @@ from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.elsewhere import RemoteSide
 from hotloop.lab.measure.settle import Plan
 from hotloop.lab.measure.turns import Side
-from hotloop.stats.ratio import Ratio, ratio
+from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import summarise
 
 TARGET = Target("gym:CartPole-v1")
@@ -48,10 +48,11 @@ HOTLOOP = str(Path(sys.executable).with_name("hotloop"))
 WATCH = "--watch"
 """What the supervisor's process is called with, before the address that its process answers at."""
 
-WATCHED = """
-import socket, sys
+PROGRAM = """
+import os, socket, sys
 from hotloop.core.isolate import lifeline
-lifeline.attach()
+if lifeline.VARIABLE in os.environ:
+    lifeline.attach()
 from hotloop.envs.elsewhere import serve
 line = socket.socket(socket.AF_UNIX)
 line.connect(sys.argv[1])
@@ -59,26 +60,34 @@ serve(line.detach())
 """
 
 
-class Alone(TargetContender):
-    """A target whose sides are in processes of their own, which nobody watches over."""
+class AloneProcess(Process):
+    """A process in a session of its own, as a supervised one is, which nobody watches over."""
 
-    process: Callable[[str], Process] = Process
-
-    def side(self, policy: str, *, profile: bool = False) -> Side:
-        return RemoteSide(self.name, self.target, policy, profile=profile, process=self.process(self.name))
-
-
-class WatchedProcess(Process):
-    """One below a guard, below a supervisor in a process of its own, as a command has it."""
+    start: Sequence[str] = (sys.executable, "-P", "-c", PROGRAM)
 
     def _started(self) -> tuple[subprocess.Popen[bytes], Connection]:
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as door:
             address = str(Path(folder) / "line")
             door.bind(address)
             door.listen(1)
-            process = subprocess.Popen([sys.executable, __file__, WATCH, address])
+            process = subprocess.Popen([*self.start, address], start_new_session=True)
             line, _ = door.accept()
         return process, Connection(line.detach())
+
+
+class WatchedProcess(AloneProcess):
+    """One below a guard, below a supervisor in a process of its own, as a command has it."""
+
+    start = (sys.executable, __file__, WATCH)
+
+
+class Alone(TargetContender):
+    """A target whose sides are in processes that nobody watches over."""
+
+    process: type[Process] = AloneProcess
+
+    def side(self, policy: str, *, profile: bool = False) -> Side:
+        return RemoteSide(self.name, self.target, policy, profile=profile, process=self.process(self.name))
 
 
 class Watched(Alone):
@@ -98,7 +107,7 @@ class Deaf:
 
 
 def watch(address: str) -> None:
-    Supervisor(TARGET.name, ["-P", "-c", WATCHED, address], Limits(step_s=STEP_S), Deaf()).run()
+    Supervisor(TARGET.name, ["-P", "-c", PROGRAM, address], Limits(step_s=STEP_S), Deaf()).run()
 
 
 def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> Comparison:
