@@ -101,6 +101,8 @@ def apart(names: Sequence[str], limits: Limits, call: Call) -> int:
     with ExitStack() as stack, terminals():
         listener = Teller(stack)
         ended = Supervisor(" | ".join(names), [*PROGRAM, call.to_json()], limits, listener).run()
+    if ended.code == ExitCode.INTERRUPTED and ended.why is not None:
+        print(f"hotloop: {ended.why}", file=sys.stderr)
     if ended.code is not None and ended.record is None:
         return ended.code
     return told(ended, call.asked)

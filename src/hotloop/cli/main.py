@@ -92,9 +92,10 @@ def explain(error: BaseException) -> int:
     else:
         code, what = ExitCode.FAULT, f"a fault: {type(error).__name__}: {error}; {keep_traceback(error)}"
     line = "".join(each if each.isprintable() else "?" for each in " ".join(what.split()))
-    print(f"hotloop: {line}", file=sys.stderr)
     if lifeline.line is not None:
         lifeline.line.say(failed=line)
+    if lifeline.line is None or code != ExitCode.INTERRUPTED:  # by whom, only who watches can tell
+        print(f"hotloop: {line}", file=sys.stderr)
     return code
 
 
