@@ -133,6 +133,7 @@ class Case:
             mean_ns=phase.mean_ns,
             parent=above.rpartition("/")[2] if inner else None,
             of_parent=phase.total_ns / parent.total_ns if inner and parent else None,
+            worked=phase.worked,
             is_leaf=not any(path.startswith(f"{phase.path}/") for path in by_path),
         )
 
