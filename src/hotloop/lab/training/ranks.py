@@ -12,10 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
+from threading import Event, Lock, Thread
+from time import sleep
 from typing import IO, TYPE_CHECKING, Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
+from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.machine import usable_cores
 from hotloop.core.packages import need
 from hotloop.core.record.times import Times
@@ -26,7 +28,7 @@ from hotloop.train.settings import AUTO
 from hotloop.train.windows import WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
-    from hotloop.train.ranks import Ranks
+    from hotloop.train.processes.ranks import Ranks
 
 WORKER = ("-P", "-m", "hotloop.lab.workers.rank")
 
@@ -34,6 +36,7 @@ START_NS = 180_000_000_000
 """What a rank may take to be there."""
 
 LOOK_S = 0.1
+"""Between two looks at whether all live."""
 
 END_S = 5.0
 """What ranks may take to end once they are told."""
@@ -45,7 +48,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
     """What one rank is made from: its envs, its part of each minibatch, its cores, and a seed of its own."""
     if size == 1:
         return settings
-    from hotloop.train.ranks import STRIDE
+    from hotloop.train.processes.ranks import STRIDE
 
     keys = dict(settings.target.keys)
     keys["num_envs"] = int(str(keys["num_envs"])) // size
@@ -62,7 +65,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
 def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Ranks]":
     """Rank 0 of a training, the others following until the end; alone where nobody else was asked for."""
     need("torch")
-    from hotloop.train import ranks as ranking
+    from hotloop.train.processes import ranks as ranking
 
     size = settings.train.ranks
     if size == 1:
@@ -70,6 +73,7 @@ def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Rank
         return
     ranking.check_free()
     others = Others(size)
+    found = ranking.Ranks(0, size, others.who_died)
     there = from_torchrun()
     if there is not None and there[1] != size:
         raise InputError(f"train.ranks={size} and torchrun started {there[1]}: give train.ranks={there[1]}")
@@ -79,14 +83,19 @@ def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Rank
             ranking.join(0, size, others.store)
         else:
             ranking.join(0, size, None, device=settings.train.device)
-        found = ranking.Ranks(0, size, others.who_died, others.dead)
+        others.watch(found)
         with found.together():
             ranking.sent((settings, resume.read_bytes() if resume else None), leads=True)
         yield found
+        others.look_away()
         found.tell(ranking.Command.END)
     finally:
+        lost = others.look_away()
+        if lost:
+            others.kill()
+            found.settle()
         with suppress(RuntimeError):
-            ranking.leave(lost=bool(others.dead()))
+            ranking.leave(lost=lost)
         others.end()
 
 
@@ -104,15 +113,21 @@ class Others:
         self.store: Any = None
         self.workers: list[subprocess.Popen[bytes]] = []
         self.said: list[IO[str]] = []
+        self.lost = False
+        """Whether one died before the end."""
+        self._first = ""
+        """What became of the first that died."""
+        self._lock, self._over = Lock(), Event()
 
     def start(self) -> None:
         """Start them, and wait until all are there; one that dies on the way is said."""
-        from hotloop.train.ranks import server
+        from hotloop.train.processes.ranks import server
 
         self.store = server()
         for rank in range(1, self.size):
             heard = tempfile.TemporaryFile("w+", prefix="hotloop-rank-")  # noqa: SIM115 - closed in end()
-            told = {"rank": rank, "size": self.size, "host": "127.0.0.1", "port": self.store.port}
+            where = {"host": "127.0.0.1", "port": self.store.port, "parent": os.getpid()}
+            told = {"rank": rank, "size": self.size, **where}
             self.said.append(heard)
             self.workers.append(
                 subprocess.Popen(
@@ -131,30 +146,63 @@ class Others:
         while not self.store.check(missing):
             dead = self.dead()
             if dead or now_ns() > until:
-                from hotloop.train.ranks import RankLostError
+                from hotloop.train.processes.ranks import RankLostError
 
                 raise RankLostError(dead or f"the ranks are not there after {START_NS // 10**9} s")
             with suppress(subprocess.TimeoutExpired):
                 self.workers[0].wait(LOOK_S)
 
+    def watch(self, ranks: "Ranks") -> None:
+        """Look from a side thread whether all live; once one does not, no other is left or waited for."""
+
+        def look() -> None:
+            while not self._over.wait(LOOK_S):
+                if why := self.dead():
+                    self.kill()
+                    ranks.give_up(why)
+                    return
+
+        if self.workers:
+            Thread(target=look, name="hotloop-ranks", daemon=True).start()
+
+    def look_away(self) -> bool:
+        """Let them end from now on; whether one had died before."""
+        if not self._over.is_set():
+            self.lost = bool(self.dead())
+            self._over.set()
+        return self.lost
+
     def who_died(self) -> str:
         """Which rank is gone and how, as far as that can be known; waits a moment for it to be."""
         until = now_ns() + 2_000_000_000
-        while self.workers and not (dead := self.dead()) and now_ns() < until:
+        while self.workers and not self.dead() and now_ns() < until:
             with suppress(subprocess.TimeoutExpired):
                 self.workers[0].wait(LOOK_S)
-        return dead if self.workers else ""
+        return self.dead() if self.workers else ""
 
     def dead(self) -> str:
-        for rank, (worker, said) in enumerate(zip(self.workers, self.said, strict=True), 1):
-            code = worker.poll()
-            if code is None:
-                continue
-            said.seek(0)
-            last = next((line.strip() for line in reversed(said.readlines()) if line.strip()), "")
-            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}: {last}"
-            return f"rank {rank} of {self.size} {how.removesuffix(': ')}"
-        return ""
+        """What became of the first rank that died; those that ended because of it tell less."""
+        with self._lock:
+            codes = [(rank, worker.poll()) for rank, worker in enumerate(self.workers, 1)]
+            over = sorted((code > 0, rank, code) for rank, code in codes if code is not None)
+            if over and not self._first:
+                _, rank, code = over[0]
+                self._first = f"rank {rank} of {self.size} {self.how(rank, code)}"
+            return self._first
+
+    def how(self, rank: int, code: int) -> str:
+        if code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        said = self.said[rank - 1]
+        said.seek(0)
+        last = next((line.strip() for line in reversed(said.readlines()) if line.strip()), "")
+        return f"ended with {code}: {last}".removesuffix(": ")
+
+    def kill(self) -> None:
+        """End all at once, and whoever they started: a line that one of those holds stays open."""
+        for worker in self.workers:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(worker.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """Wait for them to end, and end those that do not."""
@@ -168,6 +216,18 @@ class Others:
             each.close()
 
 
+def leave_with(parent: int) -> None:
+    """End this process some seconds after the one that started it, whatever it waits for."""
+
+    def look() -> None:
+        while os.getppid() == parent:
+            sleep(LOOK_S)
+        sleep(END_S)
+        os._exit(ExitCode.FAULT)
+
+    Thread(target=look, name="hotloop-parent", daemon=True).start()
+
+
 def here(rank: int) -> str:
     """What a rank sets where they meet, once it is there."""
     return f"rank {rank}"
@@ -175,7 +235,7 @@ def here(rank: int) -> str:
 
 def follow(rank: int, size: int, store: Any = None) -> None:
     """Be one of the ranks after the first until rank 0 ends the run."""
-    from hotloop.train import ranks as ranking
+    from hotloop.train.processes import ranks as ranking
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if store is not None:
@@ -193,7 +253,7 @@ def follow(rank: int, size: int, store: Any = None) -> None:
 
 def serve(settings: RunSettings, ranks: "Ranks", resume: Path | None, folder: Path) -> None:
     """Do what rank 0 says."""
-    from hotloop.train.ranks import Command
+    from hotloop.train.processes.ranks import Command
     from hotloop.train.trainer import Trainer
 
     batch = settings.open()
@@ -220,7 +280,7 @@ def windows_together(
     ranks: "Ranks", mine: WindowEpisodes, batch: Batch
 ) -> tuple[WindowEpisodes, dict[str, int]]:
     """The episodes and the counters of all ranks."""
-    from hotloop.train.ranks import Command
+    from hotloop.train.processes.ranks import Command
 
     if not ranks.several:
         return mine, counters_of(batch)
@@ -256,7 +316,7 @@ def added(windows: Sequence[WindowEpisodes]) -> WindowEpisodes:
 
 def named(times: Times, ranks: "Ranks") -> Times:
     """The account of a window whose row of waiting names the slowest rank."""
-    from hotloop.train.ranks import WAITING
+    from hotloop.train.processes.ranks import WAITING
 
     if not ranks.several:
         return times
