@@ -189,6 +189,12 @@ class Case:
         return leaves or tuple(row for row in self.functions if row.is_leaf)
 
     @property
+    def clocked(self) -> tuple[Row, ...]:
+        """The innermost rows whose CPU time is known: marks below them have none."""
+        known = [row for row in self.rows if row.worked is not None]
+        return tuple(row for row in known if not any(each.path.startswith(f"{row.path}/") for each in known))
+
+    @property
     def largest(self) -> Row | None:
         """The leaf that takes most."""
         return max(self.leaves, key=lambda row: row.part.share, default=None)

@@ -444,18 +444,11 @@ def waits(case: Case) -> Iterator[Sight]:
         if sight.row.worked is None or sight.row.worked < 0.5:
             seen.add(sight.row.path)
             yield sight
-    clocked = [row for row in case.rows if row.worked is not None and not clocked_below(case, row)]
     sampled = [row for row in case.functions if row.is_leaf]
-    for row in hardly_on_core(case, clocked) or hardly_on_core(case, sampled):
+    for row in hardly_on_core(case, case.clocked) or hardly_on_core(case, sampled):
         if row.path not in seen:
             said = f"{told(row)}, on a core for {row.worked:.0%} of it"
             yield Sight(said=said, row=row, part=row.part, at_most=True)
-
-
-def clocked_below(case: Case, row: Row) -> bool:
-    """Whether rows below tell more exactly which part of it waits; marks have no CPU time."""
-    below = f"{row.path}/"
-    return any(each.path.startswith(below) and each.worked is not None for each in case.rows)
 
 
 def hardly_on_core(case: Case, rows: Sequence[Row]) -> list[Row]:
