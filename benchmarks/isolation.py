@@ -44,6 +44,9 @@ ONE_STEP = ("--rounds", "1", "--iterations", "1", "--warmup", "0")
 
 HOTLOOP = str(Path(sys.executable).with_name("hotloop"))
 
+BAND = 0.002
+"""So narrow that a comparison goes on for as long as it may."""
+
 WATCH = "--watch"
 """What the supervisor's process is called with, before the address that its process answers at."""
 
@@ -110,7 +113,7 @@ def watch(address: str) -> None:
 
 
 def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> Comparison:
-    plan = Plan(band=0.002, budget_ns=round(seconds * 1e9))
+    plan = Plan(band=BAND, budget_ns=round(seconds * 1e9))
     return compare(a(TARGET), b(TARGET), Asked(plan=plan)).comparisons[0]
 
 
