@@ -34,7 +34,7 @@ UNTESTED = {
     "hotloop gate": "needs a repository of its own; tests/cli/commands/test_gate.py and tests/lab/gate have",
     "pip install --no-build-isolation": "builds for a GPU",
     "hotloop validate grid/toy 200 --seeds 4 --on ray": "needs Ray; tests/lab/test_on_ray.py starts one",
-    "hotloop train my_env.py:make num_envs=8 train.collect=ray": "needs Ray; tests/train/test_collect_ray.py",
+    "hotloop train my_env.py:make num_envs=8 train.collect=ray": "needs Ray; see test_actors.py",
     "./.venv/bin/python benchmarks/plan.py": "reads results that other benchmarks left",
     "torchrun --nnodes 4": "needs four machines; tests/lab/training/test_ranks.py has two ranks",
     "hotloop doctor": "stands beside what needs a GPU",

@@ -9,7 +9,7 @@ from support.records import BENCH, MACHINE, PROFILE
 from hotloop.core.errors import InputError
 from hotloop.core.record import Overhead, PathRan, Pauses, Ratio, Record, Resources, Table
 from hotloop.judge.case import Alternative, Case, Part, gain
-from hotloop.judge.diagnose import Diagnosis, diagnose, since
+from hotloop.judge.diagnose import Diagnosis, again, diagnose, since
 from hotloop.judge.expect import expect
 from hotloop.judge.symptoms import RULES
 
@@ -265,6 +265,26 @@ def test_a_world_is_told_what_its_other_way_would_buy() -> None:
     assert found.gain == pytest.approx(1 / (1 - 0.64 * 7 / 8))
     assert found.interval == pytest.approx((1 / (1 - 0.64 * 6 / 7), 1 / (1 - 0.64 * 8 / 9)))
     assert found.check == 'hotloop compare "grid/toy" "grid/toy encoder=optimized"'
+
+
+def test_another_way_of_a_phase_buys_what_it_made_of_a_whole_step() -> None:
+    there = Ratio(estimate=8.0, low=7.0, high=9.0, pairs=24)
+    whole = Ratio(estimate=4.0, low=3.5, high=4.5, pairs=6)
+    other = Alternative(phase="observations", keys={"encoder": "optimized"}, ratio=there, whole=whole)
+    found = diagnose(PROFILE, [other]).candidates[0]
+    assert found.gain == pytest.approx(4.0)
+    assert found.interval == pytest.approx((3.5, 4.5))
+    assert "8.00 times as fast there and 4.00 times in a whole step" in found.said
+    rows = {"env": (10, 0.5), "env/observations": (10, 0.3), "learn": (10, 0.48)}
+    found = diagnose(trained(loop(rows)), [other]).candidates[0]
+    assert found.gain == pytest.approx(1 / (1 - 0.5 * 3 / 4), rel=1e-6)
+    assert found.path == "wall/env/observations"
+
+
+def test_the_command_that_checks_a_change_says_each_key_once() -> None:
+    record = trained(loop(GOOD), encoder="original")
+    record = replace(record, target=replace(record.target, keys={"encoder": "original"}))
+    assert again(record, "encoder=optimized") == "hotloop train own encoder=optimized run=NAME"
 
 
 def test_copies_are_also_found_among_the_operators_of_torch() -> None:

@@ -11,9 +11,9 @@ import torch
 import torch.distributed as dist
 
 import hotloop
-from hotloop.train import ranks as ranking
 from hotloop.train.normalise import Moments
 from hotloop.train.policy import make_student
+from hotloop.train.processes import ranks as ranking
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -92,6 +92,8 @@ class Alternative:
     """What chooses it."""
     ratio: Ratio
     """How many times as long the way of the record takes, of that phase alone."""
+    whole: Ratio | None = None
+    """Of a whole step of the env, as it is without marks in it; None where that was not measured."""
 
     @property
     def words(self) -> str:
@@ -173,6 +175,11 @@ class Case:
         found = [row for row in self.rows if row.matches(words)]
         outer = [row for row in found if not any(row.path.startswith(f"{each.path}/") for each in found)]
         return tuple(outer) or tuple(row for row in self.functions if row.matches(words))
+
+    def above(self, row: Row) -> Row | None:
+        """The row that it is part of; None where that is the wall itself."""
+        path = row.path.rpartition("/")[0]
+        return next((each for each in self.rows if each.path == path), None)
 
     @property
     def leaves(self) -> tuple[Row, ...]:

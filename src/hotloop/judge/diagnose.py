@@ -200,15 +200,17 @@ def check_command(rule: Rule, words: str, record: Record, file: str) -> str:
         return rule.check.format(target=target)
     if words and record.kind == "profile" and record.target.world:
         return f'hotloop compare "{target}" "{changed(record, words)}"'
-    return f"{again(record)} {words}".rstrip() + f", then: hotloop diagnose --since {file}"
+    return f"{again(record, words)}, then: hotloop diagnose --since {file}"
 
 
-def again(record: Record) -> str:
-    """What makes another record like it."""
+def again(record: Record, words: str = "") -> str:
+    """What makes another record like it, with some keys changed."""
     if record.kind == "run":
-        return "run it again as before"
+        return f"run it again as before {words}".rstrip()
+    if record.work.runs:
+        return f"hotloop {record.kind} {typed(record)} {words}".rstrip()
     run = " run=NAME" if record.kind == "train" else ""
-    return f"hotloop {record.kind} {typed(record)}{run}"
+    return f"hotloop {record.kind} {changed(record, words)}{run}"
 
 
 def typed(record: Record) -> str:

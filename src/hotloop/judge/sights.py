@@ -7,9 +7,9 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-from hotloop.core.record import Pauses
+from hotloop.core.record import Pauses, Ratio
 from hotloop.core.record.plain import Interval
-from hotloop.judge.case import WHOLE, Case, Part, Row, gain, speed_up
+from hotloop.judge.case import WHOLE, Alternative, Case, Part, Row, gain, speed_up
 from hotloop.judge.judge import OVERHEAD_SHARE, UNACCOUNTED_SHARE
 
 SURELY = 0.5
@@ -460,14 +460,30 @@ def most_worked(case: Case, row: Row) -> float:
 
 
 def rival(case: Case) -> Iterator[Sight]:
-    """Another way of doing a phase, which was measured beside the one that ran."""
+    """Another way of doing a phase, which was measured beside the one that ran.
+
+    What it buys is by a whole step where that was measured: a way of one phase changes others too, by the
+    work it does in them and by what it leaves in the caches.
+    """
     for other in case.alternatives:
         for row in case.rows:
             if row.name == other.phase and row.is_leaf:
-                ratio = other.ratio
-                measured = f"{other.words} was {ratio.estimate:.2f} times as fast there, measured in turns"
-                said = f"{told(row)}; {measured}"
-                ends = (ratio.low, ratio.high)
+                part, times = touched(case, row, other)
+                there = f"{other.words} was {other.ratio.estimate:.2f} times as fast there"
+                all_of_it = f" and {times.estimate:.2f} times in a whole step" if other.whole else ""
                 yield Sight(
-                    said=said, row=row, part=row.part, factor=ratio.estimate, factors=ends, keys=other.keys
+                    said=f"{told(row)}; {there}{all_of_it}, measured in turns",
+                    row=row,
+                    part=part,
+                    factor=times.estimate,
+                    factors=(times.low, times.high),
+                    keys=other.keys,
                 )
+
+
+def touched(case: Case, row: Row, other: Alternative) -> tuple[Part, Ratio]:
+    """What another way of a phase makes faster, and how many times: the step it is in, or the phase alone."""
+    if other.whole is None:
+        return row.part, other.ratio
+    step = case.above(row)
+    return (step.part if case.is_loop and step else WHOLE), other.whole

@@ -1,7 +1,8 @@
 """Other ways of doing a phase that a world has: measured in turns with the one that a record ran."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from statistics import fmean
 from time import thread_time_ns
 
 import numpy as np
@@ -13,14 +14,24 @@ from hotloop.core.target import Target
 from hotloop.core.world import Rival
 from hotloop.judge.case import Alternative
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.compare.phases import FEWEST_ROUNDS, compare_phases
-from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.settle import Plan
-from hotloop.lab.measure.turns import rounds_of, turns_of, warm_up
+from hotloop.lab.compare.phases import compare_phases
+from hotloop.lab.measure.policy import RANDOM, REPLAYED
+from hotloop.lab.measure.settle import WARMUP_SHARE, Found, Plan, Theft
+from hotloop.lab.measure.turns import Length, Side, grain_of, length_of, rounds_of, turns_of, warm_up, whole
+from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 
-BUDGET_NS = 2_000_000_000
-"""That both ways are measured for."""
+BUDGET_NS = 4_000_000_000
+"""That both ways are measured for, a quarter of it phase by phase."""
+
+PAIRS = FEWEST
+"""Of instances, each pair made anew: so many that the lowest and the highest are an interval."""
+
+TURNS = 12
+"""That each instance of a pair takes at least."""
+
+QUICKER_NS = 3_000_000
+"""Of a turn of the quicker side: what a turn of the other has done to caches must weigh little in it."""
 
 COPIED = 1 << 26
 """Bytes of a copy: more than caches hold."""
@@ -43,16 +54,31 @@ def rivals(record: Record) -> Iterator[Rival]:
 
 
 def measure(record: Record, rival: Rival, budget_ns: int) -> Alternative:
-    """Both ways of a phase, side by side, and how many times as long the old one takes."""
-    old = target_of(record, rival)
-    sides = [TargetContender(Target(old.name, {**old.keys, rival.parameter: way})) for way in ways(rival)]
-    try:
-        found = compare_phases(sides[0], sides[1], RANDOM, None, Plan(budget_ns=budget_ns))
-    finally:
-        for side in sides:
-            side.close()
-    gained = next(each.ratio for each in found if each.phase == rival.phase)
-    return Alternative(phase=rival.phase, keys={rival.parameter: rival.candidate}, ratio=gained)
+    """Both ways of a phase, side by side, and how many times as long the old one takes: of it, and in all."""
+    asked = target_of(record, rival)
+    old, new = (Target(asked.name, {**asked.keys, rival.parameter: way}) for way in ways(rival))
+    policy = policy_of(record)
+    with ExitStack() as stack:
+        sides = [stack.enter_context(closing(TargetContender(each))) for each in (old, new)]
+        found = compare_phases(sides[0], sides[1], policy or RANDOM, None, Plan(budget_ns=budget_ns // 4))
+    return Alternative(
+        phase=rival.phase,
+        keys={rival.parameter: rival.candidate},
+        ratio=next(each.ratio for each in found if each.phase == rival.phase),
+        whole=side_by_side(old, new, policy, budget_ns - budget_ns // 4) if policy else None,
+    )
+
+
+def policy_of(record: Record) -> str | None:
+    """Who can play again what was played: at random, or a player of the world; None where that was another.
+
+    Of a training the policy is gone, and what an env costs is told by random play.
+    """
+    if record.kind == "train":
+        return RANDOM
+    name = record.method.policy.removesuffix(REPLAYED)
+    players = registry.find(record.target.name).world.players
+    return name if name == RANDOM or name in players else None
 
 
 def ways(rival: Rival) -> tuple[str, str]:
@@ -81,26 +107,60 @@ def in_turns(before: Record, after: Record, budget_ns: int = BUDGET_NS) -> Ratio
     other_settings = before.target.variant != after.target.variant
     if not same_code or not other_settings or not all(map(is_ours, (before, after))):
         return None
+    policy = policy_of(before)
+    if policy is None or policy != policy_of(after):
+        return None
+    return side_by_side(target_again(before), target_again(after), policy, budget_ns)
+
+
+def side_by_side(before: Target, after: Target, policy: str, budget_ns: int) -> Ratio:
+    """How many times as fast the later of two targets is, over pairs of instances that are each made anew.
+
+    The rounds of one pair are alike in where its memory came to lie and in what else ran meanwhile: their
+    interval says how sure one is of this pair, and the next one may well be outside it. So the pair is the
+    sample here, and another measurement, of other instances at another time, is foretold by their spread.
+    """
+    times = [one_pair(before, after, policy, budget_ns // PAIRS) for _ in range(PAIRS)]
+    return ratio(times, [1.0] * PAIRS)
+
+
+def one_pair(before: Target, after: Target, policy: str, budget_ns: int) -> float:
+    """The ratio of two instances that take turns, by the turns in which nobody else was given the core."""
     with ExitStack() as stack:
         sides = {}
-        for name, record in ((A, before), (B, after)):
-            contender = stack.enter_context(closing(TargetContender(target_again(record))))
-            sides[name] = stack.enter_context(closing(contender.side(RANDOM)))
-        length, times = warm_up(sides, budget_ns // 4), dict[str, list[float]]({A: [], B: []})
+        for name, target in ((A, before), (B, after)):
+            contender = stack.enter_context(closing(TargetContender(target)))
+            sides[name] = stack.enter_context(closing(contender.side(policy)))
+        found = Found(sides, length_of_turns(sides, budget_ns))
         begin = now_ns()
-        for round_ in rounds_of(turns_of(sides, length)):
-            for name, turn in round_.items():
-                times[name].append(turn.ns_per_env_step)
-            if len(times[A]) >= FEWEST_ROUNDS and now_ns() - begin > budget_ns:
+        theft = Theft(begin)
+        for round_ in rounds_of(turns_of(sides, found.length)):
+            found.note(round_)
+            now = now_ns()
+            theft.note(found, now)
+            if found.count >= TURNS and now - begin > budget_ns:
                 break
-    return ratio(times[A], times[B])
+    return found.ratio().estimate
+
+
+def length_of_turns(sides: Mapping[str, Side], budget_ns: int) -> Length:
+    """Of a turn, after a warm-up."""
+    short = warm_up(sides, budget_ns // WARMUP_SHARE)
+    taken = [side.turn(*short).ns_per_env_step for side in sides.values()]
+    return length_for(taken, grain_of(sides), budget_ns)
+
+
+def length_for(taken: Sequence[float], grain: int, budget_ns: int) -> Length:
+    """Long enough for the quicker side, by what an env-step took on each, as far as the time allows."""
+    env_steps = min(QUICKER_NS / min(taken), budget_ns / TURNS / sum(taken))
+    return length_of(whole(env_steps, grain), fmean(taken), grain)
 
 
 def is_ours(record: Record) -> bool:
-    """Whether it is a profile of a world, played at random on this machine's cores."""
+    """Whether it is a profile of a world on this machine's cores."""
     target = record.target
     ours = target.world is not None and target.impl == "native" and target.device == "cpu"
-    return ours and record.kind == "profile" and record.method.policy == RANDOM
+    return ours and record.kind == "profile"
 
 
 def copy_bytes_per_s() -> float:

@@ -19,7 +19,7 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.saved import unsealed
 from hotloop.envs.tapes import DAMAGES
-from hotloop.train.ranks import STRIDE, Ranks
+from hotloop.train.processes.ranks import STRIDE, Ranks
 from hotloop.train.settings import TrainSettings, family
 
 FORMAT = 1

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from hotloop.core.world import Layout
-from hotloop.train.ranks import ALONE
+from hotloop.train.processes.ranks import ALONE
 from hotloop.train.settings import TrainSettings
 
 CLIP = 10.0

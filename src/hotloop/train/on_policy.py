@@ -23,7 +23,7 @@ from hotloop.train.normalise import ObservationScale, RewardScale, scales_observ
 from hotloop.train.opponents import find_opponents
 from hotloop.train.policy import make_student
 from hotloop.train.ppo import Learner, Samples, advantages, samples_of
-from hotloop.train.ranks import ALONE, STRIDE, Ranks
+from hotloop.train.processes.ranks import ALONE, STRIDE, Ranks
 from hotloop.train.rollout import Collector, Rollout, bootstrap
 from hotloop.train.settings import TrainSettings
 from hotloop.train.sight import row_shape, with_room
@@ -32,7 +32,7 @@ from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 
 if TYPE_CHECKING:
-    from hotloop.train.collect_ray import Crew, RayCollector
+    from hotloop.train.processes.actors import Crew, RayCollector
 
 ADAM_EPSILON = 1e-5
 
@@ -108,7 +108,7 @@ class OnPolicy:
         return made
 
     def hired(self, crew: "Crew") -> "RayCollector":
-        from hotloop.train.collect_ray import RayCollector
+        from hotloop.train.processes.actors import RayCollector
 
         rows = self.batch.spec.num_envs * self.batch.spec.agents
         made = RayCollector(crew, self.settings, self.network, self.observation_scale, rows)

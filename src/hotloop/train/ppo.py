@@ -19,7 +19,7 @@ from hotloop.train.kernels.kernels import Kernels, Number
 from hotloop.train.networks import Memory
 from hotloop.train.normalise import scan
 from hotloop.train.policy import Student, allowed
-from hotloop.train.ranks import ALONE, Ranks
+from hotloop.train.processes.ranks import ALONE, Ranks
 from hotloop.train.rollout import Rollout
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark

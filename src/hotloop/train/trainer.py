@@ -23,7 +23,7 @@ from hotloop.train.normalise import ObservationScale
 from hotloop.train.off_policy import OffPolicy
 from hotloop.train.on_policy import OnPolicy
 from hotloop.train.policy import Student
-from hotloop.train.ranks import ALONE, STRIDE, Command, Ranks
+from hotloop.train.processes.ranks import ALONE, STRIDE, Command, Ranks
 from hotloop.train.rollout import stagger
 from hotloop.train.settings import AUTO, TrainSettings, check_sizes
 from hotloop.train.sight import row_shape
@@ -31,7 +31,7 @@ from hotloop.train.threads import Fit
 from hotloop.train.windows import Watcher
 
 if TYPE_CHECKING:
-    from hotloop.train.collect_ray import Crew
+    from hotloop.train.processes.actors import Crew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ def diagnose(
     faster would buy in all (Amdahl). Some twenty rules look for known faults (copies, teacher calls, small
     batches, Python for each env, resets, skew, garbage, logging, evaluation, idle cores, waiting, ...), each
     with its evidence, its remedy and the command that checks it; a rule whose evidence is not in the record
-    says what to run to have it. Where a world has a faster way of a phase, both are measured in turns for two
+    says what to run to have it. Where a world has a faster way of a phase, both are measured in turns for
     seconds. What this machine has reached before stands beside it. Make the change, measure again, and
     --since RECORD says what was predicted and what came of it. Writes .design/diagnosis-<YYYYMMDD-HHMM>.md.
     --causal -- CMD runs a loop of your own with small delays instead: diagnose --help -- says how.

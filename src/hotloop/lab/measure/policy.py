@@ -30,6 +30,9 @@ MOST_BYTES = 16 << 20
 
 TAPE = "tape:"
 
+REPLAYED = " (replayed tape)"
+"""After the name of a player whose actions were recorded ahead of the clock."""
+
 LIVE = "live:"
 """Before the name of a player who is to choose inside the loop, where its own time is a row."""
 
@@ -127,7 +130,7 @@ class AheadPlay:
     """
 
     def __init__(self, ahead: Subject, choose: Callable[[Subject], Actions], player: str) -> None:
-        self.policy = f"{player} (replayed tape)"
+        self.policy = f"{player}{REPLAYED}"
         self._choose = choose
         self._left: list[Actions] = []
         self._ahead = ahead

@@ -11,7 +11,7 @@ from hotloop.lab.training.settings import RunSettings
 from hotloop.train.settings import HERE
 
 if TYPE_CHECKING:
-    from hotloop.train.collect_ray import Crew
+    from hotloop.train.processes.actors import Crew
 
 
 @contextmanager
@@ -24,6 +24,6 @@ def hired(settings: RunSettings) -> "Iterator[Crew | None]":
     address = check_address(train.collect)
     carry = Path.cwd() if settings.target.is_foreign else None
     with connected(address, carry=carry, cores=usable_cores()) as ray:
-        from hotloop.train.collect_ray import Crew
+        from hotloop.train.processes.actors import Crew
 
         yield Crew(ray=ray, target=settings.target, actors=train.actors, staleness=train.staleness)

@@ -26,7 +26,7 @@ from hotloop.train.settings import AUTO
 from hotloop.train.windows import WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
-    from hotloop.train.ranks import Ranks
+    from hotloop.train.processes.ranks import Ranks
 
 WORKER = ("-P", "-m", "hotloop.lab.workers.rank")
 
@@ -45,7 +45,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
     """What one rank is made from: its envs, its part of each minibatch, its cores, and a seed of its own."""
     if size == 1:
         return settings
-    from hotloop.train.ranks import STRIDE
+    from hotloop.train.processes.ranks import STRIDE
 
     keys = dict(settings.target.keys)
     keys["num_envs"] = int(str(keys["num_envs"])) // size
@@ -62,7 +62,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
 def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Ranks]":
     """Rank 0 of a training, the others following until the end; alone where nobody else was asked for."""
     need("torch")
-    from hotloop.train import ranks as ranking
+    from hotloop.train.processes import ranks as ranking
 
     size = settings.train.ranks
     if size == 1:
@@ -107,7 +107,7 @@ class Others:
 
     def start(self) -> None:
         """Start them, and wait until all are there; one that dies on the way is said."""
-        from hotloop.train.ranks import server
+        from hotloop.train.processes.ranks import server
 
         self.store = server()
         for rank in range(1, self.size):
@@ -131,7 +131,7 @@ class Others:
         while not self.store.check(missing):
             dead = self.dead()
             if dead or now_ns() > until:
-                from hotloop.train.ranks import RankLostError
+                from hotloop.train.processes.ranks import RankLostError
 
                 raise RankLostError(dead or f"the ranks are not there after {START_NS // 10**9} s")
             with suppress(subprocess.TimeoutExpired):
@@ -175,7 +175,7 @@ def here(rank: int) -> str:
 
 def follow(rank: int, size: int, store: Any = None) -> None:
     """Be one of the ranks after the first until rank 0 ends the run."""
-    from hotloop.train import ranks as ranking
+    from hotloop.train.processes import ranks as ranking
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if store is not None:
@@ -193,7 +193,7 @@ def follow(rank: int, size: int, store: Any = None) -> None:
 
 def serve(settings: RunSettings, ranks: "Ranks", resume: Path | None, folder: Path) -> None:
     """Do what rank 0 says."""
-    from hotloop.train.ranks import Command
+    from hotloop.train.processes.ranks import Command
     from hotloop.train.trainer import Trainer
 
     batch = settings.open()
@@ -220,7 +220,7 @@ def windows_together(
     ranks: "Ranks", mine: WindowEpisodes, batch: Batch
 ) -> tuple[WindowEpisodes, dict[str, int]]:
     """The episodes and the counters of all ranks."""
-    from hotloop.train.ranks import Command
+    from hotloop.train.processes.ranks import Command
 
     if not ranks.several:
         return mine, counters_of(batch)
@@ -256,7 +256,7 @@ def added(windows: Sequence[WindowEpisodes]) -> WindowEpisodes:
 
 def named(times: Times, ranks: "Ranks") -> Times:
     """The account of a window whose row of waiting names the slowest rank."""
-    from hotloop.train.ranks import WAITING
+    from hotloop.train.processes.ranks import WAITING
 
     if not ranks.several:
         return times

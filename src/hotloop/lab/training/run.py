@@ -41,9 +41,9 @@ from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
 from hotloop.train.windows import Watcher, WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
-    from hotloop.train.collect_ray import Crew
     from hotloop.train.evaluation import Evaluation
-    from hotloop.train.ranks import Ranks
+    from hotloop.train.processes.actors import Crew
+    from hotloop.train.processes.ranks import Ranks
     from hotloop.train.trainer import Update
 
 SAMPLE_S = 0.25

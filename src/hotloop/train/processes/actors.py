@@ -25,7 +25,7 @@ from hotloop.train.actions import Actions
 from hotloop.train.imitation import Teacher
 from hotloop.train.normalise import Moments, ObservationScale
 from hotloop.train.policy import Student
-from hotloop.train.ranks import STRIDE
+from hotloop.train.processes.ranks import STRIDE
 from hotloop.train.rollout import Cut, Rollout
 from hotloop.train.settings import HERE, TrainSettings
 from hotloop.train.timing import mark, span

@@ -7,8 +7,8 @@ import pytest
 from support import two_ranks
 
 from hotloop.core.errors import InputError
-from hotloop.train import ranks as ranks_module
-from hotloop.train.ranks import ALONE, RankLostError, Ranks
+from hotloop.train.processes import ranks as ranks_module
+from hotloop.train.processes.ranks import ALONE, RankLostError, Ranks
 from hotloop.train.settings import TrainSettings, check_ranks
 
 TOLERANCE = 1e-6
