@@ -21,6 +21,9 @@ SMALL_BATCH = 64
 RARER = 10.0
 """How many times as rarely one may evaluate, or write a log, and still see a training."""
 
+MANY = 8
+"""Calls each time the loop goes round, from which on one would do."""
+
 SHORT_CALL_NS = 200_000
 """A call of one env that is shorter has much of Python's own in it."""
 
@@ -115,6 +118,7 @@ LOGGING = pattern(r"\blog\b", "logg", "log_", r"\bprint", "tensorboard", "wandb"
 EVALUATION = pattern(r"eval(?!uate_actions)", "test.?episodes")
 INDEX = pattern("rebuild", "build.?index", r"\bindex\b", "kd.?tree", "quad.?tree", "spatial")
 INSERTS = pattern("insert", r"\bappend\b", "enqueue", r"\badd\b", r"\bput\b", r"\bpush\b")
+SQL = pattern(r"'execute' of", r"\bexecute \(")
 BARRIER = pattern("barrier", r"\bjoin\b", "rendezvous", "all.?reduce", "synchroni[sz]e")
 WAITS = pattern("wait", "queue", r"\brecv", r"_recv\b", "receive", r"\bpoll", "sleep", r"\block\b", "acquire")
 LEARNING = pattern("forward", "backward", "student", "optimi[sz]er")
@@ -423,12 +427,28 @@ def inserts(case: Case) -> Iterator[Sight]:
             steps
             and row.calls >= 0.9 * steps
             and row.part.share >= 0.05
-            and (envs > 1 or row.calls >= 8 * calls_of(case))
+            and (envs > 1 or row.calls >= MANY * calls_of(case))
         ):
             said = f"{told(row)}, in {row.calls:,} calls for {steps:,} env-steps"
             yield Sight(
                 said=said, row=row, part=row.part, factor=row.calls / max(calls_of(case), 1), at_most=True
             )
+    yield from queries(case)
+
+
+def queries(case: Case) -> Iterator[Sight]:
+    """Statements of SQL that are run one at a time, as cProfile counted them."""
+    for found in case.record.findings:
+        for table in found.tables if found.probe == "cprofile" else ():
+            rows = [dict(zip(table.columns, each, strict=False)) for each in table.rows]
+            for each in rows if found.facts.get("env_steps") else ():
+                often = each["calls"] / found.facts["env_steps"]
+                if often >= MANY and each["own_share"] >= 0.05 and SQL.search(str(each["function"])):
+                    said = f"{each['function']} is {each['own_share']:.1%} of the time under cProfile"
+                    part = Part(share=each["own_share"])
+                    yield Sight(
+                        said=f"{said}, {often:,.0f} calls an env-step", part=part, factor=often, at_most=True
+                    )
 
 
 def calls_of(case: Case) -> int:

@@ -101,9 +101,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="inserts",
         symptom="single inserts",
-        needs="rows with calls, and env-steps",
+        needs="rows with calls, and env-steps; or SQL by --probe cprofile",
         look=sights.inserts,
-        remedy="put a whole step, or a rollout, away in one call",
+        remedy="put a whole step, or a rollout, away in one call: arrays, executemany",
     ),
     Rule(
         name="index",
