@@ -1,33 +1,42 @@
-"""Measure what a process of its own costs somebody's environment: its speed, and its start.
+"""Measure what being watched over costs somebody's environment: its speed, and its start.
 
-    ./.venv/bin/python benchmarks/isolation.py [--rounds 12] [--seconds 30] [--quick]
+    ./.venv/bin/python benchmarks/isolation.py [--rounds 12] [--seconds 36] [--quick]
 
-The speed: one CartPole in this process and one behind a lifeline in another take turns, as in `hotloop
-compare`, beside a second one in this process. The start: whole commands of one step, isolated and
-`--in-process`, take turns; what the process adds is the difference, in CPU time and in wall time.
+The speed: a CartPole in a process that nobody watches over, as `--in-process` leaves it, and one behind a
+supervisor, a guard and a lifeline take turns, as in `hotloop compare`, beside a second one that nobody
+watches. Two processes of one program differ by a percent and more, by where their memory came to lie, so
+every round is a new pair of processes, and the interval is over these. Both are as far from who times them:
+a turn that another process's comes before finds its caches cold, whoever watches, which is the last line.
+
+The start: whole commands of one step, isolated and `--in-process`, take turns; what the process adds is the
+difference, in CPU time and in wall time. Both find compiled bytecode, as what is installed does.
 """
 
 import argparse
 import os
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import benchmark
 from hotloop.core.clock import now_ns
-from hotloop.core.isolate import lifeline
-from hotloop.core.record import Comparison
+from hotloop.core.isolate.supervisor import STEP_S, Limits, Supervisor
+from hotloop.core.record import Comparison, Ratio
 from hotloop.core.target import Target
+from hotloop.envs.elsewhere import Process
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.elsewhere import RemoteSide
 from hotloop.lab.measure.settle import Plan
 from hotloop.lab.measure.turns import Side
+from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import summarise
 
 TARGET = Target("gym:CartPole-v1")
@@ -36,51 +45,124 @@ ONE_STEP = ("--rounds", "1", "--iterations", "1", "--warmup", "0")
 
 HOTLOOP = str(Path(sys.executable).with_name("hotloop"))
 
+WATCH = "--watch"
+"""What the supervisor's process is called with, before the address that its process answers at."""
 
-class Isolated(TargetContender):
-    """A target whose sides are in processes of their own, with a pulse that is shared."""
+PROGRAM = """
+import os, socket, sys
+from hotloop.core.isolate import lifeline
+if lifeline.VARIABLE in os.environ:
+    lifeline.attach()
+from hotloop.envs.elsewhere import serve
+line = socket.socket(socket.AF_UNIX)
+line.connect(sys.argv[1])
+serve(line.detach())
+"""
+
+
+class AloneProcess(Process):
+    """A process in a session of its own, as a supervised one is, which nobody watches over."""
+
+    start: Sequence[str] = (sys.executable, "-P", "-c", PROGRAM)
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as door:
+            address = str(Path(folder) / "line")
+            door.bind(address)
+            door.listen(1)
+            process = subprocess.Popen([*self.start, address], start_new_session=True)
+            line, _ = door.accept()
+        return process, Connection(line.detach())
+
+
+class WatchedProcess(AloneProcess):
+    """One below a guard, below a supervisor in a process of its own, as a command has it."""
+
+    start = (sys.executable, __file__, WATCH)
+
+
+class Alone(TargetContender):
+    """A target whose sides are in processes that nobody watches over."""
+
+    process: type[Process] = AloneProcess
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
-        return RemoteSide(self.name, self.target, policy, profile=profile)
+        return RemoteSide(self.name, self.target, policy, profile=profile, process=self.process(self.name))
 
 
-@contextmanager
-def felt() -> Iterator[None]:
-    """Have a pulse for other processes to share, as a supervisor has it."""
-    beats, (messages, said) = os.memfd_create("pulse"), os.pipe()
-    os.ftruncate(beats, lifeline.PAGE)
-    told = f"{os.getpid()}:{said}:{beats}"
-    before, lifeline.shared = lifeline.shared, lambda: {lifeline.VARIABLE: told}
-    try:
-        yield
-    finally:
-        lifeline.shared = before
-        for each in (beats, messages, said):
-            os.close(each)
+class Watched(Alone):
+    """One whose sides are in processes that somebody watches over."""
+
+    process = WatchedProcess
 
 
-def speeds(seconds: float) -> Comparison:
+class Deaf:
+    """Who is told what a process says, and does nothing about it."""
+
+    def said(self, stream: str, text: str) -> None: ...
+
+    def printed(self, text: str) -> None: ...
+
+    def moved(self, label: str, done: int, total: int) -> None: ...
+
+
+def watch(address: str) -> None:
+    Supervisor(TARGET.name, ["-P", "-c", PROGRAM, address], Limits(step_s=STEP_S), Deaf()).run()
+
+
+def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> Comparison:
     plan = Plan(band=0.02, budget_ns=round(seconds * 1e9))
-    with felt():
-        record = compare(TargetContender(TARGET), Isolated(TARGET), Asked(plan=plan))
-    return record.comparisons[0]
+    return compare(a(TARGET), b(TARGET), Asked(plan=plan)).comparisons[0]
 
 
-def started(*words: str) -> tuple[int, int]:
+def over_all(found: Sequence[Ratio | None]) -> Ratio:
+    """The median of comparisons of which each is one value, and its interval."""
+    estimates = [each.estimate for each in found if each is not None]
+    return ratio(estimates, [1.0] * len(estimates))
+
+
+def speed_lines(rounds: int, seconds: float) -> tuple[list[str], dict[str, Any]]:
+    turns = {
+        "watched": partial(compared, Watched, Alone, seconds / rounds),
+        "alone": partial(compared, Alone, TargetContender, seconds / rounds),
+    }
+    taken = benchmark.in_turns(turns, rounds)
+    watched, alone = taken["watched"], taken["alone"]
+    rows = {
+        "watched / alone": over_all([each.ratio for each in watched]),
+        "alone / alone": over_all([each.noise for each in watched]),
+        "alone / here": over_all([each.ratio for each in alone]),
+        "here / here": over_all([each.noise for each in alone]),
+    }
+    equal = all(each.difference is None for each in watched)
+    lines = [f"{name}:".ljust(17) + benchmark.ratio_text(each, 3) for name, each in rows.items()]
+    return [*lines, f"over {rounds} pairs of processes; all answer alike: {equal}"], rows
+
+
+def started(bytecode: str, *words: str) -> tuple[int, int]:
     """The wall time and the CPU time of a whole command, all its processes included."""
     with tempfile.TemporaryDirectory() as folder:
+        command = [HOTLOOP, "bench", TARGET.name, *ONE_STEP, *words]
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), now_ns()
-        subprocess.run(
-            [HOTLOOP, "bench", TARGET.name, *ONE_STEP, *words], cwd=folder, check=False, capture_output=True
-        )
+        subprocess.run(command, cwd=folder, env=compiled_in(bytecode), check=False, capture_output=True)
         wall_ns, after = now_ns() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return wall_ns, round(cpu_s * 1e9)
 
 
+def compiled_in(folder: str) -> dict[str, str]:
+    """The environment of a command that finds its modules compiled, from the second on."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPYCACHEPREFIX": folder}
+
+
 def starts(rounds: int) -> dict[str, list[tuple[int, int]]]:
-    kinds = {"isolated": started, "in process": lambda: started("--in-process")}
-    return {name: raw[2:] for name, raw in benchmark.in_turns(kinds, rounds + 2).items()}
+    with tempfile.TemporaryDirectory() as bytecode:
+        kinds = {
+            "isolated": partial(started, bytecode),
+            "in process": partial(started, bytecode, "--in-process"),
+        }
+        return {name: raw[2:] for name, raw in benchmark.in_turns(kinds, rounds + 2).items()}
 
 
 def start_rows(values: dict[str, list[tuple[int, int]]]) -> list[list[str]]:
@@ -94,19 +176,20 @@ def start_rows(values: dict[str, list[tuple[int, int]]]) -> list[list[str]]:
 
 
 def main() -> None:
+    if sys.argv[1:2] == [WATCH]:
+        watch(sys.argv[2])
+        return
     parser = benchmark.parser(__doc__, rounds=12)
-    parser.add_argument("--seconds", type=float, default=30.0, help="for the speed")
+    parser.add_argument("--seconds", type=float, default=36.0, help="for each half of the speed")
     arguments: argparse.Namespace = parser.parse_args()
-    compared = speeds(2.0 if arguments.quick else arguments.seconds)
-    values: dict[str, Any] = starts(benchmark.rounds_asked(arguments))
-    lines = [
-        f"isolated / in process: {benchmark.ratio_text(compared.ratio, 3) if compared.ratio else 'unknown'}",
-        f"in process / itself:   {benchmark.ratio_text(compared.noise, 3) if compared.noise else 'unknown'}",
-        f"verdict: {compared.outcome}, equal: {compared.difference is None}",
+    rounds = benchmark.rounds_asked(arguments)
+    lines, speeds = speed_lines(rounds, 1.0 if arguments.quick else arguments.seconds)
+    values = starts(rounds)
+    lines += [
         "",
         benchmark.table(["start", "in process", "isolated", "more", "at least"], start_rows(values)),
     ]
-    benchmark.publish("isolation", "\n".join(lines), {"starts_ns": values}, arguments)
+    benchmark.publish("isolation", "\n".join(lines), {"speeds": speeds, "starts_ns": values}, arguments)
 
 
 if __name__ == "__main__":

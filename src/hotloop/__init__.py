@@ -58,12 +58,15 @@ _MODULES = {"spans": "hotloop.core.spans", "spatial": "hotloop.envs.spatial"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use, so that `import hotloop` costs nothing."""
+    """Import on first use, so that `import hotloop` costs nothing; from then on it costs nothing either."""
     if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name not in _HOMES:
+        found: Any = import_module(_MODULES[name])
+    elif name in _HOMES:
+        found = getattr(import_module(_HOMES[name]), name)
+    else:
         raise AttributeError(f"module 'hotloop' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
 
 
 # Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.

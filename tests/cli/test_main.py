@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from hotloop.cli import app
-from hotloop.cli.main import hearing_sigterm
+from hotloop.cli.main import explain, hearing_sigterm
 from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.isolate import lifeline
 
 
 @pytest.fixture
@@ -152,3 +153,26 @@ def test_a_forked_worker_ends_by_a_sigterm_without_a_word(capfd: pytest.CaptureF
         _, status = os.waitpid(worker, 0)
     assert os.WTERMSIG(status) == signal.SIGTERM
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "shown"),
+    [
+        (KeyboardInterrupt(), "interrupted", ""),
+        (InputError("no such thing"), "no such thing", "hotloop: no such thing\n"),
+    ],
+)
+def test_who_watches_tells_an_interruption(
+    error: BaseException,
+    said: str,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Line:
+        def say(self, *, failed: str) -> None:
+            assert failed == said
+
+    monkeypatch.setattr(lifeline, "line", Line())
+    explain(error)
+    assert capsys.readouterr().err == shown

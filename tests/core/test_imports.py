@@ -3,6 +3,8 @@ import sys
 
 import pytest
 
+import hotloop
+
 SCRIPT = """
 import importlib, pkgutil, sys
 import {package} as package
@@ -25,3 +27,9 @@ def test_importing_all_of_it_brings_in_no_other_library(package):
 )
 def test_spans_are_there_when_they_are_touched_first(first):
     subprocess.run([sys.executable, "-c", first], check=True)
+
+
+@pytest.mark.parametrize("name", hotloop.__all__)
+def test_a_name_is_imported_once_and_then_costs_a_look(name):
+    first = getattr(hotloop, name)
+    assert vars(hotloop)[name] is first

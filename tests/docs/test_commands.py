@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.boxes import shorten
 from support.forked import Commands
 from support.pages import PAGES, ROOT, Block, blocks, name_of
 
@@ -73,6 +74,7 @@ def folder(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
+    shorten(monkeypatch)
     return tmp_path
 
 

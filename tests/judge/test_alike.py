@@ -45,6 +45,12 @@ def test_a_hash_is_named_where_nothing_else_differs() -> None:
     assert told == "machine (fingerprint 0123456789ab against ba9876543210)"
 
 
+def test_a_value_that_is_longer_than_a_line_is_cut() -> None:
+    target = replace(BENCH.target, workload_hash="x" * 5000)
+    (told,) = differences(MINE, setting_of(replace(BENCH, target=target)))
+    assert told == f"workload (hash {BENCH.target.workload_hash} against {'x' * 79}…)"
+
+
 def test_an_unfinished_baseline_is_refused_before_anything_is_measured() -> None:
     check_alike(BENCH, MINE)
     with pytest.raises(InputError, match="was interrupted"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support import theirs
+from support.boxes import shorten_passes
 
 import hotloop
 from hotloop.cli.main import main
@@ -23,10 +24,7 @@ STEPS = 160
 def _short(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("hotloop.lab.profile.profile.WARMUP", 8)
-    monkeypatch.setattr("hotloop.lab.profile.probes.WARM_NS", 1_000_000)
-    monkeypatch.setattr("hotloop.lab.profile.probes.PASS_NS", 5_000_000)
-    monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
-    monkeypatch.setattr("hotloop.probes.samples.SHORTEST_NS", 1_000_000)
+    shorten_passes(monkeypatch)
 
 
 def filled(record: Record) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hotloop.cli.isolated import isolated, typed
+from hotloop.cli.isolated import isolated
 from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode
 from hotloop.core.registry import modules
@@ -57,8 +57,7 @@ def run(argv: Sequence[str]) -> int:
         application.command(f"{words[0]} {DASHES}", help=help_of(function), hidden=True)(function)
         words = [f"{words[0]} {DASHES}", *words[1:]]
     try:
-        with typed(argv):
-            code: int | None = application(words, prog_name="hotloop", standalone_mode=False, obj=program)
+        code: int | None = application(words, prog_name="hotloop", standalone_mode=False, obj=program)
     except USAGE_ERROR as error:
         print(usage_line(error), file=sys.stderr)
         return ExitCode.USAGE

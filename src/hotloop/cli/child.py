@@ -1,14 +1,18 @@
-"""A command line in a process that `cli/isolated` watches over.
+"""A command in a process that somebody watches over: `cli/isolated`, or the server of an assistant's tools.
 
 What the command says goes over its lifeline; stdout and stderr are those of somebody's code.
 """
 
+import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import TYPE_CHECKING, TextIO, cast
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.surroundings import Surroundings
@@ -46,16 +50,68 @@ class Told:
         raise OSError("this stream is a line to another process")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A command and what was asked of it, as they pass to a process that need not read the words again."""
+
+    command: str
+    """`module:function`."""
+    asked: Mapping[str, Any]
+    argv: Sequence[str]
+    """Of the process that read them: somebody's code may look."""
+
+    def to_json(self) -> str:
+        return json.dumps([self.command, self.asked, self.argv], default=lambda path: {"path": str(path)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        command, asked, argv = json.loads(text, object_hook=path_of)
+        return cls(command=command, asked=asked, argv=argv)
+
+    def run(self) -> int:
+        module, _, name = self.command.partition(":")
+        code: int = getattr(import_module(module), name)(**self.asked)
+        return code
+
+
+def path_of(given: dict[str, Any]) -> Any:
+    """The path that an object of JSON stands for; the only other one is what was asked, which has more."""
+    return Path(given["path"]) if list(given) == ["path"] else given
+
+
 def main() -> None:
+    """Run the command line of this process."""
+
+    def run() -> int:
+        from hotloop.cli.main import main as run_line
+
+        return run_line(sys.argv[1:])
+
+    live(run)
+
+
+def called() -> None:
+    """Run the command that the one word of this process's command line names."""
+    call = Call.from_json(sys.argv[1])
+    sys.argv[:] = call.argv
+
+    def run() -> int:
+        from hotloop.cli.main import coded
+
+        return coded(call.run)
+
+    live(run)
+
+
+def live(run: Callable[[], int]) -> None:
+    """Run a command, say what it says and its code over the lifeline, and end."""
     global surroundings  # noqa: PLW0603 - a process has one
     line = lifeline.attach()
     terminals = os.environ.pop(TERMINALS, "").split(",")
     out, err = (Told(line, name, is_terminal=name in terminals) for name in ("out", "err"))
-    from hotloop.cli.main import main as run
-
     with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
         surroundings = Surroundings()
-        code = run(sys.argv[1:])
+        code = run()
     line.flush()
     line.say(end=code)
     left = [each for each in threading.enumerate() if each is not threading.main_thread()]

@@ -1,4 +1,4 @@
-"""Commands on somebody else's targets: run again in a process of their own, heard, and ended where they hang.
+"""Commands on somebody else's targets: run in a process of their own, heard, and ended where they hang.
 
 The process does all that the command does. What it does not live to say is said here: what happened at which
 step, and a record of the rounds there were.
@@ -10,14 +10,13 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
+from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.cli import flags
-from hotloop.cli.child import TERMINALS
+from hotloop.cli.child import TERMINALS, Call
 from hotloop.cli.console import bar, emit
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.isolate import lifeline
@@ -45,23 +44,9 @@ REPLAYS = ("replay", "replay_slow")
 
 HOME = Path(__file__).parents[1]
 
-PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
+PROGRAM = ("-P", "-c", "from hotloop.cli.child import called; called()")
 
 Command = Callable[..., int]
-
-
-TYPED: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
-"""The words of the command line that is run."""
-
-
-@contextmanager
-def typed(argv: Sequence[str]) -> Iterator[None]:
-    """Know meanwhile what was typed: it is what runs again elsewhere."""
-    token = TYPED.set(tuple(argv))
-    try:
-        yield
-    finally:
-        TYPED.reset(token)
 
 
 def isolated(command: Command) -> Command:
@@ -73,7 +58,8 @@ def isolated(command: Command) -> Command:
         limits, names = limits_of(step_timeout, stop_s), list(foreign(asked))
         if not names or stays(in_process=in_process):
             return command(**asked)
-        return apart(names, limits, asked)
+        place = f"{command.__module__}:{command.__qualname__}"
+        return apart(names, limits, Call(command=place, asked=asked, argv=sys.argv))
 
     more = {"in_process": (flags.InProcess, False), "step_timeout": (flags.StepTimeout, STEP_S)}
     signature = inspect.signature(command)
@@ -110,14 +96,16 @@ def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
         yield "the run that goes on"
 
 
-def apart(names: Sequence[str], limits: Limits, asked: Mapping[str, Any]) -> int:
+def apart(names: Sequence[str], limits: Limits, call: Call) -> int:
     """Run the command in a process of its own; what it did not live to say is said here."""
     with ExitStack() as stack, terminals():
         listener = Teller(stack)
-        ended = Supervisor(" | ".join(names), [*PROGRAM, *TYPED.get()], limits, listener).run()
+        ended = Supervisor(" | ".join(names), [*PROGRAM, call.to_json()], limits, listener).run()
+    if ended.code == ExitCode.INTERRUPTED and ended.why is not None:
+        print(f"hotloop: {ended.why}", file=sys.stderr)
     if ended.code is not None and ended.record is None:
         return ended.code
-    return told(ended, asked)
+    return told(ended, call.asked)
 
 
 def limits_of(step_s: float, stop_s: float) -> Limits:

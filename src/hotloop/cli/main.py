@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -31,11 +31,20 @@ LIBRARIES = {"click", "numpy", "rich", "typer"}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; nothing is raised."""
+
+    def command() -> int:
+        from hotloop.cli.app import run
+
+        return run(sys.argv[1:] if argv is None else argv)
+
+    return coded(command)
+
+
+def coded(command: Callable[[], int]) -> int:
+    """The exit code of a command, whatever it raises."""
     with dropping_streams(), hearing_sigterm():
         try:
-            from hotloop.cli.app import run
-
-            code = run(sys.argv[1:] if argv is None else argv)
+            code = command()
             sys.stdout.flush()
         except BaseException as error:  # noqa: BLE001 - here every exception gets its code
             code = explain(error)
@@ -83,9 +92,10 @@ def explain(error: BaseException) -> int:
     else:
         code, what = ExitCode.FAULT, f"a fault: {type(error).__name__}: {error}; {keep_traceback(error)}"
     line = "".join(each if each.isprintable() else "?" for each in " ".join(what.split()))
-    print(f"hotloop: {line}", file=sys.stderr)
     if lifeline.line is not None:
         lifeline.line.say(failed=line)
+    if lifeline.line is None or code != ExitCode.INTERRUPTED:  # by whom, only who watches can tell
+        print(f"hotloop: {line}", file=sys.stderr)
     return code
 
 

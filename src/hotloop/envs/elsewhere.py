@@ -51,18 +51,21 @@ class Process:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        ours, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM.format(descriptor=theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            env={**os.environ, **lifeline.shared()},
-        )
-        theirs.close()
-        self._line = Connection(ours.detach())
+        self._process, self._line = self._started()
         self._whole = True
         """Whether every question had its answer; else the next answer may be another's."""
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], Connection]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", PROGRAM.format(descriptor=theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                env={**os.environ, **lifeline.shared()},
+            )
+        return process, Connection(ours.detach())
 
     def new(self, maker: str, *given: Any, **more: Any) -> "Remote":
         """What a function of ours, `module:name`, makes there."""

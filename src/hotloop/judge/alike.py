@@ -11,6 +11,9 @@ from hotloop.core.record import ENV_STEPS_PER_S, METHOD, ComparedSide, Described
 SIGMAS = 4.0
 """Standard deviations that a count may be off by chance: for one counter, six cases in a hundred thousand."""
 
+LONGEST = 80
+"""Characters of a value that are told."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
@@ -52,7 +55,7 @@ def differences(a: Setting, b: Setting) -> tuple[str, ...]:
         ("garbage collection", a.garbage, b.garbage),
     ):
         if mine != other:
-            found[name] = f"{mine} against {other}"
+            found[name] = against(mine, other)
     return tuple(f"{name} ({what})" for name, what in found.items())
 
 
@@ -79,7 +82,13 @@ def unequal(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
     names = [name for name in {**a, **b} if a.get(name) != b.get(name)]
     hashed = [*a][-1]
     told = [name for name in names if name != hashed] or names
-    return ", ".join(f"{name} {a.get(name)} against {b.get(name)}" for name in told)
+    return ", ".join(f"{name} {against(a.get(name), b.get(name))}" for name in told)
+
+
+def against(a: object, b: object) -> str:
+    """Two values that differ, each cut where it is longer than a line has room for."""
+    words = (str(each) for each in (a, b))
+    return " against ".join(each if len(each) <= LONGEST else f"{each[: LONGEST - 1]}…" for each in words)
 
 
 def check_whole(record: Record) -> None:

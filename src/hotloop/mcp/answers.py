@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Notice
-from hotloop.core.record import Comparison, Contrast, Difference, Group, Record
+from hotloop.core.record import Comparison, Difference, Group, Record
 from hotloop.judge.diagnose import Diagnosis, Since
 from hotloop.stats.summary import with_metrics
 
@@ -27,9 +27,12 @@ MEANINGS = {
 
 
 class Plain(BaseModel):
-    """Facts that cannot be changed, described in the schema by what is said of them here."""
+    """Facts that cannot be changed, described in the schema by what is said of them here.
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    `model_validate` takes those that have the same name in what it is given.
+    """
+
+    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
 
 
 class Said(Plain):
@@ -271,7 +274,7 @@ class WorldsAnswer(Plain):
 
 
 def said(notices: Sequence[Notice]) -> list[Said]:
-    return [Said(text=each.text, remedy=each.remedy) for each in notices]
+    return [Said.model_validate(each) for each in notices]
 
 
 def head(record: Record, file: str | None) -> dict[str, Any]:
@@ -304,9 +307,7 @@ def profile_answer(record: Record, file: str | None) -> ProfileAnswer:
     return ProfileAnswer(
         **head(record, file),
         speed=speed(record),
-        rows=[
-            Row(path=each.path, share=each.share, mean_ns=each.mean_ns, calls=each.calls) for each in largest
-        ],
+        rows=[Row.model_validate(each) for each in largest],
         functions=functions(record),
         instrument_cost=record.overhead.ratio if record.overhead else None,
     )
@@ -375,7 +376,7 @@ def statistical_answer(record: Record, file: str | None) -> ValidateAnswer:
         comparisons=found.compared,
         difference=None,
         replay=None,
-        differences=[compared(each) for each in found.differences],
+        differences=[Compared.model_validate(each) for each in found.differences],
         bounds=[bound(each) for each in found.groups],
     )
 
@@ -387,17 +388,6 @@ def bound(group: Group) -> Bound:
         compared=group.compared,
         no_larger_than=group.bound,
         seen_from=group.seen_from,
-    )
-
-
-def compared(found: Contrast) -> Compared:
-    return Compared(
-        what=found.what,
-        policy=found.policy,
-        difference=found.difference,
-        low=found.low,
-        high=found.high,
-        seen_from=found.seen_from,
     )
 
 

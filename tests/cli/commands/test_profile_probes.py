@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.boxes import shorten_passes
 
 from hotloop.cli.commands import profile as module
 from hotloop.core import registry
@@ -31,10 +32,7 @@ Command = Callable[..., Any]
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.profile.profile.WARMUP", 8)
     monkeypatch.setattr("hotloop.judge.judge.label", lambda cv: "excellent")
-    monkeypatch.setattr(probes_lab, "WARM_NS", 1_000_000)
-    monkeypatch.setattr(probes_lab, "PASS_NS", 5_000_000)
-    monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
-    monkeypatch.setattr("hotloop.probes.samples.SHORTEST_NS", 1_000_000)
+    shorten_passes(monkeypatch)
     monkeypatch.setattr(module, "utc_now", lambda: datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.boxes import shorten_passes
 from support.grids import spoil_walls
 from support.trainings import SMALL
 
@@ -24,9 +25,7 @@ pytestmark = pytest.mark.skipif(native.why_not("grid") is not None, reason="the 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.profile.profile.WARMUP", 8)
-    monkeypatch.setattr("hotloop.lab.profile.probes.WARM_NS", 1_000_000)
-    monkeypatch.setattr("hotloop.lab.profile.probes.PASS_NS", 5_000_000)
-    monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
+    shorten_passes(monkeypatch)
     monkeypatch.setattr("hotloop.lab.measure.turns.WARMUP_NS", 0)
 
 

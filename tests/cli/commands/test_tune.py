@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from hotloop.lab import tune as lab
+from hotloop.lab.search import asked, halving
 
 Command = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lab, "TURN_NS", 1_000)
-    monkeypatch.setattr(lab, "CONFIRM_NS", 100_000_000)
+    monkeypatch.setattr(halving, "TURN_NS", 1_000)
+    monkeypatch.setattr(asked, "CONFIRM_NS", 100_000_000)
 
 
 def test_a_winner_is_told_with_its_line_and_its_floor_is_written(hotloop: Command) -> None:

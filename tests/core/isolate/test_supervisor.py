@@ -6,13 +6,15 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hotloop.core.isolate import guard
 from hotloop.core.isolate.lifeline import Doing, where
-from hotloop.core.isolate.supervisor import Ended, Limits, Supervisor, Watchdog, frames
+from hotloop.core.isolate.supervisor import Ended, Limits, Supervisor, Watchdog, ends, frames
 
 PREAMBLE = """
 import json, mmap, os, signal, subprocess, sys, time
@@ -177,3 +179,33 @@ def test_the_guard_needs_nothing_that_takes_long_to_load() -> None:
     text = Path(guard.__file__).read_text()
     imported = {line.split()[1] for line in text.splitlines() if line.startswith(("import", "from"))}
     assert imported <= {"os", "select", "signal", "sys"} <= set(sys.stdlib_module_names)
+
+
+def test_the_children_of_a_process_are_known_even_where_the_kernel_keeps_no_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        listed = guard.children_of(os.getpid())
+        monkeypatch.setattr("builtins.open", missing(open, "children"))
+        assert child.pid in listed
+        assert set(guard.children_of(os.getpid())) == set(listed)
+        child.kill()
+
+
+def missing(opened: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """What opens files, except for those of a name, of which there are none."""
+
+    def look(path: Any, *how: Any, **more: Any) -> Any:
+        if str(path).endswith(name):
+            raise FileNotFoundError(path)
+        return opened(path, *how, **more)
+
+    return look
+
+
+def test_whether_a_child_ends_in_time_is_seen_and_leaves_it_to_be_waited_for() -> None:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        assert not ends(child.pid, 0.01)
+        child.kill()
+        assert ends(child.pid, 60)
+        assert child.wait() == -signal.SIGKILL

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import theirs
+from support.boxes import shorten_passes
 from support.records import PROFILE
 
 from hotloop.core import registry
@@ -35,10 +36,7 @@ RESOURCES = {
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probes_lab, "WARM_NS", 1_000_000)
-    monkeypatch.setattr(probes_lab, "PASS_NS", 5_000_000)
-    monkeypatch.setattr("hotloop.probes.resources.SHORTEST_NS", 1_000_000)
-    monkeypatch.setattr("hotloop.probes.samples.SHORTEST_NS", 1_000_000)
+    shorten_passes(monkeypatch)
 
 
 def a_probe(name: str, look: Callable[[Scene], Finding], obstacle: Obstacle | None = None) -> Probe:

@@ -49,7 +49,8 @@ Confirm = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
-        help="What the winner's turns with the present settings may take, and as much again for a verdict.  "
+        help="What the winner's turns with the present settings may take, and as much again for a verdict; "
+        "where that cannot tell, twice as long once more.  "
         "[default: 30; of a training 120]",
         show_default=False,
     ),
@@ -84,10 +85,13 @@ def tune(  # noqa: PLR0913 - one argument a flag
     n_epochs and num_minibatches are understood. Exit: 3 where the winner learns less, 4 cannot tell.
     """
     from hotloop.lab import tune as lab
+    from hotloop.lab.search.asked import Asked
+    from hotloop.lab.search.combinations import read
+    from hotloop.lab.search.halving import Sweeping
 
-    axes = lab.read(Target.typed(target, words))
+    axes = read(Target.typed(target, words))
     confirm_ns = None if confirm is None else round(1e9 * confirm)
-    asked = lab.Asked(rounds=rounds, learn_steps=learn_steps, seeds=seeds, confirm_ns=confirm_ns)
+    asked = Asked(rounds=rounds, learn_steps=learn_steps, seeds=seeds, confirm_ns=confirm_ns)
     check_floor(write_floor, axes)
     with stdout_kept_clean():
         seconds = lab.forecast(axes, asked)
@@ -96,7 +100,7 @@ def tune(  # noqa: PLR0913 - one argument a flag
     record = sweeps.swept(
         axes,
         "tune",
-        [lab.Sweeping.cell_of(axes, place, 0, asked.rounds) for place in axes.places],
+        [Sweeping.cell_of(axes, place, 0, asked.rounds) for place in axes.places],
         lambda progress, shelf, executor: lab.tune(
             axes,
             asked,

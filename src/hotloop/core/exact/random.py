@@ -15,10 +15,16 @@ def scramble(x: int) -> int:
 
 
 def mix(*words: int) -> int:
-    """Fold words into one, so that changing any of them or their order changes the result."""
-    h = 0
+    """Fold words into one, so that changing any of them or their order changes the result.
+
+    Every word is scrambled as above, in place: twins hash hundreds of them every step.
+    """
+    h, golden, mask = 0, GOLDEN, MASK
     for word in words:
-        h = scramble((h + GOLDEN) & MASK ^ (word & MASK))
+        x = (h + golden ^ word) & mask
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+        h = x ^ (x >> 31)
     return h
 
 

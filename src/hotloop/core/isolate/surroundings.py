@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.isolate.guard import parent_of
+from hotloop.core.isolate.guard import children_of
 
 STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 
@@ -108,10 +108,7 @@ def children() -> list[int]:
 
 def orphans() -> list[int]:
     """Processes that left the one they were started by, so that the guard above this one has them."""
-    guard, own = os.getppid(), os.getpid()
-    listed = [path.name for path in Path("/proc").iterdir() if path.name.isdecimal()]
-    pids = [int(name) for name in listed if parent_of(name) == guard]
-    return [pid for pid in pids if pid != own and is_theirs(pid)]
+    return [pid for pid in children_of(os.getppid()) if pid != os.getpid() and is_theirs(pid)]
 
 
 def is_theirs(pid: int) -> bool:

@@ -14,9 +14,12 @@ from hotloop.lab.measure.turns import SubjectSide, Turn
 class RemoteSide:
     """A side in another process; only one of them runs at a time."""
 
-    def __init__(self, name: str, target: Target, policy: str, *, profile: bool) -> None:
+    def __init__(
+        self, name: str, target: Target, policy: str, *, profile: bool, process: Process | None = None
+    ) -> None:
+        """In a new process, or in one that was started for it and is closed with it."""
         self.name = name
-        self._process = Process(name)
+        self._process = process or Process(name)
         try:
             collects = gc.isenabled()
             self._side = self._process.new(

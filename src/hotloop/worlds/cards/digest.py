@@ -1,29 +1,29 @@
 """The words of a game's logical state, in an order that digest.h has too; a hash of them is its digest."""
 
-from collections.abc import Iterator
-
-from hotloop.worlds.cards.state import Copy, Entry, Side, State
+from hotloop.worlds.cards.state import Copy, Entry, Option, Side, State
 
 
-def words(s: State) -> Iterator[int]:
-    yield from (s.seed, s.turn, s.step, s.active, s.first, s.holder, s.passes, s.wants, s.item)
-    yield from (s.subject, s.cursor, s.second_pass, s.ending, s.winner, s.decisions, s.event_count, *s.seen)
+def words(s: State) -> list[int]:
+    words = [s.seed, s.turn, s.step, s.active, s.first, s.holder, s.passes, s.wants, s.item]
+    words += (s.subject, s.cursor, s.second_pass, s.ending, s.winner, s.decisions, s.event_count, *s.seen)
     for side in s.sides:
-        yield from side_words(side)
-    for number in sorted(s.cards):
-        yield card_word(s.cards[number])
-    for entry in s.stack:
-        yield entry_word(entry)
-    yield from (len(s.stack), *s.pending, len(s.pending), *s.attackers, len(s.attackers), len(s.options))
-    for option in s.options:
-        yield option.kind << 32 | (option.subject & 0xFFFF) << 16 | option.object & 0xFFFF
+        words += side_words(side)
+    words += [card_word(s.cards[number]) for number in sorted(s.cards)]
+    words += [entry_word(entry) for entry in s.stack]
+    words += (len(s.stack), *s.pending, len(s.pending), *s.attackers, len(s.attackers), len(s.options))
+    words += [option_word(option) for option in s.options]
+    return words
 
 
-def side_words(side: Side) -> Iterator[int]:
-    yield from (side.life, side.land_played, side.drew_nothing)
+def side_words(side: Side) -> list[int]:
+    words = [side.life, side.land_played, side.drew_nothing]
     for zone in (side.library, side.hand, side.battlefield):
-        yield from (len(zone), *zone)
-    yield len(side.graveyard)
+        words += (len(zone), *zone)
+    return [*words, len(side.graveyard)]
+
+
+def option_word(option: Option) -> int:
+    return option.kind << 32 | (option.subject & 0xFFFF) << 16 | option.object & 0xFFFF
 
 
 def card_word(copy: Copy) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hotloop.worlds.cards.observe import Limits
+from hotloop.worlds.cards.observe import Limits, views
 from hotloop.worlds.cards.state import DECK, HERO, NONE, OBJECTS, Happened, Step, seat_of
 from hotloop.worlds.cards.table import CARDS
 
@@ -36,22 +36,15 @@ class Log:
         over = bool(shown["end_reason"])
         seat = self.seat if over else int(shown["seat"])
         self.seat = int(shown["seat"])
-        views = self.views(shown["observations"][0])
-        lives = [round(float(views[name][0, 0]) * 20) for name in ("agent", "opponent")]
+        parts = views(shown["observations"][0], self.limits)
+        lives = [round(float(parts[name][0, 0]) * 20) for name in ("agent", "opponent")]
         mine, theirs = lives if seat == HERO else lives[::-1]
-        step = Step(int(views["agent"][0, 13:25].argmax())).name.lower().replace("_", " ")
-        happened = "; ".join(self.event(row, seat) for row in views["events"] if row[-1])
+        step = Step(int(parts["agent"][0, 13:25].argmax())).name.lower().replace("_", " ")
+        happened = "; ".join(self.event(row, seat) for row in parts["events"] if row[-1])
         turn = int(shown["turn_count"])
         head = f"turn {turn:2}" if turn != self.turn else " " * 7
         self.turn = 0 if over else turn
         return f"{head}  {step:12} hero {mine:2}  villain {theirs:2}   {happened or 'nothing happens'}"
-
-    def views(self, row: Any) -> dict[str, Any]:
-        views, first = {}, 0
-        for part in self.limits.parts:
-            views[part.name] = row[first : first + part.size].reshape(part.shape)
-            first += part.size
-        return views
 
     def event(self, row: Any, seat: int) -> str:
         what, subject, other = Happened(int(row[0])), int(row[2]), int(row[3])

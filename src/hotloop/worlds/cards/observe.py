@@ -4,15 +4,28 @@ A card's row is its place in its deck's list. A card in a library is in no row, 
 hand: its row is zero. The k-th row of permanents is the k-th of the cards' rows that is on the battlefield.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.world import Part
-from hotloop.worlds.cards.state import DECK, EVENTS, NONE, OBJECTS, Copy, Option, State, Step, Zone
+from hotloop.worlds.cards.state import (
+    DECK,
+    EVENTS,
+    NONE,
+    OBJECTS,
+    Copy,
+    Item,
+    Option,
+    State,
+    Step,
+    Zone,
+    seat_of,
+)
 from hotloop.worlds.cards.table import CARDS, Effect, Keyword, Type
 
 PLAYER, CARD, PERMANENT, ACTION, FOCUS, EVENT = 26, 29, 5, 8, 2, 7
@@ -61,33 +74,50 @@ class Limits:
 
     @property
     def row(self) -> int:
-        return sum(part.size for part in self.parts)
+        end: int = max(place.stop for place, _ in places(self).values())
+        return end
+
+
+@cache
+def places(limits: Limits) -> dict[str, tuple[slice, tuple[int, ...]]]:
+    """Where each part lies in a row, and its shape."""
+    ends = accumulate(part.size for part in limits.parts)
+    return {
+        part.name: (slice(end - part.size, end), part.shape)
+        for part, end in zip(limits.parts, ends, strict=True)
+    }
+
+
+def views(row: NDArray[np.float32], limits: Limits) -> dict[str, NDArray[np.float32]]:
+    """The parts of a row, each in its shape."""
+    return {name: row[place].reshape(shape) for name, (place, shape) in places(limits).items()}
 
 
 def observation(s: State, seat: int, limits: Limits) -> NDArray[np.float32]:
     """The whole row, for one seat."""
     row = np.zeros(limits.row, np.float32)
-    views, first = [], 0
-    for part in limits.parts:
-        views.append(row[first : first + part.size].reshape(part.shape))
-        first += part.size
-    for side, view in ((seat, 0), (1 - seat, 1)):
-        views[view][0] = player(s, side)
+    parts = views(row, limits)
+    for side, whose in ((seat, "agent"), (1 - seat, "opponent")):
+        fill(parts[whose], [player(s, side)])
         for place, copy in shown_cards(s, side, seat):
-            views[2 + view][place] = card(copy, mine=side == seat)
-        for place, copy in enumerate(permanents(s, side)[: limits.permanents]):
-            views[4 + view][place] = permanent(copy, mine=side == seat)
-    for place, option in enumerate(s.options):
-        views[6][place] = action(option)
-        views[7][place] = (relative(option.subject, seat), relative(option.object, seat))
-    for place, event in enumerate(unseen(s, seat)):
-        views[8][place] = event_row(event, seat)
+            parts[f"{whose}_cards"][place] = card(copy, mine=side == seat)
+        shown = permanents(s, side)[: limits.permanents]
+        fill(parts[f"{whose}_permanents"], [permanent(copy, mine=side == seat) for copy in shown])
+    fill(parts["actions"], [action(option) for option in s.options])
+    fill(parts["focus"], [[relative(o.subject, seat), relative(o.object, seat)] for o in s.options])
+    fill(parts["events"], [event_row(event, seat) for event in unseen(s, seat)])
     return row
+
+
+def fill(part: NDArray[np.float32], rows: Sequence[Sequence[float]]) -> None:
+    """Write the first rows of a part; those behind them stay zero."""
+    if rows:
+        part[: len(rows)] = rows
 
 
 def player(s: State, side: int) -> list[float]:
     own = s.sides[side]
-    on_stack = sum(copy.zone == Zone.STACK for number, copy in s.cards.items() if number // DECK == side)
+    on_stack = sum(entry.item == Item.SPELL and seat_of(entry.card) == side for entry in s.stack)
     counts = [len(own.library), len(own.hand), len(own.battlefield), len(own.graveyard), on_stack, 0]
     phase = sum(s.step >= first for first in PHASES)
     return [

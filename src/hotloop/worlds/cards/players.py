@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from hotloop.core.exact.random import Draws
 from hotloop.core.world import Plan
-from hotloop.worlds.cards.observe import CARD, SHOWN_EFFECTS, Limits, permanents, relative, shown_cards
+from hotloop.worlds.cards.observe import SHOWN_EFFECTS, Limits, permanents, relative, shown_cards, views
 from hotloop.worlds.cards.state import DECK, NONE, OBJECTS, Copy, Kind, Option, State, Zone
 from hotloop.worlds.cards.table import HARM_DAMAGE, Effect, Keyword
 
@@ -21,6 +19,7 @@ DRAWS = 2
 """The first of an episode's random numbers that its villain uses."""
 FEW_LIVES = 9
 """From here on burning the opponent is worth a card."""
+KEYWORDS = tuple(map(int, Keyword))
 AIRBORNE = Keyword.FLYING | Keyword.REACH
 
 
@@ -93,43 +92,38 @@ def thing_of(copy: Copy, *, mine: bool, placed: bool) -> Thing:
 
 def read_sight(row: Any, limits: Limits) -> Sight:
     """What a seat sees, read from its observation."""
-    views, first = {}, 0
-    for part in limits.parts:
-        views[part.name] = row[first : first + part.size].reshape(part.shape)
-        first += part.size
+    parts = views(row, limits)
     things: dict[int, Thing] = {}
     for offset, name in ((0, "agent"), (DECK, "opponent")):
-        states = iter(views[f"{name}_permanents"])
-        for place in np.flatnonzero(views[f"{name}_cards"][:, CARD - 1]).tolist():
-            thing = read_thing(views[f"{name}_cards"][place])
+        states = iter(parts[f"{name}_permanents"].tolist())
+        for place, card in enumerate(parts[f"{name}_cards"].tolist()):
+            if not card[-1]:
+                continue
+            thing = read_thing(card)
             if thing.zone == Zone.BATTLEFIELD and (state := next(states, None)) is not None:
-                thing.tapped, thing.damage = bool(state[1]), whole(state[2] * 10)
+                thing.tapped, thing.damage = bool(state[1]), round(state[2] * 10)
             things[offset + place] = thing
-    shown = views["actions"][:, -1] != 0
+    shown = parts["actions"][:, -1] != 0
     options = [
         Option(int(kinds[:-1].argmax()), int(focus[0]), int(focus[1]))
-        for kinds, focus in zip(views["actions"][shown], views["focus"][shown], strict=True)
+        for kinds, focus in zip(parts["actions"][shown], parts["focus"][shown], strict=True)
     ]
-    lives = [whole(views[name][0, 0] * 20) for name in ("agent", "opponent")]
+    lives = [round(float(parts[name][0, 0]) * 20) for name in ("agent", "opponent")]
     return Sight(options=options, things=things, my_life=lives[0], their_life=lives[1])
 
 
-def read_thing(row: Any) -> Thing:
+def read_thing(row: list[float]) -> Thing:
     effects = [effect for effect, shown in zip(SHOWN_EFFECTS, row[13:17], strict=True) if shown]
     return Thing(
         mine=bool(row[6]),
-        zone=int(row[:6].argmax()),
-        power=whole(row[7] * 10),
-        toughness=whole(row[8] * 10),
-        value=whole(row[9] * 10),
+        zone=row.index(1.0),
+        power=round(row[7] * 10),
+        toughness=round(row[8] * 10),
+        value=round(row[9] * 10),
         creature=bool(row[11]),
         effect=effects[0] if effects else Effect.NOTHING,
-        keywords=sum(int(keyword) for keyword, has in zip(Keyword, row[17:28], strict=True) if has),
+        keywords=sum(keyword for keyword, has in zip(KEYWORDS, row[17:28], strict=True) if has),
     )
-
-
-def whole(number: Any) -> int:
-    return int(np.floor(number + np.float32(0.5)))
 
 
 # The players.

@@ -1,14 +1,13 @@
 """What a game consists of; state.h has the same in flat arrays."""
 
 import json
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Self
 
 from hotloop.worlds.cards import COUNTERS
-from hotloop.worlds.cards.table import CARDS, Card, Effect, Keyword, Type
+from hotloop.worlds.cards.table import CARDS, CREATURES, Card, Effect, Keyword
 
 SEATS = 2
 HERO, VILLAIN = range(SEATS)
@@ -161,7 +160,7 @@ class Copy:
 
     @property
     def is_creature(self) -> bool:
-        return self.row.type == Type.CREATURE
+        return self.kind in CREATURES
 
     @property
     def makes_mana(self) -> bool:
@@ -253,11 +252,10 @@ class State:
     counts: list[int] = field(default_factory=lambda: [0] * len(COUNTERS))
     """Over the life of an env."""
 
-    def creatures(self, seat: int) -> Iterator[tuple[int, Copy]]:
+    def creatures(self, seat: int) -> list[tuple[int, Copy]]:
         """A seat's creatures in battlefield order."""
-        for card in self.sides[seat].battlefield:
-            if self.cards[card].is_creature:
-                yield card, self.cards[card]
+        copies = [(card, self.cards[card]) for card in self.sides[seat].battlefield]
+        return [(card, copy) for card, copy in copies if copy.kind in CREATURES]
 
     def tell(self, what: int, seat: int, subject: int = NONE, other: int = NONE, amount: int = 0) -> None:
         self.events = [*self.events, [what, seat, subject, other, amount, self.step]][-EVENTS:]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from functools import cache
 
 from hotloop.core.errors import InputError, unknown
 
@@ -78,9 +79,9 @@ class Card:
         return int(self.cost[0]) if self.cost[:1].isdigit() else 0
 
     @property
-    def coloured(self) -> list[int]:
+    def coloured(self) -> tuple[int, ...]:
         """How many of each colour it costs, in the order of `COLOURS`."""
-        return [self.cost.count(letter) for letter in COLOURS]
+        return colours_of(self.cost)
 
     @property
     def value(self) -> int:
@@ -91,6 +92,11 @@ class Card:
         """The row as native code is given it."""
         what = (self.type, self.power, self.toughness, self.keywords, self.effect, self.colour)
         return [self.generic, *self.coloured, *map(int, what)]
+
+
+@cache
+def colours_of(cost: str) -> tuple[int, ...]:
+    return tuple(cost.count(letter) for letter in COLOURS)
 
 
 def land(name: str, colour: int) -> Card:
@@ -148,6 +154,7 @@ CARDS = (
 )
 NAMES = tuple(card.name for card in CARDS)
 LANDS = NAMES[:5]
+CREATURES = frozenset(kind for kind, card in enumerate(CARDS) if card.type == Type.CREATURE)
 
 DECKS = {
     "mirror": "20*crag+20*brute",

@@ -23,9 +23,16 @@ def window_cells(radius: int) -> Iterator[tuple[int, int, int]]:
                     yield row, col, (row + radius) * 16 + col + radius
 
 
-def window_tokens(grid: "Grid", agent: Agent) -> Iterator[tuple[int, int, int]]:
+def window_tokens(
+    grid: "Grid", agent: Agent, known: dict[int, tuple[tuple[int, int], ...]]
+) -> list[tuple[int, int, int]]:
+    """What is around an agent; objects look alike to all who see them, so each is told of once a step."""
+    row, col, objects = agent.row, agent.col, grid.objects
+    tokens: list[tuple[int, int, int]] = []
     for rows, cols, location in grid.window:
-        found = grid.objects.get((agent.row + rows, agent.col + cols))
+        found = objects.get((row + rows, col + cols))
         if found is not None:
-            for feature, value in object_tokens(grid, found):
-                yield location, feature, value
+            if found not in known:
+                known[found] = tuple(object_tokens(grid, found))
+            tokens += [(location, feature, value) for feature, value in known[found]]
+    return tokens

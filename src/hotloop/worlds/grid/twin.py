@@ -180,8 +180,9 @@ class Grid:
     def observations(self) -> None:
         """Write every agent's tokens: global ones, then cell by cell, what does not fit is dropped."""
         limit = self.plan["tokens"]
+        known: dict[int, tuple[tuple[int, int], ...]] = {}
         for index, agent in enumerate(self.agents):
-            tokens = [*global_tokens(self, agent), *window_tokens(self, agent)]
+            tokens = [*global_tokens(self, agent), *window_tokens(self, agent, known)]
             kept = tokens[:limit]
             self.count("tokens", len(kept))
             self.count("tokens.dropped", len(tokens) - len(kept))

@@ -1,0 +1,1 @@
+"""The search for the fastest settings: halving, confirmation, and what they still learn."""
