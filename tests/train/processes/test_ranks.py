@@ -1,13 +1,14 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support import two_ranks
+from torch.futures import Future
 
 from hotloop.core.errors import InputError
-from hotloop.train.processes import ranks as ranks_module
 from hotloop.train.processes.ranks import ALONE, RankLostError, Ranks
 from hotloop.train.settings import TrainSettings, check_ranks
 
@@ -75,17 +76,29 @@ def test_ranks_that_cannot_share_are_refused(keys: dict[str, Any], envs: int, sa
         check_ranks(TrainSettings(**keys), envs)
 
 
-def test_what_nobody_finishes_is_given_up_once_a_rank_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_finishes_is_given_up_once_a_rank_is_dead() -> None:
+    ranks = Ranks(0, 2)
+
     class Endless:
         looks = 0
 
         def is_completed(self) -> bool:
             self.looks += 1
+            if self.looks == 2:
+                ranks.give_up("rank 1 of 2 was ended by SIGKILL")
             return False
 
     work = Endless()
-    monkeypatch.setattr(ranks_module, "LOOK_NS", 0)
-    dead = iter(["", "rank 1 of 2 was ended by SIGKILL", "rank 1 of 2 was ended by SIGKILL"])
     with pytest.raises(RankLostError, match="rank 1 of 2"):
-        Ranks(0, 2, dead=lambda: next(dead))._finish(work)
+        ranks._finish(work)
     assert work.looks == 2
+
+
+def test_gradients_that_were_promised_are_given_up_once_a_rank_is_dead() -> None:
+    ranks, promise = Ranks(0, 2), Future[Any]()
+    ranks._promised[promise] = SimpleNamespace(is_completed=lambda: True)
+    ranks.give_up("rank 1 of 2 was ended by SIGKILL")
+    assert promise.done()
+    with pytest.raises(RankLostError, match="rank 1 of 2"):
+        promise.wait()
+    ranks.settle()

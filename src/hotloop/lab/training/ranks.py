@@ -12,10 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
+from threading import Event, Lock, Thread
+from time import sleep
 from typing import IO, TYPE_CHECKING, Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError
+from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.machine import usable_cores
 from hotloop.core.packages import need
 from hotloop.core.record.times import Times
@@ -34,6 +36,7 @@ START_NS = 180_000_000_000
 """What a rank may take to be there."""
 
 LOOK_S = 0.1
+"""Between two looks at whether all live."""
 
 END_S = 5.0
 """What ranks may take to end once they are told."""
@@ -70,6 +73,7 @@ def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Rank
         return
     ranking.check_free()
     others = Others(size)
+    found = ranking.Ranks(0, size, others.who_died)
     there = from_torchrun()
     if there is not None and there[1] != size:
         raise InputError(f"train.ranks={size} and torchrun started {there[1]}: give train.ranks={there[1]}")
@@ -79,14 +83,19 @@ def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Rank
             ranking.join(0, size, others.store)
         else:
             ranking.join(0, size, None, device=settings.train.device)
-        found = ranking.Ranks(0, size, others.who_died, others.dead)
+        others.watch(found)
         with found.together():
             ranking.sent((settings, resume.read_bytes() if resume else None), leads=True)
         yield found
+        others.look_away()
         found.tell(ranking.Command.END)
     finally:
+        lost = others.look_away()
+        if lost:
+            others.kill()
+            found.settle()
         with suppress(RuntimeError):
-            ranking.leave(lost=bool(others.dead()))
+            ranking.leave(lost=lost)
         others.end()
 
 
@@ -104,6 +113,11 @@ class Others:
         self.store: Any = None
         self.workers: list[subprocess.Popen[bytes]] = []
         self.said: list[IO[str]] = []
+        self.lost = False
+        """Whether one died before the end."""
+        self._first = ""
+        """What became of the first that died."""
+        self._lock, self._over = Lock(), Event()
 
     def start(self) -> None:
         """Start them, and wait until all are there; one that dies on the way is said."""
@@ -112,7 +126,8 @@ class Others:
         self.store = server()
         for rank in range(1, self.size):
             heard = tempfile.TemporaryFile("w+", prefix="hotloop-rank-")  # noqa: SIM115 - closed in end()
-            told = {"rank": rank, "size": self.size, "host": "127.0.0.1", "port": self.store.port}
+            where = {"host": "127.0.0.1", "port": self.store.port, "parent": os.getpid()}
+            told = {"rank": rank, "size": self.size, **where}
             self.said.append(heard)
             self.workers.append(
                 subprocess.Popen(
@@ -137,24 +152,57 @@ class Others:
             with suppress(subprocess.TimeoutExpired):
                 self.workers[0].wait(LOOK_S)
 
+    def watch(self, ranks: "Ranks") -> None:
+        """Look from a side thread whether all live; once one does not, no other is left or waited for."""
+
+        def look() -> None:
+            while not self._over.wait(LOOK_S):
+                if why := self.dead():
+                    self.kill()
+                    ranks.give_up(why)
+                    return
+
+        if self.workers:
+            Thread(target=look, name="hotloop-ranks", daemon=True).start()
+
+    def look_away(self) -> bool:
+        """Let them end from now on; whether one had died before."""
+        if not self._over.is_set():
+            self.lost = bool(self.dead())
+            self._over.set()
+        return self.lost
+
     def who_died(self) -> str:
         """Which rank is gone and how, as far as that can be known; waits a moment for it to be."""
         until = now_ns() + 2_000_000_000
-        while self.workers and not (dead := self.dead()) and now_ns() < until:
+        while self.workers and not self.dead() and now_ns() < until:
             with suppress(subprocess.TimeoutExpired):
                 self.workers[0].wait(LOOK_S)
-        return dead if self.workers else ""
+        return self.dead() if self.workers else ""
 
     def dead(self) -> str:
-        for rank, (worker, said) in enumerate(zip(self.workers, self.said, strict=True), 1):
-            code = worker.poll()
-            if code is None:
-                continue
-            said.seek(0)
-            last = next((line.strip() for line in reversed(said.readlines()) if line.strip()), "")
-            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}: {last}"
-            return f"rank {rank} of {self.size} {how.removesuffix(': ')}"
-        return ""
+        """What became of the first rank that died; those that ended because of it tell less."""
+        with self._lock:
+            codes = [(rank, worker.poll()) for rank, worker in enumerate(self.workers, 1)]
+            over = sorted((code > 0, rank, code) for rank, code in codes if code is not None)
+            if over and not self._first:
+                _, rank, code = over[0]
+                self._first = f"rank {rank} of {self.size} {self.how(rank, code)}"
+            return self._first
+
+    def how(self, rank: int, code: int) -> str:
+        if code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        said = self.said[rank - 1]
+        said.seek(0)
+        last = next((line.strip() for line in reversed(said.readlines()) if line.strip()), "")
+        return f"ended with {code}: {last}".removesuffix(": ")
+
+    def kill(self) -> None:
+        """End all at once, and whoever they started: a line that one of those holds stays open."""
+        for worker in self.workers:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(worker.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """Wait for them to end, and end those that do not."""
@@ -166,6 +214,18 @@ class Others:
                 worker.wait()
         for each in self.said:
             each.close()
+
+
+def leave_with(parent: int) -> None:
+    """End this process some seconds after the one that started it, whatever it waits for."""
+
+    def look() -> None:
+        while os.getppid() == parent:
+            sleep(LOOK_S)
+        sleep(END_S)
+        os._exit(ExitCode.FAULT)
+
+    Thread(target=look, name="hotloop-parent", daemon=True).start()
 
 
 def here(rank: int) -> str:
