@@ -285,6 +285,23 @@ def test_a_function_waits_by_what_the_others_work_on_a_busy_machine() -> None:
     assert diagnose(program({**works, "fetch (io.py:3)": (0.5, 0.1)}, resources=crowded)).is_healthy
 
 
+WORKED = {"collect": 0.5, "collect/env": 0.02, "collect/policy": 0.9, "learn": 0.9}
+"""Of each row's own time, that it was on a core for."""
+
+
+def test_a_row_waits_by_the_cpu_time_of_its_spans() -> None:
+    found = diagnose(loop(GOOD, worked=WORKED))
+    assert named(found) == ["waiting"]
+    assert found.candidates[0].path == "wall/collect/env"
+    assert found.candidates[0].said.endswith("on a core for 2% of it")
+    assert diagnose(loop(GOOD, worked={**WORKED, "collect/env": 0.9})).is_healthy
+
+
+def test_a_span_whose_parts_are_marks_waits_as_a_whole() -> None:
+    found = diagnose(loop(GOOD, worked={"collect": 0.02, "learn": 0.9}))
+    assert [each.path for each in found.candidates] == ["wall/collect"]
+
+
 def test_no_rule_fires_without_its_evidence_and_each_says_what_to_run() -> None:
     old = replace(HEALTHY, resources=None)
     gaps = {gap.rule: gap for gap in diagnose(old).gaps}

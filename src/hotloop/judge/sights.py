@@ -1,7 +1,7 @@
 """Sights: what each rule of a diagnosis sees in a case; every one looks at the record and runs nothing."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
@@ -422,22 +422,32 @@ def calls_of(case: Case) -> int:
 
 
 def waits(case: Case) -> Iterator[Sight]:
-    """Rows called waiting, and functions that were hardly on a core."""
+    """Rows called waiting, and rows that were hardly on a core; functions only where no row was."""
     seen = set[str]()
     for sight in rows_over(names.WAITS, 0.1, at_most=True)(case):
         if sight.row.worked is None or sight.row.worked < 0.5:
             seen.add(sight.row.path)
             yield sight
-    for row in case.functions:
-        idle = row.worked is not None and row.is_leaf and row.worked < WAITED * most_worked(case, row)
-        if idle and row.part.share >= 0.1 and row.path not in seen:
+    sampled = [row for row in case.functions if row.is_leaf]
+    for row in hardly_on_core(case, case.clocked) or hardly_on_core(case, sampled):
+        if row.path not in seen:
             said = f"{told(row)}, on a core for {row.worked:.0%} of it"
             yield Sight(said=said, row=row, part=row.part, at_most=True)
 
 
+def hardly_on_core(case: Case, rows: Sequence[Row]) -> list[Row]:
+    """Those of a tenth of the time and more that waited, where others worked."""
+    return [
+        row
+        for row in rows
+        if row.worked is not None and row.part.share >= 0.1 and row.worked < WAITED * most_worked(case, row)
+    ]
+
+
 def most_worked(case: Case, row: Row) -> float:
-    """The share of its time that any other function was on a core for: on a busy machine that is little."""
-    others = [each.worked for each in case.functions if each is not row and each.part.share >= 0.05]
+    """The share of its time that any other row was on a core for: on a busy machine that is little."""
+    among = case.functions if row.sampled else case.rows
+    others = [each.worked for each in among if each is not row and each.part.share >= 0.05]
     used = case.record.resources
     crowded = used is not None and (used.ready_share or 0.0) > 0.2
     return max((each for each in others if each is not None), default=0.0 if crowded else 1.0)

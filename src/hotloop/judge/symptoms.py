@@ -228,7 +228,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="waiting",
         symptom="a row waits instead of working",
-        needs="rows that wait, or the CPU time of sampled functions",
+        needs="rows that wait, or the CPU time of spans or sampled functions",
         look=sights.waits,
         remedy="give it something to do meanwhile, or make what it waits for faster: --causal says which",
     ),
