@@ -19,11 +19,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import benchmark
 from hotloop.core.clock import now_ns
@@ -44,6 +43,9 @@ TARGET = Target("gym:CartPole-v1")
 ONE_STEP = ("--rounds", "1", "--iterations", "1", "--warmup", "0")
 
 HOTLOOP = str(Path(sys.executable).with_name("hotloop"))
+
+BAND = 0.002
+"""So narrow that a comparison goes on for as long as it may."""
 
 WATCH = "--watch"
 """What the supervisor's process is called with, before the address that its process answers at."""
@@ -111,7 +113,7 @@ def watch(address: str) -> None:
 
 
 def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> Comparison:
-    plan = Plan(band=0.02, budget_ns=round(seconds * 1e9))
+    plan = Plan(band=BAND, budget_ns=round(seconds * 1e9))
     return compare(a(TARGET), b(TARGET), Asked(plan=plan)).comparisons[0]
 
 
@@ -121,22 +123,26 @@ def over_all(found: Sequence[Ratio | None]) -> Ratio:
     return ratio(estimates, [1.0] * len(estimates))
 
 
-def speed_lines(rounds: int, seconds: float) -> tuple[list[str], dict[str, Any]]:
+def speeds(rounds: int, seconds: float) -> dict[str, list[Ratio | None]]:
+    """By the names of both sides, one comparison a pair of processes."""
     turns = {
         "watched": partial(compared, Watched, Alone, seconds / rounds),
         "alone": partial(compared, Alone, TargetContender, seconds / rounds),
     }
     taken = benchmark.in_turns(turns, rounds)
-    watched, alone = taken["watched"], taken["alone"]
-    rows = {
-        "watched / alone": over_all([each.ratio for each in watched]),
-        "alone / alone": over_all([each.noise for each in watched]),
-        "alone / here": over_all([each.ratio for each in alone]),
-        "here / here": over_all([each.noise for each in alone]),
+    assert all(each.difference is None for found in taken.values() for each in found)
+    return {
+        "watched / alone": [each.ratio for each in taken["watched"]],
+        "alone / alone": [each.noise for each in taken["watched"]],
+        "alone / here": [each.ratio for each in taken["alone"]],
+        "here / here": [each.noise for each in taken["alone"]],
     }
-    equal = all(each.difference is None for each in watched)
-    lines = [f"{name}:".ljust(17) + benchmark.ratio_text(each, 3) for name, each in rows.items()]
-    return [*lines, f"over {rounds} pairs of processes; all answer alike: {equal}"], rows
+
+
+def speed_lines(found: Mapping[str, Sequence[Ratio | None]]) -> list[str]:
+    return [
+        f"{name}:".ljust(17) + benchmark.ratio_text(over_all(each), 3) for name, each in found.items()
+    ] + [f"over {len(found['watched / alone'])} pairs of processes, all of which answer alike"]
 
 
 def started(bytecode: str, *words: str) -> tuple[int, int]:
@@ -183,13 +189,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=36.0, help="for each half of the speed")
     arguments: argparse.Namespace = parser.parse_args()
     rounds = benchmark.rounds_asked(arguments)
-    lines, speeds = speed_lines(rounds, 1.0 if arguments.quick else arguments.seconds)
+    found = speeds(rounds, 1.0 if arguments.quick else arguments.seconds)
     values = starts(rounds)
-    lines += [
+    lines = [
+        *speed_lines(found),
         "",
         benchmark.table(["start", "in process", "isolated", "more", "at least"], start_rows(values)),
     ]
-    benchmark.publish("isolation", "\n".join(lines), {"speeds": speeds, "starts_ns": values}, arguments)
+    benchmark.publish("isolation", "\n".join(lines), {"speeds": found, "starts_ns": values}, arguments)
 
 
 if __name__ == "__main__":

@@ -160,6 +160,11 @@ class TrainSettings:
         role="variant",
         help="Processes that train together, each with its share of num_envs and of each minibatch.",
     )
+    ranks_on: str = parameter(
+        HERE,
+        role="variant",
+        help="Where ranks after the first run: here, or as tasks of Ray (ray) or a cluster (ray://HOST:PORT).",
+    )
     collect: str = parameter(
         HERE,
         role="variant",
@@ -188,6 +193,10 @@ def check_ranks(settings: TrainSettings, num_envs: int) -> None:
     """Refuse ranks that nothing can be shared out among."""
     ranks = settings.ranks
     if ranks == 1:
+        if settings.ranks_on != HERE:
+            raise InputError(
+                f"ranks_on={settings.ranks_on} is for ranks after the first: give ranks=2 or more"
+            )
         return
     if family(settings.algorithm) != "ppo":
         raise InputError(f"ranks={ranks} is for algorithm=ppo: leave it out with {settings.algorithm}")

@@ -13,7 +13,8 @@ import torch.distributed as dist
 from hotloop.core.clock import now_ns
 from hotloop.core.record.times import Region, Times
 from hotloop.core.target import Target
-from hotloop.lab.training.ranks import Others, added, from_torchrun, named, share_of
+from hotloop.lab.training.others import Processes
+from hotloop.lab.training.ranks import added, from_torchrun, named, share_of
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed
 from hotloop.train.processes.ranks import STRIDE, RankLostError, Ranks
@@ -82,9 +83,9 @@ def test_the_row_of_waiting_names_the_slowest_rank() -> None:
     assert [row.path for row in found.regions] == ["rollout/waiting on others, most on rank 1"]
 
 
-def others_of(side: TrainSide) -> Others:
+def others_of(side: TrainSide) -> Processes:
     found = side.trainer.ranks._who_died.__self__  # type: ignore[attr-defined]
-    assert isinstance(found, Others)
+    assert isinstance(found, Processes)
     return found
 
 
@@ -152,8 +153,8 @@ def test_ranks_end_with_the_process_that_started_them() -> None:
         "print(subprocess.Popen(started, stdout=subprocess.DEVNULL).pid)"
     )
     follows = (
-        "from hotloop.lab.training import ranks; import sys, threading\n"
-        "ranks.END_S = 0.0; ranks.leave_with(int(sys.argv[1])); threading.Event().wait()"
+        "from hotloop.lab.training import others; import sys, threading\n"
+        "others.END_S = 0.0; others.leave_with(int(sys.argv[1])); threading.Event().wait()"
     )
     made = subprocess.run([sys.executable, "-c", program, follows], stdout=subprocess.PIPE, check=True)
     with suppress(psutil.NoSuchProcess):

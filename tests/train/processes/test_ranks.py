@@ -9,7 +9,7 @@ from support import two_ranks
 from torch.futures import Future
 
 from hotloop.core.errors import InputError
-from hotloop.train.processes.ranks import ALONE, RankLostError, Ranks
+from hotloop.train.processes.ranks import ALONE, RankLostError, Ranks, first_line
 from hotloop.train.settings import TrainSettings, check_ranks
 
 TOLERANCE = 1e-6
@@ -56,6 +56,14 @@ def test_who_died_is_said_in_one_line() -> None:
         raise RuntimeError("Connection closed by peer")
 
 
+def test_what_torch_says_of_a_closed_line_is_told_without_its_sources() -> None:
+    said = (
+        "Unable to cast [/a/b/pair.cc:537] Read error [127.0.0.1]:38550: Connection reset. This is typical."
+    )
+    assert first_line(RuntimeError(said)) == "Read error [127.0.0.1]:38550: Connection reset"
+    assert first_line(RuntimeError()) == "RuntimeError"
+
+
 def test_the_slowest_rank_is_told_once() -> None:
     ranks = Ranks(0, 3)
     ranks.busy_ns = [5, 9, 7]
@@ -69,6 +77,7 @@ def test_the_slowest_rank_is_told_once() -> None:
         ({"ranks": 3}, 8, "ranks=3 does not divide num_envs=8"),
         ({"ranks": 2, "minibatch_size": 33}, 8, "does not divide minibatch_size=33"),
         ({"ranks": 2, "algorithm": "dqn"}, 8, "is for algorithm=ppo"),
+        ({"ranks": 1, "ranks_on": "ray"}, 8, "ranks_on=ray is for ranks after the first"),
     ],
 )
 def test_ranks_that_cannot_share_are_refused(keys: dict[str, Any], envs: int, said: str) -> None:

@@ -6,6 +6,8 @@ are found; statistics are merged in the order of ranks, so that they are the sam
 """
 
 import inspect
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -163,7 +165,7 @@ class Ranks:
         options: dict[str, Any] = {buffers: False, "find_unused_parameters": not all_used}
         with self.together():
             wrapped = made(network, gradient_as_bucket_view=True, **options)
-        if dist.get_backend() == "gloo":
+        if next(network.parameters()).device.type == "cpu":
             wrapped.register_comm_hook(None, self.averaged)
         return wrapped
 
@@ -241,14 +243,22 @@ ALONE = Ranks()
 
 
 def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    """The first sentence of an error, without the place in torch's sources that it comes from."""
+    said = (str(error).splitlines() or [""])[0].removeprefix("Unable to cast ")
+    return re.sub(r"^\[[^\]]*\.cc:\d+\] ", "", said).partition(". ")[0][:200] or type(error).__name__
 
 
-def join(rank: int, size: int, store: Any, *, device: str = "cpu") -> None:
+def join(rank: int, size: int, store: Any) -> None:
     """Become one of the ranks; without a store the environment says where they meet, as torchrun tells it."""
-    backend = "nccl" if device == "cuda" else "gloo"
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     meeting: dict[str, Any] = {"init_method": "env://"} if store is None else {"store": store}
     dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE, **meeting)
+
+
+def use_own_gpu(rank: int) -> None:
+    """Let a rank have a GPU to itself, where its machine has as many."""
+    own = int(os.environ.get("LOCAL_RANK", rank))  # torchrun counts those of a machine
+    torch.cuda.set_device(own % torch.cuda.device_count())
 
 
 def check_free() -> None:
