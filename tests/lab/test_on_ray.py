@@ -65,7 +65,7 @@ def shelved(folder: Path) -> dict[str, object]:
     return {path.name: read(path).work for path in folder.glob("artifacts/sweeps/*/*.json")}
 
 
-SWEEP = ("scale", "grid/toy", "agents=2,3,4", "--repeats", "4", "--steps", "16", "--no-phases")
+SWEEP = ("scale", "grid/toy", "agents=2,3", "--repeats", "4", "--steps", "16", "--no-phases")
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_a_sweep_on_two_raylets_loses_nothing_with_a_worker_and_with_a_node(tmp_
             text=True,
         )
         killed = 0
-        while run.poll() is None and not (killed and len(shelved(there)) >= 6):
+        while run.poll() is None and not (killed and len(shelved(there)) >= 4):
             if len(shelved(there)) >= 2 and not killed:
                 killed = kill_worker()
         cluster.kill_one()
@@ -97,7 +97,7 @@ def test_a_sweep_on_two_raylets_loses_nothing_with_a_worker_and_with_a_node(tmp_
     assert run.returncode == 0, said
     record = Record.from_json(out)
     subprocess.run(program, cwd=here, check=True, capture_output=True)
-    assert len(shelved(there)) == 12
+    assert len(shelved(there)) == 8
     assert shelved(there) == shelved(here)
     assert "run-again" in {each.code for each in record.notices}
 
