@@ -145,7 +145,7 @@ def returns(actors: int, seeds: int, env_steps: int) -> dict[str, Any]:
     return {"returns": found, "learnt": asdict(learnt(env_steps, found["here"], found["ray"]))}
 
 
-def page(rates: dict[int, Rate], learning: dict[str, Any] | None) -> str:
+def page(rates: dict[int, Rate]) -> str:
     rows = [
         [
             str(actors),
@@ -161,13 +161,20 @@ def page(rates: dict[int, Rate], learning: dict[str, Any] | None) -> str:
         benchmark.table(["actors", "env-steps/s", "over the rounds", "cores kept busy", "staleness"], rows),
         f"{max(rates)} actors are {many / few:.2f} times as fast as one, over as many envs.",
     ]
-    if learning:
-        told = learning["learnt"]
-        lines.append(
-            f"Mean return after {told['env_steps']:,} env-steps: by actors {told['difference']:+.2f} beyond "
-            f"in place [{told['low']:+.2f}, {told['high']:+.2f}] over {len(told['present'])} seeds."
-        )
     return "\n\n".join(lines)
+
+
+def learning_page(learning: dict[str, Any]) -> str:
+    told = learning["learnt"]
+    between = "" if told["low"] is None else f" [{told['low']:+.2f}, {told['high']:+.2f}]"
+    rows = [[way, *(f"{value:.2f}" for value in each)] for way, each in learning["returns"].items()]
+    seeds = [f"seed {number}" for number in range(1, len(rows[0]))]
+    return "\n\n".join(
+        [
+            benchmark.table(["mean return, collected", *seeds], rows),
+            f"After {told['env_steps']:,} env-steps; beyond in place by {told['difference']:+.2f}{between}.",
+        ]
+    )
 
 
 def main() -> None:
@@ -179,9 +186,10 @@ def main() -> None:
     rates = rates_of(arguments.actors, rounds)
     seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
     steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
-    learning = returns(arguments.actors, seeds, steps) if seeds else None
-    values = {"rates": rates, "sizes": sizes(), "learning": learning}
-    benchmark.publish("actors", page(rates, learning), values, arguments)
+    benchmark.publish("actors", page(rates), {"rates": rates, "sizes": sizes()}, arguments)
+    if seeds:
+        learning = returns(arguments.actors, seeds, steps)
+        benchmark.publish("actors-learning", learning_page(learning), {"learning": learning}, arguments)
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def returns(ranks: int, seeds: int, env_steps: int) -> dict[str, Any]:
     return {"returns": found, "learnt": asdict(told)}
 
 
-def page(case: Mapping[str, Any], learning: dict[str, Any] | None, ranks: int) -> str:
+def page(case: Mapping[str, Any], ranks: int) -> str:
     rows = [
         [way, *benchmark.rate_cells(side), f"{case['busiest_ms'][way]:.0f}", f"{case['off'][way]:.0%}"]
         for way, side in case["sides"].items()
@@ -133,18 +133,22 @@ def page(case: Mapping[str, Any], learning: dict[str, Any] | None, ranks: int) -
             f"process, which is what a core for each gives. {benchmark.resolution(case['ratio'])}"
         ),
     ]
-    if learning:
-        told = learning["learnt"]
-        lines.append(
-            f"Mean return after {told['env_steps']:,} env-steps, "
-            + "; ".join(
-                f"{way}: {', '.join(f'{x:.2f}' for x in each)}" for way, each in learning["returns"].items()
-            )
-            + f". {ranks} ranks beyond one process: {told['difference']:+.2f}"
-            + (f" [{told['low']:+.2f}, {told['high']:+.2f}]" if told["low"] is not None else "")
-            + "."
-        )
     return "\n\n".join(lines)
+
+
+def learning_page(learning: Mapping[str, Any], ranks: int) -> str:
+    told = learning["learnt"]
+    beyond = f"{told['difference']:+.2f}"
+    if told["low"] is not None:
+        beyond += f" [{told['low']:+.2f}, {told['high']:+.2f}]"
+    rows = [[way, *(f"{value:.2f}" for value in each)] for way, each in learning["returns"].items()]
+    seeds = [f"seed {number}" for number in range(1, len(rows[0]))]
+    return "\n\n".join(
+        [
+            benchmark.table(["mean return", *seeds], rows),
+            f"After {told['env_steps']:,} env-steps; {ranks} ranks beyond one process: {beyond}.",
+        ]
+    )
 
 
 def main() -> None:
@@ -158,10 +162,11 @@ def main() -> None:
     case = speeds(ranks, benchmark.rounds_asked(arguments))
     seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
     steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
-    learning = returns(ranks, seeds, steps) if seeds else None
-    benchmark.publish(
-        f"ranks-{ranks}", page(case, learning, ranks), {"case": case, "learning": learning}, arguments
-    )
+    benchmark.publish(f"ranks-{ranks}", page(case, ranks), {"case": case}, arguments)
+    if seeds:
+        learning = returns(ranks, seeds, steps)
+        text = learning_page(learning, ranks)
+        benchmark.publish(f"ranks-{ranks}-learning", text, {"learning": learning}, arguments)
 
 
 if __name__ == "__main__":

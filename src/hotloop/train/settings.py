@@ -193,10 +193,6 @@ def check_ranks(settings: TrainSettings, num_envs: int) -> None:
     """Refuse ranks that nothing can be shared out among."""
     ranks = settings.ranks
     if ranks == 1:
-        if settings.ranks_on != HERE:
-            raise InputError(
-                f"ranks_on={settings.ranks_on} is for ranks after the first: give ranks=2 or more"
-            )
         return
     if family(settings.algorithm) != "ppo":
         raise InputError(f"ranks={ranks} is for algorithm=ppo: leave it out with {settings.algorithm}")

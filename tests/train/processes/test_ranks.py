@@ -77,7 +77,6 @@ def test_the_slowest_rank_is_told_once() -> None:
         ({"ranks": 3}, 8, "ranks=3 does not divide num_envs=8"),
         ({"ranks": 2, "minibatch_size": 33}, 8, "does not divide minibatch_size=33"),
         ({"ranks": 2, "algorithm": "dqn"}, 8, "is for algorithm=ppo"),
-        ({"ranks": 1, "ranks_on": "ray"}, 8, "ranks_on=ray is for ranks after the first"),
     ],
 )
 def test_ranks_that_cannot_share_are_refused(keys: dict[str, Any], envs: int, said: str) -> None:

@@ -103,6 +103,8 @@ def train(
     make_folder(folder)
     make_room(output)
     asked = asked_for(asked_target, folder, resume=resume)
+    if on is not None and asked.settings.train.ranks == 1:
+        raise InputError(f"--on {on} is for ranks after the first: give train.ranks=2 or more")
     record = run(asked, as_json=json)
     return tell_one(kept_in(output, record), as_json=json)
 
