@@ -5,8 +5,8 @@
 Both train the same network on as many envs with the same minibatches, one thread a process, and take turns of
 whole updates. Beside the time that passes stands the CPU time of the busiest process: its ratio is what ranks
 bring where every process has a core for itself; where others use the machine, too, that of the time is less.
-Then both train anew with as many seeds, for as long, and their returns are compared; --seeds 0 leaves that
-out, and is done in some minutes.
+Then both learn the env of `actors.py`, which is soon learnt, anew with as many seeds, and their returns are
+compared; --seeds 0 leaves that out, and is done in some minutes.
 """
 
 import sys
@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+import actors
 import benchmark
 from hotloop.core.target import Target
 from hotloop.judge.tune import learnt
@@ -34,8 +35,8 @@ KEYS = {
     "train.minibatch_size": "4096",
     "train.torch_threads": "1",
 }
-LEARN_STEPS = 300_000
-QUICK_STEPS = 16_384
+LEARN_STEPS = 8_192
+QUICK_STEPS = 1_024
 WARM, UPDATES = 3, 2
 """Updates before the first round, and in a turn."""
 
@@ -111,10 +112,16 @@ def returns(ranks: int, seeds: int, env_steps: int) -> dict[str, Any]:
     """What one process and so many ranks have learnt after as many env-steps, seed by seed."""
     found: dict[str, list[float]] = {}
     for each in (1, ranks):
+        keys = {"wait_ms": 0, "train.ranks": str(each), "train.eval.episodes": 16}
         found[name_of(each)] = [
-            fmean(TrainContender(target(each, seed=seed, **{"train.seed": seed})).returns_after(env_steps))
+            fmean(
+                TrainContender(
+                    actors.target("here", actors.ENVS, **keys, seed=seed, **{"train.seed": seed})
+                ).returns_after(env_steps)
+            )
             for seed in range(1, seeds + 1)
         ]
+        print(f"{name_of(each)}: {found[name_of(each)]}", file=sys.stderr)
     told = learnt(env_steps, found[name_of(1)], found[name_of(ranks)])
     return {"returns": found, "learnt": asdict(told)}
 
