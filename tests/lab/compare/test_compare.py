@@ -10,6 +10,9 @@ from hotloop.lab.measure.turns import Length
 
 SHORT = Asked(plan=Plan(fewest=10_000, budget_ns=50_000_000))
 BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))
+"""So much that it is never over before it is settled."""
+UNSETTLED = Asked(plan=Plan(fewest=30, budget_ns=500_000_000))
+"""For what never is."""
 
 
 @pytest.fixture(autouse=True)
@@ -171,7 +174,7 @@ def test_sides_that_answer_differently_are_not_timed_and_exit_2():
 
 def test_a_machine_on_which_a_differs_from_itself_is_not_fit():
     a = FakeContender("a", steady(100), steady(110))  # A, and A again
-    record = result(a, FakeContender("b", steady(80)))
+    record = result(a, FakeContender("b", steady(80)), UNSETTLED)
     assert record.comparisons[0].outcome == "cannot tell"
     assert "A differs from itself by 9.1%" in record.comparisons[0].why
 
