@@ -2,20 +2,23 @@
 
     ./.venv/bin/python benchmarks/actors.py [--actors 8] [--seeds 6] [--rounds 6] [--quick]
 
-One actor with all envs, then so many actors that share them. Then trainings that collect in place and by
-actors, with as many seeds, are held against each other by what they have learnt. It needs Ray.
+One actor with all envs and so many actors that share them, in turns: one, many, many, one. Beside the rates
+stands how many cores all of it kept busy, Ray's processes, too: where others use the machine as well, that is
+what is missing. Then trainings that collect in place and by actors, with as many seeds, are held against each
+other by what they have learnt; --seeds 0 leaves that out. It needs Ray.
 """
 
 import sys
 import time
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import gymnasium
 import numpy as np
+import psutil
 
 import benchmark
 from hotloop.core.target import Target
@@ -70,15 +73,44 @@ def target(collect: str, actors: int, **keys: object) -> Target:
     return Target(name, {**KEYS, "train.collect": collect, "train.actors": str(actors), **keys})
 
 
-def rate(actors: int, rounds: int, staleness: int = 1) -> dict[str, Any]:
-    """Env-steps a second of rollouts alone, one value a round."""
+@dataclass(slots=True, kw_only=True)
+class Rate:
+    """What rollouts alone came to, one value a round."""
+
+    env_steps_per_s: list[float] = field(default_factory=list)
+    cores: list[float] = field(default_factory=list)
+    """Kept busy by the learner, the actors and Ray."""
+    staleness: float = 0.0
+
+
+def busy_s() -> float:
+    """CPU time of this process and all it started."""
+    every = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return float(sum(used.user + used.system for used in (each.cpu_times() for each in every)))
+
+
+def collect(actors: int, rounds: int, into: Rate, staleness: int = 1) -> None:
+    """Rollouts of so many actors, rounds of about as long each whatever their number."""
     asked = target("ray", actors, **{"train.staleness": str(staleness)})
     with closing(TrainSide(f"{actors} actors", untimed(read(asked)), mode="rollout")) as side:
         side.run(WARM)
-        turns = [side.turn(side.grain) for _ in range(rounds)]
+        for number in range(1, rounds + 1):
+            print(f"\r{actors} actors, round {number} of {rounds}", end="", file=sys.stderr, flush=True)
+            before = busy_s()
+            turn = side.turn(side.grain * actors)
+            into.cores.append((busy_s() - before) * 1e9 / turn.ns)
+            into.env_steps_per_s.append(turn.env_steps * 1e9 / turn.ns)
         assert side.crew is not None
-        old = side.crew.last_staleness
-    return {"env_steps_per_s": [turn.env_steps * 1e9 / turn.ns for turn in turns], "staleness": old}
+        into.staleness = side.crew.last_staleness
+    print(file=sys.stderr)
+
+
+def rates_of(actors: int, rounds: int) -> dict[int, Rate]:
+    """One actor and so many, in turns."""
+    found = {1: Rate(), actors: Rate()}
+    for count in (1, actors, actors, 1):
+        collect(count, rounds // 2, found[count])
+    return found
 
 
 def sizes() -> dict[str, float]:
@@ -113,23 +145,36 @@ def returns(actors: int, seeds: int, env_steps: int) -> dict[str, Any]:
     return {"returns": found, "learnt": asdict(learnt(env_steps, found["here"], found["ray"]))}
 
 
-def page(rates: dict[int, dict[str, Any]], learning: dict[str, Any] | None) -> str:
+def page(rates: dict[int, Rate]) -> str:
     rows = [
-        [str(actors), f"{median(each['env_steps_per_s']):,.0f}", f"{each['staleness']:.0f}"]
+        [
+            str(actors),
+            f"{median(each.env_steps_per_s):,.0f}",
+            f"{min(each.env_steps_per_s):,.0f} .. {max(each.env_steps_per_s):,.0f}",
+            f"{median(each.cores):.2f}",
+            f"{each.staleness:.0f}",
+        ]
         for actors, each in rates.items()
     ]
-    few, many = (median(each["env_steps_per_s"]) for each in rates.values())
+    few, many = (median(each.env_steps_per_s) for each in rates.values())
     lines = [
-        benchmark.table(["actors", "env-steps/s", "staleness"], rows),
+        benchmark.table(["actors", "env-steps/s", "over the rounds", "cores kept busy", "staleness"], rows),
         f"{max(rates)} actors are {many / few:.2f} times as fast as one, over as many envs.",
     ]
-    if learning:
-        told = learning["learnt"]
-        lines.append(
-            f"Mean return after {told['env_steps']:,} env-steps: by actors {told['difference']:+.2f} beyond "
-            f"in place [{told['low']:+.2f}, {told['high']:+.2f}] over {len(told['present'])} seeds."
-        )
     return "\n\n".join(lines)
+
+
+def learning_page(learning: dict[str, Any]) -> str:
+    told = learning["learnt"]
+    between = "" if told["low"] is None else f" [{told['low']:+.2f}, {told['high']:+.2f}]"
+    rows = [[way, *(f"{value:.2f}" for value in each)] for way, each in learning["returns"].items()]
+    seeds = [f"seed {number}" for number in range(1, len(rows[0]))]
+    return "\n\n".join(
+        [
+            benchmark.table(["mean return, collected", *seeds], rows),
+            f"After {told['env_steps']:,} env-steps; beyond in place by {told['difference']:+.2f}{between}.",
+        ]
+    )
 
 
 def main() -> None:
@@ -138,12 +183,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=6, help="trainings of each side; 0 leaves them out")
     arguments = parser.parse_args()
     rounds = benchmark.rounds_asked(arguments)
-    rates = {actors: rate(actors, rounds) for actors in (1, arguments.actors)}
+    rates = rates_of(arguments.actors, rounds)
     seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
     steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
-    learning = returns(arguments.actors, seeds, steps) if seeds else None
-    values = {"rates": rates, "sizes": sizes(), "learning": learning}
-    benchmark.publish("actors", page(rates, learning), values, arguments)
+    benchmark.publish("actors", page(rates), {"rates": rates, "sizes": sizes()}, arguments)
+    if seeds:
+        learning = returns(arguments.actors, seeds, steps)
+        benchmark.publish("actors-learning", learning_page(learning), {"learning": learning}, arguments)
 
 
 if __name__ == "__main__":

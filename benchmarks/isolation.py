@@ -3,10 +3,10 @@
     ./.venv/bin/python benchmarks/isolation.py [--rounds 12] [--seconds 36] [--quick]
 
 The speed: a CartPole in a process that nobody watches over, as `--in-process` leaves it, and one behind a
-supervisor, a guard and a lifeline take turns, as in `hotloop compare`, beside a second one that nobody
-watches. Two processes of one program differ by a percent and more, by where their memory came to lie, so
-every round is a new pair of processes, and the interval is over these. Both are as far from who times them:
-a turn that another process's comes before finds its caches cold, whoever watches, which is the last line.
+supervisor, a guard and a lifeline take turns, as in `hotloop compare`, two of each. Two processes of one
+program differ by a percent and more, by where their memory came to lie, so every round has new processes,
+and the interval is over the rounds. All are as far from who times them: a turn that another process's comes
+before finds its caches cold, whoever watches, which is what those in this process are for.
 
 The start: whole commands of one step, isolated and `--in-process`, take turns; what the process adds is the
 difference, in CPU time and in wall time. Both find compiled bytecode, as what is installed does.
@@ -19,22 +19,22 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import benchmark
 from hotloop.core.clock import now_ns
 from hotloop.core.isolate.supervisor import STEP_S, Limits, Supervisor
-from hotloop.core.record import Comparison, Ratio
+from hotloop.core.progress import silent
+from hotloop.core.record import A, B, Ratio
 from hotloop.core.target import Target
 from hotloop.envs.elsewhere import Process
-from hotloop.lab.compare.compare import Asked, compare
+from hotloop.lab.compare.compare import Asked, SoFar, run
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.elsewhere import RemoteSide
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.settle import Found, Plan
 from hotloop.lab.measure.turns import Side
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import summarise
@@ -44,6 +44,11 @@ TARGET = Target("gym:CartPole-v1")
 ONE_STEP = ("--rounds", "1", "--iterations", "1", "--warmup", "0")
 
 HOTLOOP = str(Path(sys.executable).with_name("hotloop"))
+
+TWO_EACH = {A: 2, B: 2}
+
+BAND = 0.002
+"""So narrow that a comparison goes on for as long as it may."""
 
 WATCH = "--watch"
 """What the supervisor's process is called with, before the address that its process answers at."""
@@ -110,33 +115,40 @@ def watch(address: str) -> None:
     Supervisor(TARGET.name, ["-P", "-c", PROGRAM, address], Limits(step_s=STEP_S), Deaf()).run()
 
 
-def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> Comparison:
-    plan = Plan(band=0.02, budget_ns=round(seconds * 1e9))
-    return compare(a(TARGET), b(TARGET), Asked(plan=plan)).comparisons[0]
+def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> Found:
+    """Two of each take turns, as many of one as of the other: the mean of two is not as skewed as one."""
+    asked = Asked(plan=Plan(band=BAND, budget_ns=round(seconds * 1e9)))
+    found = SoFar(unlike=())
+    run(a(TARGET), b(TARGET), TWO_EACH, asked, found, silent)
+    assert not found.runs[0].apart, "one of them answers otherwise"
+    return found.runs[0]
 
 
-def over_all(found: Sequence[Ratio | None]) -> Ratio:
+def over_all(found: Sequence[Ratio]) -> Ratio:
     """The median of comparisons of which each is one value, and its interval."""
-    estimates = [each.estimate for each in found if each is not None]
-    return ratio(estimates, [1.0] * len(estimates))
+    return ratio([each.estimate for each in found], [1.0] * len(found))
 
 
-def speed_lines(rounds: int, seconds: float) -> tuple[list[str], dict[str, Any]]:
+def speeds(rounds: int, seconds: float) -> dict[str, list[Ratio]]:
+    """By the names of both sides, one comparison of new processes a round."""
     turns = {
         "watched": partial(compared, Watched, Alone, seconds / rounds),
         "alone": partial(compared, Alone, TargetContender, seconds / rounds),
     }
     taken = benchmark.in_turns(turns, rounds)
-    watched, alone = taken["watched"], taken["alone"]
-    rows = {
-        "watched / alone": over_all([each.ratio for each in watched]),
-        "alone / alone": over_all([each.noise for each in watched]),
-        "alone / here": over_all([each.ratio for each in alone]),
-        "here / here": over_all([each.noise for each in alone]),
+    return {
+        "watched / alone": [each.ratio() for each in taken["watched"]],
+        "alone / alone": [each.noise() for each in taken["watched"]],
+        "alone / here": [each.ratio() for each in taken["alone"]],
+        "here / here": [each.noise() for each in taken["alone"]],
     }
-    equal = all(each.difference is None for each in watched)
-    lines = [f"{name}:".ljust(17) + benchmark.ratio_text(each, 3) for name, each in rows.items()]
-    return [*lines, f"over {rounds} pairs of processes; all answer alike: {equal}"], rows
+
+
+def speed_lines(found: Mapping[str, Sequence[Ratio]]) -> list[str]:
+    return [
+        *(f"{name}:".ljust(17) + benchmark.ratio_text(over_all(each), 3) for name, each in found.items()),
+        f"over {len(found['watched / alone'])} times two processes of each kind, all of which answer alike",
+    ]
 
 
 def started(bytecode: str, *words: str) -> tuple[int, int]:
@@ -183,13 +195,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=36.0, help="for each half of the speed")
     arguments: argparse.Namespace = parser.parse_args()
     rounds = benchmark.rounds_asked(arguments)
-    lines, speeds = speed_lines(rounds, 1.0 if arguments.quick else arguments.seconds)
+    found = speeds(rounds, 1.0 if arguments.quick else arguments.seconds)
     values = starts(rounds)
-    lines += [
+    lines = [
+        *speed_lines(found),
         "",
         benchmark.table(["start", "in process", "isolated", "more", "at least"], start_rows(values)),
     ]
-    benchmark.publish("isolation", "\n".join(lines), {"speeds": speeds, "starts_ns": values}, arguments)
+    benchmark.publish("isolation", "\n".join(lines), {"speeds": found, "starts_ns": values}, arguments)
 
 
 if __name__ == "__main__":

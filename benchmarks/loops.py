@@ -1,13 +1,15 @@
 """Measure what hotloop.run with its callback costs Stable-Baselines3's PPO on CartPole.
 
-    ./.venv/bin/python benchmarks/loops.py [--rounds 12] [--quick]
+    ./.venv/bin/python benchmarks/loops.py [--rounds 100] [--quick]
 
-Two models with the same settings and seed learn in turns, one update a turn: one alone, one with a run around
-it. A turn's cost is the CPU time of this process, all its threads, which a busy machine moves less than wall.
-The rows are those of one further learning: how much of its wall they add up to.
+Two models with the same settings and seed learn in turns, one short update a turn: one alone, one with the
+callback, in a run that is open meanwhile. A turn's cost is the CPU time of the loop's thread, which a busy
+machine moves less than wall; many short turns, because what moves it still lasts longer than a turn. The run
+looks at memory and CPU once a second from a thread of its own: that is measured by itself. The rows are those
+of one further learning with SB3's own rollouts: how much of its wall they add up to.
 """
 
-import os
+from statistics import median
 from typing import Any
 
 import torch
@@ -15,63 +17,84 @@ from stable_baselines3 import PPO
 
 import benchmark
 import hotloop
-from hotloop.core.clock import cpu_ns
+from hotloop.core.clock import thread_ns
+from hotloop.lab.loop.run import SAMPLE_S
+from hotloop.loops.run import AnyRun
 from hotloop.loops.sb3 import RunCallback
+from hotloop.probes.resources import reader
 from hotloop.report.sections.train import times_of
 from hotloop.stats.ratio import ratio
 
-STEPS, QUICK_STEPS = 2_048, 256
-ROWS = ("forward", "env.step", "learning")
+TURN_STEPS, STEPS, QUICK_STEPS = 128, 2_048, 256
+ROWS = ("rollout/forward", "rollout/env.step", "learning")
+TOPS = ("rollout", "learning")
+LOOKS = 20
 
 
 def model(steps: int) -> Any:
     return PPO("MlpPolicy", "CartPole-v1", device="cpu", n_steps=steps, seed=1)
 
 
-def update_ns(learner: Any, steps: int, *, watched: bool) -> int:
+def update_ns(learner: Any, run: AnyRun | None) -> int:
     """CPU time of one rollout and the learning after it."""
-    os.environ["HOTLOOP_RUN"] = "on" if watched else "off"
-    begin_ns = cpu_ns()
-    if not watched:
-        learner.learn(steps, reset_num_timesteps=False)
-        return cpu_ns() - begin_ns
+    begin_ns = thread_ns()
+    learner.learn(TURN_STEPS, reset_num_timesteps=False, callback=RunCallback(run) if run else None)
+    return thread_ns() - begin_ns
+
+
+def turns(rounds: int) -> dict[str, list[int]]:
+    """CPU ns of every update, alone and watched."""
+    sides = {"alone": model(TURN_STEPS), "watched": model(TURN_STEPS)}
     with hotloop.run("sb3", every=1, output=None, say=lambda _: None) as run:
-        begin_ns = cpu_ns()
-        learner.learn(steps, reset_num_timesteps=False, callback=RunCallback(run))
-        return cpu_ns() - begin_ns
+        made = {
+            name: (lambda learner=learner, name=name: update_ns(learner, run if name == "watched" else None))
+            for name, learner in sides.items()
+        }
+        for turn in made.values():
+            turn()  # warm
+        return benchmark.in_turns(made, rounds)
 
 
-def rows(learner: Any, steps: int) -> dict[str, float]:
+def look_share() -> float:
+    """Of one core, that looking at memory and CPU once in a while takes."""
+    read, taken = reader(), list[int]()
+    for _ in range(LOOKS):
+        begin_ns = thread_ns()
+        read()
+        taken.append(thread_ns() - begin_ns)
+    return median(taken) / (SAMPLE_S * 1e9)
+
+
+def rows(steps: int) -> dict[str, float]:
     """Share of the wall of every row, of one learning."""
+    learner = model(steps)
     with hotloop.run("sb3", output=None, say=lambda _: None) as run:
-        learner.learn(steps, reset_num_timesteps=False, callback=RunCallback(run))
+        learner.learn(4 * steps, callback=RunCallback(run))
     times = times_of(run.record) if run.record else None
     return {row.path: times.share(row.path) for row in times.regions} if times else {}
 
 
+def named(shares: dict[str, float], names: tuple[str, ...]) -> str:
+    return f"{', '.join(names)}: {sum(shares.get(name, 0.0) for name in names):.1%} of the wall"
+
+
 def main() -> None:
-    arguments = benchmark.parser(__doc__).parse_args()
+    arguments = benchmark.parser(__doc__, rounds=100).parse_args()
     torch.set_num_threads(1)
     benchmark.pin(benchmark.one_core())
     steps = QUICK_STEPS if arguments.quick else STEPS
-    alone, watched = model(steps), model(steps)
-    for each, looked in ((alone, False), (watched, True)):
-        update_ns(each, steps, watched=looked)
-    alone_ns, watched_ns = list[int](), list[int]()
-    for turn in range(benchmark.rounds_asked(arguments)):
-        for looked in (turn % 2 == 0, turn % 2 != 0):
-            taken = watched_ns if looked else alone_ns
-            taken.append(update_ns(watched if looked else alone, steps, watched=looked))
-    cost, shares = ratio(watched_ns, alone_ns), rows(watched, 4 * steps)
-    part = sum(shares.get(name, 0.0) for name in ROWS)
+    taken = turns(benchmark.rounds_asked(arguments))
+    cost, look, shares = ratio(taken["watched"], taken["alone"]), look_share(), rows(steps)
     table = benchmark.table(["row", "of wall"], [[name, f"{share:.1%}"] for name, share in shares.items()])
+    ratio_words = f"{benchmark.ratio_text(cost, 3)} ({cost.pairs} pairs)"
     lines = [
         f"Stable-Baselines3 PPO, CartPole-v1, {steps:,} steps an update, one thread.",
         table,
-        f"{', '.join(ROWS)}: {part:.1%} of the wall; all rows: {sum(shares.values()):.1%}.",
-        f"CPU time with the run over without: {benchmark.ratio_text(cost)}.",
+        f"{named(shares, TOPS)}; {named(shares, ROWS)}.",
+        f"CPU time with the callback over without, updates of {TURN_STEPS} steps: {ratio_words}.",
+        f"The look once a second, from a thread of its own, takes {look:.1%} of a core.",
     ]
-    facts = {"alone_ns": alone_ns, "watched_ns": watched_ns, "cost": cost, "shares": shares}
+    facts = {"taken_ns": taken, "cost": cost, "look_share": look, "shares": shares}
     benchmark.publish("loops", "\n\n".join(lines), facts, arguments)
 
 

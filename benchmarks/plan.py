@@ -5,12 +5,14 @@
 The rates come from the newest results of `benchmarks/actors.py` and `benchmarks/ranks.py`; the simulation is
 first held against what was measured there. Machines collect at the measured rate, their rollouts come in by
 one link one after another, the learner learns once all are there, and weights go out by it to every machine.
+Without --learner and --weights a larger learner is played, too.
 """
 
 import heapq
 import json
 import random
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -20,6 +22,9 @@ import benchmark
 
 MACHINES = (1, 10, 100, 1_000)
 UPDATES = 200
+LARGE = (1e6, 1e8)
+"""Samples a second and bytes of the weights: a learner of many GPUs with a network that fills them."""
+
 LINK_BYTES_PER_S = 1.25e9
 """Ten gigabits a second, in and out."""
 
@@ -93,13 +98,13 @@ def simulate(plan: Plan, updates: int = UPDATES, seed: int = 1) -> Flow:
     )
 
 
-def newest(folder: Path, name: str) -> dict[str, Any]:
-    """The last result of a benchmark."""
-    found = sorted(folder.glob(f"{name}-*.json"), key=lambda path: path.stat().st_mtime)
+def newest(folder: Path, name: str, part: str) -> dict[str, Any]:
+    """The last result of a benchmark that has a part."""
+    every: list[dict[str, Any]] = [json.loads(path.read_text()) for path in folder.glob(f"{name}-*.json")]
+    found = [each for each in every if part in each]
     if not found:
         raise SystemExit(f"{folder} has no result of benchmarks/{name}.py: run it first")
-    result: dict[str, Any] = json.loads(found[-1].read_text())
-    return result
+    return max(found, key=lambda each: str(each["created"]))
 
 
 def measured(actors: dict[str, Any], staleness: int) -> dict[int, tuple[Plan, float]]:
@@ -133,11 +138,18 @@ def measured(actors: dict[str, Any], staleness: int) -> dict[int, tuple[Plan, fl
     }
 
 
-def machine_of(ranks: dict[str, Any], sizes: dict[str, Any], asked: Namespace) -> Plan:
+def machine_of(
+    ranks: dict[str, Any],
+    sizes: dict[str, Any],
+    *,
+    learner: float | None,
+    weights: float | None,
+    staleness: int,
+) -> Plan:
     """One machine whose envs are twenty times as slow as the learner of `ranks.py`, and who learns."""
     [learner_name] = [name for name in ranks["case"]["sides"] if name != "one process"]
     measured_rate = 1e9 / median(ranks["case"]["sides"][learner_name]["ns_per_agent_step"])
-    rate = asked.learner or measured_rate
+    rate = learner or measured_rate
     samples = 16_384
     per_sample = sizes["rollout_bytes"] / sizes["samples"]
     return Plan(
@@ -147,8 +159,8 @@ def machine_of(ranks: dict[str, Any], sizes: dict[str, Any], asked: Namespace) -
         spread=0.1,
         learn_s=samples / rate,
         rollout_bytes=per_sample * samples,
-        weights_bytes=asked.weights or sizes["weights_bytes"],
-        staleness=asked.staleness,
+        weights_bytes=weights or sizes["weights_bytes"],
+        staleness=staleness,
     )
 
 
@@ -161,13 +173,17 @@ def assumed(plan: Plan) -> str:
     )
 
 
-def page(checks: dict[int, tuple[Plan, float]], plan: Plan, updates: int) -> str:
+def check_table(checks: dict[int, tuple[Plan, float]], updates: int) -> str:
     rows = []
     for count, (each, rate) in checks.items():
         expected = simulate(each, updates).samples_per_s
         rows.append([str(count), f"{rate:,.0f}", f"{expected:,.0f}", f"{rate / expected:.2f}"])
+    return benchmark.table(["actors", "env-steps/s", "simulated", "measured / simulated"], rows)
+
+
+def plan_table(plan: Plan, updates: int) -> str:
     flows = {count: simulate(replace(plan, machines=count), updates) for count in MACHINES}
-    wide = [
+    rows = [
         [
             f"{count:,}",
             f"{flow.samples_per_s:,.0f}",
@@ -178,16 +194,17 @@ def page(checks: dict[int, tuple[Plan, float]], plan: Plan, updates: int) -> str
         ]
         for count, flow in flows.items()
     ]
-    return "\n\n".join(
-        [
-            "The simulation beside what was run (actors on one machine, an env that waits):",
-            benchmark.table(["actors", "env-steps/s", "simulated", "measured / simulated"], rows),
-            assumed(plan),
-            benchmark.table(
-                ["machines", "samples/s", "MB/s in", "MB/s out", "learner busy", "bound by"], wide
-            ),
-        ]
-    )
+    return benchmark.table(["machines", "samples/s", "MB/s in", "MB/s out", "learner busy", "bound by"], rows)
+
+
+def page(checks: dict[int, tuple[Plan, float]], plans: Sequence[Plan], updates: int) -> str:
+    parts = [
+        "The simulation beside what was run (actors on one machine, an env that waits):",
+        check_table(checks, updates),
+    ]
+    for plan in plans:
+        parts += [assumed(plan), plan_table(plan, updates)]
+    return "\n\n".join(parts)
 
 
 def main() -> None:
@@ -197,10 +214,16 @@ def main() -> None:
     parser.add_argument("--learner", type=float, help="samples a second that it takes, instead of ours")
     parser.add_argument("--weights", type=float, help="bytes of the network, instead of ours")
     arguments: Namespace = parser.parse_args()
-    actors, ranks = newest(arguments.results, "actors"), newest(arguments.results, "ranks")
+    actors, ranks = newest(arguments.results, "actors", "rates"), newest(arguments.results, "ranks", "case")
     checks = measured(actors, arguments.staleness)
-    plan = machine_of(ranks, actors["sizes"], arguments)
-    text = page(checks, plan, 20 if arguments.quick else UPDATES)
+    asked = [(arguments.learner, arguments.weights)]
+    if asked == [(None, None)]:
+        asked += [LARGE]
+    plans = [
+        machine_of(ranks, actors["sizes"], learner=learner, weights=weights, staleness=arguments.staleness)
+        for learner, weights in asked
+    ]
+    text = page(checks, plans, 20 if arguments.quick else UPDATES)
     benchmark.publish("plan", text, {"staleness": arguments.staleness}, arguments)
 
 

@@ -1,21 +1,31 @@
 """Measure a training in several processes against the same one in one process with one thread.
 
-    ./.venv/bin/python benchmarks/ranks.py [--ranks 2] [--seeds 6] [--rounds 12] [--quick]
+    ./.venv/bin/python benchmarks/ranks.py [--ranks 2] [--seeds 6] [--rounds 20] [--quick]
 
 Both train the same network on as many envs with the same minibatches, one thread a process, and take turns of
-whole updates. Then both train anew with as many seeds, for as long, and their returns are compared.
+whole updates. Beside the time that passes stands the CPU time of the busiest process: its ratio is what ranks
+bring where every process has a core for itself; where others use the machine, too, that of the time is less.
+Then both train anew with as many seeds, for as long, and their returns are compared; --seeds 0 leaves that
+out, and is done in some minutes.
 """
 
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
-from statistics import fmean
+from dataclasses import asdict, dataclass
+from functools import partial
+from statistics import fmean, median
 from typing import Any
+
+import psutil
 
 import benchmark
 from hotloop.core.target import Target
 from hotloop.judge.tune import learnt
+from hotloop.lab.measure.turns import Turn
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainContender, TrainSide, untimed
+from hotloop.stats.ratio import ratio
 
 TARGET = "prospector"
 KEYS = {
@@ -26,8 +36,8 @@ KEYS = {
 }
 LEARN_STEPS = 100_000
 QUICK_STEPS = 16_384
-WARM = 2
-"""Updates before the first round."""
+WARM, UPDATES = 3, 2
+"""Updates before the first round, and in a turn."""
 
 
 def target(ranks: int, **keys: object) -> Target:
@@ -38,17 +48,63 @@ def name_of(ranks: int) -> str:
     return "one process" if ranks == 1 else f"{ranks} ranks"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """One turn: what passed, and what every process computed."""
+
+    turn: Turn
+    cpu_ns: tuple[int, ...]
+    """Of rank 0 and of those after it, all their threads."""
+
+    @property
+    def busiest_ns(self) -> int:
+        return max(self.cpu_ns)
+
+
+def cpu_ns(process: psutil.Process) -> int:
+    used = process.cpu_times()
+    return int((used.user + used.system) * 1e9)
+
+
+def one_turn(side: TrainSide, others: Sequence[psutil.Process]) -> Update:
+    before = [cpu_ns(each) for each in others]
+    turn = side.turn(UPDATES * side.grain)
+    after = [cpu_ns(each) for each in others]
+    gained = (late - early for early, late in zip(before, after, strict=True))
+    return Update(turn=turn, cpu_ns=(turn.cpu_ns or 0, *gained))
+
+
 def speeds(ranks: int, rounds: int) -> dict[str, Any]:
-    """One process and so many ranks, in turns of one update."""
+    """One process and so many ranks, in turns of some updates."""
     with ExitStack() as stack:
+        print("starting", name_of(ranks), file=sys.stderr)
         sides = [
             stack.enter_context(closing(TrainSide(name_of(each), untimed(read(target(each))))))
             for each in (1, ranks)
         ]
+        others = {sides[0].name: [], sides[1].name: psutil.Process().children()}
         for side in sides:
             side.run(WARM)
-        values = benchmark.measure(sides, rounds=rounds, agent_steps=sides[0].grain)
-    return {"sides": values, "ratio": benchmark.speed_ratio(values, name_of(ranks), name_of(1))}
+        turns = {side.name: partial(one_turn, side, others[side.name]) for side in sides}
+        taken = benchmark.in_turns(turns, rounds)
+    one, many = (taken[name_of(each)] for each in (1, ranks))
+    return {
+        "sides": {name: benchmark.side_values([each.turn for each in rows]) for name, rows in taken.items()},
+        "busiest_ms": {name: busiest_ms(rows) for name, rows in taken.items()},
+        "off": {name: off(rows) for name, rows in taken.items()},
+        "ratio": ratio([each.turn.ns for each in one], [each.turn.ns for each in many]),
+        "cpu_ratio": ratio([each.busiest_ns for each in one], [each.busiest_ns for each in many]),
+    }
+
+
+def busiest_ms(rows: Sequence[Update]) -> float:
+    """CPU time of the busiest process in one update."""
+    return median(each.busiest_ns for each in rows) / UPDATES / 1e6
+
+
+def off(rows: Sequence[Update]) -> float:
+    """The share of the time in which rank 0 was put off its core for somebody else."""
+    return sum(each.turn.off_ns for each in rows) / sum(each.turn.ns for each in rows)
 
 
 def returns(ranks: int, seeds: int, env_steps: int) -> dict[str, Any]:
@@ -63,29 +119,40 @@ def returns(ranks: int, seeds: int, env_steps: int) -> dict[str, Any]:
     return {"returns": found, "learnt": asdict(told)}
 
 
-def page(case: dict[str, Any], learning: dict[str, Any] | None, ranks: int) -> str:
-    rows = [[way, *benchmark.rate_cells(side)] for way, side in case["sides"].items()]
-    lines = [
-        benchmark.table(["way", *benchmark.RATE_HEADER], rows),
-        f"{TARGET}, speed of {ranks} ranks / of one process: {benchmark.ratio_text(case['ratio'], 2)}. "
-        + benchmark.resolution(case["ratio"]),
+def page(case: Mapping[str, Any], ranks: int) -> str:
+    rows = [
+        [way, *benchmark.rate_cells(side), f"{case['busiest_ms'][way]:.0f}", f"{case['off'][way]:.0%}"]
+        for way, side in case["sides"].items()
     ]
-    if learning:
-        told = learning["learnt"]
-        lines.append(
-            f"Mean return after {told['env_steps']:,} env-steps, "
-            + "; ".join(
-                f"{way}: {', '.join(f'{x:.2f}' for x in each)}" for way, each in learning["returns"].items()
-            )
-            + f". {ranks} ranks beyond one process: {told['difference']:+.2f}"
-            + (f" [{told['low']:+.2f}, {told['high']:+.2f}]" if told["low"] is not None else "")
-            + "."
-        )
+    header = ["way", *benchmark.RATE_HEADER, "CPU ms an update, busiest process", "put off its core"]
+    lines = [
+        benchmark.table(header, rows),
+        (
+            f"{TARGET}, speed of {ranks} ranks / of one process: {benchmark.ratio_text(case['ratio'])} by "
+            f"the time that passed, {benchmark.ratio_text(case['cpu_ratio'])} by the CPU time of the busiest "
+            f"process, which is what a core for each gives. {benchmark.resolution(case['ratio'])}"
+        ),
+    ]
     return "\n\n".join(lines)
 
 
+def learning_page(learning: Mapping[str, Any], ranks: int) -> str:
+    told = learning["learnt"]
+    beyond = f"{told['difference']:+.2f}"
+    if told["low"] is not None:
+        beyond += f" [{told['low']:+.2f}, {told['high']:+.2f}]"
+    rows = [[way, *(f"{value:.2f}" for value in each)] for way, each in learning["returns"].items()]
+    seeds = [f"seed {number}" for number in range(1, len(rows[0]))]
+    return "\n\n".join(
+        [
+            benchmark.table(["mean return", *seeds], rows),
+            f"After {told['env_steps']:,} env-steps; {ranks} ranks beyond one process: {beyond}.",
+        ]
+    )
+
+
 def main() -> None:
-    parser = benchmark.parser(__doc__)
+    parser = benchmark.parser(__doc__, rounds=20)
     parser.add_argument("--ranks", type=int, default=2, help="processes, each with one thread (default 2)")
     parser.add_argument("--seeds", type=int, default=6, help="trainings of each side; 0 leaves them out")
     arguments = parser.parse_args()
@@ -95,10 +162,11 @@ def main() -> None:
     case = speeds(ranks, benchmark.rounds_asked(arguments))
     seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
     steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
-    learning = returns(ranks, seeds, steps) if seeds else None
-    benchmark.publish(
-        f"ranks-{ranks}", page(case, learning, ranks), {"case": case, "learning": learning}, arguments
-    )
+    benchmark.publish(f"ranks-{ranks}", page(case, ranks), {"case": case}, arguments)
+    if seeds:
+        learning = returns(ranks, seeds, steps)
+        text = learning_page(learning, ranks)
+        benchmark.publish(f"ranks-{ranks}-learning", text, {"learning": learning}, arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Iterator
 
@@ -16,6 +17,13 @@ settings.load_profile("any machine")
 # A target of somebody else's has a process of its own, whose start would cost every test a second: tests of
 # what a command does stay in this process, and those of the processes take this out of their environment.
 os.environ["HOTLOOP_IN_PROCESS"] = "1"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _earlier_objects_are_left_alone() -> None:
+    """A measurement collects garbage first: let it not look through all that thousands of tests hold."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ PyObject* region_name(PyObject* self, void* = nullptr) {
 PyObject* region_enter(PyObject* self, PyObject*) {
   PyObject* name = reinterpret_cast<Region*>(self)->name;
   if (!tell(&Watcher::open, name)) return nullptr;
-  if (forest.running()) forest.tree()->open(name);
+  if (forest.running()) forest.tree()->open(name, forest.clocked());
   return Py_NewRef(self);
 }
 
@@ -225,8 +225,12 @@ void marks_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyObject* enable(PyObject*, PyObject*) {
-  forest.enable();
+PyObject* enable(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"cpu", nullptr};
+  int cpu = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:enable", const_cast<char**>(names), &cpu))
+    return nullptr;
+  forest.enable(cpu != 0);
   Py_RETURN_NONE;
 }
 
@@ -237,14 +241,21 @@ PyObject* disable(PyObject*, PyObject*) {
 
 PyObject* enabled(PyObject*, PyObject*) { return PyBool_FromLong(forest.running()); }
 
+PyObject* clocked(PyObject*, PyObject*) { return PyBool_FromLong(forest.clocked()); }
+
 PyObject* tuple_of(const std::vector<Row>& rows);
 
-// (name, calls, total_ns, rows below)
+// (name, calls, total_ns, cpu_ns or None, rows below)
 PyObject* tuple_of(const Row& row) {
   PyObject* below = tuple_of(row.children);
   if (below == nullptr) return nullptr;
-  return Py_BuildValue("(OLLN)", const_cast<void*>(row.name), static_cast<long long>(row.calls),
-                       static_cast<long long>(row.total_ns), below);
+  PyObject* cpu = row.cpu_ns == unknown ? Py_NewRef(Py_None) : PyLong_FromLongLong(row.cpu_ns);
+  if (cpu == nullptr) {
+    Py_DECREF(below);
+    return nullptr;
+  }
+  return Py_BuildValue("(OLLNN)", const_cast<void*>(row.name), static_cast<long long>(row.calls),
+                       static_cast<long long>(row.total_ns), cpu, below);
 }
 
 PyObject* tuple_of(const std::vector<Row>& rows) {
@@ -261,7 +272,7 @@ PyObject* tuple_of(const std::vector<Row>& rows) {
 
 PyObject* read(PyObject*, PyObject*) { return tuple_of(forest.rows()); }
 
-PyObject* read_here(PyObject*, PyObject*) { return tuple_of(forest.tree()->rows(forest.time())); }
+PyObject* read_here(PyObject*, PyObject*) { return tuple_of(forest.rows_of(forest.tree())); }
 
 // The names of the spans that this thread is in, from the outermost inwards.
 PyObject* opened(PyObject*, PyObject*) {
@@ -378,9 +389,11 @@ PyMethodDef functions[] = {
     {"span", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(span_asked)),
      METH_FASTCALL | METH_KEYWORDS, "The region of a name; the same object each time."},
     {"mark", mark, METH_O, "Charge the time since the last mark in the innermost open span to a name."},
-    {"enable", enable, METH_NOARGS, "Begin with an empty tree; spans that are open now are left out."},
+    {"enable", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(enable)), METH_VARARGS | METH_KEYWORDS,
+     "Begin with an empty tree; spans that are open now are left out."},
     {"disable", disable, METH_NOARGS, "Stop the clock; the tree stays to be read."},
     {"enabled", enabled, METH_NOARGS, "Whether spans are being timed."},
+    {"clocked", clocked, METH_NOARGS, "Whether spans read the CPU clock of their thread."},
     {"keep", keep, METH_O, "Make a log with room for so many spans and marks; 0 is none."},
     {"lap", lap, METH_O, "Log the time since the last lap, with a number."},
     {"glance", glance, METH_NOARGS, "Log how often the thread was put off its core since the last glance."},

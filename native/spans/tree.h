@@ -3,8 +3,13 @@
 //   Forest -> Tree (one a thread) -> root Node -> Node ...      what was timed, by path
 //                                 -> stack of Frame             the spans that are open now
 //
-// Agrees with src/hotloop/core/spans_python.py. Nothing here is locked: the caller holds the GIL.
+// Where it is asked for, a span also reads its thread's CPU clock, inside its two readings of the time. That
+// is a call into the system and costs several marks, so no mark does it: rows of marks have no CPU time.
+//
+// Agrees with src/hotloop/core/spans/python.py. Nothing here is locked: the caller holds the GIL.
 #pragma once
+
+#include <time.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -27,10 +32,21 @@ inline int64_t to_ns(int64_t ticks) {
   return static_cast<int64_t>(static_cast<double>(ticks) * Clock::ns_per_tick());
 }
 
+constexpr int64_t unknown = -1;  // CPU time of what did not read it
+
+// The CPU time of the calling thread in nanoseconds.
+inline int64_t read_thread_clock() {
+  timespec used;
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) != 0) return unknown;
+  return static_cast<int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec;
+}
+
 struct Node {
   Name name = nullptr;
   int64_t calls = 0;
   int64_t total = 0;
+  int64_t cpu_ns = 0;
+  int64_t clocked = 0;  // calls that read their thread's clock, which marks never do; cpu_ns is theirs
   std::vector<std::unique_ptr<Node>> children;
 
   // Null where there is no such child yet.
@@ -51,8 +67,9 @@ struct Node {
 struct Frame {
   Node* node;
   int64_t start;
-  int64_t covered;  // time that closed children and marks have taken
-  uint64_t serial;  // tells a frame from an earlier one at the same depth
+  int64_t start_cpu;  // of the thread's clock
+  int64_t covered;    // time that closed children and marks have taken
+  uint64_t serial;    // tells a frame from an earlier one at the same depth
 
   // Where marks by name stand: the time of the last one, and what was covered then. A span is its own
   // first mark; a thread has none, and its first mark only begins.
@@ -65,6 +82,7 @@ struct Row {
   Name name;
   int64_t calls;
   int64_t total_ns;
+  int64_t cpu_ns;  // unknown where not every call was clocked
   std::vector<Row> children;
 };
 
@@ -73,14 +91,16 @@ struct Tree {
 
   Log* log;
   Node root;
-  std::vector<Frame> stack{Frame{&root, 0, 0, 0, 0, 0}};  // the first frame is the thread itself
+  std::vector<Frame> stack{Frame{&root, 0, unknown, 0, 0, 0, 0}};  // the first frame is the thread itself
   uint64_t opened = 0;
 
-  void open(Name name) {
+  void open(Name name, bool clocked) {
     Node* node = stack.back().node->child(name);
     node->calls += 1;
     const int64_t now = read_clock();
-    stack.push_back(Frame{node, now, 0, ++opened, now, 0});
+    const int64_t cpu = clocked ? read_thread_clock() : unknown;
+    node->clocked += cpu != unknown;
+    stack.push_back(Frame{node, now, cpu, 0, ++opened, now, 0});
   }
 
   // Charges the time since the last mark by name in the innermost open span, less what spans and other
@@ -100,33 +120,45 @@ struct Tree {
     frame.covered_at_mark = frame.covered;
   }
 
-  // Closes the innermost open span of this name and whatever is still open inside it.
-  void close(Name name, int64_t now) {
+  // Closes the innermost open span of this name and whatever is still open inside it; `cpu` is what the
+  // thread's clock showed then.
+  void close(Name name, int64_t now, int64_t cpu) {
     size_t depth = stack.size() - 1;
     while (depth > 0 && stack[depth].node->name != name) depth -= 1;
     while (depth > 0 && stack.size() > depth) {
       const Frame frame = stack.back();
       stack.pop_back();
       frame.node->total += now - frame.start;
+      if (cpu != unknown && frame.start_cpu != unknown)
+        frame.node->cpu_ns += cpu - frame.start_cpu;
+      else
+        frame.node->clocked -= frame.start_cpu != unknown;
       stack.back().covered += now - frame.start;
       log->add(frame.node, frame.start, now, now - frame.start);
     }
   }
 
-  std::vector<Row> rows(int64_t now) const { return rows_below(root, 1, now); }
+  std::vector<Row> rows(int64_t now, int64_t cpu) const { return rows_below(root, 1, now, cpu); }
 
  private:
   // The children that were reached; the one that is the node of frame `depth` is open.
-  std::vector<Row> rows_below(const Node& node, size_t depth, int64_t now) const {
+  std::vector<Row> rows_below(const Node& node, size_t depth, int64_t now, int64_t cpu) const {
     std::vector<Row> rows;
     for (const auto& child : node.children) {
       if (child->calls == 0) continue;
       const bool is_open = depth < stack.size() && stack[depth].node == child.get();
       const int64_t open_ticks = is_open ? now - stack[depth].start : 0;
-      rows.push_back(
-          {child->name, child->calls, to_ns(child->total + open_ticks), rows_below(*child, depth + 1, now)});
+      rows.push_back({child->name, child->calls, to_ns(child->total + open_ticks),
+                      cpu_of(*child, is_open ? &stack[depth] : nullptr, cpu),
+                      rows_below(*child, depth + 1, now, cpu)});
     }
     return rows;
+  }
+
+  static int64_t cpu_of(const Node& node, const Frame* open, int64_t cpu) {
+    if (node.clocked != node.calls) return unknown;
+    if (open == nullptr) return node.cpu_ns;
+    return cpu == unknown ? unknown : node.cpu_ns + cpu - open->start_cpu;
   }
 };
 
@@ -136,12 +168,21 @@ class Forest {
  public:
   bool running() const { return running_; }
   uint64_t epoch() const { return epoch_; }
+  bool clocked() const { return clocked_; }
   int64_t time() const { return running_ ? read_clock() : stopped_; }
 
-  void enable() {
+  // What the clock of a tree's thread shows, or showed when spans were stopped; unknown to other threads.
+  int64_t cpu(const Tree* tree) const {
+    if (!running_) return tree == stopper_ ? stopped_cpu_ : unknown;
+    return clocked_ && tree == own() ? read_thread_clock() : unknown;
+  }
+
+  void enable(bool clocked) {
     epoch_ += 1;
     trees_.clear();
     log_.clear();
+    stopper_ = nullptr;
+    clocked_ = clocked;
     running_ = true;
   }
 
@@ -149,6 +190,9 @@ class Forest {
   const std::vector<std::unique_ptr<Tree>>& trees() const { return trees_; }
 
   void disable() {
+    if (!running_) return;
+    stopper_ = own();
+    stopped_cpu_ = cpu(stopper_);
     stopped_ = time();
     running_ = false;
   }
@@ -163,15 +207,21 @@ class Forest {
   }
 
   void close(Name name) {
-    if (here_.epoch == epoch_) here_.tree->close(name, time());
+    if (own() == nullptr) return;
+    const int64_t used = cpu(here_.tree);
+    here_.tree->close(name, time(), used);
   }
 
   std::vector<Row> rows() const {
     std::vector<Row> all;
-    const int64_t now = time();
     for (const auto& tree : trees_)
-      for (auto& row : tree->rows(now)) all.push_back(std::move(row));
+      for (auto& row : rows_of(tree.get())) all.push_back(std::move(row));
     return all;
+  }
+
+  std::vector<Row> rows_of(const Tree* tree) const {
+    const int64_t used = cpu(tree);
+    return tree->rows(time(), used);
   }
 
  private:
@@ -181,11 +231,17 @@ class Forest {
   };
   static inline thread_local Here here_{0, nullptr};
 
+  // The tree of the calling thread; null where it has none yet.
+  Tree* own() const { return here_.epoch == epoch_ ? here_.tree : nullptr; }
+
   Log log_;
   std::vector<std::unique_ptr<Tree>> trees_;
   uint64_t epoch_ = 1;
   bool running_ = false;
+  bool clocked_ = false;  // whether spans read their thread's clock
   int64_t stopped_ = 0;
+  int64_t stopped_cpu_ = unknown;  // of the thread that stopped, whose tree is:
+  const Tree* stopper_ = nullptr;
 };
 
 // The nodes of all trees, parents before their children, numbered from 0.

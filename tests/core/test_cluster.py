@@ -36,6 +36,35 @@ def test_ray_that_is_not_installed_is_said_with_what_installs_it(monkeypatch: py
         cluster.connected("ray").__enter__()
 
 
+class BusyRay:
+    """Fails to start as often as it is told."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors, self.ended = list(errors), 0
+
+    def init(self, **_: object) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def shutdown(self) -> None:
+        self.ended += 1
+
+
+SLOW = Exception("The current node timed out during startup. This could happen because")
+
+
+def test_ray_that_starts_too_slowly_is_started_again() -> None:
+    ray = BusyRay(SLOW, SLOW)
+    cluster.begin(ray, "ray", None, 2)
+    assert ray.ended == 2
+
+
+@pytest.mark.parametrize("errors", [[SLOW] * cluster.CONNECTS, [Exception("no disk")]])
+def test_ray_that_does_not_start_is_one_line(errors: list[Exception]) -> None:
+    with pytest.raises(SetupError, match=r"^ray cannot be used: (no disk|The current node timed out)"):
+        cluster.begin(BusyRay(*errors), "ray", None, 2)
+
+
 def test_who_hears_signals_stays_who_it_was() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with cluster.signals_kept():

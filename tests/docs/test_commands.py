@@ -37,6 +37,7 @@ UNTESTED = {
     "hotloop validate grid/toy 200 --seeds 4 --on ray": "needs Ray; tests/lab/test_on_ray.py starts one",
     "hotloop train my_env.py:make num_envs=8 train.collect=ray": "needs Ray; see test_actors.py",
     "./.venv/bin/python benchmarks/plan.py": "reads results that other benchmarks left",
+    "hotloop train prospector run=wide train.ranks=4 --on": "needs a cluster; lab/training/test_others.py",
     "torchrun --nnodes 4": "needs four machines; tests/lab/training/test_ranks.py has two ranks",
     "hotloop doctor": "stands beside what needs a GPU",
     "hotloop bench prospector device=cuda": "needs a GPU; tests/envs/test_cuda.py runs it where one is",

@@ -217,6 +217,42 @@ def test_a_row_is_told_as_part_of_what_is_above_it_and_of_everything() -> None:
     assert (first.name, first.said) == ("observations", "80% of step = 64.0% of the time")
 
 
+SAMPLES = Table(
+    title="Hot functions",
+    columns=("function", "own_share", "total_share", "cpu_share"),
+    rows=(
+        ("Env.step (env.py:9)", 0.2, 0.95, 1.0),
+        ("near (env.py:3)", 0.6, 0.7, 1.0),
+        ("log (env.py:20)", 0.01, 0.01, 1.0),
+    ),
+)
+
+
+def test_a_row_that_is_most_of_the_time_is_opened_by_what_samples_met() -> None:
+    found = diagnose(probed(ENV, "samples", {"samples": 500}, SAMPLES))
+    assert found.bounds[0].name == "env.step"
+    assert [each.name for each in found.inside] == ["near (env.py:3)"]
+    assert found.inside[0].halved == pytest.approx(1 / (1 - 0.35))
+
+
+def test_a_row_among_others_is_not_opened() -> None:
+    assert diagnose(probed(HEALTHY, "samples", {"samples": 500}, SAMPLES)).inside == ()
+    assert diagnose(ENV).inside == ()
+
+
+COUNTED = ("function", "calls", "own_ns", "total_ns", "own_share")
+EXECUTE = "<method 'execute' of 'sqlite3.Connection' objects>"
+
+
+@pytest.mark.parametrize(("calls", "share", "seen"), [(50_000, 0.2, 1), (1_000, 0.2, 0), (50_000, 0.01, 0)])
+def test_statements_that_are_run_one_at_a_time_are_seen_by_their_calls(
+    calls: int, share: float, seen: int
+) -> None:
+    table = Table(title="Functions", columns=COUNTED, rows=((EXECUTE, calls, 1, 1, share),))
+    found = diagnose(probed(ENV, "cprofile", {"env_steps": 1_000}, table))
+    assert named(found).count("inserts") == seen
+
+
 def test_candidates_come_in_the_order_of_what_they_buy() -> None:
     rows = {"env": (10, 0.3), "teacher": (10, 0.4), "eval": (10, 0.2), "logging": (10, 0.05)}
     found = diagnose(loop(rows, busy=(1.0, 0.0), cores=2, variant={"threads": 1}))
@@ -247,6 +283,23 @@ def test_a_function_waits_by_what_the_others_work_on_a_busy_machine() -> None:
     waits = program({**works, "fetch (io.py:3)": (0.5, 0.01)}, resources=crowded)
     assert named(diagnose(waits)) == ["waiting"]
     assert diagnose(program({**works, "fetch (io.py:3)": (0.5, 0.1)}, resources=crowded)).is_healthy
+
+
+WORKED = {"collect": 0.5, "collect/env": 0.02, "collect/policy": 0.9, "learn": 0.9}
+"""Of each row's own time, that it was on a core for."""
+
+
+def test_a_row_waits_by_the_cpu_time_of_its_spans() -> None:
+    found = diagnose(loop(GOOD, worked=WORKED))
+    assert named(found) == ["waiting"]
+    assert found.candidates[0].path == "wall/collect/env"
+    assert found.candidates[0].said.endswith("on a core for 2% of it")
+    assert diagnose(loop(GOOD, worked={**WORKED, "collect/env": 0.9})).is_healthy
+
+
+def test_a_span_whose_parts_are_marks_waits_as_a_whole() -> None:
+    found = diagnose(loop(GOOD, worked={"collect": 0.02, "learn": 0.9}))
+    assert [each.path for each in found.candidates] == ["wall/collect"]
 
 
 def test_no_rule_fires_without_its_evidence_and_each_says_what_to_run() -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,8 @@ from hotloop.lab.loop import run as runs
 from hotloop.lab.loop import windows
 from hotloop.lab.loop.account import StreamAccount
 from hotloop.probes.resources import Sample
+
+WAIT_S = 0.05
 
 SAMPLE = Sample(
     at_ns=0,
@@ -112,6 +115,30 @@ def test_the_rows_add_up_to_the_wall() -> None:
     assert rest >= 0
     assert inside >= 0
     assert record.unaccounted_ns == rest + inside
+
+
+def test_spans_have_cpu_time_in_the_record_and_on_the_page_and_marks_have_none(said: list[str]) -> None:
+    with hotloop.run("my-ppo", every=2, say=said.append) as run:
+        loop(run, 2)
+        with hotloop.span("wait"):
+            sleep(WAIT_S)
+    rows = {phase.path: phase for phase in run.record.phases}
+    assert rows["wall/collect/forward"].cpu_ns is None
+    assert 0 < rows["wall/collect"].cpu_ns <= rows["wall/collect"].total_ns + 1_000_000
+    assert rows["wall/wait"].cpu_ns < WAIT_S * 1e9 / 2
+    assert rows["wall"].cpu_ns < rows["wall"].total_ns - WAIT_S * 1e9 / 2
+    (page,) = Path(".design").glob("*.md")
+    assert "on a core" in page.read_text("utf-8")
+    (printed,) = (line for line in said[-2].splitlines() if line.strip().startswith("wait "))
+    assert "% CPU" in printed
+    assert read(page.with_suffix(".json")).phases == run.record.phases
+
+
+def test_a_run_that_is_not_to_read_thread_clocks_has_no_cpu_time(said: list[str]) -> None:
+    with hotloop.run("my-ppo", cpu=False, every=2, say=said.append) as run:
+        loop(run, 2)
+    assert {phase.cpu_ns for phase in run.record.phases} == {None}
+    assert "CPU" not in "".join(said)
 
 
 def test_every_so_many_updates_the_tree_of_one_update_is_printed(said: list[str]) -> None:

@@ -16,7 +16,9 @@ from hotloop.core import spans
 from hotloop.core.record import Record
 from hotloop.loops.sb3 import RunCallback
 
-ROWS = {"setup", "forward", "env.step", "callbacks", "store", "returns", "logging", "learning", "hotloop"}
+STEPS = {f"rollout/{name}" for name in ("forward", "env.step", "callbacks", "store", "returns")}
+
+ROWS = {"setup", "rollout", *STEPS, "logging", "learning", "hotloop"}
 
 
 @pytest.fixture(autouse=True)
@@ -47,13 +49,16 @@ def test_the_rows_of_ppo_are_its_parts_and_its_steps_are_counted(tmp_path: Path)
     model = ppo()
     record = learnt(model, 48, CheckpointCallback(20, str(tmp_path / "kept")))
     assert set(rows(record)) <= ROWS
-    assert rows(record)["env.step"] == rows(record)["forward"] == rows(record)["store"] == 48
-    assert rows(record)["learning"] == 3
+    made = rows(record)
+    assert made["rollout/env.step"] == made["rollout/forward"] == made["rollout/store"] == 48
+    assert made["rollout"] == made["learning"] == 3
     assert (record.work.env_steps, record.work.updates) == (48, 3)
     assert record.values["env_steps"] == (16.0, 16.0, 16.0)
-    wall = next(phase.total_ns for phase in record.phases if phase.path == "wall")
-    inside = sum(phase.total_ns for phase in record.phases if phase.path.startswith("wall/"))
-    assert record.unaccounted_ns == wall - inside >= 0
+    ns = {phase.path: phase.total_ns for phase in record.phases}
+    leaves = sum(ns[f"wall/{path}"] for path in made if path != "rollout")
+    assert record.unaccounted_ns == ns["wall"] - leaves >= 0
+    known = {phase.path for phase in record.phases if phase.cpu_ns is not None}
+    assert {"wall/rollout"} == known - {"wall", "wall/hotloop"}
     assert list((tmp_path / "kept").glob("*.zip")), "a model is saved while it is watched"
     assert "step" not in vars(model.env)
     assert "add" not in vars(model.rollout_buffer)
@@ -70,7 +75,7 @@ def test_off_policy_loops_have_the_same_rows() -> None:
         batch_size=4,
     )
     record = learnt(model, 24)
-    assert rows(record)["env.step"] == rows(record)["store"] == 24
+    assert rows(record)["rollout/env.step"] == rows(record)["rollout/store"] == 24
     assert rows(record)["learning"] == 3
 
 
@@ -87,7 +92,18 @@ def test_an_error_leaves_a_partial_record_and_the_model_can_learn_on() -> None:
         model.learn(48, callback=[Failing(), RunCallback(run)])
     assert run.record is not None
     assert run.record.partial
-    assert rows(learnt(model, 16))["env.step"] == 16
+    assert rows(learnt(model, 16))["rollout/env.step"] == 16
+
+
+def test_a_callback_that_ends_the_training_leaves_no_rollout_open() -> None:
+    class Enough(BaseCallback):
+        def _on_step(self) -> bool:
+            return self.num_timesteps < 20
+
+    record = learnt(ppo(), 48, Enough())
+    assert not record.partial
+    assert "left-open" not in {notice.code for notice in record.notices}
+    assert rows(record)["rollout"] == 2
 
 
 def test_switched_off_it_learns_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

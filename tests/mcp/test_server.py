@@ -102,6 +102,7 @@ def test_the_tools_are_typed_and_say_which_of_them_only_read(here: Path) -> None
         assert each.output_schema, each.name
         properties = each.input_schema["properties"].items()
         assert all("description" in known for name, known in properties if name != "context"), each.name
+        assert each.input_schema["additionalProperties"] is False
     assert "context" not in tools["bench"].input_schema["properties"]
     assert tools["bench"].input_schema["properties"]["effort"]["enum"] == ["quick", "usual", "thorough"]
 
@@ -127,9 +128,26 @@ def test_a_path_outside_the_folder_is_refused_and_nothing_runs(
     assert f"is outside {here}" in said.content[0].text
 
 
+@pytest.mark.parametrize(
+    ("tool", "asked", "takes"),
+    [
+        ("bench", {"target": "grid/toy", "agents": 100}, "bench takes no 'agents': it takes target, keys"),
+        ("validate", {"candidate": "grid/toy", "reference": "a.py:b"}, "takes no 'reference'"),
+        ("guide", {"page": 2}, "guide takes no 'page': it takes nothing"),
+    ],
+)
+def test_an_argument_that_is_not_known_is_refused_and_nothing_runs(
+    here: Path, monkeypatch: pytest.MonkeyPatch, tool: str, asked: dict[str, Any], takes: str
+) -> None:
+    monkeypatch.setattr(serving, "run", None)
+    said = call(here, tool, **asked)
+    assert said.is_error
+    assert takes in said.content[0].text
+
+
 def test_a_planted_bug_is_named_by_its_step_and_field(here: Path) -> None:
     said = call(
-        here, "validate", candidate="walk.py:Wrong", against="walk.py:Slow", amount="20"
+        here, "validate", candidate="walk.py:Wrong", against="walk.py:Slow", amount=20
     ).structured_content
     assert (said["found"], said["verdict"], said["exit_code"]) == ("not equal", "fail", 2)
     assert said["difference"]["step"] == 7

@@ -1,3 +1,4 @@
+import gc
 import sys
 from pathlib import Path
 
@@ -49,9 +50,11 @@ def test_nothing_is_traced_afterwards(tmp_path: Path) -> None:
     assert sys.gettrace() is before
 
 
+@pytest.mark.parametrize("frozen", [True, False])
 def test_where_no_function_is_named_the_hottest_are_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frozen: bool
 ) -> None:
+    (gc.freeze if frozen else gc.unfreeze)()
     monkeypatch.setattr(samples, "SHORTEST_NS", 50_000_000)
     found = look(scene(tmp_path, turn, calls=500, marker="played"))
     assert found.facts["ran"][0] == "slow"

@@ -1,12 +1,10 @@
-import gc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.scenes import KEPT, hold, leak, scene, tangle
+from support.memories import looked_apart
+from support.scenes import hold_and_tangle, leak
 
-from hotloop.core.record import Finding
-from hotloop.probes.memory import LONGER, PAIRS, PARTS, differences, grown, look, whole
+from hotloop.probes.memory import LONGER, PAIRS, PARTS, differences, grown, whole
 
 pytest.importorskip("memray")
 
@@ -15,18 +13,9 @@ FEW = 20
 """Calls of a shorter window here."""
 
 
-@pytest.fixture(autouse=True)
-def _kept_nothing() -> None:
-    KEPT.clear()
-
-
-def looked(folder: Path, step: Callable[[], None]) -> Finding:
-    return look(scene(folder, step, calls=PARTS * FEW))
-
-
 @pytest.mark.slow
 def test_a_leak_of_a_kilobyte_a_step_is_found_with_its_site_and_slope(tmp_path: Path) -> None:
-    found = looked(tmp_path, leak)
+    found = looked_apart(tmp_path, leak, PARTS * FEW, collecting=True)
     growth, counts, peak = found.tables
     where, slope, low, high = growth.rows[0]
     assert where == f"leak (support/scenes.py:{leak.__code__.co_firstlineno + 2})"
@@ -42,15 +31,8 @@ def test_a_leak_of_a_kilobyte_a_step_is_found_with_its_site_and_slope(tmp_path: 
 
 @pytest.mark.slow
 def test_what_is_held_or_can_be_collected_does_not_grow(tmp_path: Path) -> None:
-    def step() -> None:
-        hold()
-        tangle()
-
-    gc.disable()  # as it is while something is measured
-    try:
-        found = looked(tmp_path, step)
-    finally:
-        gc.enable()
+    # The collector is off, as it is while something is measured.
+    found = looked_apart(tmp_path, hold_and_tangle, PARTS * FEW, collecting=False)
     assert not [row for row in found.tables[0].rows if "scenes.py" in row[0]]
     assert found.facts["growth_bytes_low"] <= 0 or found.facts["growth_bytes_per_env_step"] < 100
     assert found.facts["allocations_per_env_step"] >= 1

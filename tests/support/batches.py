@@ -60,6 +60,28 @@ class Model:
         self.running = self.steps < 8
 
 
+class Ecology:
+    """It begins anew by itself and plays itself; who wants to may push it."""
+
+    def reset(self, seed: int = 0) -> tuple[list[int], dict[str, int]]:
+        self.random, self.age, self.pushed = random.Random(seed), 0, 0
+        return [0, 0], {}
+
+    def step(self, push: int | None = None) -> tuple[list[int], float, bool, bool, dict[str, int]]:
+        self.age, self.pushed = self.age + 1, self.pushed + (push or 0)
+        return [self.random.randrange(9), self.age], 1.0, False, self.age == 8, {}
+
+
+class Clockwork:
+    """It begins anew by itself, and its step takes and returns nothing."""
+
+    def reset(self) -> None:
+        self.age = 0
+
+    def step(self) -> None:
+        self.age += 1
+
+
 class Other(Model):
     """The same, but for its wealth after five steps."""
 

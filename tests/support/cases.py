@@ -8,7 +8,7 @@ from typing import Any
 from support.records import MACHINE, PROFILE
 
 from hotloop.core.record import Described, Finding, Pauses, Phase, Record, Resources, Table, Work
-from hotloop.core.record.times import Times, in_order
+from hotloop.core.record.times import Times, Total, in_order
 from hotloop.lab.loop.record import Found, Origin, record_of
 from hotloop.lab.loop.run import Asked
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, Windows
@@ -38,13 +38,20 @@ def loop(
     memory: Sequence[int] = (100,) * 20,
     cores: int = 4,
     speed: float = 1.0,
+    worked: Mapping[str, float] | None = None,
 ) -> Record:
-    """A run of somebody's own loop, as `hotloop.run` records it; `memory` is in MiB."""
+    """A run of somebody's own loop, as `hotloop.run` records it.
+
+    `memory` is in MiB; `worked` is the share of a row's own time that it was on a core, where that is known.
+    """
+    known = worked or {}
     windows = Windows()
     counts = {UPDATES: updates, STEPS: steps, SAMPLES: 0}
     for number in range(WINDOWS):
         wall_ns = round(WALL_NS * (1 + 0.01 * (number % 3)) / speed)
-        regions = in_order({path: (calls, round(wall_ns * share)) for path, (calls, share) in rows.items()})
+        regions = in_order(
+            {path: total(calls, wall_ns * share, known.get(path)) for path, (calls, share) in rows.items()}
+        )
         windows.add(
             Counted(counts=counts, wall_ns=wall_ns), Times(how="sync", wall_ns=wall_ns, regions=regions)
         )
@@ -62,11 +69,16 @@ def loop(
         how="sync",
         hosted=False,
         mark_ns=30.0,
+        thread_clock_ns=300.0,
         samples=[sample(at, mib, busy, len(memory)) for at, mib in enumerate(memory)],
         pauses=pauses or Pauses(),
         broken=None,
     )
     return record_of(found)
+
+
+def total(calls: int, ns: float, worked: float | None) -> Total:
+    return Total(calls, round(ns), None if worked is None else round(ns * worked))
 
 
 def sample(at: int, mib: int, busy: tuple[float, float], count: int) -> Sample:

@@ -12,11 +12,17 @@ def main(port: int) -> None:
     cluster.load()
     from ray.cluster_utils import Cluster
 
-    made = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 2, "ray_client_server_port": port, "include_dashboard": False},
-    )
-    second = made.add_node(num_cpus=2)
+    head = {"num_cpus": 2, "ray_client_server_port": port, "include_dashboard": False}
+    for left in reversed(range(cluster.CONNECTS)):
+        made = Cluster()
+        try:
+            made.add_node(**head)
+            second = made.add_node(num_cpus=2)
+            break
+        except Exception:
+            made.shutdown()
+            if not left:
+                raise
     print("ready", flush=True)  # noqa: T201 - it is a program
     for _ in sys.stdin:
         made.remove_node(second, allow_graceful=False)

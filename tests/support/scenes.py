@@ -41,6 +41,11 @@ def tangle() -> None:
     knot.append(knot)
 
 
+def hold_and_tangle() -> None:
+    hold()
+    tangle()
+
+
 def scene(folder: Path, step: Callable[[], Any], *, calls: int = 50, **more: Any) -> Scene:
     """A play that calls a function once a step."""
 

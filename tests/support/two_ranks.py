@@ -50,7 +50,7 @@ def difference(ranks: ranking.Ranks, kernels: str) -> float:
     student = make_student(ranks.wrapped(alone.network, all_used=True), settings)
     learner = replace(alone, student=student, ranks=ranks)
     mine = every[every % ENVS // (ENVS // 2) == ranks.rank]
-    part, agreed = learner.agreed(samples, [mine])
+    [part], agreed = learner.agreed(samples, [[mine]])
     learner.kernels.objective(student, part, mine, agreed, 0.0).backward()
     norm = torch.stack([each.norm() for each in expected]).norm()
     apart = [

@@ -6,19 +6,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from support.packages import STEP, Place, build, build_wheel
+from support.packages import STEP, Place, build_wheel
 
 TOOLS = Path(sys.executable).parent
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source archive, and the wheel built from it."""
-    dist = tmp_path_factory.mktemp("dist")
-    build(dist)
-    return dist
 
 
 @pytest.fixture(scope="module")

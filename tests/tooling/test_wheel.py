@@ -12,7 +12,7 @@ from pathlib import Path
 from subprocess import PIPE, STDOUT, run
 
 import pytest
-from support.packages import STEP, Place, build
+from support.packages import STEP, Place
 
 from hotloop.core.errors import ExitCode
 
@@ -43,13 +43,6 @@ worlds: tuple[str, ...] = _native.WORLDS
 crew: _kernels.Crew = _kernels.make("plain", 1, 0)
 """
 """A user's program."""
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    dist = tmp_path_factory.mktemp("dist")
-    build(dist)
-    return dist
 
 
 @pytest.fixture(scope="module")

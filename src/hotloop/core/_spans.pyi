@@ -3,6 +3,7 @@
 from hotloop.core.spans.python import (
     Marks,
     Region,
+    clocked,
     disable,
     enable,
     enabled,
@@ -22,6 +23,7 @@ from hotloop.core.spans.python import (
 __all__ = [
     "Marks",
     "Region",
+    "clocked",
     "disable",
     "enable",
     "enabled",

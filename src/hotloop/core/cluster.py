@@ -33,10 +33,10 @@ STORE_BYTES = 256 << 20
 """Of the object store of a cluster that is started here."""
 
 CONNECTS = 3
-"""Tries, where a cluster answers and is too busy to make a process for who connects."""
+"""Tries, where a machine is too busy to make the processes of who connects in the time that Ray gives it."""
 
-SLOW = "Initialization failure from server"
-"""What Ray says then."""
+SLOW = ("Initialization failure from server", "timed out during startup")
+"""What Ray says then, of a cluster and of one that it starts."""
 
 LEFT_AT_HOME = ["artifacts", "train_dir", "build", ".git", ".venv", "venv", "__pycache__", "*.pyc"]
 """Of a project that travels: what no worker opens."""
@@ -117,8 +117,9 @@ def begin(ray: Any, address: str, carry: Path | None, cores: int | None) -> None
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 ray.init(**usual)
-        except (ConnectionError, RuntimeError, ValueError, OSError, TimeoutError) as error:
-            if not (left and SLOW in str(error)):
+        except Exception as error:  # noqa: BLE001 - which is what Ray itself raises
+            ray.shutdown()
+            if not (left and any(words in str(error) for words in SLOW)):
                 raise SetupError(f"{address} cannot be used: {spoken(error)}") from None
         else:
             return

@@ -135,6 +135,7 @@ class Case:
             mean_ns=phase.mean_ns,
             parent=above.rpartition("/")[2] if inner else None,
             of_parent=phase.total_ns / parent.total_ns if inner and parent else None,
+            worked=phase.worked,
             is_leaf=not any(path.startswith(f"{phase.path}/") for path in by_path),
         )
 
@@ -186,6 +187,12 @@ class Case:
         """Rows that have no rows below; of a program without spans, its functions by their own time."""
         leaves = tuple(row for row in self.rows if row.is_leaf)
         return leaves or tuple(row for row in self.functions if row.is_leaf)
+
+    @property
+    def clocked(self) -> tuple[Row, ...]:
+        """The innermost rows whose CPU time is known: marks below them have none."""
+        known = [row for row in self.rows if row.worked is not None]
+        return tuple(row for row in known if not any(each.path.startswith(f"{row.path}/") for each in known))
 
     @property
     def largest(self) -> Row | None:

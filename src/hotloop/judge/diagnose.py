@@ -22,6 +22,12 @@ AWAY = 1e12
 LARGEST = 8
 """Rows that are listed."""
 
+OPAQUE = 0.5
+"""Of the time in one row, from which on one wants to know what is inside."""
+
+LEAST_INSIDE = 0.05
+"""Of the time, that a function takes which is listed."""
+
 MOVED = 1.1
 """How many times as fast a row is called changed."""
 
@@ -86,6 +92,8 @@ class Diagnosis:
     partial: bool
     bounds: tuple[Bound, ...]
     """The largest rows, the first being the bottleneck."""
+    inside: tuple[Bound, ...]
+    """Functions that samples met where the rows of a tree say no more, the largest first."""
     candidates: tuple[Candidate, ...]
     """In the order of what they would buy."""
     gaps: tuple[Gap, ...]
@@ -113,6 +121,7 @@ def diagnose(
         created=record.created,
         partial=record.partial,
         bounds=tuple(bounds(case)),
+        inside=tuple(inside(case)),
         candidates=tuple(candidates(case, file)),
         gaps=tuple(gaps(case)),
         expectations=expectations,
@@ -144,9 +153,18 @@ def bounds(case: Case) -> Iterable[Bound]:
     return (bound(row) for row in ordered[:LARGEST] if row.part.share > 0)
 
 
+def inside(case: Case) -> Iterable[Bound]:
+    """The functions of what the tree shows as one row, by what each takes with all that it calls."""
+    first = case.largest
+    if first is None or first.sampled or first.part.share < OPAQUE:
+        return ()
+    ordered = sorted((row for row in case.functions if row.is_leaf), key=lambda row: -row.part.share)
+    return (bound(row) for row in ordered[:LARGEST] if row.part.share >= LEAST_INSIDE)
+
+
 def bound(row: Row) -> Bound:
     return Bound(
-        name=row.name,
+        name=row.path if row.sampled else row.name,
         path=row.path,
         share=row.part.share,
         interval=row.part.interval,

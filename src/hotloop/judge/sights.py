@@ -1,7 +1,7 @@
 """Sights: what each rule of a diagnosis sees in a case; every one looks at the record and runs nothing."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
@@ -9,6 +9,7 @@ from typing import Any
 
 from hotloop.core.record import Pauses, Ratio
 from hotloop.core.record.plain import Interval
+from hotloop.judge import names
 from hotloop.judge.case import WHOLE, Alternative, Case, Part, Row, gain, speed_up
 from hotloop.judge.judge import OVERHEAD_SHARE, UNACCOUNTED_SHARE
 
@@ -20,6 +21,9 @@ SMALL_BATCH = 64
 
 RARER = 10.0
 """How many times as rarely one may evaluate, or write a log, and still see a training."""
+
+MANY = 8
+"""Calls each time the loop goes round, from which on one would do."""
 
 SHORT_CALL_NS = 200_000
 """A call of one env that is shorter has much of Python's own in it."""
@@ -88,39 +92,6 @@ class Sight:
         return speed_up(self.part.low, low), speed_up(self.part.high, high)
 
 
-def pattern(*words: str) -> "re.Pattern[str]":
-    return re.compile("|".join(words))
-
-
-COPIES = pattern(
-    r"device.?to.?host",
-    r"host.?to.?device",
-    r"\bd2h\b",
-    r"\bh2d\b",
-    r"to.?cpu",
-    r"to.?host",
-    r"memcpy",
-    r"read.?back",
-    r"\.cpu\b",
-    r"_to_copy",
-    r"\bcopy_$",
-)
-ON_GPU = pattern(COPIES.pattern, "stack and back")
-TEACHER = pattern("teacher", "expert", "oracle", "labell?er")
-STORE = pattern(r"\bstore", "buffer", "replay")
-STUDENT = pattern("student", "policy", "forward", "inference", r"\bact\b", "predict")
-RESETS = pattern("reset")
-SKEW = pattern("from the first to the last", "straggler", "slowest", "skew")
-LOGGING = pattern(r"\blog\b", "logg", "log_", r"\bprint", "tensorboard", "wandb", r"\bflush", "write_metrics")
-EVALUATION = pattern(r"eval(?!uate_actions)", "test.?episodes")
-INDEX = pattern("rebuild", "build.?index", r"\bindex\b", "kd.?tree", "quad.?tree", "spatial")
-INSERTS = pattern("insert", r"\bappend\b", "enqueue", r"\badd\b", r"\bput\b", r"\bpush\b")
-BARRIER = pattern("barrier", r"\bjoin\b", "rendezvous", "all.?reduce", "synchroni[sz]e")
-WAITS = pattern("wait", "queue", r"\brecv", r"_recv\b", "receive", r"\bpoll", "sleep", r"\block\b", "acquire")
-LEARNING = pattern("forward", "backward", "student", "optimi[sz]er")
-ENV_STEP = pattern(r"^envs?([._ ]?step)?$", "^environment$", r"\.step$", "^step$")
-
-
 def told(row: Row) -> str:
     """A row's share in words: of what it is part of, and of everything."""
     if row.parent is not None and row.of_parent is not None:
@@ -141,17 +112,17 @@ def rows_over(words: "re.Pattern[str]", least: float, factor: float = inf, **mor
 
 def copies(case: Case) -> Iterator[Sight]:
     """Rows that copy, or operators of torch that do."""
-    yield from rows_over(ON_GPU if case.on_gpu else COPIES, 0.03)(case)
+    yield from rows_over(names.ON_GPU if case.on_gpu else names.COPIES, 0.03)(case)
     for found in case.record.findings:
         for table in found.tables if found.probe == "torch" else ():
             rows = [dict(zip(table.columns, each, strict=False)) for each in table.rows]
             spent = {str(each["operator"]): each["self_cpu_ns"] + each["self_device_ns"] for each in rows}
             whole = sum(spent.values())
-            moved = {name: ns for name, ns in spent.items() if COPIES.search(name.lower())}
+            moved = {name: ns for name, ns in spent.items() if names.COPIES.search(name.lower())}
             share = sum(moved.values()) / whole if whole else 0.0
             if share >= 0.1:
-                names = ", ".join(moved)
-                yield Sight(said=f"{names} are {share:.0%} of what torch did", part=Part(share=share))
+                moving = ", ".join(moved)
+                yield Sight(said=f"{moving} are {share:.0%} of what torch did", part=Part(share=share))
 
 
 def imitation_steps(case: Case) -> int | None:
@@ -165,8 +136,8 @@ def teacher_left_on(case: Case) -> Iterator[Sight]:
     asked, steps = imitation_steps(case), case.record.work.env_steps
     if asked is None or not steps or asked >= steps:
         return
-    loop_calls = max((row.calls for row in case.rows if row.matches(ENV_STEP)), default=0)
-    for row in case.named(TEACHER):
+    loop_calls = max((row.calls for row in case.rows if row.matches(names.ENV_STEP)), default=0)
+    for row in case.named(names.TEACHER):
         calls = loop_calls or steps
         wanted = asked / steps
         if row.calls > (wanted + 0.05) * calls and row.part.share >= 0.02:
@@ -178,7 +149,7 @@ def teacher_left_on(case: Case) -> Iterator[Sight]:
 def small_batch(case: Case) -> Iterator[Sight]:
     """Forward calls of few rows: the call costs more than they do."""
     samples = case.record.work.agent_steps
-    for row in case.named(STUDENT):
+    for row in case.named(names.STUDENT):
         batch = samples / row.calls if row.calls and samples else inf
         if batch < SMALL_BATCH and row.part.share >= 0.1 and "learn" not in row.path:
             said = f"{told(row)}, in calls of {batch:.0f} rows"
@@ -191,7 +162,7 @@ def python_per_env(case: Case) -> Iterator[Sight]:
     if envs < 2 or case.record.target.impl == "native":
         return
     for row in case.rows:
-        single = row.matches(ENV_STEP) and row.calls >= 0.9 * steps and row.mean_ns < SHORT_CALL_NS
+        single = row.matches(names.ENV_STEP) and row.calls >= 0.9 * steps and row.mean_ns < SHORT_CALL_NS
         if single and steps and row.part.share >= 0.2 and not below(row, case):
             said = f"{told(row)}: {row.calls:,} calls of {row.mean_ns / 1e3:.1f} µs for {envs} envs"
             yield Sight(said=said, row=row, part=row.part, factor=float(envs), at_most=True)
@@ -200,14 +171,14 @@ def python_per_env(case: Case) -> Iterator[Sight]:
 def below(row: Row, case: Case) -> bool:
     """Whether another row of the kind is above it, which has it already."""
     return any(
-        row.path.startswith(f"{each.path}/") and each.matches(ENV_STEP) and each.calls == row.calls
+        row.path.startswith(f"{each.path}/") and each.matches(names.ENV_STEP) and each.calls == row.calls
         for each in case.rows
     )
 
 
 def skew(case: Case) -> Iterator[Sight]:
     """Workers, or threads, of which one is waited for."""
-    yield from rows_over(SKEW, 0.05)(case)
+    yield from rows_over(names.SKEW, 0.05)(case)
     for found in case.record.findings:
         for table in found.tables if found.probe == "threads" and case.record.method.threads > 1 else ():
             shares = [row[2] for row in table.rows if len(row) > 2 and isinstance(row[2], float)]
@@ -249,7 +220,7 @@ def allocations(case: Case) -> Iterator[Sight]:
 
 def evaluation(case: Case) -> Iterator[Sight]:
     every, calls = case.setting("every"), case.record.work.updates
-    for sight in rows_over(EVALUATION, 0.05, RARER)(case):
+    for sight in rows_over(names.EVALUATION, 0.05, RARER)(case):
         apart = round(calls / sight.row.calls) if sight.row.calls and calls else 0
         often = f", once in {apart} updates" if apart > 1 else ", after every update" if apart else ""
         keys = {"train.eval.every": int(every * RARER)} if isinstance(every, int) and every else {}
@@ -259,7 +230,7 @@ def evaluation(case: Case) -> Iterator[Sight]:
 def half_precision(case: Case) -> Iterator[Sight]:
     if case.setting("mixed_precision", "amp", "bf16") is not False:
         return
-    rows = [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
+    rows = [row for row in case.rows if row.is_leaf and row.matches(names.LEARNING)]
     part = together(rows)
     if part.share >= 0.2:
         said = f"{', '.join(row.name for row in rows)} are {part.share:.0%} of the time, in float32 on a GPU"
@@ -274,9 +245,6 @@ def together(rows: list[Row]) -> Part:
     return Part(share=sum(row.part.share for row in rows), interval=ends if known else None)
 
 
-SLOW_PATH = pattern("fall.?back", "slow.?path", "python_path", "reference_steps")
-
-
 def path_not_taken(case: Case) -> Iterator[Sight]:
     """Steps that left the way that was asked for, by the counters of who did them."""
     path, steps = case.record.path, case.record.work.env_steps
@@ -287,7 +255,7 @@ def path_not_taken(case: Case) -> Iterator[Sight]:
         yield Sight(said=f"{1 - ran:.1%} of the steps did not run as {asked}", part=None)
         return
     for name, count in path.counters.items():
-        if count and SLOW_PATH.search(name.lower()):
+        if count and names.SLOW_PATH.search(name.lower()):
             yield Sight(said=f"the counter {name} is {count:,} in {steps:,} steps")
 
 
@@ -349,9 +317,9 @@ def spreadable(case: Case, cores: int) -> tuple[Part, dict[str, object]]:
     """
     mine = "train." if case.record.kind == "train" else ""
     keys = larger_crew(case, cores)
-    rows = [row for row in case.rows if keys and row.matches(ENV_STEP) and not below(row, case)]
+    rows = [row for row in case.rows if keys and row.matches(names.ENV_STEP) and not below(row, case)]
     if is_below(case.setting(TORCH_THREADS), cores) and case.setting(f"{TORCH_THREADS}_by") != "measured":
-        rows += [row for row in case.rows if row.is_leaf and row.matches(LEARNING)]
+        rows += [row for row in case.rows if row.is_leaf and row.matches(names.LEARNING)]
         keys[mine + TORCH_THREADS] = cores
     return (together(rows) if rows or mine else WHOLE), keys
 
@@ -387,7 +355,7 @@ def crowd(case: Case) -> Iterator[Sight]:
 
 def barriers(case: Case) -> Iterator[Sight]:
     """Rows that wait for each other, and what an env's step has beyond its phases on several threads."""
-    yield from rows_over(BARRIER, 0.05)(case)
+    yield from rows_over(names.BARRIER, 0.05)(case)
     if case.record.method.threads < 2:
         return
     for row in case.rows:
@@ -407,7 +375,7 @@ def rebuilt(case: Case) -> Iterator[Sight]:
         count for name, count in counters.items() if re.search("quer|lookup|moved|changed", name.lower())
     ]
     if builds and reasons and builds > max(reasons):
-        rows = case.named(INDEX)
+        rows = case.named(names.INDEX)
         row = rows[0] if rows else None
         wasted = 1 - max(reasons) / builds
         said = f"{builds:,} rebuilds for {max(reasons):,} queries or changes"
@@ -418,17 +386,33 @@ def rebuilt(case: Case) -> Iterator[Sight]:
 def inserts(case: Case) -> Iterator[Sight]:
     """Rows that put things away one at a time."""
     steps, envs = case.record.work.env_steps, case.setting("num_envs") or 1
-    for row in case.named(INSERTS):
+    for row in case.named(names.INSERTS):
         if (
             steps
             and row.calls >= 0.9 * steps
             and row.part.share >= 0.05
-            and (envs > 1 or row.calls >= 8 * calls_of(case))
+            and (envs > 1 or row.calls >= MANY * calls_of(case))
         ):
             said = f"{told(row)}, in {row.calls:,} calls for {steps:,} env-steps"
             yield Sight(
                 said=said, row=row, part=row.part, factor=row.calls / max(calls_of(case), 1), at_most=True
             )
+    yield from queries(case)
+
+
+def queries(case: Case) -> Iterator[Sight]:
+    """Statements of names.SQL that are run one at a time, as cProfile counted them."""
+    for found in case.record.findings:
+        for table in found.tables if found.probe == "cprofile" else ():
+            rows = [dict(zip(table.columns, each, strict=False)) for each in table.rows]
+            for each in rows if found.facts.get("env_steps") else ():
+                often = each["calls"] / found.facts["env_steps"]
+                if often >= MANY and each["own_share"] >= 0.05 and names.SQL.search(str(each["function"])):
+                    said = f"{each['function']} is {each['own_share']:.1%} of the time under cProfile"
+                    part = Part(share=each["own_share"])
+                    yield Sight(
+                        said=f"{said}, {often:,.0f} calls an env-step", part=part, factor=often, at_most=True
+                    )
 
 
 def calls_of(case: Case) -> int:
@@ -438,22 +422,32 @@ def calls_of(case: Case) -> int:
 
 
 def waits(case: Case) -> Iterator[Sight]:
-    """Rows called waiting, and functions that were hardly on a core."""
+    """Rows called waiting, and rows that were hardly on a core; functions only where no row was."""
     seen = set[str]()
-    for sight in rows_over(WAITS, 0.1, at_most=True)(case):
+    for sight in rows_over(names.WAITS, 0.1, at_most=True)(case):
         if sight.row.worked is None or sight.row.worked < 0.5:
             seen.add(sight.row.path)
             yield sight
-    for row in case.functions:
-        idle = row.worked is not None and row.is_leaf and row.worked < WAITED * most_worked(case, row)
-        if idle and row.part.share >= 0.1 and row.path not in seen:
+    sampled = [row for row in case.functions if row.is_leaf]
+    for row in hardly_on_core(case, case.clocked) or hardly_on_core(case, sampled):
+        if row.path not in seen:
             said = f"{told(row)}, on a core for {row.worked:.0%} of it"
             yield Sight(said=said, row=row, part=row.part, at_most=True)
 
 
+def hardly_on_core(case: Case, rows: Sequence[Row]) -> list[Row]:
+    """Those of a tenth of the time and more that waited, where others worked."""
+    return [
+        row
+        for row in rows
+        if row.worked is not None and row.part.share >= 0.1 and row.worked < WAITED * most_worked(case, row)
+    ]
+
+
 def most_worked(case: Case, row: Row) -> float:
-    """The share of its time that any other function was on a core for: on a busy machine that is little."""
-    others = [each.worked for each in case.functions if each is not row and each.part.share >= 0.05]
+    """The share of its time that any other row was on a core for: on a busy machine that is little."""
+    among = case.functions if row.sampled else case.rows
+    others = [each.worked for each in among if each is not row and each.part.share >= 0.05]
     used = case.record.resources
     crowded = used is not None and (used.ready_share or 0.0) > 0.2
     return max((each for each in others if each is not None), default=0.0 if crowded else 1.0)

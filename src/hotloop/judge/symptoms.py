@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 
-from hotloop.judge import sights
+from hotloop.judge import names, sights
 from hotloop.judge.case import Case
-from hotloop.judge.sights import Sight, pattern, rows_over
+from hotloop.judge.names import pattern
+from hotloop.judge.sights import Sight, rows_over
 
 
 def always(_: Case) -> bool:
@@ -42,7 +43,7 @@ MEMORY, THREADS, TORCH = (
     f"hotloop profile --probe {name} {{target}}" for name in ("memory", "threads", "torch")
 )
 
-WORKERS = pattern("wait for workers", sights.SKEW.pattern)
+WORKERS = pattern("wait for workers", names.SKEW.pattern)
 
 AGAIN = "{again}"
 """The same once more: the records of this version have it."""
@@ -70,7 +71,7 @@ RULES: tuple[Rule, ...] = (
         symptom="the teacher is not off in PPO",
         needs="rows of the teacher, and for how many steps it was asked (supervised_steps, fade_steps)",
         look=sights.teacher_left_on,
-        concerns=lambda case: case.is_loop and bool(case.named(sights.TEACHER)),
+        concerns=lambda case: case.is_loop and bool(case.named(names.TEACHER)),
         has=lambda case: sights.imitation_steps(case) is not None,
         remedy="call the teacher only while its labels are learnt from",
         get="give hotloop.run params=dict(supervised_steps=..., fade_steps=...), and count the steps",
@@ -79,7 +80,7 @@ RULES: tuple[Rule, ...] = (
         name="teacher",
         symptom="teacher calls",
         needs="a row of the teacher's calls",
-        look=rows_over(sights.TEACHER, 0.1),
+        look=rows_over(names.TEACHER, 0.1),
         concerns=lambda case: case.is_loop,
         remedy="label all envs in one call, fewer of the steps, or from a record of the teacher's labels",
     ),
@@ -95,22 +96,22 @@ RULES: tuple[Rule, ...] = (
         name="logging",
         symptom="logging in the loop",
         needs="a row, or sampled functions, that write logs",
-        look=rows_over(sights.LOGGING, 0.02, sights.RARER),
+        look=rows_over(names.LOGGING, 0.02, sights.RARER),
         remedy="write a tenth as often, means over the steps between",
     ),
     Rule(
         name="inserts",
         symptom="single inserts",
-        needs="rows with calls, and env-steps",
+        needs="rows with calls, and env-steps; or SQL by --probe cprofile",
         look=sights.inserts,
-        remedy="put a whole step, or a rollout, away in one call",
+        remedy="put a whole step, or a rollout, away in one call: arrays, executemany",
     ),
     Rule(
         name="index",
         symptom="an index rebuilt for nothing",
         needs="counters of rebuilds, and of queries or changes",
         look=sights.rebuilt,
-        concerns=lambda case: bool(case.named(sights.INDEX)) or has_counter(case, "rebuild"),
+        concerns=lambda case: bool(case.named(names.INDEX)) or has_counter(case, "rebuild"),
         has=lambda case: has_counter(case, "rebuild"),
         remedy="rebuild it where something moved and somebody asks, or only the part that moved",
         get="have the env tell counters() with rebuilds and queries, and: " + PROFILE,
@@ -121,7 +122,7 @@ RULES: tuple[Rule, ...] = (
         needs="the waiting for workers by the first and the last, or CPU time by thread",
         look=sights.skew,
         concerns=lambda case: case.record.method.threads > 1 or bool(case.named(WORKERS)),
-        has=lambda case: case.looked("threads") or bool(case.named(sights.SKEW)),
+        has=lambda case: case.looked("threads") or bool(case.named(names.SKEW)),
         remedy="give the workers even work: mix long and short episodes, or more envs a worker",
         get=THREADS,
     ),
@@ -138,8 +139,8 @@ RULES: tuple[Rule, ...] = (
         symptom="copies between device and host",
         needs="rows that copy, or torch's own operators",
         look=sights.copies,
-        concerns=lambda case: case.on_gpu or bool(case.named(sights.COPIES)),
-        has=lambda case: bool(case.named(sights.ON_GPU)) or case.looked("torch"),
+        concerns=lambda case: case.on_gpu or bool(case.named(names.COPIES)),
+        has=lambda case: bool(case.named(names.ON_GPU)) or case.looked("torch"),
         remedy="keep it on the device, copy a rollout at once from pinned memory, drop .item() and .cpu()",
         get=TORCH,
     ),
@@ -147,7 +148,7 @@ RULES: tuple[Rule, ...] = (
         name="store",
         symptom="storing experience",
         needs="a row of what is stored",
-        look=rows_over(sights.STORE, 0.1),
+        look=rows_over(names.STORE, 0.1),
         remedy="write into arrays made once, in the type that is learnt from",
     ),
     Rule(
@@ -155,8 +156,8 @@ RULES: tuple[Rule, ...] = (
         symptom="forward calls with a small batch",
         needs="a row of the forward calls, and the steps they were for",
         look=sights.small_batch,
-        has=lambda case: bool(case.record.work.agent_steps) or not case.named(sights.STUDENT),
-        concerns=lambda case: bool(case.named(sights.STUDENT)),
+        has=lambda case: bool(case.record.work.agent_steps) or not case.named(names.STUDENT),
+        concerns=lambda case: bool(case.named(names.STUDENT)),
         remedy="step more envs between two calls",
         get="count the steps of the loop: run.count(steps=...)",
     ),
@@ -171,7 +172,7 @@ RULES: tuple[Rule, ...] = (
         name="resets",
         symptom="resets dominate",
         needs="a row of the resets",
-        look=rows_over(sights.RESETS, 0.15),
+        look=rows_over(names.RESETS, 0.15),
         remedy="make a reset cheaper, keep states to begin from, or let episodes last longer",
     ),
     Rule(
@@ -227,7 +228,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="waiting",
         symptom="a row waits instead of working",
-        needs="rows that wait, or the CPU time of sampled functions",
+        needs="rows that wait, or the CPU time of spans or sampled functions",
         look=sights.waits,
         remedy="give it something to do meanwhile, or make what it waits for faster: --causal says which",
     ),

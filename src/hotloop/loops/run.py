@@ -62,6 +62,7 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
     variant: Mapping[str, Any] | None = None,
     timing: Timing = "auto",
     wait: Callable[[], None] | None = None,
+    cpu: bool = True,
     sinks: Sequence[str | Sink] = (),
     output: str | Path | None = FOLDER,
     say: Say | None = None,
@@ -82,7 +83,9 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
     `params` are what changes results: runs that differ in them are unlike; `variant` is what must not.
     `timing`: `events` on the stream where torch works on a GPU (`auto` takes them there), `sync` waits for
     the GPU at every boundary, `host` reads the host's clock and says so. `wait` is called at every boundary,
-    for whatever else computes behind its caller. HOTLOOP_RUN=off switches every run off, at no cost.
+    for whatever else computes behind its caller. `cpu` has spans read the CPU clock of their thread, too,
+    which tells a row that waits from one that works and costs about a microsecond a span; marks, and rows
+    timed by events, never have it. HOTLOOP_RUN=off switches every run off, at no cost.
     """
     if os.environ.get(SWITCH, "").lower() in OFF:
         return Off(updates)
@@ -94,6 +97,7 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
         variant=variant or {},
         timing=timing,
         wait=wait,
+        cpu=cpu,
     )
     folder = None if output is None else Path(output)
     return Run(asked, Keeper(name, folder, open_sinks(sinks, name), say or to_stderr))

@@ -3,21 +3,24 @@
     with hotloop.run("ppo-cartpole", every=5) as run:
         model.learn(100_000, callback=RunCallback(run))
 
-The rows follow one another without a gap, so that they add up: `forward` (observations to the device, the
-policy, actions back), `env.step`, `callbacks` of others, `store` in the buffer, `returns` with advantages,
-`logging` and `learning`. One update is a rollout and the learning after it.
+The rows follow one another without a gap, so that they add up: `rollout`, with `forward` (observations to
+the device, the policy, actions back), `env.step`, `callbacks` of others, `store` in the buffer and `returns`
+with advantages in it; `logging`; `learning`. One update is a rollout and the learning after it. The rollout
+is a span and has its CPU time: where it waits for its workers, that is seen.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from hotloop.core.packages import need
-from hotloop.core.spans import mark
+from hotloop.core.spans import mark, span
 from hotloop.loops.run import AnyRun
 
 need("stable_baselines3")
 
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402 - said first what it needs
+
+ROLLOUT = span("rollout")
 
 UNMARKED = "hotloop_unmarked"
 """The attribute of a function of ours that has what it took the place of."""
@@ -31,6 +34,7 @@ class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
         self._run = run
         self._steps = 0
         self._rollouts = 0
+        self._collects = False
         self._replaced: list[tuple[Any, str]] = []
 
     def _on_training_start(self) -> None:
@@ -47,6 +51,8 @@ class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
             self._end_update()
         self._rollouts += 1
         mark("setup")
+        ROLLOUT.__enter__()
+        self._collects = True
 
     def _on_step(self) -> bool:
         mark("callbacks")
@@ -54,12 +60,21 @@ class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
 
     def _on_rollout_end(self) -> None:
         mark("returns")
+        self._end_rollout()
 
     def _on_training_end(self) -> None:
+        if self._collects:
+            mark("callbacks")  # one of them ended it
+        self._end_rollout()
         self._end_update()
         for owner, name in self._replaced:
             delattr(owner, name)
         self._replaced.clear()
+
+    def _end_rollout(self) -> None:
+        if self._collects:
+            ROLLOUT.__exit__(None, None, None)
+        self._collects = False
 
     def _end_update(self) -> None:
         mark("learning")

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 import anyio
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp.types import Tool as McpTool
 from pydantic import Field
 
 from hotloop.core.code import version
@@ -87,7 +88,7 @@ Against = Annotated[
     str, Field(description="reference (the Python twin of what ships), or the slow one as a target.")
 ]
 
-Amount = Annotated[str, Field(description="smoke (about a minute), soak, or a number of env-steps.")]
+Amount = Annotated[int | str, Field(description="smoke (about a minute), soak, or a number of env-steps.")]
 
 Mode = Annotated[str, Field(description="How equal floating-point numbers are: bytes, ulp:N or tolerance:T.")]
 
@@ -112,13 +113,34 @@ Part = Annotated[str | None, Field(description="Only of targets whose name conta
 World = Annotated[str | None, Field(description="One world, such as grid, with its parameters.")]
 
 
+class Strict(MCPServer[Any]):
+    """A server that takes no argument it does not know: without it, something else would be measured."""
+
+    async def list_tools(self) -> list[McpTool]:
+        closed = {"additionalProperties": False}
+        tools = await super().list_tools()
+        return [each.model_copy(update={"input_schema": each.input_schema | closed}) for each in tools]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Caller | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        taken = {each.name: each.input_schema["properties"] for each in await self.list_tools()}
+        strays = [each for each in arguments if each not in taken.get(name, arguments)]
+        if strays:
+            known = ", ".join(taken[name]) or "nothing"
+            raise ToolError(
+                f"{name} takes no {strays[0]!a}: it takes {known}; what a target is made with, as keys"
+            )
+        return await super().call_tool(name, arguments, context)
+
+
 class Server:
     """The tools, and the folder they work in."""
 
     def __init__(self, root: Path) -> None:
         self.folder = Folder(root.resolve())
         self._turn = anyio.Lock()
-        self.mcp = MCPServer(
+        self.mcp = Strict(
             "hotloop", instructions=INSTRUCTIONS, version=version(), log_level="WARNING", subscriptions=False
         )
         reading: tuple[Tool, ...] = (self.worlds, self.diagnose, self.report, self.guide)
@@ -206,7 +228,7 @@ class Server:
             "statistical": statistical,
             "json": True,
         }
-        named = [self.folder.name(candidate), self.folder.word(amount, "the amount")]
+        named = [self.folder.name(candidate), self.folder.word(str(amount), "the amount")]
         words = ["validate", *named, *self.folder.keys(keys), *spelled(flags)]
         return answers.validate_answer(*await self._measured(context, words))
 

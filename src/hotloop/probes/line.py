@@ -1,7 +1,9 @@
 """line_profiler: the lines of functions, named ones or the hottest, how often each ran and how long."""
 
 import gc
-from types import FunctionType
+import sys
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 from hotloop.core.clock import now_ns
@@ -62,13 +64,24 @@ def hottest(scene: Scene) -> tuple[tuple[str, Any], ...]:
     wanted = [each.frame[:2] for each in stacks.functions(below)]
     held = {
         (name_of(each.__code__), each.__code__.co_filename): each
-        for each in gc.get_objects()
+        for each in (*frozen_functions(), *gc.get_objects())
         if type(each) is FunctionType  # whose __class__ runs code of somebody is none
     }
     found = [(name, held[name, file]) for name, file in wanted if (name, file) in held]
     if not found:
         raise ProbeError("no function of yours was seen at work", "name functions with --time")
     return tuple(found[:MOST_FUNCTIONS])
+
+
+def frozen_functions() -> Iterator[object]:
+    """What modules and their classes hold: the collector does not tell of what somebody has frozen."""
+    if not gc.get_freeze_count():
+        return
+    for module in [each for each in sys.modules.values() if issubclass(type(each), ModuleType)]:
+        for each in [*vars(module).values()]:
+            yield each
+            if issubclass(type(each), type):
+                yield from [*vars(each).values()]
 
 
 def table(name: str, function: Any, timings: Any, *, unit_ns: float) -> Table:

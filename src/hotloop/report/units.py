@@ -6,6 +6,8 @@ Interval = tuple[float, float]
 SPARKS = "▁▂▃▄▅▆▇█"
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+CPU = "on a core"
+"""The column of how much of its own time a row worked for."""
 LARGE = 1_000
 """A number from there on is drawn without a fraction."""
 
@@ -33,6 +35,11 @@ def ratio_interval(ratio: float, interval: Interval | None) -> str:
 
 def percent(share: float) -> str:
     return f"{share:.1%}"
+
+
+def on_core(worked: float | None) -> str:
+    """How much of its own time a row was on a core for; empty where nobody looked."""
+    return "" if worked is None else f"{worked:.0%}"
 
 
 def count(number: int, noun: str) -> str:

@@ -62,7 +62,8 @@ class OnPolicy:
         self.network: nn.Module = network
         seen = torch.zeros(rows, *shape, dtype=getattr(torch, batch.spec.layout.observation.dtype))
         self.threads = use_fitting(network, with_room(seen, by_type=self.by_type), settings)
-        fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows
+        # What is recorded as a graph has no place where ranks would average its gradients.
+        fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows and not ranks.several
         acts = batch.spec.layout.acts
         self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed, acts=acts)
         # What is recorded is compiled as a whole, with what stands around the network.

@@ -216,13 +216,16 @@ class Learner:
         move = self.kernels.mover(self.optimiser, self.settings.max_grad_norm or float("inf"))
         sums: dict[str, Number] = {}
         count = 0
-        for epoch in range(self.settings.update_epochs):
-            order = list(minibatches(samples, self.settings, self.generator))
-            part, settings = self.agreed(samples, order)
+        orders = [
+            list(minibatches(samples, self.settings, self.generator))
+            for _ in range(self.settings.update_epochs)
+        ]
+        scaled, settings = self.agreed(samples, orders)
+        for epoch, (part, order) in enumerate(zip(scaled, orders, strict=True)):
             for number, indices in enumerate(order):
-                found = self.kernels.objective(self.student, part, indices, settings, imitating)
-                mark("forward")
                 with self.ranks.together():
+                    found = self.kernels.objective(self.student, part, indices, settings, imitating)
+                    mark("forward")
                     found.backward()
                 mark("backward")
                 terms = {**found.terms, "grad_norm": move()}
@@ -233,20 +236,29 @@ class Learner:
                 mark("optimiser")
         return self.ranks.mean({name: float(total) / count for name, total in sums.items()})
 
-    def agreed(self, samples: Samples, order: Sequence[Tensor]) -> tuple[Samples, TrainSettings]:
-        """Advantages whose mean and deviation are those of whole minibatches, over all ranks."""
+    def agreed(
+        self, samples: Samples, orders: Sequence[Sequence[Tensor]]
+    ) -> tuple[list[Samples], TrainSettings]:
+        """The samples of each pass, their advantages scaled by whole minibatches' over all ranks."""
         if not self.ranks.several or not self.settings.norm_adv:
-            return samples, self.settings
+            return [samples] * len(orders), self.settings
         axis = 0 if samples.memory is None else 1
-        parts = [samples.advantages.index_select(axis, indices).double() for indices in order]
-        sums = torch.tensor([[part.numel(), float(part.sum()), float(part.square().sum())] for part in parts])
-        counts, totals, squares = self.ranks.added(sums.double()).unbind(1)
+        parts = [[samples.advantages.index_select(axis, each).double() for each in order] for order in orders]
+        sums = [
+            [part.numel(), float(part.sum()), float(part.square().sum())] for row in parts for part in row
+        ]
+        counts, totals, squares = self.ranks.added(torch.tensor(sums, dtype=torch.float64)).unbind(1)
         means = totals / counts
         deviations = ((squares - counts * means**2) / (counts - 1)).clamp(min=0).sqrt() + 1e-8
-        scaled = samples.advantages.clone()
-        for indices, part, mean, deviation in zip(order, parts, means, deviations, strict=True):
-            scaled.index_copy_(axis, indices, ((part - mean) / deviation).to(scaled.dtype))
-        return replace(samples, advantages=scaled), replace(self.settings, norm_adv=False)
+        scales = iter(zip(means, deviations, strict=True))
+        found = []
+        for order, row in zip(orders, parts, strict=True):
+            scaled = samples.advantages.clone()
+            for indices, part in zip(order, row, strict=True):
+                mean, deviation = next(scales)
+                scaled.index_copy_(axis, indices, ((part - mean) / deviation).to(scaled.dtype))
+            found.append(replace(samples, advantages=scaled))
+        return found, replace(self.settings, norm_adv=False)
 
 
 def check_finite(

@@ -160,6 +160,11 @@ class TrainSettings:
         role="variant",
         help="Processes that train together, each with its share of num_envs and of each minibatch.",
     )
+    ranks_on: str = parameter(
+        HERE,
+        role="variant",
+        help="Where ranks after the first run: here, or as tasks of Ray (ray) or a cluster (ray://HOST:PORT).",
+    )
     collect: str = parameter(
         HERE,
         role="variant",

@@ -67,9 +67,9 @@ class Trainer:
         crew: "Crew | None" = None,
     ) -> None:
         self.ranks = ranks
+        """Who trains with this one; settings and batch are this one's share."""
         self.may_lose = crew is not None or (ranks.several and ranks.leads)
         """Whether others, on whom an update depends, may be gone in the middle of it."""
-        """Who trains with this one; settings and batch are this one's share."""
         self.last: dict[str, Any] = {}
         """What there was to keep after the last update, where others may be lost in the next."""
         check_sizes(settings, batch.spec.num_envs * batch.spec.agents)

@@ -148,6 +148,8 @@ def test_every_key_is_listed_with_what_it_is_for(hotloop: Command) -> None:
         (["prospector", "teacher=nobody", "supervised_steps=9"], "expected one of greedy"),
         (["prospector", "train.profiler.enabled=1", "total_timesteps=20000"], "needs 3 rollouts"),
         (["prospector", "num_envs=64", "num_envs=32"], "given twice"),
+        (["prospector", "--on", "ray"], "--on ray is for ranks after the first: give train.ranks=2"),
+        (["prospector", "train.ranks=2", "--on", "rya"], "'rya' names no cluster"),
         (["prospector", "--output", "/dev/null/x"], "/dev/null/x"),
         (["prospector", "--folder", "/dev/null/x"], "/dev/null/x"),
     ],

@@ -86,6 +86,12 @@ def test_a_process_that_stands_still_is_ended() -> None:
     assert ended.hung
 
 
+def test_a_process_that_never_begins_is_ended_too() -> None:
+    ended, _ = watch("time.sleep(600)", step_s=0.05)
+    assert ended.hung
+    assert (ended.why or "").startswith("env.py:make stood still for 0.5 s: give --step-timeout")
+
+
 def test_whatever_it_started_ends_with_it_wherever_it_hides() -> None:
     _, listener = watch(
         """

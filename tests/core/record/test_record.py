@@ -169,7 +169,7 @@ def test_the_rows_of_a_record_have_exactly_these_fields():
     assert list(plain["metrics"]["env_steps_per_s"]) == ["median", "mean", "cv", "ci95", "min", "max"]
     assert (
         " ".join(plain["phases"][0])
-        == "path calls total_ns mean_ns p50_ns p95_ns p99_ns max_ns share rounds_ns"
+        == "path calls total_ns mean_ns p50_ns p95_ns p99_ns max_ns share cpu_ns rounds_ns"
     )
     assert list(plain["notices"][0]) == ["code", "text", "remedy"]
 
@@ -178,6 +178,13 @@ def test_the_rows_of_a_record_have_exactly_these_fields():
 def test_raw_values_come_back_to_the_bit(values):
     record = dataclasses.replace(FULL, values=values)
     assert Record.from_json(record.to_json()).values == values
+
+
+def test_a_row_of_before_there_was_cpu_time_is_read_without_it():
+    plain = json.loads(FULL.to_json())
+    for row in plain["phases"]:
+        del row["cpu_ns"]
+    assert Record.from_json(changed(phases=plain["phases"])).phases == FULL.phases
 
 
 def test_a_value_that_json_cannot_hold_is_refused_when_writing(tmp_path):

@@ -26,6 +26,12 @@ class Player:
                 self.spans.mark(name)
             case "switch", on:
                 (self.spans.enable if on else self.spans.disable)()
+            case "clock", on:
+                self.spans.enable(cpu=on)
+
+    def clocked(self) -> dict[str, bool]:
+        """Whether the CPU time of each row is known."""
+        return {path: row.cpu_ns is not None for path, row in self.spans.rows().items()}
 
 
 names = st.sampled_from("abc")
@@ -35,7 +41,7 @@ moves = st.one_of(
     st.tuples(st.just("start"), st.integers(0, 1)),
     st.sampled_from([("mark", 0, 0), ("mark", 0, 1), ("mark", 1, 0)]),
     st.tuples(st.just("name"), names),
-    st.sampled_from([("switch", True), ("switch", False)]),
+    st.sampled_from([("switch", True), ("switch", False), ("clock", True), ("clock", False)]),
 )
 
 
@@ -46,12 +52,13 @@ def test_native_and_python_spans_agree_on_any_use(copies, played):
         pytest.skip("the native module is not built")
     players = [Player(copy) for copy in copies.values()]
     for player in players:
-        player.spans.enable()
+        player.spans.enable(cpu=True)
     for move in played:
         for player in players:
             player.play(move)
         native, python = (player.spans for player in players)
         assert list(native.calls().items()) == list(python.calls().items())
+        assert players[0].clocked() == players[1].clocked()
         native.assert_adds_up()
         python.assert_adds_up()
     for player in players:

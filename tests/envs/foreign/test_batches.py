@@ -70,6 +70,26 @@ def test_a_model_is_benched_once_made_and_compared_by_its_numbers() -> None:
     assert "infos.wealth" in str(found)
 
 
+def test_what_plays_itself_is_stepped_without_an_action_and_reset_by_itself() -> None:
+    subject = played("Ecology", 20)
+    assert counts(subject) == (20, 20, 3)
+    assert subject.answers()["infos.age"] == 20 % 8
+    assert counts(played("Clockwork", 20)) == (20, 20, 1)
+    assert bench(Target("support.batches:Ecology"), ROUNDS).work.env_steps == 6 * 20
+
+
+def test_what_plays_itself_begins_with_its_seed_and_may_be_played_all_the_same() -> None:
+    sides = [open_target(Target("support.batches:Ecology", {"seed": seed})) for seed in ("1", "2")]
+    assert replay_both(*sides, steps=12).difference is not None
+    same = [open_target(Target("support.batches:Ecology", {"seed": "1"})) for _ in range(2)]
+    assert replay_both(*same, steps=12).difference is None
+    subject = played("Ecology", 2)
+    subject.step(5)
+    assert subject.env.pushed == 5  # type: ignore[attr-defined]
+    assert subject.unfold(subject.fold([5])[0]) == 5
+    assert subject.unfold(subject.fold([None])[0]) is None
+
+
 @pytest.mark.parametrize(
     ("name", "keys", "expected"),
     [
@@ -77,6 +97,7 @@ def test_a_model_is_benched_once_made_and_compared_by_its_numbers() -> None:
         ("pettingzoo:sisl.pursuit_v5", {"num_envs": 2, "n_pursuers": 3}, (12, 36)),
         ("support.masked:both", {"num_envs": 3}, (18, 36)),
         ("support.batches:Model", {"num_envs": 3}, (18, 18)),
+        ("support.batches:Ecology", {"num_envs": 3}, (18, 18)),
         ("support.theirs:plain", {"num_envs": 2}, (12, 12)),
     ],
 )

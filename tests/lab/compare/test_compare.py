@@ -10,9 +10,8 @@ from hotloop.lab.measure.turns import Length
 
 SHORT = Asked(plan=Plan(fewest=10_000, budget_ns=50_000_000))
 BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))
-"""So much that it is never over before it is settled."""
 UNSETTLED = Asked(plan=Plan(fewest=30, budget_ns=500_000_000))
-"""For what never is."""
+"""For what is never settled, and takes all of the time there is."""
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from hotloop.core import spans
-from hotloop.lab.measure.stepping import GC, collecting
+from hotloop.lab.measure.stepping import GC, collecting, no_collection
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +59,14 @@ def test_an_error_leaves_nothing_behind() -> None:
         raise KeyError
     assert gc.callbacks == before
     assert not gc.isenabled()
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_what_somebody_froze_stays_frozen_and_nothing_else_does(frozen: bool) -> None:
+    gc.unfreeze()
+    if frozen:
+        gc.freeze()
+    with no_collection():
+        assert gc.get_freeze_count() > 0
+    assert (gc.get_freeze_count() > 0) is frozen
+    gc.freeze()

@@ -63,6 +63,8 @@ def test_its_spans_are_rows_of_its_wall_time(found: tuple[Record, Path]) -> None
     assert rows["wall/update"].calls == 600
     total = rows["wall/update"].total_ns + rows["wall/everything else"].total_ns
     assert total == rows["wall"].total_ns
+    assert 0 < rows["wall/update"].cpu_ns <= rows["wall/update"].total_ns + 1_000_000
+    assert rows["wall/everything else"].cpu_ns is None
 
 
 def test_the_hot_function_and_its_line_are_found(found: tuple[Record, Path]) -> None:

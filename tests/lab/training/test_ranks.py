@@ -1,9 +1,19 @@
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
+from random import Random
+from threading import Timer
+from typing import Any
 
+import psutil
 import pytest
+import torch.distributed as dist
 
+from hotloop.core.clock import now_ns
 from hotloop.core.record.times import Region, Times
 from hotloop.core.target import Target
+from hotloop.lab.training.others import Processes
 from hotloop.lab.training.ranks import added, from_torchrun, named, share_of
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed
@@ -17,6 +27,14 @@ WORDS = [
     "train.minibatch_size=32",
     "train.update_epochs=1",
     "train.ranks=2",
+]
+
+THREE = [
+    "num_envs=12",
+    "train.num_steps=8",
+    "train.minibatch_size=48",
+    "train.update_epochs=4",
+    "train.ranks=3",
 ]
 
 SETTINGS = untimed(read(Target.typed("prospector/short", WORDS)))
@@ -65,16 +83,39 @@ def test_the_row_of_waiting_names_the_slowest_rank() -> None:
     assert [row.path for row in found.regions] == ["rollout/waiting on others, most on rank 1"]
 
 
+def others_of(side: TrainSide) -> Processes:
+    found = side.trainer.ranks._who_died.__self__  # type: ignore[attr-defined]
+    assert isinstance(found, Processes)
+    return found
+
+
+def kill_in_gradients(side: TrainSide, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rank 1 be killed once rank 0 is about to give it its gradients."""
+    found, given = others_of(side).workers[0], dist.all_gather
+
+    def killed(every: Any, mine: Any, **how: Any) -> Any:
+        if mine.is_floating_point():
+            found.kill()
+        return given(every, mine, **how)
+
+    monkeypatch.setattr(dist, "all_gather", killed)
+
+
 @pytest.mark.slow
-def test_a_rank_that_is_killed_costs_the_update_under_way_and_one_alone_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["between updates", "in the gradients"])
+def test_a_rank_that_is_killed_costs_the_update_under_way_and_one_alone_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
     side = TrainSide("two", SETTINGS)
     try:
         side.update()
         assert side.trainer.steps == 64
         side.trainer.save(tmp_path)
-        others = side.trainer.ranks._who_died.__self__  # type: ignore[attr-defined]
-        others.workers[0].kill()
-        with pytest.raises(RankLostError, match="rank 1 of 2 was ended by SIGKILL"):
+        if moment == "between updates":
+            others_of(side).workers[0].kill()
+        else:
+            kill_in_gradients(side, monkeypatch)
+        with pytest.raises(RankLostError, match=r"^rank 1 of 2 was ended by SIGKILL$"):
             side.run(3)
         last = side.trainer.save_last(tmp_path / "last")
     finally:
@@ -85,3 +126,36 @@ def test_a_rank_that_is_killed_costs_the_update_under_way_and_one_alone_goes_on(
         batch = alone.open()
         assert Trainer(batch, alone.train, resume=path).steps in (64, 128)
         batch.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moment", range(12))
+def test_a_rank_that_is_killed_at_any_moment_ends_the_run_in_one_line(moment: int) -> None:
+    side = TrainSide("three", untimed(read(Target.typed("prospector/short", [*THREE]))))
+    lost = 1 + moment % 2
+    try:
+        side.update()
+        began_ns = now_ns()
+        Timer(Random(moment).uniform(0.0, 0.2), others_of(side).workers[lost - 1].kill).start()
+        with pytest.raises(RankLostError, match=rf"^rank {lost} of 3 was ended by SIGKILL$"):
+            side.run(100_000)
+    finally:
+        with pytest.raises(RankLostError):
+            side.close()
+    assert now_ns() - began_ns < 30e9
+
+
+@pytest.mark.slow
+def test_ranks_end_with_the_process_that_started_them() -> None:
+    program = (
+        "import os, subprocess, sys\n"
+        "started = [sys.executable, '-c', sys.argv[1], str(os.getpid())]\n"
+        "print(subprocess.Popen(started, stdout=subprocess.DEVNULL).pid)"
+    )
+    follows = (
+        "from hotloop.lab.training import others; import sys, threading\n"
+        "others.END_S = 0.0; others.leave_with(int(sys.argv[1])); threading.Event().wait()"
+    )
+    made = subprocess.run([sys.executable, "-c", program, follows], stdout=subprocess.PIPE, check=True)
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int(made.stdout)).wait(60)

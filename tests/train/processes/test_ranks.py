@@ -1,14 +1,15 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support import two_ranks
+from torch.futures import Future
 
 from hotloop.core.errors import InputError
-from hotloop.train.processes import ranks as ranks_module
-from hotloop.train.processes.ranks import ALONE, RankLostError, Ranks
+from hotloop.train.processes.ranks import ALONE, RankLostError, Ranks, first_line
 from hotloop.train.settings import TrainSettings, check_ranks
 
 TOLERANCE = 1e-6
@@ -55,6 +56,14 @@ def test_who_died_is_said_in_one_line() -> None:
         raise RuntimeError("Connection closed by peer")
 
 
+def test_what_torch_says_of_a_closed_line_is_told_without_its_sources() -> None:
+    said = (
+        "Unable to cast [/a/b/pair.cc:537] Read error [127.0.0.1]:38550: Connection reset. This is typical."
+    )
+    assert first_line(RuntimeError(said)) == "Read error [127.0.0.1]:38550: Connection reset"
+    assert first_line(RuntimeError()) == "RuntimeError"
+
+
 def test_the_slowest_rank_is_told_once() -> None:
     ranks = Ranks(0, 3)
     ranks.busy_ns = [5, 9, 7]
@@ -75,17 +84,29 @@ def test_ranks_that_cannot_share_are_refused(keys: dict[str, Any], envs: int, sa
         check_ranks(TrainSettings(**keys), envs)
 
 
-def test_what_nobody_finishes_is_given_up_once_a_rank_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_finishes_is_given_up_once_a_rank_is_dead() -> None:
+    ranks = Ranks(0, 2)
+
     class Endless:
         looks = 0
 
         def is_completed(self) -> bool:
             self.looks += 1
+            if self.looks == 2:
+                ranks.give_up("rank 1 of 2 was ended by SIGKILL")
             return False
 
     work = Endless()
-    monkeypatch.setattr(ranks_module, "LOOK_NS", 0)
-    dead = iter(["", "rank 1 of 2 was ended by SIGKILL", "rank 1 of 2 was ended by SIGKILL"])
     with pytest.raises(RankLostError, match="rank 1 of 2"):
-        Ranks(0, 2, dead=lambda: next(dead))._finish(work)
+        ranks._finish(work)
     assert work.looks == 2
+
+
+def test_gradients_that_were_promised_are_given_up_once_a_rank_is_dead() -> None:
+    ranks, promise = Ranks(0, 2), Future[Any]()
+    ranks._promised[promise] = SimpleNamespace(is_completed=lambda: True)
+    ranks.give_up("rank 1 of 2 was ended by SIGKILL")
+    assert promise.done()
+    with pytest.raises(RankLostError, match="rank 1 of 2"):
+        promise.wait()
+    ranks.settle()

@@ -34,6 +34,7 @@ EXAMPLES = (
     "hotloop train gym:CartPole-v1 train.algorithm=dqn total_timesteps=50000",
     "hotloop train my_env.py:make num_envs=64 vector=async train.network=my_net.py:Net",
     "hotloop train prospector run=both train.ranks=2 total_timesteps=1000000",
+    "hotloop train prospector train.ranks=4 --on ray://head:10001",
     "torchrun --nproc-per-node 2 --no-python hotloop train prospector run=both",
     "hotloop train prospector --keys",
 )
@@ -65,6 +66,15 @@ def train(
     keys: Annotated[
         bool, typer.Option("--keys", help="List every key and what it is for; train nothing.")
     ] = False,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="RAY",
+            help="Where ranks after the first run: ray (started on this machine for it) or ray://HOST:PORT.",
+            show_default=False,
+        ),
+    ] = None,
     folder: Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")] = Path("train_dir"),
     output: Output = FOLDER,
     json: Json = False,
@@ -79,9 +89,12 @@ def train(
     envs while the policy plays; a difference is exit code 2. With train.timing=off nothing is timed.
     Your env is one of Gymnasium or a parallel one of PettingZoo; vector=async steps it in processes;
     further keys go to its maker. train.network and train.teacher name a network and a teacher of yours.
-    train.ranks=N trains in N processes, here or as torchrun started them, each with its share of envs.
+    train.ranks=N trains in N processes, here, as torchrun started them or (--on) as tasks of Ray on the
+    machines of a cluster, each with its share of envs.
     """
     asked_target = typed(target, words)
+    if on is not None:
+        asked_target = asked_target.with_keys({"train.ranks_on": on})
     if keys:
         return list_keys(asked_target.name)
     if led_by_torchrun(asked_target):
@@ -90,6 +103,8 @@ def train(
     make_folder(folder)
     make_room(output)
     asked = asked_for(asked_target, folder, resume=resume)
+    if on is not None and asked.settings.train.ranks == 1:
+        raise InputError(f"--on {on} is for ranks after the first: give train.ranks=2 or more")
     record = run(asked, as_json=json)
     return tell_one(kept_in(output, record), as_json=json)
 

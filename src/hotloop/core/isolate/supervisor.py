@@ -213,11 +213,11 @@ class Supervisor:
         if limit_s is None or self._pid is None:
             return False
         self._ask_stack(self._pid)
-        at = frames(self._ended.stack)
+        place = where(what, steps)
+        at = (f" {place}" if place else "") + frames(self._ended.stack)
         self._ended.hung = True
         self._ended.why = (
-            f"{self.name} stood still for {limit_s:g} s {where(what, steps)}{at}: "
-            "give --step-timeout where its steps take so long"
+            f"{self.name} stood still for {limit_s:g} s{at}: give --step-timeout where its steps take so long"
         )
         return True
 

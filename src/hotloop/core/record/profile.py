@@ -143,8 +143,15 @@ class Phase:
     max_ns: float | None = None
     share: float
     """Of the wall time."""
+    cpu_ns: Count | None = None
+    """Of its time that its thread was on a core; None where nobody looked."""
     rounds_ns: tuple[int, ...] = ()
     """Its time in each round, or window, where that was kept."""
+
+    @property
+    def worked(self) -> float | None:
+        """Of its time that its thread was on a core for; None where nobody looked."""
+        return self.cpu_ns / self.total_ns if self.cpu_ns is not None and self.total_ns > 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@
 
 Off is the default and costs a call that does nothing. A mark costs a clock read, so marks are for hot
 loops and spans for regions of 100 microseconds and more. `Marks` are marks by number, a little cheaper
-still, whose chain begins where `start` says. Each thread has a tree of its own, whose open
-span a new span or mark becomes a child of; a child process starts with an empty tree.
+still, whose chain begins where `start` says. With `enable(cpu=True)` a span also says how long its thread
+was on a core, which tells a region that waits from one that works; marks never do. Each thread has a tree
+of its own, whose open span a new span or mark becomes a child of; a child process starts with an empty tree.
 
 A span covers a region of one function: it cannot stay open across a `yield` or `await`. A chain of marks
 lives inside one open span: the first mark in another span only starts a new chain. Time that spans or
@@ -54,13 +55,17 @@ opened = engine.opened
 """The names of the spans this thread is in, from the outermost inwards."""
 
 
-def enable() -> None:
-    """Begin with an empty tree; spans that are open now are left out."""
+def enable(*, cpu: bool = False) -> None:
+    """Begin with an empty tree; spans that are open now are left out.
+
+    With `cpu` every span reads the CPU clock of its thread where it begins and ends, which costs many times a
+    mark; marks never read it.
+    """
     if "hotloop.core.spans.device" in sys.modules:
         from hotloop.core.spans.device import ROWS
 
         ROWS.clear()
-    engine.enable()
+    engine.enable(cpu=cpu)
 
 
 disable = engine.disable
@@ -68,6 +73,9 @@ disable = engine.disable
 
 enabled = engine.enabled
 """Whether spans are being timed."""
+
+clocked = engine.clocked
+"""Whether spans read the CPU clock of their thread."""
 
 keep = engine.keep
 """Make a log with room for so many spans and marks, which enabling empties; 0 is none."""
@@ -108,7 +116,17 @@ class Span:
     calls: int
     total_ns: int
     self_ns: int
+    cpu_ns: int | None = None
+    """Of it that the thread was on a core; None where nobody asked, and of marks."""
     children: tuple["Span", ...]
+
+    @property
+    def self_cpu_ns(self) -> int | None:
+        """What no child has of it; None where the CPU time of any of them is not known."""
+        below = [child.cpu_ns for child in self.children if child.cpu_ns is not None]
+        if self.cpu_ns is None or len(below) < len(self.children):
+            return None
+        return self.cpu_ns - sum(below)
 
     def walk(self) -> Iterator["Span"]:
         """This row and all below it, parents first."""
@@ -165,10 +183,11 @@ def device_tree() -> tuple[Span, ...]:
 
 
 def text(rows: Iterable[Span] | None = None) -> str:
-    """The tree as lines of text: total, share of the row above, calls, one call, calls a second.
+    """The tree as lines of text: total, share of the row above, calls, one call, calls a second, CPU.
 
-    The second is one of its outermost span; `self` is what no child has. Regions that were timed on a device,
-    too, follow with their time there.
+    The second is one of its outermost span; `self` is what no child has; CPU is the share of a row's own time
+    that its thread was on a core, where spans were asked for it. Regions that were timed on a device, too,
+    follow with their time there.
     """
     tops = tree() if rows is None else tuple(rows)
     lines = [line for row in tops for line in _lines(row, row, row.total_ns, "")]
@@ -183,16 +202,23 @@ def _lines(row: Span, top: Span, above_ns: int, indent: str) -> Iterator[str]:
     each_us = row.total_ns / row.calls / 1e3 if row.calls else 0.0
     rate = row.calls * 1e9 / top.total_ns if top.total_ns else 0.0
     often = f"{row.calls:>8,} x {each_us:>9,.1f} µs {rate:>7,.{1 if rate < RATE_WHOLE else 0}f}/s"
+    often += on_core(row.cpu_ns, row.total_ns)
     yield _line(indent + row.path.rpartition("/")[2], row.total_ns, above_ns, often)
     for child in row.children:
         yield from _lines(child, top, row.total_ns, indent + "  ")
     if row.children:
-        yield _line(f"{indent}  self", row.self_ns, row.total_ns, "")
+        worked = on_core(row.self_cpu_ns, row.self_ns)
+        yield _line(f"{indent}  self", row.self_ns, row.total_ns, f"{'':>33}{worked}" if worked else "")
 
 
 def _line(name: str, total_ns: int, above_ns: int, often: str) -> str:
     share = total_ns / above_ns if above_ns else 0.0
     return f"{name:<25} {total_ns / 1e6:>10,.3f} ms {share:>6.1%} {often}".rstrip()
+
+
+def on_core(cpu_ns: int | None, total_ns: int) -> str:
+    """The share of a time that was worked, as a column; empty where it is not known."""
+    return "" if cpu_ns is None else f" {cpu_ns / max(total_ns, 1):>5.0%} CPU"
 
 
 def merge(rows: Iterable[Raw], above: str = "") -> tuple[Span, ...]:
@@ -205,13 +231,15 @@ def merge(rows: Iterable[Raw], above: str = "") -> tuple[Span, ...]:
 
 def combine(path: str, group: list[Raw]) -> Span:
     """One row from the rows of one path."""
-    total_ns = sum(total for _, _, total, _ in group)
-    children = merge(chain.from_iterable(below for _, _, _, below in group), path + "/")
+    total_ns = sum(total for _, _, total, _, _ in group)
+    cpu_ns = [cpu for _, _, _, cpu, _ in group if cpu is not None]
+    children = merge(chain.from_iterable(below for _, _, _, _, below in group), path + "/")
     return Span(
         path=path,
-        calls=sum(calls for _, calls, _, _ in group),
+        calls=sum(calls for _, calls, _, _, _ in group),
         total_ns=total_ns,
         self_ns=total_ns - sum(child.total_ns for child in children),
+        cpu_ns=sum(cpu_ns) if len(cpu_ns) == len(group) else None,
         children=children,
     )
 
@@ -233,7 +261,7 @@ def start_anew() -> None:
     """Empty the tree and leave it on or off: what a child process inherits happened in its parent."""
     _tell(first=None, then=None)
     was_on = enabled()
-    enable()
+    enable(cpu=clocked())
     if not was_on:
         disable()
 
@@ -256,12 +284,12 @@ def write_at_exit(folder: str) -> None:
     from pathlib import Path
 
     def write() -> None:
-        rows = [(row.path, row.calls, row.total_ns) for top in tree() for row in top.walk()]
-        rows += [(f"{row.path} {ON_GPU}", row.calls, row.total_ns) for row in device_tree()]
+        rows = [(row.path, row.calls, row.total_ns, row.cpu_ns) for top in tree() for row in top.walk()]
+        rows += [(f"{row.path} {ON_GPU}", row.calls, row.total_ns, None) for row in device_tree()]
         Path(folder, f"{os.getpid()}.spans.json").write_text(json.dumps(rows), encoding="utf-8")
 
     atexit.register(write)
-    enable()
+    enable(cpu=True)
 
 
 if os.environ.get(FILE):

@@ -6,15 +6,15 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, final
 
-from hotloop.core.clock import now_ns
+from hotloop.core.clock import now_ns, thread_ns
 from hotloop.core.spans.timed import timed
 
 P = ParamSpec("P")
 
 R = TypeVar("R")
 
-Raw = tuple[str, int, int, tuple[Any, ...]]
-"""Name, calls, total_ns and the rows below, of one thread."""
+Raw = tuple[str, int, int, int | None, tuple[Any, ...]]
+"""Name, calls, total_ns, cpu_ns where it is known, and the rows below, of one thread."""
 
 Place = tuple[int, int, str]
 """Thread, number of the parent (-1 for the outermost) and name, of one path of a tree."""
@@ -86,12 +86,16 @@ LOG = Log()
 class Node:
     """One path of a tree: a name below its parent."""
 
-    __slots__ = ("calls", "children", "name", "total_ns")
+    __slots__ = ("calls", "children", "clocked", "cpu_ns", "name", "total_ns")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.calls = 0
         self.total_ns = 0
+        self.cpu_ns = 0
+        """Of the calls that were clocked."""
+        self.clocked = 0
+        """Calls that read the thread's clock where they began, and where they ended if they did."""
         self.children: dict[str, Node] = {}
 
     def child(self, name: str) -> "Node":
@@ -104,11 +108,13 @@ class Node:
 class Frame:
     """One open span."""
 
-    __slots__ = ("covered_at_mark_ns", "covered_ns", "marked_ns", "node", "start_ns")
+    __slots__ = ("covered_at_mark_ns", "covered_ns", "marked_ns", "node", "start_cpu_ns", "start_ns")
 
-    def __init__(self, node: Node, start_ns: int) -> None:
+    def __init__(self, node: Node, start_ns: int, start_cpu_ns: int | None = None) -> None:
         self.node = node
         self.start_ns = start_ns
+        self.start_cpu_ns = start_cpu_ns
+        """Of the thread's clock; None where nobody asked."""
         self.covered_ns = 0
         """Time that closed children and marks have taken."""
         self.marked_ns = start_ns
@@ -122,12 +128,14 @@ class Tree:
     def __init__(self) -> None:
         self.stack = [Frame(Node(""), 0)]
 
-    def open(self, name: str) -> None:
+    def open(self, name: str, *, clocked: bool) -> None:
         node = self.stack[-1].node.child(name)
         node.calls += 1
-        self.stack.append(Frame(node, now_ns()))
+        node.clocked += clocked
+        begin_ns = now_ns()
+        self.stack.append(Frame(node, begin_ns, thread_ns() if clocked else None))
 
-    def close(self, name: str, time_ns: int) -> None:
+    def close(self, name: str, time_ns: int, cpu_ns: int | None) -> None:
         """Close the innermost open span of this name and whatever is still open inside it."""
         depth = len(self.stack) - 1
         while depth and self.stack[depth].node.name != name:
@@ -135,6 +143,10 @@ class Tree:
         while depth and len(self.stack) > depth:
             frame = self.stack.pop()
             frame.node.total_ns += time_ns - frame.start_ns
+            if cpu_ns is not None and frame.start_cpu_ns is not None:
+                frame.node.cpu_ns += cpu_ns - frame.start_cpu_ns
+            else:
+                frame.node.clocked -= frame.start_cpu_ns is not None
             self.stack[-1].covered_ns += time_ns - frame.start_ns
             LOG.add(frame.node, frame.start_ns, time_ns, time_ns - frame.start_ns)
 
@@ -152,25 +164,34 @@ class Tree:
         frame.marked_ns = time_ns
         frame.covered_at_mark_ns = frame.covered_ns
 
-    def read(self, time_ns: int) -> tuple[Raw, ...]:
-        still_open = {id(frame.node): time_ns - frame.start_ns for frame in self.stack[1:]}
-        return rows(self.stack[0].node, still_open)
+    def read(self, time_ns: int, cpu_ns: int | None) -> tuple[Raw, ...]:
+        return rows(self.stack[0].node, {id(frame.node): frame for frame in self.stack[1:]}, time_ns, cpu_ns)
 
 
-def rows(node: Node, still_open: dict[int, int]) -> tuple[Raw, ...]:
+def rows(node: Node, still_open: dict[int, Frame], time_ns: int, cpu_ns: int | None) -> tuple[Raw, ...]:
     """The children of a node that were reached, with the time of those still open."""
-    return tuple(
-        (child.name, child.calls, child.total_ns + still_open.get(id(child), 0), rows(child, still_open))
-        for child in node.children.values()
-        if child.calls
-    )
+    return tuple(row(child, still_open, time_ns, cpu_ns) for child in node.children.values() if child.calls)
+
+
+def row(node: Node, still_open: dict[int, Frame], time_ns: int, cpu_ns: int | None) -> Raw:
+    """One node with what is below it."""
+    below = rows(node, still_open, time_ns, cpu_ns)
+    used_ns = node.cpu_ns if node.clocked == node.calls else None
+    frame = still_open.get(id(node))
+    if frame is None:
+        return node.name, node.calls, node.total_ns, used_ns, below
+    if used_ns is not None and cpu_ns is not None and frame.start_cpu_ns is not None:
+        used_ns += cpu_ns - frame.start_cpu_ns
+    else:
+        used_ns = None
+    return node.name, node.calls, node.total_ns + time_ns - frame.start_ns, used_ns, below
 
 
 class Forest:
     """The trees of all threads since spans were enabled."""
 
     def __init__(self) -> None:
-        self.running = False
+        self.running = self.clocked = False
         self.stopped_ns = 0
         self.watcher: Boundary | None = None
         self.plant()
@@ -184,10 +205,18 @@ class Forest:
         self.lock = threading.RLock()
         self.local = threading.local()
         self.trees: list[Tree] = []
+        self.stopper: Tree | None = None
+        """The tree of the thread that stopped the clock."""
+        self.stopped_cpu_ns: int | None = None
+
+    def own(self) -> Tree | None:
+        """The tree of the running thread; None where it has none yet."""
+        found: Tree | None = getattr(self.local, "tree", None)
+        return found
 
     def tree(self) -> Tree:
         """The tree of the running thread."""
-        found: Tree | None = getattr(self.local, "tree", None)
+        found = self.own()
         if found is None:
             found = self.local.tree = Tree()
             self.trees.append(found)
@@ -196,6 +225,21 @@ class Forest:
     def time_ns(self) -> int:
         """Now, or when the clock was stopped."""
         return now_ns() if self.running else self.stopped_ns
+
+    def cpu_ns(self, tree: Tree | None) -> int | None:
+        """What the clock of a tree's thread shows, or showed when it stopped; None to other threads."""
+        if not self.running:
+            return self.stopped_cpu_ns if tree is self.stopper else None
+        return thread_ns() if self.clocked and tree is not None and tree is self.own() else None
+
+    def close(self, name: str) -> None:
+        tree = self.tree()
+        used_ns = self.cpu_ns(tree)
+        tree.close(name, self.time_ns(), used_ns)
+
+    def read(self, tree: Tree) -> tuple[Raw, ...]:
+        used_ns = self.cpu_ns(tree)
+        return tree.read(self.time_ns(), used_ns)
 
 
 FOREST = Forest()
@@ -218,7 +262,7 @@ class Region:
         if FOREST.running:
             with FOREST.lock:
                 if FOREST.running:
-                    FOREST.tree().open(self.name)
+                    FOREST.tree().open(self.name, clocked=FOREST.clocked)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -228,7 +272,7 @@ class Region:
         finally:
             if FOREST.trees:
                 with FOREST.lock:
-                    FOREST.tree().close(self.name, FOREST.time_ns())
+                    FOREST.close(self.name)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         return timed(self, function)
@@ -330,18 +374,24 @@ class Marks:
             chain.charge(slot)
 
 
-def enable() -> None:
-    """Begin with an empty tree; spans that are open now are left out."""
+def enable(*, cpu: bool = False) -> None:
+    """Begin with an empty tree; spans that are open now are left out.
+
+    With `cpu` a span also reads the CPU clock of its thread, which costs several marks; a mark never does.
+    """
     FOREST.plant()
     LOG.clear()
-    FOREST.running = True
+    FOREST.running, FOREST.clocked = True, cpu
 
 
 def disable() -> None:
     """Stop the clock; the tree stays to be read."""
     with FOREST.lock:
-        FOREST.stopped_ns = FOREST.time_ns()
-        FOREST.running = False
+        if FOREST.running:
+            FOREST.stopper = FOREST.own()
+            FOREST.stopped_cpu_ns = FOREST.cpu_ns(FOREST.stopper)
+            FOREST.stopped_ns = FOREST.time_ns()
+            FOREST.running = False
 
 
 def enabled() -> bool:
@@ -349,17 +399,21 @@ def enabled() -> bool:
     return FOREST.running
 
 
+def clocked() -> bool:
+    """Whether spans read the CPU clock of their thread."""
+    return FOREST.clocked
+
+
 def read() -> list[Raw]:
     """The outermost rows of every thread, those still open up to now."""
     with FOREST.lock:
-        time_ns = FOREST.time_ns()
-        return [row for tree in FOREST.trees for row in tree.read(time_ns)]
+        return [found for tree in FOREST.trees for found in FOREST.read(tree)]
 
 
 def read_here() -> tuple[Raw, ...]:
     """The outermost rows of this thread, those still open up to now."""
     with FOREST.lock:
-        return FOREST.tree().read(FOREST.time_ns())
+        return FOREST.read(FOREST.tree())
 
 
 def opened() -> tuple[str, ...]:

@@ -89,7 +89,7 @@ class Window:
     def _row(self, path: Path) -> Raw:
         children = self._rows(path)
         total_ns = self._ns.get(path, 0) + sum(child[2] for child in children)
-        return path[-1], self.calls[path], total_ns, children
+        return path[-1], self.calls[path], total_ns, None, children
 
 
 class Stream:

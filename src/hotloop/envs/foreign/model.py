@@ -1,4 +1,4 @@
-"""Models that only step: no actions, no reset; an episode begins with another one made."""
+"""Models that play themselves; without a reset an episode begins with another one made."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,15 +11,17 @@ from hotloop.core.notices import Notice
 from hotloop.envs.foreign.answering import NAMES, Answering
 from hotloop.envs.foreign.examine import STEPS, examine
 from hotloop.envs.foreign.phases import logged
+from hotloop.envs.foreign.single import first_of, five, seeded
 from hotloop.envs.foreign.spec import BROKEN, is_number, raised
 
 NOTHING = np.zeros(0)
 
 
 class ModelSubject(Answering):
-    """An object with `step()` alone, such as a model of Mesa's; its numbers are what can be seen of it.
+    """An object whose `step()` needs no action, such as a model of Mesa's.
 
-    It has an end where it says so by `running`, as those models do.
+    Its numbers are what can be seen of it. It has an end where it says so: by `running`, as those models
+    do, or by what its step returns.
     """
 
     autoreset = "made again after the step that ends it"
@@ -28,8 +30,8 @@ class ModelSubject(Answering):
         super().__init__(*given, **more)
         self.again: Callable[[], Any] | None = None
         """Makes another."""
-        self._fresh = True
-        """Whether it has not been stepped yet."""
+        self._fresh = not hasattr(self.env, "reset")
+        """Whether it is as it was made, and needs no reset."""
 
     def _anew(self) -> Any:
         if self.again is None:
@@ -41,27 +43,33 @@ class ModelSubject(Answering):
         self._step = logged(self.env.step, self._log, timed=self.in_spans)
 
     def reset(self) -> None:
-        if not self._fresh:
-            self._reset()
+        try:
+            with lifeline.doing(lifeline.Doing.RESET, lifeline.Doing.STEP):
+                begun = None if self._fresh else seeded(self._reset, self.spec.seed)
+        except BROKEN as error:
+            raise raised(self.spec.name, error) from error
         self._fresh = True
         self.resets += 1
-        self._pulse[lifeline.DOING] = lifeline.Doing.STEP
-        self._see(None)
+        self._see(first_of(begun))
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
         self._pulse[lifeline.STEPS] = self._steps
         try:
-            returned = self._step()
+            returned = self._step() if actions is None else self._step(actions)
+            self._steps, self._fresh = self._steps + 1, False
+            self._see(returned)
+            if self._given[2] or self._given[3]:
+                self._reset()
+                self.resets += 1
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
-        self._steps, self._fresh = self._steps + 1, False
-        self._see(returned)
-        if self._given[2]:
-            self._reset()
-            self.resets += 1
 
     def _see(self, returned: Any) -> None:
+        if isinstance(returned, tuple) and len(returned) in (4, 5):
+            self._given = five(returned)
+            self.observation = self._given[0]
+            return
         over = getattr(self.env, "running", True) is False
         self.observation = NOTHING if returned is None else returned
         self._given = (self.observation, 0.0, over, False, {})
@@ -75,10 +83,11 @@ class ModelSubject(Answering):
         return [None] * calls
 
     def fold(self, actions: Sequence[Any]) -> Any:
-        return np.zeros((len(actions), 1), np.int8)
+        played = any(each is not None for each in actions)
+        return super().fold(actions) if played else np.zeros((len(actions), 1, 0), np.int8)
 
-    def unfold(self, row: Any) -> None:
-        return None
+    def unfold(self, row: Any) -> Any:
+        return super().unfold(row) if row.size else None
 
     @property
     def told(self) -> Mapping[str, Any]:

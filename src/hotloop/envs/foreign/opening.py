@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -337,8 +338,20 @@ def of_object(env: Any, target: str) -> Interface:
         return "step alone", ModelSubject, 1, agents or 1
     if envs is not None:
         return "batched", SeededSubject, envs, max(1, (agents or 1) // envs)
-    gymnasium = is_a(env, "gymnasium", "Env")
-    return ("gymnasium" if gymnasium else "reset and step"), SingleSubject, 1, agents or 1
+    if is_a(env, "gymnasium", "Env"):
+        return "gymnasium", SingleSubject, 1, agents or 1
+    return "reset and step", ModelSubject if plays_itself(env) else SingleSubject, 1, agents or 1
+
+
+def plays_itself(env: Any) -> bool:
+    """Whether an object says nothing of actions, and its step needs none."""
+    if any(hasattr(env, name) for name in ("action_space", "action_spaces", "num_actions")):
+        return False
+    try:
+        inspect.signature(env.step).bind()
+    except (TypeError, ValueError):  # it takes one, or does not say what it takes
+        return False
+    return True
 
 
 def counted(env: Any, name: str) -> int | None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hotloop.core import spans
-from hotloop.core.clock import now_ns
+from hotloop.core.clock import now_ns, thread_ns
 from hotloop.core.errors import InputError
-from hotloop.core.record.times import How, Times, in_order
+from hotloop.core.record.times import How, Times, Total, in_order
 from hotloop.core.spans import Span
 from hotloop.core.spans.python import Boundary
 from hotloop.core.spans.stream import Blocking, Stream, Window
@@ -17,8 +17,8 @@ Timing = Literal["auto", "events", "sync", "host"]
 
 TIMINGS: tuple[Timing, ...] = ("auto", "events", "sync", "host")
 
-Totals = dict[str, tuple[int, int]]
-"""Path to calls and nanoseconds."""
+Totals = dict[str, Total]
+"""By path."""
 
 
 class Ended(Protocol):
@@ -71,14 +71,14 @@ class HostAccount:
         self.begin()
 
     def begin(self) -> None:
-        self._begin_ns, self._before = now_ns(), totals_of(spans.tree_here())
+        self._now = Total(0, now_ns(), thread_ns() if spans.clocked() else None)
+        self._rows = totals_of(spans.tree_here())
 
     def turn(self) -> Ended:
-        end_ns, now = now_ns(), totals_of(spans.tree_here())
-        gained = in_order(gain(self._before, now))
-        times = Times(how=self.how, wall_ns=end_ns - self._begin_ns, regions=gained)
-        self._begin_ns, self._before = end_ns, now
-        return Read(times)
+        then, before = self._now, self._rows
+        self.begin()
+        whole, rows = self._now - then, in_order(gain(before, self._rows))
+        return Read(Times(how=self.how, wall_ns=whole.ns, regions=rows, cpu_ns=whole.cpu_ns))
 
     def wait(self) -> None:
         pass
@@ -117,17 +117,13 @@ class OnStream:
 
 
 def totals_of(tops: Iterable[Span]) -> Totals:
-    return {row.path: (row.calls, row.total_ns) for top in tops for row in top.walk()}
+    return {row.path: Total(row.calls, row.total_ns, row.cpu_ns) for top in tops for row in top.walk()}
 
 
-def gain(before: Mapping[str, tuple[int, int]], now: Mapping[str, tuple[int, int]]) -> Totals:
+def gain(before: Mapping[str, Total], now: Mapping[str, Total]) -> Totals:
     """What was added; rows that gained nothing are left out."""
-    gained: Totals = {}
-    for path, (calls, ns) in now.items():
-        had_calls, had_ns = before.get(path, (0, 0))
-        if calls > had_calls or ns > had_ns:
-            gained[path] = calls - had_calls, ns - had_ns
-    return gained
+    added = {path: one - before[path] if path in before else one for path, one in now.items()}
+    return {path: one for path, one in added.items() if one.calls > 0 or one.ns > 0}
 
 
 def elsewhere() -> Totals:

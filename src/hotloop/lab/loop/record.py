@@ -26,7 +26,7 @@ from hotloop.core.record import (
     run_id,
 )
 from hotloop.core.record import Code as RanCode
-from hotloop.core.record.times import How, Times, series_of
+from hotloop.core.record.times import How, Times, Total, series_of
 from hotloop.core.settings import hash_of
 from hotloop.core.spans.trace import Slice, Trace
 from hotloop.judge.judge import judge
@@ -87,6 +87,8 @@ class Found:
     hosted: bool
     """Whether its first windows were read by the host's clock though a GPU worked."""
     mark_ns: float
+    thread_clock_ns: float
+    """What one reading of a thread's CPU clock takes."""
     samples: Sequence[resources.Sample]
     pauses: Pauses
     broken: str | None
@@ -110,7 +112,7 @@ def record_of(found: Found) -> Record:
         work=work(found.counts),
         path=PathRan(requested=IMPL, ran={IMPL: 1.0} if windows else {}, counters=dict(found.counts)),
         values=values(found.windows),
-        overhead=overhead(found.mark_ns, times),
+        overhead=overhead(found.mark_ns, found.thread_clock_ns, times),
         resources=used(found.samples, found.pauses),
         notices=tuple(notices(found)),
         **phases(times, found.threads, found.windows.rounds),
@@ -175,32 +177,35 @@ def phases(times: Times | None, threads: Totals, windows: Sequence[Times]) -> di
     if times is None:
         return {}
     series = series_of(windows)
-    rows = [
-        (WALL, 1, times.wall_ns),
-        *((f"{WALL}/{row.path}", row.calls, row.total_ns) for row in times.regions),
-        *((f"{THREADS}/{path}", calls, ns) for path, (calls, ns) in threads.items()),
-    ]
+    rows = {
+        WALL: Total(1, times.wall_ns, times.cpu_ns),
+        **{f"{WALL}/{row.path}": Total(row.calls, row.total_ns, row.cpu_ns) for row in times.regions},
+        **{f"{THREADS}/{path}": one for path, one in threads.items()},
+    }
     wall_ns = max(times.wall_ns, 1)
     account = tuple(
         Phase(
             path=path,
-            calls=calls,
-            total_ns=ns,
-            mean_ns=ns / max(calls, 1),
-            share=ns / wall_ns,
+            calls=one.calls,
+            total_ns=one.ns,
+            mean_ns=one.ns / max(one.calls, 1),
+            share=one.ns / wall_ns,
+            cpu_ns=one.cpu_ns,
             rounds_ns=series.get(path, ()),
         )
-        for path, calls, ns in rows
+        for path, one in rows.items()
     )
     return {"phases": account, "unaccounted_ns": times.unaccounted_ns}
 
 
-def overhead(mark_ns: float, times: Times | None) -> Overhead | None:
-    """What spans and marks cost by their number: a span has two boundaries."""
+def overhead(mark_ns: float, thread_clock_ns: float, times: Times | None) -> Overhead | None:
+    """What spans and marks cost by their number: a span has two boundaries, where it may read two clocks."""
     if times is None or not times.wall_ns:
         return None
-    boundaries = 2 * sum(row.calls for row in times.regions)
-    return Overhead(ratio=1 + boundaries * mark_ns / times.wall_ns, ci95=None, mark_ns=mark_ns)
+    marks = 2 * sum(row.calls for row in times.regions)
+    reads = 2 * sum(row.calls for row in times.regions if row.cpu_ns is not None)
+    cost_ns = marks * mark_ns + reads * thread_clock_ns
+    return Overhead(ratio=1 + cost_ns / times.wall_ns, ci95=None, mark_ns=mark_ns)
 
 
 def used(samples: Sequence[resources.Sample], pauses: Pauses) -> Resources:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from hotloop.core import spans
+from hotloop.core.clock import clock_cost_ns, thread_ns
 from hotloop.core.errors import InputError
 from hotloop.core.interrupt import put_off_interrupt
 from hotloop.core.record import Record
@@ -25,6 +26,9 @@ SAMPLE_S = 1.0
 
 TRACED = 50_000
 """Spans and marks that a trace holds: the first ones of the run."""
+
+READS = 200
+"""Of a thread's clock, to see what one costs."""
 
 LONGEST_WORDS = 300
 """Of an error, in a record."""
@@ -51,6 +55,8 @@ class Asked:
     timing: Timing = "auto"
     wait: Callable[[], None] | None = None
     """Called at every boundary: returns when the work begun so far is done."""
+    cpu: bool = True
+    """Whether spans read the CPU clock of their thread, where the host's clock times them."""
     traced: int = TRACED
 
     def __post_init__(self) -> None:
@@ -97,7 +103,7 @@ class Run:
             )
         if self.record is not None:
             raise InputError(f"run {self.asked.name!r} has ended: begin another with hotloop.run")
-        self._was_on, self._origin = spans.enabled(), Origin.now()
+        self._was_on, self._was_clocked, self._origin = spans.enabled(), spans.clocked(), Origin.now()
         self._sampler = Sampler(reader(), SAMPLE_S)
         self._begin_account()
         _open = self
@@ -111,12 +117,12 @@ class Run:
         self._hosted = False
         self._account: Account = open_account(self.asked.timing, self.asked.wait)
         spans.watch(self._account.boundary)
-        self._mark_ns = spans.mark_cost_ns()
+        self._mark_ns, self._thread_clock_ns = spans.mark_cost_ns(), clock_cost_ns(READS, thread_ns)
         self._sampler.__enter__()
         self._pauses = PauseClock().__enter__()
         self._timeline = Timeline()
         spans.keep(self.asked.traced)
-        spans.enable()
+        spans.enable(cpu=self.asked.cpu and self._account.how != "events")
         self._account.begin()
         self._experiment = causal.from_environment()
         if self._experiment is not None:
@@ -217,7 +223,7 @@ class Run:
             self._watch.close()
             spans.keep(0)
             if self._was_on:
-                spans.enable()
+                spans.enable(cpu=self._was_clocked)
         if pressed and broken is None:
             raise KeyboardInterrupt
 
@@ -248,6 +254,7 @@ class Run:
             how=self._account.how,
             hosted=self._hosted,
             mark_ns=self._mark_ns,
+            thread_clock_ns=self._thread_clock_ns,
             samples=self._sampler.samples,
             pauses=self._pauses.pauses,
             broken=broken,

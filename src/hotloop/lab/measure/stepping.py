@@ -141,17 +141,20 @@ class Glancing(list[Any]):
 def no_collection(garbage: Garbage = "between") -> Iterator[bool]:
     """Keep the garbage collector out of what is measured, unless it is as in life; says whether it was on.
 
-    What is there already is left alone meanwhile, so that `collect_rest` is quick.
+    What is there already is left alone meanwhile, so that `collect_rest` is quick; where somebody has frozen
+    objects before, they have seen to that, and theirs stay frozen.
     """
-    was_on = gc.isenabled()
+    was_on, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.collect()
-    gc.freeze()
+    if not was_frozen:
+        gc.freeze()
     if garbage == "between":
         gc.disable()
     try:
         yield was_on
     finally:
-        gc.unfreeze()
+        if not was_frozen:
+            gc.unfreeze()
         if was_on:
             gc.enable()
 

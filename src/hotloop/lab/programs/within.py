@@ -12,6 +12,7 @@ from hotloop.core import spans
 from hotloop.core.probe import Obstacle
 from hotloop.core.record import WALL, Finding, Phase, Table, stacks
 from hotloop.core.record.stacks import Stack, place
+from hotloop.core.record.times import Total
 from hotloop.probes import cprofile, memory, samples
 from hotloop.probes.samples import Seen
 
@@ -127,17 +128,23 @@ def why(room: Path, name: str) -> Obstacle:
 
 def phases(room: Path, wall_ns: int) -> tuple[Phase, ...]:
     """The spans of the program as rows of its wall time, with what is in none; empty where it uses none."""
-    totals: dict[str, list[int]] = {}
+    totals: dict[str, Total] = {}
     for rows in read_all(room, "spans.json"):
-        for path, calls, ns in rows:
-            row = totals.setdefault(f"{WALL}/{path}", [0, 0])
-            row[0] += calls
-            row[1] += ns
+        for path, *told in rows:
+            key, one = f"{WALL}/{path}", Total(*told)
+            totals[key] = totals[key] + one if key in totals else one
     if not totals:
         return ()
-    covered = sum(ns for path, (_, ns) in totals.items() if path.count("/") == 1)
-    every = {WALL: [1, wall_ns], **totals, ELSE: [1, max(0, wall_ns - covered)]}
+    covered = sum(one.ns for path, one in totals.items() if path.count("/") == 1)
+    every = {WALL: Total(1, wall_ns), **totals, ELSE: Total(1, max(0, wall_ns - covered))}
     return tuple(
-        Phase(path=path, calls=calls, total_ns=ns, mean_ns=ns / max(calls, 1), share=ns / wall_ns)
-        for path, (calls, ns) in every.items()
+        Phase(
+            path=path,
+            calls=one.calls,
+            total_ns=one.ns,
+            mean_ns=one.ns / max(one.calls, 1),
+            share=one.ns / wall_ns,
+            cpu_ns=one.cpu_ns,
+        )
+        for path, one in every.items()
     )

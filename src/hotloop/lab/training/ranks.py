@@ -1,42 +1,31 @@
-"""The ranks of a training: started here as processes of their own, or found where torchrun started them."""
+"""One rank of a training: the first, which leads, those after it, which follow, and what all of them say."""
 
-import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from hotloop.core.clock import now_ns
+from hotloop.core.cluster import check_address
 from hotloop.core.errors import InputError
 from hotloop.core.machine import usable_cores
 from hotloop.core.packages import need
 from hotloop.core.record.times import Times
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.lab.on_ray import on_ray
+from hotloop.lab.training.others import Others, Processes, Tasks, here
 from hotloop.lab.training.settings import RunSettings
-from hotloop.train.settings import AUTO
+from hotloop.train.settings import AUTO, HERE
 from hotloop.train.windows import WindowEpisodes, windows_of
 
 if TYPE_CHECKING:
     from hotloop.train.processes.ranks import Ranks
-
-WORKER = ("-P", "-m", "hotloop.lab.workers.rank")
-
-START_NS = 180_000_000_000
-"""What a rank may take to be there."""
-
-LOOK_S = 0.1
-
-END_S = 5.0
-"""What ranks may take to end once they are told."""
 
 SEED = 42
 
@@ -53,7 +42,7 @@ def share_of(settings: RunSettings, rank: int, size: int) -> RunSettings:
     train = settings.train
     threads = train.torch_threads
     if threads == AUTO:
-        threads = max(1, (usable_cores() or 1) // size)
+        threads = max(1, (usable_cores() or 1) // size) if train.ranks_on == HERE else 1
     shared = replace(train, minibatch_size=train.minibatch_size // size, torch_threads=threads)
     return replace(settings, target=Target(settings.target.name, keys), train=shared)
 
@@ -64,29 +53,57 @@ def started(settings: RunSettings, resume: Path | None = None) -> "Iterator[Rank
     need("torch")
     from hotloop.train.processes import ranks as ranking
 
-    size = settings.train.ranks
-    if size == 1:
+    if settings.train.ranks == 1:
         yield ranking.ALONE
         return
     ranking.check_free()
-    others = Others(size)
-    there = from_torchrun()
-    if there is not None and there[1] != size:
-        raise InputError(f"train.ranks={size} and torchrun started {there[1]}: give train.ranks={there[1]}")
+    with others_of(settings) as others:
+        found = ranking.Ranks(0, others.size, others.who_died)
+        with led(settings, resume, others, found):
+            yield found
+
+
+@contextmanager
+def others_of(settings: RunSettings) -> "Iterator[Others]":
+    """Who follows: what torchrun started, processes of this machine, or tasks of Ray."""
+    size, there, where = settings.train.ranks, from_torchrun(), settings.train.ranks_on
+    if there is not None:
+        if there[1] != size:
+            raise InputError(
+                f"train.ranks={size} and torchrun started {there[1]}: give train.ranks={there[1]}"
+            )
+        yield Others(size)
+    elif where == HERE:
+        yield Processes(size)
+    else:
+        carry = Path.cwd() if settings.target.is_foreign else None
+        with on_ray(check_address(where), timed=False, carry=carry) as ray:
+            yield Tasks(size, ray, where, cores=max(1, settings.train.torch_threads))
+
+
+@contextmanager
+def led(settings: RunSettings, resume: Path | None, others: "Others", found: "Ranks") -> Iterator[None]:
+    """Start who follows, tell them what is trained, and let them go at the end."""
+    from hotloop.train.processes import ranks as ranking
+
     try:
-        if there is None:
-            others.start()
-            ranking.join(0, size, others.store)
-        else:
-            ranking.join(0, size, None, device=settings.train.device)
-        found = ranking.Ranks(0, size, others.who_died, others.dead)
+        others.start()
+        ranking.join(0, others.size, others.store)
+        if settings.train.device == "cuda":
+            ranking.use_own_gpu(0)
+        others.watch(found)
         with found.together():
             ranking.sent((settings, resume.read_bytes() if resume else None), leads=True)
-        yield found
+        yield
+        others.look_away()
         found.tell(ranking.Command.END)
     finally:
+        lost = others.look_away()
+        if lost:
+            others.kill()
+            found.settle()
         with suppress(RuntimeError):
-            ranking.leave(lost=bool(others.dead()))
+            ranking.leave(lost=lost)
         others.end()
 
 
@@ -94,83 +111,6 @@ def from_torchrun() -> tuple[int, int] | None:
     """This process's rank and how many there are, where torchrun started it; None elsewhere."""
     told = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     return (int(told[0]), int(told[1])) if told[0] and told[1] else None
-
-
-class Others:
-    """The processes of the ranks after the first, on this machine."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.store: Any = None
-        self.workers: list[subprocess.Popen[bytes]] = []
-        self.said: list[IO[str]] = []
-
-    def start(self) -> None:
-        """Start them, and wait until all are there; one that dies on the way is said."""
-        from hotloop.train.processes.ranks import server
-
-        self.store = server()
-        for rank in range(1, self.size):
-            heard = tempfile.TemporaryFile("w+", prefix="hotloop-rank-")  # noqa: SIM115 - closed in end()
-            told = {"rank": rank, "size": self.size, "host": "127.0.0.1", "port": self.store.port}
-            self.said.append(heard)
-            self.workers.append(
-                subprocess.Popen(
-                    [sys.executable, *WORKER, json.dumps(told)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=heard,
-                    stderr=heard,
-                    start_new_session=True,  # Ctrl-C is for rank 0 to hear
-                )
-            )
-        self.wait_until_there()
-
-    def wait_until_there(self) -> None:
-        until = now_ns() + START_NS
-        missing = [here(rank) for rank in range(1, self.size)]
-        while not self.store.check(missing):
-            dead = self.dead()
-            if dead or now_ns() > until:
-                from hotloop.train.processes.ranks import RankLostError
-
-                raise RankLostError(dead or f"the ranks are not there after {START_NS // 10**9} s")
-            with suppress(subprocess.TimeoutExpired):
-                self.workers[0].wait(LOOK_S)
-
-    def who_died(self) -> str:
-        """Which rank is gone and how, as far as that can be known; waits a moment for it to be."""
-        until = now_ns() + 2_000_000_000
-        while self.workers and not (dead := self.dead()) and now_ns() < until:
-            with suppress(subprocess.TimeoutExpired):
-                self.workers[0].wait(LOOK_S)
-        return dead if self.workers else ""
-
-    def dead(self) -> str:
-        for rank, (worker, said) in enumerate(zip(self.workers, self.said, strict=True), 1):
-            code = worker.poll()
-            if code is None:
-                continue
-            said.seek(0)
-            last = next((line.strip() for line in reversed(said.readlines()) if line.strip()), "")
-            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}: {last}"
-            return f"rank {rank} of {self.size} {how.removesuffix(': ')}"
-        return ""
-
-    def end(self) -> None:
-        """Wait for them to end, and end those that do not."""
-        for worker in self.workers:
-            with suppress(subprocess.TimeoutExpired):
-                worker.wait(END_S)
-            if worker.poll() is None:
-                worker.kill()
-                worker.wait()
-        for each in self.said:
-            each.close()
-
-
-def here(rank: int) -> str:
-    """What a rank sets where they meet, once it is there."""
-    return f"rank {rank}"
 
 
 def follow(rank: int, size: int, store: Any = None) -> None:
@@ -183,6 +123,8 @@ def follow(rank: int, size: int, store: Any = None) -> None:
     ranking.join(rank, size, store)
     ranks = ranking.Ranks(rank, size)
     settings, content = ranking.sent(None, leads=False)
+    if settings.train.device == "cuda":
+        ranking.use_own_gpu(rank)
     with tempfile.TemporaryDirectory(prefix="hotloop-rank-") as folder:
         resume = Path(folder) / "checkpoint.pt" if content else None
         if resume is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from hotloop.core.record.plain import Interval
-from hotloop.judge.diagnose import Candidate, Diagnosis, Outcome, Since
+from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Outcome, Since
 from hotloop.judge.expect import Expectations, Reached
 from hotloop.judge.slopes import Causal
 from hotloop.report.sections.section import (
@@ -55,6 +55,25 @@ def bottleneck(found: Diagnosis) -> Sections:
     if not found.bounds:
         return (Note(words="no row takes any time"),)
     first = found.bounds[0]
+    partial = (
+        (Note(words=Span("the record is of a run that was broken off", "warn")),) if found.partial else ()
+    )
+    return (
+        Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}")),
+        *partial,
+        Note(words=("bottleneck  ", Span(f"{first.name} is {first.said}", strong=True))),
+        bounding("row", found.bounds),
+        *((bounding("inside it, by samples", found.inside),) if found.inside else ()),
+    )
+
+
+def bounding(first: str, bounds: Sequence[Bound]) -> Section:
+    columns = (
+        *text_columns(first),
+        *number_columns("of the time"),
+        *number_columns("95% interval", wide=True),
+        *number_columns("2x there buys", "without it"),
+    )
     rows = [
         (
             each.name,
@@ -63,23 +82,9 @@ def bottleneck(found: Diagnosis) -> Sections:
             times(each.halved),
             times(each.gone),
         )
-        for each in found.bounds
+        for each in bounds
     ]
-    columns = (
-        *text_columns("row"),
-        *number_columns("of the time"),
-        *number_columns("95% interval", wide=True),
-        *number_columns("2x there buys", "without it"),
-    )
-    partial = (
-        (Note(words=Span("the record is of a run that was broken off", "warn")),) if found.partial else ()
-    )
-    return (
-        Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}")),
-        *partial,
-        Note(words=("bottleneck  ", Span(f"{first.name} is {first.said}", strong=True))),
-        table(columns, rows),
-    )
+    return table(columns, rows)
 
 
 def changes(found: Diagnosis) -> Sections:
@@ -93,7 +98,7 @@ def changes(found: Diagnosis) -> Sections:
 def healthy(found: Diagnosis) -> str:
     if not found.bounds:
         return "nothing worth doing"
-    first = found.bounds[0]
+    first = (*found.inside, *found.bounds)[0]
     bound = f"{first.name} ({first.said}); 2x there buys {times(first.halved)}"
     return f"nothing worth doing: the next bound is {bound}"
 

@@ -21,7 +21,7 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import SIZES, count, percent, plain_float, scaled, took
+from hotloop.report.units import CPU, SIZES, count, on_core, percent, plain_float, scaled, took
 from hotloop.stats.ratio import outcome as outcome_of
 from hotloop.stats.summary import label, summarise
 
@@ -163,17 +163,24 @@ def profile(record: Record) -> Sections:
 
 def spans(record: Record) -> Tree:
     """The program's own spans, and what is in none."""
+    clocked = any(phase.worked is not None for phase in record.phases)
     lines = [
         Branch(
             name=phase.path.rpartition("/")[2],
             depth=phase.path.count("/"),
-            values=(f"{phase.calls:,}", took(phase.total_ns), percent(phase.share)),
+            values=(
+                f"{phase.calls:,}",
+                took(phase.total_ns),
+                percent(phase.share),
+                *((on_core(phase.worked),) if clocked else ()),
+            ),
             share=phase.share if "/" in phase.path else None,
             strong="/" not in phase.path,
         )
         for phase in record.phases
     ]
-    return Tree(title="where", columns=("calls", "time", "of wall"), branches=tuple(lines))
+    columns = ("calls", "time", "of wall", *((CPU,) if clocked else ()))
+    return Tree(title="where", columns=columns, branches=tuple(lines))
 
 
 def ran(record: Record) -> Rows:

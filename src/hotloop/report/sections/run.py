@@ -23,7 +23,7 @@ from hotloop.report.sections.section import (
     text_columns,
 )
 from hotloop.report.sections.train import is_small_rest, times_of
-from hotloop.report.units import count, percent, speed, speed_interval
+from hotloop.report.units import CPU, count, on_core, percent, speed, speed_interval
 
 SPEEDS = {
     "env_steps_per_s": "steps/s",
@@ -90,18 +90,24 @@ def tree(record: Record) -> Sections:
     if times is None:
         return (Note(words="No time was accounted for."),)
     turns = max(record.work.updates, 1)
-    branches = tuple(branch(line, turns) for line in tree_lines(times) if not is_small_rest(line))
+    lines = [line for line in tree_lines(times) if not is_small_rest(line)]
+    clocked = any(line.worked is not None for line in lines)
     title = "one update" if record.work.updates else "the whole run"
-    rows = Tree(title=title, columns=("ms", "of wall", "calls in all"), branches=branches)
+    rows = Tree(
+        title=title,
+        columns=("ms", "of wall", *((CPU,) if clocked else ()), "calls in all"),
+        branches=tuple(branch(line, turns, clocked=clocked) for line in lines),
+    )
     return rows, Note(words=Span(caption(times), "dim"))
 
 
-def branch(line: TimesLine, turns: int) -> Branch:
+def branch(line: TimesLine, turns: int, *, clocked: bool) -> Branch:
     calls = "" if line.calls is None else f"{line.calls:,}"
+    worked = (on_core(line.worked),) if clocked else ()
     return Branch(
         name=line.name,
         depth=line.depth,
-        values=(f"{line.ms / turns:,.3f}", percent(line.share), calls),
+        values=(f"{line.ms / turns:,.3f}", percent(line.share), *worked, calls),
         share=line.share if line.depth else None,
         strong=line.depth == 0,
         mark=Span(LARGEST, "warn", strong=True) if line.largest else "",
@@ -111,12 +117,17 @@ def branch(line: TimesLine, turns: int) -> Branch:
 def others(record: Record) -> Iterator[Chapter]:
     """What other threads did meanwhile, which is no part of the wall."""
     rows = [
-        (phase.path.removeprefix(THREADS), f"{phase.total_ns / 1e6:,.2f}", f"{phase.calls:,}")
+        (
+            phase.path.removeprefix(THREADS),
+            f"{phase.total_ns / 1e6:,.2f}",
+            on_core(phase.worked),
+            f"{phase.calls:,}",
+        )
         for phase in record.phases
         if phase.path.startswith(THREADS)
     ]
     if rows:
-        columns = (*text_columns("span"), *number_columns("ms", "calls"))
+        columns = (*text_columns("span"), *number_columns("ms", CPU, "calls"))
         section: Section = table(columns, rows)
         yield Chapter(title="Other threads", sections=(section,))
 

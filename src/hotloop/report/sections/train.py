@@ -108,9 +108,10 @@ def times_of(record: Record) -> Times | None:
     if WALL not in rows:
         return None
     regions = (
-        Region(path=path.removeprefix(f"{WALL}/"), calls=row.calls, total_ns=row.total_ns)
+        Region(path=path.removeprefix(f"{WALL}/"), calls=row.calls, total_ns=row.total_ns, cpu_ns=row.cpu_ns)
         for path, row in rows.items()
         if path.startswith(f"{WALL}/")
     )
     how: How = next((each for each in HOWS if record.method.clock.endswith(each)), "sync")
-    return Times(how=how, wall_ns=rows[WALL].total_ns, regions=tuple(regions))
+    wall = rows[WALL]
+    return Times(how=how, wall_ns=wall.total_ns, regions=tuple(regions), cpu_ns=wall.cpu_ns)

@@ -6,16 +6,20 @@ are found; statistics are merged in the order of ranks, so that they are the sam
 """
 
 import inspect
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import IntEnum
+from threading import Lock
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.futures import Future
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError
@@ -33,8 +37,8 @@ PATIENCE = timedelta(minutes=30)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 20e-6, 500e-6
 """Between two looks at whether all have taken part."""
 
-LOOK_NS = 1_000_000_000
-"""Between two looks at whether all still live."""
+SETTLE_NS = 5_000_000_000
+"""What torch may take to see that a line is closed."""
 
 STRIDE = 1_000_003
 """Between the seeds of two ranks."""
@@ -59,12 +63,17 @@ class RankLostError(HotloopError):
 class Ranks:
     """This process among those that train together; alone it does nothing."""
 
-    def __init__(
-        self, rank: int = 0, size: int = 1, who_died: Callable[[], str] = str, dead: Callable[[], str] = str
-    ) -> None:
-        """`who_died` says which rank is gone once one is known to be, `dead` whether one is, at once."""
+    def __init__(self, rank: int = 0, size: int = 1, who_died: Callable[[], str] = str) -> None:
+        """`who_died` says which rank is gone once one is known to be."""
         self.rank, self.size = rank, size
-        self._who_died, self._dead = who_died, dead
+        self._who_died = who_died
+        self._gone = ""
+        """Why nobody is waited for any more."""
+        self._promised: dict[Future[Any], Any] = {}
+        """Gradients that are under way, and who brings them."""
+        self._left: list[Any] = []
+        """What was under way when it was given up."""
+        self._lock = Lock()
         self._began_ns = now_ns()
         self.busy_ns = [0] * size
         """What each took for its rollouts since the last `slowest`."""
@@ -87,7 +96,7 @@ class Ranks:
         """What comes next, from rank 0."""
         told = torch.zeros(1, dtype=torch.int64)
         with self.together():
-            dist.broadcast(told, 0)
+            self._finish(dist.broadcast(told, 0, async_op=True))
         return Command(int(told[0]))
 
     def begin(self) -> None:
@@ -155,18 +164,67 @@ class Ranks:
         buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
         options: dict[str, Any] = {buffers: False, "find_unused_parameters": not all_used}
         with self.together():
-            return made(network, **options)
+            wrapped = made(network, gradient_as_bucket_view=True, **options)
+        if next(network.parameters()).device.type == "cpu":
+            wrapped.register_comm_hook(None, self.averaged)
+        return wrapped
+
+    def averaged(
+        self,
+        _: None,
+        bucket: dist.GradBucket,  # type: ignore[name-defined]  # DDP looks at how it is annotated
+    ) -> Future[Tensor]:
+        """Begin to average some gradients over ranks; what is promised is kept, or given up for lost.
+
+        Two ranks send each other all they have, which is one message each instead of the two of a ring.
+        """
+        mine: Tensor = bucket.buffer()
+        promise: Future[Any] = Future()
+        every = [torch.empty_like(mine) for _ in range(2)] if self.size == 2 else []
+        work = dist.all_gather(every, mine, async_op=True) if every else dist.all_reduce(mine, async_op=True)
+        with self._lock:
+            self._promised[promise] = work
+
+        def keep(found: Future[Any]) -> None:
+            with self._lock:
+                if self._promised.pop(promise, None) is None:
+                    return
+            try:
+                found.value()
+            except RuntimeError as error:
+                promise.set_exception(error)
+                return
+            promise.set_result((torch.add(*every, out=mine) if every else mine).div_(self.size))
+
+        work.get_future().add_done_callback(keep)
+        if self._gone:
+            self.give_up(self._gone)
+        return promise
+
+    def give_up(self, why: str) -> None:
+        """Let nobody be waited for from now on; another thread may say so."""
+        self._gone = why
+        with self._lock:
+            broken, self._promised = self._promised, {}
+        self._left += broken.values()
+        for promise in broken:
+            promise.set_exception(RankLostError(why))
+
+    def settle(self) -> None:
+        """Wait until what was given up has failed by itself: the lines of those that are gone are closed."""
+        until = now_ns() + SETTLE_NS
+        while now_ns() < until and not all(work.is_completed() for work in self._left):
+            sleep(LONGEST_PAUSE_S)
 
     def _finish(self, work: Any) -> None:
         """Wait for what all take part in; a rank that is gone is not waited for, whatever its line says."""
-        looked_ns, pause_s = now_ns(), FIRST_PAUSE_S
+        pause_s = FIRST_PAUSE_S
         while not work.is_completed():
+            if self._gone:
+                self._left.append(work)
+                raise RankLostError(self._gone)
             sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            if now_ns() - looked_ns > LOOK_NS:
-                looked_ns = now_ns()
-                if self._dead():
-                    raise RankLostError(self._dead())
         work.wait()
 
     @contextmanager
@@ -177,21 +235,30 @@ class Ranks:
         except (RuntimeError, ConnectionError) as error:
             if not self.several:
                 raise
-            raise RankLostError(self._who_died() or f"another rank is gone: {first_line(error)}") from None
+            why = self._gone or self._who_died() or f"another rank is gone: {first_line(error)}"
+            raise RankLostError(why) from None
 
 
 ALONE = Ranks()
 
 
 def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    """The first sentence of an error, without the place in torch's sources that it comes from."""
+    said = (str(error).splitlines() or [""])[0].removeprefix("Unable to cast ")
+    return re.sub(r"^\[[^\]]*\.cc:\d+\] ", "", said).partition(". ")[0][:200] or type(error).__name__
 
 
-def join(rank: int, size: int, store: Any, *, device: str = "cpu") -> None:
+def join(rank: int, size: int, store: Any) -> None:
     """Become one of the ranks; without a store the environment says where they meet, as torchrun tells it."""
-    backend = "nccl" if device == "cuda" else "gloo"
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     meeting: dict[str, Any] = {"init_method": "env://"} if store is None else {"store": store}
     dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE, **meeting)
+
+
+def use_own_gpu(rank: int) -> None:
+    """Let a rank have a GPU to itself, where its machine has as many."""
+    own = int(os.environ.get("LOCAL_RANK", rank))  # torchrun counts those of a machine
+    torch.cuda.set_device(own % torch.cuda.device_count())
 
 
 def check_free() -> None:
