@@ -34,7 +34,7 @@ KEYS = {
     "train.minibatch_size": "4096",
     "train.torch_threads": "1",
 }
-LEARN_STEPS = 100_000
+LEARN_STEPS = 300_000
 QUICK_STEPS = 16_384
 WARM, UPDATES = 3, 2
 """Updates before the first round, and in a turn."""
