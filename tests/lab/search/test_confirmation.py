@@ -53,7 +53,7 @@ UNTOLD = concluded("cannot tell")
         ((UNTOLD, concluded("faster")), [10, 20], "faster"),
         ((UNTOLD, UNTOLD), [10, 20], "cannot tell"),
         ((concluded("cannot tell", partial=True),), [10], "cannot tell"),
-        ((concluded("cannot tell", told=False),), [10], "cannot tell"),
+        ((concluded("cannot tell", told=False), concluded("faster")), [10, 20], "faster"),
     ],
 )
 def test_it_goes_on_until_it_can_tell_or_its_time_is_over(

@@ -7,6 +7,7 @@ from hotloop.core.target import Target
 from hotloop.lab.cells import Here
 from hotloop.lab.search import learning as lab
 from hotloop.lab.search.asked import Asked
+from hotloop.lab.training.sides import TrainSide
 
 
 def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
@@ -30,6 +31,19 @@ def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
     assert said == ["learning check: 6 trainings of 100 env-steps, about 900 s"]
     assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
     assert lab.learn(chosen, chosen, asked, Here(), silent, said.append) is None
+
+
+def test_a_training_of_the_check_is_a_record_of_its_steps_and_of_the_returns_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TrainSide, "evaluate", lambda _: (1.0, 3.0))
+    words = ["num_envs=2", "train.num_steps=4", "train.minibatch_size=64", "train.hidden=8,8"]
+    cell = lab.learn_cell(Target.typed("grid/guard", words), env_steps=12)
+    [done] = Here().run([cell], silent)
+    assert done.record is not None, done.refused
+    assert done.record.values[lab.RETURN] == (1.0, 3.0)
+    assert done.record.work.env_steps == 16
+    assert done.record.work.updates > 0
 
 
 def test_what_a_training_takes_is_told_by_its_updates_and_an_evaluation(

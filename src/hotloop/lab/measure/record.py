@@ -179,15 +179,18 @@ def agents_a_step(spec: SubjectSpec, counted: Mapping[str, int]) -> float:
 
 
 def overhead(
-    pairs: Sequence[tuple[int, int]], paused_ns: Sequence[int], mark_ns: float | None
+    pairs: Sequence[tuple[int, int]], apart: Sequence[tuple[int, int]], mark_ns: float | None
 ) -> Overhead | None:
     """What the instrument cost, from pairs of clean and watched ns; None where they are too few.
 
-    `paused_ns` is what each watched one spent on collecting garbage, which the clean ones leave to later.
+    `apart` is what of each was not its own: the time for which others had its core, and that of collecting
+    garbage, which the clean ones leave to later.
     """
     if len(pairs) < FEWEST:
         return None
-    clean_ns = [clean for clean, _ in pairs]
-    watched_ns = [max(1, watched - paused) for (_, watched), paused in zip(pairs, paused_ns, strict=True)]
+    clean_ns, watched_ns = (
+        [max(1, took[side] - not_own[side]) for took, not_own in zip(pairs, apart, strict=True)]
+        for side in (0, 1)
+    )
     cost = ratio(watched_ns, clean_ns)
     return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=mark_ns)

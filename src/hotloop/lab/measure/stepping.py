@@ -208,6 +208,20 @@ def accounted(play_it: Callable[[], int]) -> Stretch:
     return Stretch(ns, cpu_ns, late_ns, put_off_ns(ns, before, after))
 
 
+class Timed(NamedTuple):
+    """What something took, and how long of that its thread was put off its core for somebody else."""
+
+    ns: int
+    off_ns: int
+
+
+def timed(play_it: Callable[[], int]) -> Timed:
+    """Time something, and what the machine did for others meanwhile."""
+    before = spent()
+    ns = play_it()
+    return Timed(ns, put_off_ns(ns, before, spent()))
+
+
 def put_off_ns(ns: int, before: Spent, after: Spent) -> int:
     """The time for which a thread that never waited was not on a core, where it was put off one."""
     if after.preempted == before.preempted or after.waited > before.waited:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -47,10 +48,12 @@ from hotloop.lab.measure.stepping import (
     Actions,
     Garbage,
     Glancing,
+    Timed,
     collect_rest,
     no_collection,
     play,
     play_in_laps,
+    timed,
 )
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
@@ -232,9 +235,9 @@ def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
     pairs.work.begin()
     while len(pairs.walls_ns) < rounds.count:
         done = len(pairs.walls_ns)
-        clean_ns, watched_ns, paused_ns = sides.pair(sides.script.draw(calls), calls, flipped=done % 2 == 1)
-        pairs.note((clean_ns, watched_ns), paused_ns)
-        sides.view.note(watched_ns)
+        clean, watched, paused_ns = sides.pair(sides.script.draw(calls), calls, flipped=done % 2 == 1)
+        pairs.note(clean, watched, paused_ns)
+        sides.view.note(watched.ns)
         progress(rounds.warmup + (done + 1) * rounds.iterations, rounds.env_steps)
     pairs.partial = False
 
@@ -249,8 +252,8 @@ class View(Protocol):
     def begin(self) -> None:
         """After the warm-up."""
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
-        """Play a stretch under the watch; returns its ns."""
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
+        """Play a stretch under the watch."""
 
     def note(self, wall_ns: int) -> None:
         """After a whole pair, whose watched pass took so long."""
@@ -279,11 +282,11 @@ class StepView:
         self._times.begin()
         self._work.begin()
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
         with watch.look():
-            ns = play(self._batch, Glancing(actions), len(actions))
+            took = timed(partial(play, self._batch, Glancing(actions), len(actions)))
             glance()
-            return ns
+            return took
 
     def note(self, wall_ns: int) -> None:
         self._wall_ns += wall_ns
@@ -323,14 +326,14 @@ class LoopView:
     def begin(self) -> None:
         """Nothing was kept of the warm-up."""
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> int:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
         native = self._subject.phase_totals()
         with watching(self._functions), watch.look():
             begin = now_ns()
-            ns = self.turn(watch, actions)
+            took = timed(partial(self.turn, watch, actions))
             wall_ns = now_ns() - begin
         self._tree.add(spans.tree(), wall_ns, len(actions), native)
-        return ns
+        return took
 
     def turn(self, watch: Watch, actions: Sequence[Actions]) -> int:
         with span(LOOP):
@@ -369,25 +372,27 @@ class Sides:
             refuse_other_work(clean, self.watched.counters)
         return clean
 
-    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[int, int, int]:
-        """Time both sides once, close together; returns the ns of the clean and of the watched one.
+    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[Timed, Timed, int]:
+        """Time both sides once, close together: the clean and the watched one.
 
-        The third is what the watched one spent on collecting garbage.
+        The third is what the watched one spent on collecting garbage, in ns.
         """
         theirs = deepcopy(actions) if self.asked.target.is_foreign else actions  # it may change them
         first = self.look(theirs, calls) if flipped else None
         collect_rest()
-        clean_ns = play(self.clean, actions, calls)
+        clean = timed(partial(play, self.clean, actions, calls))
         collect_rest()
-        return clean_ns, *(first or self.look(theirs, calls))
+        return clean, *(first or self.look(theirs, calls))
 
-    def look(self, actions: Sequence[Actions], calls: int) -> tuple[int, int]:
+    def look(self, actions: Sequence[Actions], calls: int) -> tuple[Timed, int]:
         """Play the watched side in stretches that its logs have room for."""
-        wall_ns = paused_ns = 0
+        ns = off_ns = paused_ns = 0
         for part in self.watch.stretches(actions, calls):
-            wall_ns += self.view.look(self.watch, part)
+            took = self.view.look(self.watch, part)
+            ns, off_ns = ns + took.ns, off_ns + took.off_ns
             paused_ns += self.watch.note(len(part))
-        return wall_ns, paused_ns if self.asked.garbage == "between" else 0  # else the clean one pauses too
+        paused_ns = paused_ns if self.asked.garbage == "between" else 0  # else the clean one pauses too
+        return Timed(ns, off_ns), paused_ns
 
     def trace_torch(self) -> None:
         """Play some more calls for a trace alone, where a policy in the loop uses torch."""

@@ -11,6 +11,7 @@ from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
+from hotloop.lab.measure.stepping import Timed
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.profile.tree import Tree
 
@@ -31,23 +32,24 @@ class Pairs:
     work: Tally
     walls_ns: list[tuple[int, int]] = field(default_factory=list)
     """Of the clean and of the watched pass of each pair."""
-    paused_ns: list[int] = field(default_factory=list)
-    """Collecting garbage, in the watched pass of each pair."""
+    apart_ns: list[tuple[int, int]] = field(default_factory=list)
+    """Of each, what is not the pass's own: put off its core for others, and garbage that is collected in the
+    watched one alone."""
     steps: list[Mapping[str, int]] = field(default_factory=list)
     """What the clean side counted in each pair."""
     partial: bool = True
 
-    def note(self, wall_ns: tuple[int, int], paused_ns: int) -> None:
-        """Take down a whole pair."""
+    def note(self, clean: Timed, watched: Timed, paused_ns: int) -> None:
+        """Take down a whole pair, and what of the watched one went into collecting garbage."""
         before = self.work.last
         self.work.note()
-        self.walls_ns.append(wall_ns)
-        self.paused_ns.append(paused_ns)
+        self.walls_ns.append((clean.ns, watched.ns))
+        self.apart_ns.append((clean.off_ns, watched.off_ns + paused_ns))
         self.steps.append({name: count - before.get(name, 0) for name, count in self.work.last.items()})
 
     def overhead(self, mark_ns: float | None) -> Overhead | None:
         """What watching cost, `mark_ns` being what one mark takes."""
-        return overhead(self.walls_ns, self.paused_ns, mark_ns)
+        return overhead(self.walls_ns, self.apart_ns, mark_ns)
 
     def speeds(self) -> dict[str, list[float]]:
         """Of each clean pass, from the work it counted: a call that only resets an env is no step."""

@@ -50,10 +50,8 @@ def confirm(
 
 
 def is_open(record: Record) -> bool:
-    """Whether more rounds could tell what these could not."""
-    return not record.partial and any(
-        each.outcome == "cannot tell" and each.ratio is not None for each in record.comparisons
-    )
+    """Whether more rounds could tell what these could not, were they too few for an interval or too noisy."""
+    return not record.partial and any(each.outcome == "cannot tell" for each in record.comparisons)
 
 
 def again(record: Record, took_ns: int, next_ns: int) -> str:

@@ -66,6 +66,6 @@ def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Reco
     """Train for so many env-steps; the record has the returns of the episodes after it."""
     contender = TrainContender(target)
     recorder = Recorder("bench", contender.spec)
-    returns = contender.returns_after(asked["env_steps"])
+    returns, counted = contender.trained_for(asked["env_steps"])
     method = describe_method(contender.spec, rounds=1, iterations=asked["env_steps"], policy=LEARNING)
-    return recorder.record(method=method, counters={}, values={RETURN: list(returns)})
+    return recorder.record(method=method, counters=counted, values={RETURN: list(returns)})

@@ -190,11 +190,17 @@ class TrainContender:
 
     def returns_after(self, env_steps: int) -> tuple[float, ...]:
         """Train anew for so many env-steps, then the returns of episodes whose seeds all sides share."""
+        returns, _ = self.trained_for(env_steps)
+        return returns
+
+    def trained_for(self, env_steps: int) -> tuple[tuple[float, ...], Mapping[str, int]]:
+        """The same, and what was counted in the training."""
         longer = replace(self.settings.train, total_timesteps=max(env_steps, 1))
         with closing(TrainSide(self.name, replace(self.settings, train=longer))) as side:
             while not side.trainer.finished:
                 side.update()
-            return side.evaluate()
+            counted = dict(side.counters())
+            return side.evaluate(), counted
 
     def evaluation_s(self) -> float:
         """What the episodes after a training take, of one that has not begun to learn."""
