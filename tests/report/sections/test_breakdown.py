@@ -109,3 +109,10 @@ def test_one_line_names_the_targets_and_the_phases_that_move() -> None:
 
 def test_one_target_has_nothing_to_move_to() -> None:
     assert shifts([profile(Target("grid/toy", {"num_envs": 4}), 200)]) == ""
+
+
+def test_phases_without_their_step_have_no_share_of_it() -> None:
+    """A record may have been damaged, and still be read."""
+    phases = tuple(phase for phase in PROFILE.phases if phase.path != "wall/step")
+    assert shares(PROFILE)
+    assert shares(replace(PROFILE, phases=phases)) == {}

@@ -221,10 +221,11 @@ def children(rows: dict[str, Phase], path: str) -> list[Phase]:
 
 
 def shares(record: Record) -> dict[str, float]:
-    """Phase to its share of the step."""
+    """Phase to its share of the step; none where a record has no step."""
     totals = {phase.path: phase.total_ns for phase in record.phases}
-    inside = [path for path in totals if path.startswith(STEP + "/")]
-    return {path.removeprefix(STEP + "/"): totals[path] / totals[STEP] for path in inside}
+    step_ns = totals.get(STEP, 0)
+    inside = [path for path in totals if path.startswith(STEP + "/")] if step_ns else []
+    return {path.removeprefix(STEP + "/"): totals[path] / step_ns for path in inside}
 
 
 def shifts(records: Sequence[Record]) -> str:
