@@ -12,6 +12,7 @@ from hotloop.report.sections.section import (
     Lines,
     Note,
     Picture,
+    Section,
     Span,
     Table,
     Tree,
@@ -150,3 +151,20 @@ def test_bars_are_as_long_as_a_screen_has_room_for_and_names_stay_whole() -> Non
 def test_a_bar_is_as_long_as_its_share(share: float, shown: str) -> None:
     assert bar(share) == shown
     assert bar(-0.1) == ""
+
+
+EVIL = "a \x1b[31mred\x07 [bold]name[/bold]"
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        Note(words=EVIL),
+        Lines(lines=(EVIL,)),
+        Facts(rows=((EVIL, "value"),)),
+        Table(columns=(Column(name="a"),), rows=((EVIL,),)),
+        Tree(title="where", columns=("n",), branches=(Branch(name=EVIL, values=("1",)),)),
+    ],
+)
+def test_what_a_terminal_would_obey_is_only_shown(section: Section) -> None:
+    assert "a ?[31mred? [bold]name[/bold]" in text((section,))

@@ -73,7 +73,14 @@ def drawn(section: Section) -> Iterator[RenderableType]:
 
 
 def line(words: Words) -> Text:
-    return Text.assemble(*((span.text, style(span)) for span in spans_of(words)))
+    return Text.assemble(*((harmless(span.text), style(span)) for span in spans_of(words)))
+
+
+def harmless(text: str) -> str:
+    """Without what a terminal would obey: words of a record are only shown."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in "\n\t" else "?" for each in text)
 
 
 def style(span: Span) -> str:
@@ -85,7 +92,9 @@ def facts(section: Facts) -> RichTable:
     shown.add_column(style="dim", no_wrap=True, min_width=NAME_WIDTH)
     shown.add_column()
     for name, value in section.rows:
-        shown.add_row(name, Text(curve_words(value.values)) if isinstance(value, Curve) else line(value))
+        shown.add_row(
+            line(name), Text(curve_words(value.values)) if isinstance(value, Curve) else line(value)
+        )
     return shown
 
 
@@ -158,7 +167,7 @@ def tree(section: Tree, room: int | None) -> Iterator[RenderableType]:
     cells = bar_cells(section, room)
     for branch in section.branches:
         tail = [glance(branch, cells)] if section.has_bars else []
-        row: list[RenderableType] = [indented(branch), *branch.values, *tail]
+        row: list[RenderableType] = [line(indented(branch)), *branch.values, *tail]
         shown.add_row(*row, style="bold" if branch.strong else "", end_section=branch.end)
     yield shown
 
