@@ -72,7 +72,10 @@ def test_a_profile_leaves_its_page_and_record_and_prints_what_it_cost(hotloop: C
     (kept,) = {*Path(".design").glob("*.json")} - {samples}
     record = read(kept)
     paths = {phase.path: phase for phase in record.phases}
-    assert paths["wall/env.step/user.Env.look"].share > 0.5
+    inside, whole = paths["wall/env.step/user.Env.look"].p50_ns, paths["wall"].p50_ns
+    assert inside is not None
+    assert whole is not None
+    assert inside > 0.5 * whole  # of the usual call: others on the machine lengthen some of them
     assert abs(record.unaccounted_ns or 0) < 0.05 * paths["wall"].total_ns
     assert "user.Env.look" in said.out
     assert "instrument  takes" in said.out

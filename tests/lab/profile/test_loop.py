@@ -79,8 +79,10 @@ def test_calls_are_counted_where_they_happen() -> None:
 def test_a_slow_function_is_found_by_its_name() -> None:
     record = profile(Target("support.theirs:slow_encoder", {}), STEPS, time=["Env._encode"])
     seen = rows(record)
-    inside = seen["wall/env.step/Env._encode"].total_ns + seen["wall/env.reset/Env._encode"].total_ns
-    assert inside > 0.5 * seen["wall"].total_ns
+    inside, whole = seen["wall/env.step/Env._encode"].p50_ns, seen["wall"].p50_ns
+    assert inside is not None
+    assert whole is not None
+    assert inside > 0.5 * whole  # of the usual call: others on the machine lengthen some of them
     assert not [notice for notice in record.notices if notice.code == "never-called"]
 
 

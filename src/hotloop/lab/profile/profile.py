@@ -284,9 +284,12 @@ class StepView:
 
     def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
         with watch.look():
-            took = timed(partial(play, self._batch, Glancing(actions), len(actions)))
-            glance()
-            return took
+            return timed(partial(self.turn, actions))
+
+    def turn(self, actions: Sequence[Actions]) -> int:
+        ns = play(self._batch, Glancing(actions), len(actions))
+        glance()  # the last call ends here, not after what the machine did meanwhile has been asked for
+        return ns
 
     def note(self, wall_ns: int) -> None:
         self._wall_ns += wall_ns
@@ -318,6 +321,8 @@ class LoopView:
     def __init__(self, subject: Subject, player: Subject, functions: Sequence[Function]) -> None:
         self._subject, self._player, self._functions = subject, player, functions
         self._tree = Tree(subject)
+        self._wall_ns = 0
+        """Of the last stretch."""
 
     @property
     def mark_ns(self) -> float | None:
@@ -329,15 +334,16 @@ class LoopView:
     def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
         native = self._subject.phase_totals()
         with watching(self._functions), watch.look():
-            begin = now_ns()
             took = timed(partial(self.turn, watch, actions))
-            wall_ns = now_ns() - begin
-        self._tree.add(spans.tree(), wall_ns, len(actions), native)
+        self._tree.add(spans.tree(), self._wall_ns, len(actions), native)
         return took
 
     def turn(self, watch: Watch, actions: Sequence[Actions]) -> int:
+        begin = now_ns()
         with span(LOOP):
-            return play_in_laps(self._player, actions, watch.counted)
+            ns = play_in_laps(self._player, actions, watch.counted)
+        self._wall_ns = now_ns() - begin
+        return ns
 
     def note(self, wall_ns: int) -> None:
         """The tree has the times already."""
