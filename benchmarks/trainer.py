@@ -17,6 +17,7 @@ steps cost, the network's own operations included, is counted as Python. They ta
 import math
 import statistics
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter_ns
@@ -75,7 +76,7 @@ class Bare:
 
     def __init__(self, like: Trainer) -> None:
         self.settings = settings = like.settings
-        self.network = like.network
+        self.network = deepcopy(like.network)  # whose passes are torch's
         self.optimiser = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         random = torch.Generator().manual_seed(1)
         self.rows = ENVS

@@ -18,7 +18,9 @@ inline std::runtime_error no_such_kernels(const std::string& name) {
 }
 
 #if defined(__x86_64__)
-inline bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
+inline bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+}
 
 // As processors have it since 2019 (Ice Lake) and 2022 (Zen 4).
 inline bool has_avx512() {

@@ -17,6 +17,8 @@ class Crew {
   Crew(const Kernels& run, int threads, Fork fork) : run_(run), pool_(fork ? threads : 1, fork) {}
 
   const char* name() const { return run_.name; }
+  const Kernels& kernels() const { return run_; }
+  Pool& pool() { return pool_; }
 
   void scale(const Scaling& all) {
     over(all.rows, [&](size_t first, size_t count) {

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "engine/portable.h"
+#include "learn/layers.h"
 
 namespace hl::learn {
 
@@ -72,6 +73,8 @@ struct Kernels {
   Terms (*learn)(const Learning&);
   double (*sum_of_squares)(const float*, size_t);
   void (*move)(const Parameters&, const Adam&);
+  void (*forward)(const Block&);
+  void (*backward)(const Block&, const LayerGradient*);  // adds to the gradients, one a layer
 };
 
 extern const Kernels plain_kernels;

@@ -12,6 +12,7 @@
 #include "engine/openmp.h"
 #include "learn/crew.h"
 #include "learn/exact.h"
+#include "learn/network.h"
 
 namespace nb = nanobind;
 
@@ -120,6 +121,75 @@ double move(Crew& run, const std::vector<Moved>& arrays, double rate, double mea
   return run.move(list, {rate, mean_decay, square_decay, epsilon, 1, steps}, limit);
 }
 
+// Weights and a bias.
+using Weights = std::tuple<Rows, Numbers>;
+using WeightGradients = std::tuple<Table, Row>;
+
+// Calls work(part, inputs, outputs) for every layer and every head of the last one.
+template <class Work>
+void for_parts(const Network& network, size_t parts, const Work& work) {
+  const auto layers = network.layers();
+  expect(parts == layers.size() - 1 + network.heads().size(), "a list of layers");
+  for (size_t part = 0; part < parts; ++part) {
+    const size_t k = std::min(part, layers.size() - 1);
+    work(part, layers[k].inputs, part < layers.size() - 1 ? layers[k].outputs : network.heads()[part - k]);
+  }
+}
+
+void pack(Network& network, Crew& run, const std::vector<Weights>& arrays) {
+  std::vector<Part> parts;
+  for_parts(network, arrays.size(), [&](size_t part, size_t inputs, size_t outputs) {
+    const auto& [weights, bias] = arrays[part];
+    expect(weights.shape(0) == outputs && weights.shape(1) == inputs && bias.shape(0) == outputs, "weights");
+    parts.push_back({weights.data(), bias.data(), outputs});
+  });
+  network.pack(run.pool(), parts);
+}
+
+Seen seen_of(const Network& network, const Rows& rows, const std::optional<Actions>& index) {
+  expect(rows.shape(1) == network.inputs(), "rows");
+  if (!index) return {rows.data(), nullptr, rows.shape(0)};
+  for (size_t k = 0; k < index->shape(0); ++k) {
+    expect(index->data()[k] >= 0 && index->data()[k] < static_cast<int64_t>(rows.shape(0)), "index");
+  }
+  return {rows.data(), index->data(), index->shape(0)};
+}
+
+// Where the numbers of each head are, [rows, its width].
+template <class Number, class Tables>
+std::vector<Number*> heads_of(const Network& network, const Tables& tables, size_t rows) {
+  expect(tables.size() == network.heads().size(), "a list of heads");
+  std::vector<Number*> heads;
+  for (const auto& table : tables) {
+    expect(table.shape(0) == rows && table.shape(1) == network.heads()[heads.size()], "a head");
+    heads.push_back(table.data());
+  }
+  return heads;
+}
+
+void forward(Network& network, Crew& run, Rows rows, std::optional<Actions> index,
+             const std::vector<Table>& heads, bool keep) {
+  const Seen seen = seen_of(network, rows, index);
+  network.forward(run.pool(), run.kernels(), seen, heads_of<float>(network, heads, seen.rows), keep);
+}
+
+void backward(Network& network, Crew& run, Rows rows, std::optional<Actions> index,
+              const std::vector<Rows>& by_heads, const std::vector<WeightGradients>& arrays,
+              std::optional<Table> by_rows) {
+  const Seen seen = seen_of(network, rows, index);
+  expect(seen.rows == network.kept_rows(), "rows");
+  std::vector<PartGradient> parts;
+  for_parts(network, arrays.size(), [&](size_t part, size_t inputs, size_t outputs) {
+    const auto& [weights, bias] = arrays[part];
+    expect(weights.shape(0) == outputs && weights.shape(1) == inputs && bias.shape(0) == outputs,
+           "gradients");
+    parts.push_back({weights.data(), bias.data()});
+  });
+  expect(!by_rows || (by_rows->shape(0) == seen.rows && by_rows->shape(1) == network.inputs()), "by_rows");
+  network.backward(run.pool(), run.kernels(), seen, heads_of<const float>(network, by_heads, seen.rows),
+                   parts, by_rows ? by_rows->data() : nullptr);
+}
+
 // `fork` is the address of a Fork, or 0.
 std::unique_ptr<Crew> make(const std::string& name, int threads, uintptr_t fork) {
   for (const Kernels* each : kernels()) {
@@ -175,6 +245,12 @@ NB_MODULE(_kernels, m) {
       .def("learn", learn, same, same, same, same, same, same, same, nb::arg().noconvert().none(),
            nb::arg().noconvert().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), same, same)
       .def("move", move);
+  nb::class_<Network>(m, "Network")
+      .def(nb::init<std::vector<size_t>, std::vector<size_t>>())
+      .def("pack", pack)
+      .def("forward", forward, nb::arg(), same, nb::arg().noconvert().none(), nb::arg(), nb::arg())
+      .def("backward", backward, nb::arg(), same, nb::arg().noconvert().none(), nb::arg(), nb::arg(),
+           nb::arg().noconvert().none());
   nb::class_<Sums>(m, "Sums").def("add", add_rows, same).def("take", &Sums::take);
   m.def("sums_of", sums_of);
   m.def("make", make);

@@ -6,6 +6,7 @@
 #include "check.h"
 #include "engine/random.h"
 #include "learn/crew.h"
+#include "learn/network.h"
 
 using namespace hl;
 using namespace hl::learn;
@@ -102,12 +103,52 @@ void check_arrays(Crew& crew, size_t rows, size_t columns) {
   CHECK(norm >= 0);
 }
 
+// With one hidden layer and two heads, of which the second says one number. The gradient of a head's bias is
+// the sum over rows of the gradient by what the head said; that of the hidden layer's is 0 where no row
+// passes.
+void check_network(Crew& crew, size_t rows, size_t width, size_t hidden, size_t actions) {
+  Pcg32 random(6);
+  Network network({width, hidden}, {actions, 1});
+  Exact<> seen(2 * rows * width, random), first(hidden * width, random), policy(actions * hidden, random);
+  Exact<> value(hidden, random), biases(hidden + actions + 1, random);
+  biases.at[0] = -1e6f;  // nothing ever passes the first of the hidden layer
+  const std::vector<Part> parts = {{first.data(), biases.data(), hidden},
+                                   {policy.data(), biases.data() + hidden, actions},
+                                   {value.data(), biases.data() + hidden + actions, 1}};
+  Exact<int64_t> index(rows);
+  for (size_t row = 0; row < rows; ++row) index.at[row] = static_cast<int64_t>(2 * row + 1);
+  const Seen some{seen.data(), index.data(), rows};
+
+  Exact<> logits(rows * actions), values(rows), by_logits(rows * actions, random), by_values(rows, random);
+  network.pack(crew.pool(), parts);
+  network.forward(crew.pool(), crew.kernels(), some, {logits.data(), values.data()}, true);
+  for (size_t row = 0; row < rows; ++row) CHECK(std::isfinite(values.at[row]));
+
+  Exact<> by_first(first.size), by_policy(policy.size), by_value(value.size), by_biases(biases.size);
+  Exact<> by_seen(rows * width);
+  network.backward(crew.pool(), crew.kernels(), some, {by_logits.data(), by_values.data()},
+                   {{by_first.data(), by_biases.data()},
+                    {by_policy.data(), by_biases.data() + hidden},
+                    {by_value.data(), by_biases.data() + hidden + actions}},
+                   by_seen.data());
+  double sum = 0;
+  for (size_t row = 0; row < rows; ++row) sum += by_values.at[row];
+  CHECK(std::abs(by_biases.at[hidden + actions] - sum) <= 1e-4 * static_cast<double>(rows));
+  CHECK(by_biases.at[0] == 0);
+  for (size_t k = 0; k < width; ++k) CHECK(by_first.at[k] == 0);
+}
+
 }  // namespace
 
 int main() {
   for (const Kernels* each : kernels()) {
     for (int threads : {1, 3}) {
       Crew crew(*each, threads, fork);
+      for (size_t rows : {1u, 8u, 63u, 130u}) {
+        check_network(crew, rows, 1, 1, 1);
+        check_network(crew, rows, 16, 16, 15);
+        check_network(crew, rows, 37, 50, 7);
+      }
       for (size_t actions : {1u, 3u, 4u, 15u, 16u, 17u, 69u, 1'024u}) {
         for (size_t rows : {1u, 2u, 255u, 513u}) {
           check_choosing(crew, rows, actions);

@@ -50,7 +50,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, took: Callable[[int, int], int]) ->
     """Let rounds take as long as is said of a count and how often it was tried."""
     asked: list[int] = []
 
-    def timed(count: int, work: Callable[[], None]) -> int:
+    def timed(count: int, work: Callable[[int], None]) -> int:
         asked.append(count)
         return took(count, asked.count(count))
 
@@ -79,7 +79,7 @@ def test_what_happened_once_says_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_count_that_cannot_win_is_tried_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = pretend(monkeypatch, lambda count, _: 10 * count)
-    assert round_of([1, 2], lambda: None) == {1: 10, 2: 20}
+    assert round_of([1, 2], lambda _: None) == {1: 10, 2: 20}
     warm = threads.WARM_ROUNDS
     assert (asked.count(1), asked.count(2)) == (warm + threads.ROUNDS, warm + threads.FEWEST_ROUNDS)
 
@@ -95,7 +95,7 @@ def test_measuring_leaves_the_network_and_its_chances_as_they_were(target: str, 
     state = torch.random.get_rng_state()
     shape = row_shape(batches[1])
     seen = torch.zeros(2, *shape, dtype=getattr(torch, str(batches[1].observations.dtype)))
-    threads.piece_of_work(tried.network, seen, settings)()  # type: ignore[arg-type]
+    threads.piece_of_work(tried.network, seen, settings)(1)  # type: ignore[arg-type]
     assert torch.equal(torch.random.get_rng_state(), state)
     for trainer in (plain, tried):
         trainer.update()

@@ -78,6 +78,58 @@ class Crew:
         /,
     ) -> float: ...
 
+class Network:
+    def __init__(self, arg0: Sequence[int], arg1: Sequence[int], /) -> None: ...
+    def pack(
+        self,
+        arg0: Crew,
+        arg1: Sequence[
+            tuple[
+                Annotated[
+                    NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+                ],
+                Annotated[
+                    NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+                ],
+            ]
+        ],
+        /,
+    ) -> None: ...
+    def forward(
+        self,
+        arg0: Crew,
+        arg1: Annotated[
+            NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        arg2: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None,
+        arg3: Sequence[Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")]],
+        arg4: bool,
+        /,
+    ) -> None: ...
+    def backward(
+        self,
+        arg0: Crew,
+        arg1: Annotated[
+            NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        arg2: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None,
+        arg3: Sequence[
+            Annotated[
+                NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+            ]
+        ],
+        arg4: Sequence[
+            tuple[
+                Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")],
+                Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+            ]
+        ],
+        arg5: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order="C", device="cpu")] | None,
+        /,
+    ) -> None: ...
+
 class Sums:
     def add(
         self,

@@ -16,6 +16,7 @@ from hotloop.envs import callables
 from hotloop.envs.batch import Spec
 from hotloop.envs.foreign.spec import BROKEN, raised
 from hotloop.train.kernels.device import Recurrence, TokenSum, available
+from hotloop.train.kernels.passes import Passes
 from hotloop.train.options import OptionsNetwork
 from hotloop.train.settings import TrainSettings
 
@@ -76,6 +77,8 @@ class ActorCritic(nn.Module):
             else nn.Linear(lstm or widths[-1], num_actions)
         )
         self.value = nn.Linear(lstm or widths[-1], 1)
+        self.passes: Passes | None = None
+        """Who does what trunk and heads say; torch where nobody was found."""
 
     def forward(
         self, observations: Tensor, memory: Memory | None = None, begins: Tensor | None = None
@@ -84,6 +87,8 @@ class ActorCritic(nn.Module):
 
         `begins` [steps, rows] says where an episode begins, and with it an empty memory.
         """
+        if self.passes is not None and self.passes.fits(seen := self.encoder(observations)):
+            return *self.told(*self.passes(seen)), None
         if self.lstm is None:
             return *self.answer(self.look(observations)), None
         looked = self.look(observations.flatten(0, 1))
@@ -118,6 +123,22 @@ class ActorCritic(nn.Module):
             torch.cat((biases, self.value.bias, biases.new_zeros(spare))),
         )
         return found[..., :count], found[..., count]
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether what is seen is what the trunk is given."""
+        return isinstance(self.encoder, nn.Identity)
+
+    @property
+    def plain(self) -> tuple[list[Any], list[Any]]:
+        """The trunk's layers, and the heads beside one another, as they could be passed through at once."""
+        policy = self.policy.mean if isinstance(self.policy, GaussianHead) else self.policy
+        return list(self.trunk)[::2], [policy, self.value]
+
+    def told(self, outputs: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values, of what the plain heads say."""
+        whole = self.policy.spread_out(outputs) if isinstance(self.policy, GaussianHead) else outputs
+        return whole, values[..., 0]
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def remember(self, features: Tensor, memory: Memory, begins: Tensor) -> tuple[Tensor, Memory]:
@@ -192,7 +213,10 @@ class GaussianHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Features [..., width] to means and logs of spreads [..., 2 * numbers]."""
-        means = self.mean(features)
+        return self.spread_out(self.mean(features))
+
+    def spread_out(self, means: Tensor) -> Tensor:
+        """Means, and behind them the logs of spreads."""
         return torch.cat((means, self.spread.to(means.dtype).expand_as(means)), -1)
 
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,11 +49,15 @@ class OffPolicy:
         self.everybody = torch.arange(self.rows)
         network = default_network(spec, shape, settings)
         self.sight = Sight(batch, by_type=is_by_type(spec, settings))
-        self.threads = use_fitting(network, torch.zeros_like(self.sight.now(self.everybody)), settings)
+        kernels_now = partial(find_kernels, settings, spec.num_actions, fixed_shapes=False)
+        seen = torch.zeros_like(self.sight.now(self.everybody))
+        self.threads = use_fitting(network, seen, settings, lambda copy: kernels_now().adopt(copy, settings))
         self.network: nn.Module = without_values(network, self.sight.shape).to(device)
         self.target = deepcopy(self.network).requires_grad_(False)
         self.student, self.judge = make_student(self.network, settings), make_student(self.target, settings)
-        self.kernels = find_kernels(settings, spec.num_actions, fixed_shapes=False)
+        self.kernels = kernels_now()
+        for each in (self.network, self.target):
+            self.kernels.adopt(each, settings)
         active = scales_observations(spec.layout, settings)
         self.observation_scale = ObservationScale(shape, device, active=active)
         self.allowed = None if batch.masks is None else torch.from_numpy(batch.masks).reshape(self.rows, -1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -61,11 +62,19 @@ class OnPolicy:
         network = default_network(batch.spec, shape, settings).to(device)
         self.network: nn.Module = network
         seen = torch.zeros(rows, *shape, dtype=getattr(torch, batch.spec.layout.observation.dtype))
-        self.threads = use_fitting(network, with_room(seen, by_type=self.by_type), settings)
         # What is recorded as a graph has no place where ranks would average its gradients.
         fixed = network.has_fixed_shapes and not batch.spec.has_empty_rows and not ranks.several
-        acts = batch.spec.layout.acts
-        self.kernels = find_kernels(settings, batch.spec.num_actions, fixed_shapes=fixed, acts=acts)
+        kernels_now = partial(
+            find_kernels, settings, batch.spec.num_actions, fixed_shapes=fixed, acts=batch.spec.layout.acts
+        )
+        self.threads = use_fitting(
+            network,
+            with_room(seen, by_type=self.by_type),
+            settings,
+            lambda copy: kernels_now().adopt(copy, settings),
+        )
+        self.kernels = kernels_now()
+        self.kernels.adopt(network, settings)
         # What is recorded is compiled as a whole, with what stands around the network.
         whole = replace(settings, compile=False) if self.kernels.records else settings
         self.student = make_student(self.network, whole)

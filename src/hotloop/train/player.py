@@ -66,11 +66,13 @@ def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
         raise InputError(
             f"{path} has another network than its settings make: {checkpoint.first_line(error)}"
         ) from None
+    kernels = find_kernels(settings, batch.spec.num_actions, acts=batch.spec.layout.acts)
+    kernels.adopt(network, settings)
     return Trained(
         network=network.requires_grad_(False),
         student=make_student(network, settings),
         observation_scale=scale,
-        kernels=find_kernels(settings, batch.spec.num_actions, acts=batch.spec.layout.acts),
+        kernels=kernels,
         device=torch.device("cpu"),
         draws=settings.algorithm == "ppo",
     )

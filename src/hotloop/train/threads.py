@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from hotloop.core.clock import now_ns
 from hotloop.train.kernels.kernels import USUAL_THREADS, use_threads
 from hotloop.train.networks import Memory, Network
-from hotloop.train.policy import make_student
+from hotloop.train.policy import Student, make_student
 from hotloop.train.settings import AUTO, TrainSettings
 
 ROUNDS = 12
@@ -39,6 +39,13 @@ WORTH_SHARING = 20_000_000
 AS_ASKED = "as asked"
 
 Inputs = tuple[Tensor, Memory | None, Tensor | None]
+
+Adopt = Callable[[nn.Module], None]
+"""Gives a network's passes to whoever will do them, with as many threads as torch has now."""
+
+
+def as_it_is(network: nn.Module) -> None:
+    """Leave them to torch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +70,7 @@ class Fit:
         return f"torch works with {self.threads} {several} ({self.why}{f'; {tried}' if tried else ''})"
 
 
-def fit_threads(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
+def fit_threads(network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = as_it_is) -> Fit:
     """As many as were asked for, or those that bore a minibatch best; `seen` is like what all rows see."""
     if settings.torch_threads != AUTO:
         return Fit(threads=settings.torch_threads, why=AS_ASKED)
@@ -73,14 +80,14 @@ def fit_threads(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
         return Fit(threads=1, why="there is one core")
     if multiplications(network) * settings.minibatch_size < WORTH_SHARING:
         return Fit(threads=1, why="a minibatch is too small to be shared")
-    rounds = round_of(counts(), piece_of_work(network, seen, settings))
+    rounds = round_of(counts(), piece_of_work(network, seen, settings, adopt))
     best = min(rounds, key=lambda count: (rounds[count], count))
     return Fit(threads=best, why="auto: the least for a minibatch", round_ns=rounds)
 
 
-def use_fitting(network: Network, seen: Tensor, settings: TrainSettings) -> Fit:
+def use_fitting(network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = as_it_is) -> Fit:
     """Let torch work with as many as fit, from now on."""
-    fit = fit_threads(network, seen, settings)
+    fit = fit_threads(network, seen, settings, adopt)
     use_threads(fit.threads)
     return fit
 
@@ -100,7 +107,7 @@ def multiplications(network: nn.Module) -> int:
     )
 
 
-def round_of(among: list[int], work: Callable[[], None]) -> dict[int, int]:
+def round_of(among: list[int], work: Callable[[int], None]) -> dict[int, int]:
     """What a round of each count takes, which take turns; one that cannot win any more is left out."""
     taken: dict[int, list[int]] = {count: [] for count in among}
     begin_ns = now_ns()
@@ -124,24 +131,34 @@ def usual(rounds: list[int]) -> float:
     return fmean(sorted(rounds)[:-1] or rounds)
 
 
-def timed(count: int, work: Callable[[], None]) -> int:
+def timed(count: int, work: Callable[[int], None]) -> int:
     use_threads(count)
     begin_ns = now_ns()
-    work()
+    work(count)
     return now_ns() - begin_ns
 
 
-def piece_of_work(network: Network, seen: Tensor, settings: TrainSettings) -> Callable[[], None]:
-    """One minibatch forward and back, and the student's share of it, on a copy that nobody keeps."""
-    copy = deepcopy(network)
-    student = make_student(copy, replace(settings, compile=False))
+def piece_of_work(
+    network: Network, seen: Tensor, settings: TrainSettings, adopt: Adopt = as_it_is
+) -> Callable[[int], None]:
+    """One minibatch forward and back, and the student's share of it, on copies that nobody keeps."""
+    copies: dict[int, tuple[nn.Module, Student]] = {}
+
+    def copy_for(count: int) -> tuple[nn.Module, Student]:
+        if count not in copies:
+            copy = deepcopy(network)
+            adopt(copy)
+            copies[count] = copy, make_student(copy, replace(settings, compile=False))
+        return copies[count]
+
     rows, steps, size = len(seen), settings.num_steps, settings.minibatch_size
     minibatches = settings.update_epochs * max(1, rows * steps // size)
     looks = max(1, round(steps / minibatches))
     in_steps = steps if settings.lstm else 1
-    learned, looked = inputs_of(copy, seen, in_steps, size // in_steps), inputs_of(copy, seen, 1, rows)
+    learned, looked = inputs_of(network, seen, in_steps, size // in_steps), inputs_of(network, seen, 1, rows)
 
-    def work() -> None:
+    def work(count: int) -> None:
+        copy, student = copy_for(count)
         with torch.no_grad():
             for _ in range(looks):
                 student(*looked)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hotloop.train.settings import TrainSettings
 
@@ -24,17 +24,12 @@ USUAL_THREADS = torch.get_num_threads()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What is to be made smaller: its terms, and where the gradient begins."""
+    """What is to be made smaller."""
 
     terms: dict[str, Number]
     """Among them their sum, `total`."""
-    roots: tuple[Tensor, ...]
-    gradients: tuple[Tensor, ...] | None = None
-    """Of the objective by the roots; None where the root is the objective."""
-
-    def backward(self) -> None:
-        """Add its gradient to that of every parameter."""
-        torch.autograd.backward(self.roots, self.gradients)
+    backward: Callable[[], None]
+    """Adds its gradient to that of every parameter."""
 
 
 Move = Callable[[], Number]
@@ -73,6 +68,9 @@ class Kernels(Protocol):
         imitating: float,
     ) -> Objective:
         """What the samples of a minibatch are to teach; `imitating` 1 is imitation alone, 0 is PPO alone."""
+
+    def adopt(self, network: nn.Module, settings: TrainSettings) -> None:
+        """Take over what can be of a network's passes, from now on."""
 
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
         """Steps of an optimiser whose state nobody else touches meanwhile; gradients are cut to a norm."""

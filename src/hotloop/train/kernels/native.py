@@ -6,20 +6,23 @@ reads the samples where they lie, and torch is left the passes through the netwo
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 
 from hotloop.core.errors import SetupError
 from hotloop.core.world import Acts
 from hotloop.train.actions import Actions, actions_of
 from hotloop.train.kernels.kernels import Kernels, Move, Objective
 from hotloop.train.kernels.module import load
+from hotloop.train.kernels.passes import Passes, can_pass
 from hotloop.train.kernels.torch import TorchKernels
+from hotloop.train.networks import ActorCritic
 from hotloop.train.normalise import CLIP, ObservationScale
 from hotloop.train.policy import Student
 from hotloop.train.ppo import Samples
@@ -27,6 +30,9 @@ from hotloop.train.settings import TrainSettings
 
 TERMS = ("value", "policy", "entropy", "approx_kl", "clip_fraction", "imitation")
 """In the order in which they are found."""
+
+SLOW = "plain"
+"""The kernels of a processor for which torch's products are faster."""
 
 
 class NativeKernels:
@@ -66,6 +72,8 @@ class NativeKernels:
     def objective(
         self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
     ) -> Objective:
+        if isinstance(student, ActorCritic) and student.passes and student.reads_rows:
+            return self._passed(student.passes, samples, indices, settings, imitating)
         logits, values, _ = student(*samples.inputs(indices))
         width, numbers = logits.shape[-1], samples.numbers(indices)
         there = None
@@ -82,9 +90,33 @@ class NativeKernels:
         by = (by_logits, by_values) if there is None else spread(by_logits, by_values, there, len(numbers))
         return Objective(
             terms=taking_part(terms, samples, settings, imitating),
-            roots=(logits, values),
-            gradients=(by[0].reshape(logits.shape), by[1].reshape(values.shape)),
+            backward=partial(
+                torch.autograd.backward,
+                (logits, values),
+                (by[0].reshape(logits.shape), by[1].reshape(values.shape)),
+            ),
         )
+
+    def _passed(
+        self, passes: Passes, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
+    ) -> Objective:
+        """All of it natively: rows are read where they lie, and autograd is not asked."""
+        logits, values = passes.forward(samples.observations, indices, keep=True)
+        by_logits, by_values, terms = self._learn(logits, values[:, 0], indices, samples, settings, imitating)
+        return Objective(
+            terms=taking_part(terms, samples, settings, imitating),
+            backward=partial(
+                passes.add_gradients, samples.observations, indices, (by_logits, by_values[:, None])
+            ),
+        )
+
+    def adopt(self, network: nn.Module, settings: TrainSettings) -> None:
+        if self._run.name == SLOW or settings.compile or settings.mixed_precision:
+            return
+        for each in network.modules():
+            if isinstance(each, ActorCritic) and each.lstm is None and can_pass(*each.plain):
+                layers, heads = each.plain
+                each.passes = Passes(layers, heads, self._run)
 
     def _learn(
         self,
@@ -140,6 +172,8 @@ class NativeKernels:
             if math.isfinite(norm):
                 for count in moved:
                     count[0] = steps
+                for each in parameters:
+                    increment_version(each)
             for each in parameters:
                 each.grad = None
             return norm

@@ -1,6 +1,7 @@
 """The trainer's arithmetic in torch's own operations: on every device."""
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +44,13 @@ class TorchKernels:
         self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
     ) -> Objective:
         terms = losses(student, samples.take(indices), settings, imitating)
-        return Objective(terms={name: term.detach() for name, term in terms.items()}, roots=(terms["total"],))
+        return Objective(
+            terms={name: term.detach() for name, term in terms.items()},
+            backward=partial(torch.autograd.backward, (terms["total"],)),
+        )
+
+    def adopt(self, network: nn.Module, settings: TrainSettings) -> None:
+        """Leave it as it is."""
 
     def mover(self, optimiser: torch.optim.Adam, limit: float) -> Move:
         parameters = [each for group in optimiser.param_groups for each in group["params"]]
