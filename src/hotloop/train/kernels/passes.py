@@ -6,10 +6,12 @@ must agree with, but for rounding; autograd sees one operation.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import profiler
 
 from hotloop.train.kernels.module import load
 
@@ -58,7 +60,10 @@ class Passes:
             self._packed = versions
         rows = len(seen) if index is None else len(index)
         heads = tuple(torch.empty(rows, width) for width in self._heads)
-        self._network.forward(self._run, seen.numpy(), numbers(index), [each.numpy() for each in heads], keep)
+        with traced("native forward"):
+            self._network.forward(
+                self._run, seen.numpy(), numbers(index), [each.numpy() for each in heads], keep
+            )
         self._pass += keep
         return heads
 
@@ -75,14 +80,9 @@ class Passes:
         pairs = [
             (weights.numpy(), bias.numpy()) for weights, bias in zip(found[::2], found[1::2], strict=True)
         ]
-        self._network.backward(
-            self._run,
-            seen.numpy(),
-            numbers(index),
-            [each.contiguous().numpy() for each in by_heads],
-            pairs,
-            numbers(by_seen),
-        )
+        by = [each.contiguous().numpy() for each in by_heads]
+        with traced("native backward"):
+            self._network.backward(self._run, seen.numpy(), numbers(index), by, pairs, numbers(by_seen))
         return found
 
     def add_gradients(self, seen: Tensor, index: Tensor | None, by_heads: Sequence[Tensor]) -> None:
@@ -113,6 +113,12 @@ class Pass(torch.autograd.Function):
         [seen] = ctx.saved_tensors
         by_seen = torch.empty_like(seen) if ctx.by_seen else None
         return None, by_seen, None, *passes.backward(seen.detach(), ctx.index, by_heads, by_seen)
+
+
+def traced(name: str) -> AbstractContextManager[Any]:
+    """A row of torch's profiler, where it is on; off, asking for one takes longer than a pass may."""
+    on = profiler._is_profiler_enabled  # noqa: SLF001 - nothing else says it
+    return profiler.record_function(name) if on else nullcontext()
 
 
 def numbers(tensor: Tensor | None) -> Any:
