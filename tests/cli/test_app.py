@@ -37,6 +37,13 @@ def test_every_command_teaches_by_example_and_has_json(hotloop: Callable[..., An
         assert part in said.out
 
 
+def test_no_line_of_the_help_is_cut_off(hotloop: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = hotloop("--help").out.partition("Commands:")[2]
+    assert listed.count("\n") > len(COMMANDS)
+    assert "..." not in listed
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = """
 import sys

@@ -96,12 +96,13 @@ def compare(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Which is faster, and do both do the same: B against A, the baseline, and C, ... each by itself.
+    """Which is faster, and do both do the same?
 
-    First both step through one tape and must give the same bytes, or the exit code is 2. Then A, B and a
-    second A take turns; the ratio is the median over the rounds with its exact 95% interval, beside that of A
-    against itself. Faster and slower are said if a second run agrees. Sides with train. keys are trainings.
-    After -- come programs: compare --help -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
+    A is the baseline; B, and C, ... each by itself, are held against it. First both step through one tape and
+    must give the same bytes, or the exit code is 2. Then A, B and a second A take turns; the ratio is the
+    median over the rounds with its exact 95% interval, beside that of A against itself. Faster and slower are
+    said if a second run agrees. Sides with train. keys are trainings. After -- come programs: compare --help
+    -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
 

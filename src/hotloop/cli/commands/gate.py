@@ -106,7 +106,7 @@ def gate(  # noqa: PLR0913 - one argument a flag
     output: Output = None,
     json: Json = False,
 ) -> int:
-    """Hold budgets, written in hotloop.toml, against what is measured now; for CI.
+    """Hold budgets of hotloop.toml against what is measured; for CI.
 
     A budget is [budget.NAME] with a target, a metric and either limit or max_change with against, a branch,
     tag, commit or saved baseline; reason, owner, expires and enforce = false (a target to be reached) if you

@@ -16,12 +16,12 @@ Tools = Annotated[bool, typer.Option("--json", help="Serve nobody: print the too
 
 
 def mcp(*, json: Tools = False) -> int:
-    """Serve a coding agent on stdin and stdout, by the Model Context Protocol.
+    """Serve a coding agent by the Model Context Protocol.
 
-    The agent gets worlds, bench, profile, compare, validate, diagnose, report and guide as tools with typed
-    arguments and short answers; long ones say how far they are and can be cancelled. Everything happens in
-    the folder that this is started in: what names a path outside it is refused, and nothing is
-    written but records. Needs the package mcp: pip install 'hotloop[mcp]'.
+    It speaks on stdin and stdout. The agent gets worlds, bench, profile, compare, validate, diagnose, report
+    and guide as tools with typed arguments and short answers; long ones say how far they are and can be
+    cancelled. Everything happens in the folder that this is started in: what names a path outside it is
+    refused, and nothing is written but records. Needs the package mcp: pip install 'hotloop[mcp]'.
     """
     need("mcp")
     from hotloop.mcp.server import serve, tools

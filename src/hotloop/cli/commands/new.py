@@ -49,10 +49,10 @@ def new(
     *,
     json: Json = False,
 ) -> int:
-    """A folder to start from: the smallest complete world, native and twin.
+    """A folder to start from: the smallest complete world.
 
-    Writes src/hotloop/worlds/NAME in the checkout around the current folder. It is found by existing:
-    ./hotloop builds it, and every contract test of tests/worlds runs over it.
+    Native and twin. Writes src/hotloop/worlds/NAME in the checkout around the current folder. It is found by
+    existing: ./hotloop builds it, and every contract test of tests/worlds runs over it.
     """
     check_name(name)
     folder = checkout() / WORLDS / name

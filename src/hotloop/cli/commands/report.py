@@ -79,10 +79,11 @@ def report(  # noqa: PLR0913 - one a flag
     port: Port = 8765,
     json: Json = False,
 ) -> int:
-    """Every record, one picture: trend, phases, flames, comparisons, training, in one file.
+    """Every record, one picture: a page that opens offline.
 
-    The trend has one point a commit, and marks where the level changed. Results of other tools join it by
-    --read. --serve follows records and trainings as they are written.
+    It has trends, phases, flames, comparisons and trainings, in one file. The trend has one point a commit,
+    and marks where the level changed. Results of other tools join it by --read. --serve follows records and
+    trainings as they are written.
     """
     if format not in FORMATS:
         raise unknown("format", format, FORMATS, f"expected one of {', '.join(FORMATS)}")

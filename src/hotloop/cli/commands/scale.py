@@ -62,7 +62,7 @@ def scale(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """What a target costs against its size, and by which law that grows.
+    """What a target costs against its size, and by which law.
 
     A key with several values is an axis: agents=10,100,1000, also threads, num_envs (or envs), an encoder or
     an index by name, any argument of your own function, and steps, the length of a run from its reset on.

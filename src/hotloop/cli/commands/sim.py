@@ -106,7 +106,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Episodes played to the end by a named player, and what came of them.
+    """Episodes played to the end, and what came of them.
 
     Keys of its own: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode
     off; a world that never ends is cut off after 1000). Every env plays its share, so that short

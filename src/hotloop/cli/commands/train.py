@@ -79,18 +79,18 @@ def train(
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Train a policy by PPO, after imitating a scripted player if asked, or by DQN; say where the time went.
+    """Train a policy by PPO or DQN, and say where the time went.
 
-    Everything of a run is in train_dir/<run>/: logs/script.log and logs/metrics.jsonl, tensorboard/,
-    checkpoints/. Every log_every rollouts there is a tree of the time, which adds up. A run is never
-    overwritten: the same name needs --resume, which takes the run's own words and those given now over
-    them. Ctrl-C finishes the update under way, saves a checkpoint and a record marked partial.
-    validate=true (or smoke, soak, a number of comparisons) lets the world's Python twin shadow the first
-    envs while the policy plays; a difference is exit code 2. With train.timing=off nothing is timed.
-    Your env is one of Gymnasium or a parallel one of PettingZoo; vector=async steps it in processes;
-    further keys go to its maker. train.network and train.teacher name a network and a teacher of yours.
-    train.ranks=N trains in N processes, here, as torchrun started them or (--on) as tasks of Ray on the
-    machines of a cluster, each with its share of envs.
+    With supervised_steps it imitates a scripted player first. Everything of a run is in train_dir/<run>/:
+    logs/script.log and logs/metrics.jsonl, tensorboard/, checkpoints/. Every log_every rollouts there is a
+    tree of the time, which adds up. A run is never overwritten: the same name needs --resume, which takes the
+    run's own words and those given now over them. Ctrl-C finishes the update under way, saves a checkpoint
+    and a record marked partial. validate=true (or smoke, soak, a number of comparisons) lets the world's
+    Python twin shadow the first envs while the policy plays; a difference is exit code 2. With
+    train.timing=off nothing is timed. Your env is one of Gymnasium or a parallel one of PettingZoo;
+    vector=async steps it in processes; further keys go to its maker. train.network and train.teacher name a
+    network and a teacher of yours. train.ranks=N trains in N processes, here, as torchrun started them or
+    (--on) as tasks of Ray on the machines of a cluster, each with its share of envs.
     """
     asked_target = typed(target, words)
     if on is not None:

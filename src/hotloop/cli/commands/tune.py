@@ -76,13 +76,14 @@ def tune(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Which settings are the fastest: every combination of keys with several values.
+    """Which settings are the fastest, of all combinations.
 
-    With a train. key trainings are measured, else envs alone. What cannot be run is skipped first, with the
-    reason. The rest is measured in rungs, each of twice as many rounds for the faster half; the winner has
-    the highest lower end of an interval, and takes turns with the present settings before it is recommended.
-    --learn-steps trains both and compares returns. num_workers, n_envs, rollout_steps, n_steps, batch_size,
-    n_epochs and num_minibatches are understood. Exit: 3 where the winner learns less, 4 cannot tell.
+    Keys with several values are combined. With a train. key trainings are measured, else envs alone. What
+    cannot be run is skipped first, with the reason. The rest is measured in rungs, each of twice as many
+    rounds for the faster half; the winner has the highest lower end of an interval, and takes turns with the
+    present settings before it is recommended. --learn-steps trains both and compares returns. num_workers,
+    n_envs, rollout_steps, n_steps, batch_size, n_epochs and num_minibatches are understood. Exit: 3 where the
+    winner learns less, 4 cannot tell.
     """
     from hotloop.lab import tune as lab
     from hotloop.lab.search.asked import Asked

@@ -147,14 +147,15 @@ def validate(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Is the fast one the same as the slow one: TARGET, the candidate, against its reference.
+    """Is the fast one the same as the slow one, at every step?
 
-    Both play the same tapes, random, scripted and adversarial (actions that do not exist, resets in the
-    middle, short episodes), and must show the same observations, rewards, flags, infos, random numbers and
-    state at every step; then the candidate plays them in other batch sizes and with more threads. The first
-    difference is named, and shrunk into a bundle that --replay plays again. Exit code 2: they differ.
-    --statistical holds returns, lengths, observations, rewards and transitions against each other by their
-    distributions, and says how large a difference can still be.
+    TARGET is the candidate, held against its reference. Both play the same tapes, random, scripted and
+    adversarial (actions that do not exist, resets in the middle, short episodes), and must show the same
+    observations, rewards, flags, infos, random numbers and state at every step; then the candidate plays them
+    in other batch sizes and with more threads. The first difference is named, and shrunk into a bundle that
+    --replay plays again. Exit code 2: they differ. --statistical holds returns, lengths, observations,
+    rewards and transitions against each other by their distributions, and says how large a difference can
+    still be.
     """
     from hotloop.lab.validate.equal import closeness_of
     from hotloop.lab.validate.lockstep import Way
