@@ -22,9 +22,12 @@ COMMANDS: dict[str, Callable[..., tuple[str, ...]]] = {
     "compare": lambda *words: ("compare", " ".join(words), TARGET, "--budget", "0.5"),
     "validate": lambda *words: ("validate", words[0], "400", *words[1:], "--against", TARGET),
     "sim": lambda *words: ("sim", *words, "episodes=2", "steps=300"),
+    "scale": lambda *words: ("scale", *words, "size=1,2", "--repeats", "1", "--steps", "100", "--no-phases"),
+    "soak": lambda *words: ("soak", *words, "--steps", "2000"),
+    "tune": lambda *words: ("tune", *words, "size=1,2", "--rounds", "1", "--confirm", "0.1"),
 }
 
-STEP = {"bench": 350, "profile": 350, "compare": 350, "validate": 60, "sim": 60}
+STEP = {name: 350 if name in ("bench", "profile", "compare") else 60 for name in COMMANDS}
 """At which it happens: after a few rounds, or in the middle of a course."""
 
 VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.REGRESSION, ExitCode.CANNOT_TELL)
@@ -250,6 +253,15 @@ def test_a_file_that_is_no_target_is_one_line(apart: Command, command: str, faul
     theirs = said.code == ExitCode.USAGE and said.line
     taken = fault == "nothing" or command in ("bench", "compare", "profile")  # a function is a target, too
     assert theirs or (taken and said.code in VERDICTS), said.err
+
+
+def test_a_sweep_goes_on_where_it_was_begun_whoever_goes_elsewhere(apart: Command) -> None:
+    target = TARGET.replace(str(Path(TARGET).parent), "beside")
+    Path("beside").symlink_to(Path(TARGET).parent)
+    said = apart(*COMMANDS["scale"](target, "how=chdir", "at=3"), "--json")
+    record = check_stands(said, "chdir")
+    assert record.sweep is not None
+    assert len(list(Path("artifacts/sweeps").glob("*/*.json"))) == 2
 
 
 @pytest.mark.hostile

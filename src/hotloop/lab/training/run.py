@@ -126,7 +126,7 @@ class Session:
             share_of(self.settings, 0, ranks.size).train,
             watchers=(self.windows, *asked.watchers),
             resume=asked.resume,
-            folder=asked.run.folder,
+            folder=asked.run.place,
             ranks=ranks,
             crew=crew,
         )
@@ -185,7 +185,7 @@ class Session:
         stack.enter_context(run.lock())
         resumed_at = self.trainer.steps if resumed else None
         board = self.settings.around.tensorboard
-        self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
+        self.logs = stack.enter_context(Logs(run.place, resumed_at=resumed_at, tensorboard=board))
         self.trace: Trace | None = open_trace(self.settings.profiler, run)
         self.say_threads()
 
@@ -331,7 +331,7 @@ class Session:
         if self.trace:
             self.trace.close(self.watch.say)
         if self.shadowed:
-            self.found.bundle = keep_difference(self.shadowed, self.asked.run.folder)
+            self.found.bundle = keep_difference(self.shadowed, self.asked.run.place)
 
 
 def keep_difference(shadowed: Shadowed, folder: Path) -> Path | None:
