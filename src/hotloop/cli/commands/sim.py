@@ -119,9 +119,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
 
     if frames:
         return keep_frames(replay)
-    if trust is not None and replay is None:
-        raise InputError("--trust is for what --replay plays: leave it out")
-    target, words = taped(replay, target, words, trust) if replay else (named(target), words)
+    target, words = taped(replay, target, words, trust) if replay else (named(target, trust), words)
     if target.startswith(PREFIX):
         target, words = contests()[0], [target, *(words or ())]
     if "=" in target:
@@ -150,7 +148,9 @@ def sim(  # noqa: PLR0913 - one argument a flag
     return code
 
 
-def named(target: str | None) -> str:
+def named(target: str | None, trusted: Path | None) -> str:
+    if trusted is not None:
+        raise InputError("--trust is for what --replay plays: leave it out")
     if target is None:
         raise InputError("sim needs a TARGET, or --replay TAPE: hotloop sim --help says how")
     return target
