@@ -9,6 +9,7 @@ from support.hostile_env import ENDS, HANGS, STANDS, UNTIDY
 from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
+from hotloop.core.isolate import worker
 from hotloop.core.record import Record
 
 TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
@@ -262,6 +263,53 @@ def test_a_sweep_goes_on_where_it_was_begun_whoever_goes_elsewhere(apart: Comman
     record = check_stands(said, "chdir")
     assert record.sweep is not None
     assert len(list(Path("artifacts/sweeps").glob("*/*.json"))) == 2
+
+
+BUDGET = """
+[budget.{name}]
+target = "{target}"
+keys = {{how = "{name}", at = 60}}
+metric = "env_steps_per_s"
+limit = 1
+"""
+
+
+def check_gate(apart: Command, bad: str, told: str) -> None:
+    """A budget that ends with its target is a line of its own; the others are measured all the same."""
+    Path("hotloop.toml").write_text(
+        "".join(BUDGET.format(name=name, target=TARGET) for name in (bad, "fine"))
+    )
+    said = apart("gate", "--json")
+    assert said.code == ExitCode.USAGE, said.err
+    (record,) = said.json
+    assert (record["label"], record["held"]["standing"]) == ("fine", "met")
+    line = " ".join(said.err.split())
+    assert f"line 2: budget.{bad}: " in line
+    assert told in line
+
+
+def test_a_budget_whose_target_crashes_is_one_line_and_the_others_are_held(apart: Command) -> None:
+    check_gate(apart, "segfault", "the program was ended by SIGSEGV")
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("exit_0", "ended with exit code 0"),
+        ("exit_3", "ended with exit code 3"),
+        ("sys_exit", "raised: SystemExit: 2"),
+        ("two_lines", "raised: ValueError: one two"),
+        ("base_exception", "raised: Bare: bare"),
+        ("sleeps", "stood still for 3 s (hostile_env.py:"),
+        ("deaf", "stood still for 3 s"),
+    ],
+)
+def test_whatever_ends_the_target_of_a_budget_is_one_line(
+    apart: Command, how: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "ANSWER_S", 3.0)
+    check_gate(apart, how, told)
 
 
 @pytest.mark.hostile
