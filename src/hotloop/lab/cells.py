@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hotloop.core.code import code
-from hotloop.core.errors import ExitCode, HotloopError, InputError
+from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import save
 from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.machine import machine
@@ -138,6 +138,8 @@ class Shelf:
     def __init__(self, folder: Path, machines: Collection[str] | None = None) -> None:
         self.folder = folder
         self._place = anchored(folder)
+        self.fault: str | None = None
+        """Why the last record that was not kept was not."""
         self._machines = machines or {machine()["fingerprint"]}
 
     def find(self, cell: Cell) -> Record | None:
@@ -157,7 +159,11 @@ class Shelf:
         return same and record.machine["fingerprint"] in self._machines and not record.partial
 
     def keep(self, cell: Cell, record: Record) -> None:
-        save(self._place / f"{cell.id}.json", record.to_json())
+        """Write a record; where the disk does not take it the sweep goes on, and says so at its end."""
+        try:
+            save(self._place / f"{cell.id}.json", record.to_json())
+        except SetupError as error:
+            self.fault = str(error)
 
 
 def shelf_of(

@@ -14,6 +14,7 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,8 @@ class Run:
         try:
             write_new(self.folder / SETTINGS, text)
         except OSError as error:
+            with suppress(OSError):  # what is left of it would take the name
+                self.folder.rmdir()
             raise SetupError(f"cannot write to {self.folder}: {error.strerror}") from error
 
     def lock(self) -> Any:
