@@ -11,6 +11,7 @@ from support.projects import ENV, Project
 from hotloop.core.errors import ExitCode
 from hotloop.core.isolate import worker
 from hotloop.core.record import Record
+from hotloop.lab import suite
 
 TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
 
@@ -310,6 +311,37 @@ def test_whatever_ends_the_target_of_a_budget_is_one_line(
 ) -> None:
     monkeypatch.setattr(worker, "ANSWER_S", 3.0)
     check_gate(apart, how, told)
+
+
+SUITE = """
+[suite.zoo]
+items = [{items}]
+"""
+
+
+@pytest.mark.hostile
+def test_items_of_a_suite_end_for_themselves_alone(apart: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "STEP_S", 0.5)
+    kinds = {
+        "segfault": "was ended by SIGSEGV in step 60",
+        "exit_0": "ended its own process in step 60, with exit code 0",
+        "sleeps": "stood still for 0.5 s in step 60",
+        "sigint": "interrupted itself",
+        "base_exception": "raised: Bare: bare",
+        "floods": "",
+        "chdir": "",
+        "fine": "",
+    }
+    items = [f'{{target = "{TARGET}", keys = {{how = "{how}", at = 60}}}}' for how in kinds]
+    Path("hotloop.toml").write_text(SUITE.format(items=", ".join(items)))
+    said = apart("bench", "--suite", "zoo", "--rounds", "5", "--iterations", "100", "--json")
+    assert said.code == ExitCode.USAGE
+    told = {each["target"].split("how=")[1].split()[0]: each for each in said.json["items"]}
+    assert list(told) == list(kinds)
+    for how, why in kinds.items():
+        assert why in (told[how]["refused"] or ""), how
+        assert (told[how]["record"] is None) is bool(why), how
+        assert told[how]["code"] in ((ExitCode.USAGE,) if why else VERDICTS)
 
 
 @pytest.mark.hostile
