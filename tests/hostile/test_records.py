@@ -18,7 +18,7 @@ from hotloop.core.record.frames import FORMAT
 from hotloop.core.record.record import HASH
 from hotloop.judge.compare import compare_records
 
-CALM = 400
+CALM = 200
 ALL = 2_000
 """Mutations of the fast suite, and of `./check hostile`."""
 
