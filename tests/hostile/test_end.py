@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 from support.records import BENCH
+from support.trainings import SMALL
 
 from hotloop.cli.main import main
 from hotloop.cli.runner import kept
 from hotloop.core import files
 from hotloop.core.errors import SetupError
+from hotloop.core.target import Target
+from hotloop.lab.training import folder
 
 SHORT = ("--rounds", "1", "--iterations", "100", "--warmup", "0")
 
@@ -85,3 +88,26 @@ def test_a_bundle_that_the_disk_does_not_take_leaves_the_mismatch(tmp_path, monk
     record = json.loads(capsys.readouterr().out)
     assert record["validation"]["bundle"] is None
     assert "no-bundle" in {each["code"] for each in record["notices"]}
+
+
+@pytest.mark.slow  # loads torch
+def test_a_training_whose_checkpoint_the_disk_does_not_take_tells_the_windows_there_were(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hotloop.train.checkpoint.write_new", full)
+    words = [f"{key}={value}" for key, value in SMALL.items()]
+    assert main(["train", "grid/toy", "run=a", *words, "train.checkpoint_every=2", "--json"]) == 70
+    record = json.loads(capsys.readouterr().out)
+    assert record["partial"]
+    assert len(record["values"]["env_steps_per_s"]) > 0
+    assert "No space left" in {each["code"]: each["text"] for each in record["notices"]}["broken-off"]
+
+
+def test_a_run_that_could_not_be_begun_leaves_its_name_free(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "hotloop.lab.training.folder.write_new", lambda path, _: path.parent.mkdir() or full()
+    )
+    with pytest.raises(SetupError):
+        folder.begin(tmp_path, "a", "grid/toy").claim(Target("grid/toy"))
+    assert folder.begin(tmp_path, "a", "grid/toy").name == "a"

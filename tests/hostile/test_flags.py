@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.nasty import Line, flag_lines, key_lines, sample
+from support.nasty import Line, flag_lines, furnish, key_lines, sample
 
 from hotloop.cli.main import main
 
@@ -40,6 +40,7 @@ def test_a_number_that_makes_no_sense_is_refused(words, tmp_path, monkeypatch, c
 
 def refuse_all(lines: list[Line], folder: Path, monkeypatch, capsys) -> None:
     """Try each in a folder of its own: one line or a result, in time, and never a fault."""
+    furnish(folder)
     wrong = []
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     for number, line in enumerate(lines):

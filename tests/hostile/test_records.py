@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from support.mutations import mutated
 from support.records import BENCH, PROFILE
+from support.shelves import budgeted, scaled, soaked, trained, tuned
 
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record, read, write
 from hotloop.core.record.findings import Finding, Table
+from hotloop.core.record.frames import FORMAT
 from hotloop.core.record.record import HASH
 from hotloop.judge.compare import compare_records
 
-CALM = 600
+CALM = 200
 ALL = 2_000
 """Mutations of the fast suite, and of `./check hostile`."""
 
@@ -31,7 +33,21 @@ INTACT = (
     PROFILE,
     replace(BENCH, findings=(FOUND,), label="with findings"),
     compare_records(BENCH, replace(BENCH, label="b"), band=0.02, unlike=False),
+    *(each() for each in (scaled, tuned, soaked, budgeted, trained)),
 )
+
+BESIDE = {
+    ".frames.json": {
+        "format": FORMAT,
+        "target": "grid/toy",
+        "title": "t",
+        "frames": [{"step": 1, "text": "x"}],
+    },
+    ".accepted.json": {"run_id": BENCH.run_id, "why": "x", "created": "2026-01-02"},
+}
+"""What lies beside records, and is read with them."""
+
+FORMATS = ("json", "markdown", "csv", "openmetrics", "github", "pyperf", "html")
 
 VERDICTS = (0, 1, 2, 3, 4, 64)
 
@@ -45,6 +61,8 @@ def attack(folder: Path, seed: int) -> str:
     """Write a damaged record beside an intact one; returns its name."""
     path = folder / f"{seed}.json"
     path.write_text(mutated(plain(INTACT[seed % len(INTACT)]), seed), encoding="utf-8")
+    for suffix, said in BESIDE.items():
+        (folder / f"{seed}{suffix}").write_text(mutated(said, seed))
     return str(path)
 
 
@@ -64,8 +82,10 @@ def check_answers(
             ["compare", str(good), bad],
             ["bench", "--report", str(folder)],
             ["profile", "--replay-slow", bad],
+            ["report", str(folder), "--format", FORMATS[seed % len(FORMATS)], "-o", str(folder / "page")],
+            ["diagnose", bad, "--quick"],
         )
-        for words in commands if whole else commands[seed % 3 :][:1]:
+        for words in commands if whole else commands[seed % 5 :][:1]:
             code = main(words)
             out, err = capsys.readouterr()
             assert code in VERDICTS, (seed, words, err)

@@ -9,7 +9,9 @@ from support.hostile_env import ENDS, HANGS, STANDS, UNTIDY
 from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
+from hotloop.core.isolate import worker
 from hotloop.core.record import Record
+from hotloop.lab import suite
 
 TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
 
@@ -22,9 +24,12 @@ COMMANDS: dict[str, Callable[..., tuple[str, ...]]] = {
     "compare": lambda *words: ("compare", " ".join(words), TARGET, "--budget", "0.5"),
     "validate": lambda *words: ("validate", words[0], "400", *words[1:], "--against", TARGET),
     "sim": lambda *words: ("sim", *words, "episodes=2", "steps=300"),
+    "scale": lambda *words: ("scale", *words, "size=1,2", "--repeats", "1", "--steps", "100", "--no-phases"),
+    "soak": lambda *words: ("soak", *words, "--steps", "2000"),
+    "tune": lambda *words: ("tune", *words, "size=1,2", "--rounds", "1", "--confirm", "0.1"),
 }
 
-STEP = {"bench": 350, "profile": 350, "compare": 350, "validate": 60, "sim": 60}
+STEP = {name: 350 if name in ("bench", "profile", "compare") else 60 for name in COMMANDS}
 """At which it happens: after a few rounds, or in the middle of a course."""
 
 VERDICTS = (ExitCode.FINE, ExitCode.UNSTABLE, ExitCode.REGRESSION, ExitCode.CANNOT_TELL)
@@ -250,6 +255,93 @@ def test_a_file_that_is_no_target_is_one_line(apart: Command, command: str, faul
     theirs = said.code == ExitCode.USAGE and said.line
     taken = fault == "nothing" or command in ("bench", "compare", "profile")  # a function is a target, too
     assert theirs or (taken and said.code in VERDICTS), said.err
+
+
+def test_a_sweep_goes_on_where_it_was_begun_whoever_goes_elsewhere(apart: Command) -> None:
+    target = TARGET.replace(str(Path(TARGET).parent), "beside")
+    Path("beside").symlink_to(Path(TARGET).parent)
+    said = apart(*COMMANDS["scale"](target, "how=chdir", "at=3"), "--json")
+    record = check_stands(said, "chdir")
+    assert record.sweep is not None
+    assert len(list(Path("artifacts/sweeps").glob("*/*.json"))) == 2
+
+
+BUDGET = """
+[budget.{name}]
+target = "{target}"
+keys = {{how = "{name}", at = 60}}
+metric = "env_steps_per_s"
+limit = 1
+"""
+
+
+def check_gate(apart: Command, bad: str, told: str) -> None:
+    """A budget that ends with its target is a line of its own; the others are measured all the same."""
+    Path("hotloop.toml").write_text(
+        "".join(BUDGET.format(name=name, target=TARGET) for name in (bad, "fine"))
+    )
+    said = apart("gate", "--json")
+    assert said.code == ExitCode.USAGE, said.err
+    (record,) = said.json
+    assert (record["label"], record["held"]["standing"]) == ("fine", "met")
+    line = " ".join(said.err.split())
+    assert f"line 2: budget.{bad}: " in line
+    assert told in line
+
+
+def test_a_budget_whose_target_crashes_is_one_line_and_the_others_are_held(apart: Command) -> None:
+    check_gate(apart, "segfault", "the program was ended by SIGSEGV")
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("exit_0", "ended with exit code 0"),
+        ("exit_3", "ended with exit code 3"),
+        ("sys_exit", "raised: SystemExit: 2"),
+        ("two_lines", "raised: ValueError: one two"),
+        ("base_exception", "raised: Bare: bare"),
+        ("sleeps", "stood still for 3 s (hostile_env.py:"),
+        ("deaf", "stood still for 3 s"),
+    ],
+)
+def test_whatever_ends_the_target_of_a_budget_is_one_line(
+    apart: Command, how: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "ANSWER_S", 3.0)
+    check_gate(apart, how, told)
+
+
+SUITE = """
+[suite.zoo]
+items = [{items}]
+"""
+
+
+@pytest.mark.hostile
+def test_items_of_a_suite_end_for_themselves_alone(apart: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "STEP_S", 0.5)
+    kinds = {
+        "segfault": "was ended by SIGSEGV in step 60",
+        "exit_0": "ended its own process in step 60, with exit code 0",
+        "sleeps": "stood still for 0.5 s in step 60",
+        "sigint": "interrupted itself",
+        "base_exception": "raised: Bare: bare",
+        "floods": "",
+        "chdir": "",
+        "fine": "",
+    }
+    items = [f'{{target = "{TARGET}", keys = {{how = "{how}", at = 60}}}}' for how in kinds]
+    Path("hotloop.toml").write_text(SUITE.format(items=", ".join(items)))
+    said = apart("bench", "--suite", "zoo", "--rounds", "5", "--iterations", "100", "--json")
+    assert said.code == ExitCode.USAGE
+    told = {each["target"].split("how=")[1].split()[0]: each for each in said.json["items"]}
+    assert list(told) == list(kinds)
+    for how, why in kinds.items():
+        assert why in (told[how]["refused"] or ""), how
+        assert (told[how]["record"] is None) is bool(why), how
+        assert told[how]["code"] in ((ExitCode.USAGE,) if why else VERDICTS)
 
 
 @pytest.mark.hostile

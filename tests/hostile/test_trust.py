@@ -1,5 +1,6 @@
 """Nothing runs because a file says so."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.record import Difference, Facts, Slow, SlowStep, write
 from hotloop.core.target import Target
+from hotloop.envs import tapes
+from hotloop.envs.open import make
 from hotloop.envs.trust import announced, check_calls, may_call
 from hotloop.lab.validate.bundle import Bundle, write_bundle
 
@@ -100,6 +103,71 @@ def test_a_policy_of_a_file_is_held_to_the_same(project, capsys):
     path = record_that_calls(Target("grid/toy"), Path("a.json"), policy="os:system")
     assert main(["profile", "--replay-slow", str(path)]) == 64
     assert "would call 'os:system'" in capsys.readouterr().err
+
+
+def test_a_diagnosis_with_delays_holds_a_policy_to_it_too(project, capsys):
+    path = record_that_calls(Target("gym:CartPole-v1"), Path("a.json"), policy="os:system")
+    assert main(["diagnose", str(path), "--causal"]) == 64
+    assert "a.json would call 'os:system'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (Target("gym:CartPole-v1", phases="os:system"), "os:system"),
+        (Target("grid/toy", {"player": "../beside.py:Net"}), "../beside.py:Net"),
+    ],
+)
+def test_what_finds_phases_and_what_keys_name_is_held_to_it_too(target, told, project, capsys):
+    path = bundle_that_calls(target, Path("a.bundle"))
+    assert main(["validate", "--replay", str(path)]) == 64
+    assert f"a.bundle would call {told!a}" in capsys.readouterr().err
+    assert announced(path, [target], path)[-1] == f"a.bundle calls {told!a}"
+
+
+def test_a_tape_cannot_have_the_shell_called(project, capsys):
+    batch = make("grid/toy", num_envs=2, agents=1)
+    batch.reset()
+    tape = tapes.record(batch, [np.zeros((2, 1), np.int32)] * 2)
+    tapes.write(Path("a.tape"), replace(tape, target="os:getcwd", parameters={}))
+    assert main(["sim", "--replay", "a.tape"]) == 64
+    assert "a.tape would call 'os:getcwd', which is not code of this project" in capsys.readouterr().err
+    assert main(["sim", "--replay", "a.tape", "--trust", "a.tape"]) == 64  # it is no two envs
+    assert capsys.readouterr().err.startswith("a.tape calls 'os:getcwd'")
+    assert main(["sim", "grid/toy", "--trust", "a.tape"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("target", "words", "told"),
+    [
+        ("os:system", {"command": "touch ran"}, "os:system command=touch ran"),
+        ("grid/toy", {"train.network": "os:system"}, "os:system"),
+        ("grid/toy", {"teacher": "os:system"}, "os:system"),
+    ],
+)
+def test_a_run_that_goes_on_calls_nothing_that_only_its_settings_name(target, words, told, project, capsys):
+    settings = Path("train_dir/a/settings.json")
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"target": target, "words": words}))
+    assert main(["train", "run=a", "--resume"]) == 64
+    assert f"{settings} would call {told!a}, which is not code of this project" in capsys.readouterr().err
+    assert not (project / "ran").exists()
+    typed = [f"{key}={value}" for key, value in words.items()]
+    assert main(["train", target, "run=a", "--resume", *typed]) == 64
+    assert "would call" not in capsys.readouterr().err
+    assert main(["train", "run=a", "--resume", "--trust", str(settings)]) == 64
+    assert f"{settings} calls {told!a}" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_network_of_a_checkpoint_is_called_only_where_it_is_of_this_project(project, monkeypatch):
+    player = pytest.importorskip("hotloop.train.player")
+    (project / "own_net.py").write_text("def Net(shape, outputs): ...\n")
+    player.check_network(Path("a.pt"), "")
+    player.check_network(Path("a.pt"), "own_net.py:Net")
+    with pytest.raises(InputError, match=r"a.pt would call 'os:system', which is not code of this project"):
+        player.check_network(Path("a.pt"), "os:system")
+    monkeypatch.setenv(player.TRUSTED, "a.pt")
+    player.check_network(Path("a.pt"), "os:system")
 
 
 def test_our_worlds_registered_ids_and_the_projects_own_code_may_be_called(project):

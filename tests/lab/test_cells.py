@@ -4,6 +4,7 @@ import pytest
 from support import swept
 from support.swept import RAN
 
+from hotloop.core import files
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.lab import cells
@@ -62,6 +63,29 @@ def test_ctrl_c_leaves_what_is_done_and_resume_goes_on_there(tmp_path: Path) -> 
 def test_a_cell_that_was_broken_off_is_not_kept(tmp_path: Path) -> None:
     assert sweep([cell("half"), cell("1")], Here(), Shelf(tmp_path)).interrupted
     assert not list(tmp_path.glob("*.json"))
+
+
+def test_a_record_that_is_damaged_is_measured_again(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    sweep([cell("1")], Here(), shelf)
+    (kept,) = tmp_path.glob("*.json")
+    kept.write_text(kept.read_text()[:100])
+    assert shelf.find(cell("1")) is None
+    assert sweep([cell("1")], Here(), shelf).done[0].kept is False
+    assert shelf.find(cell("1")) is not None
+
+
+def test_a_disk_that_takes_no_record_does_not_end_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write_new", full)
+    shelf = Shelf(tmp_path)
+    assert len(sweep([cell("1"), cell("2")], Here(), shelf).records) == 2
+    assert shelf.fault is not None
+    assert "No space left on device" in shelf.fault
 
 
 def test_a_refused_cell_is_told_and_the_others_run() -> None:

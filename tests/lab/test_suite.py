@@ -1,7 +1,6 @@
 """Suites: items in processes of their own, failures that cost no other, resumed, and one report."""
 
 import json
-import signal
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ import pytest
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.isolate.supervisor import Ended
 from hotloop.core.project import DO, METRICS, parse
 from hotloop.core.record import WALL, Phase
 from hotloop.core.record.suite import Ran, SuiteRan
@@ -108,18 +108,18 @@ def test_a_failing_item_costs_no_other_one_and_the_report_has_all(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["bench", "--suite", "mixed", "--rounds", "2", "--iterations", "20", "--warmup", "0", "--json"]
-    assert main(words) == ExitCode.FAULT
+    assert main(words) == ExitCode.USAGE
     told = json.loads(capsys.readouterr().out)
     codes = [item["code"] for item in told["items"]]
-    assert codes[1:3] == [ExitCode.USAGE, ExitCode.FAULT]
+    assert codes[1:3] == [ExitCode.USAGE, ExitCode.USAGE]
     assert [item["record"] is None for item in told["items"]] == [False, True, True, False]
-    assert "SIGSEGV" in told["items"][2]["refused"]
+    assert "was ended by SIGSEGV in make" in told["items"][2]["refused"]
     (page,) = (here / "artifacts/throughput").glob("suite-mixed-*.md")
     assert "grid/nowhere" in page.read_text()
     assert json.loads(page.with_suffix(".json").read_text()) == told
     kept = list(here.glob("artifacts/sweeps/*/*.json"))
     assert len(kept) == 2
-    assert main([*words, "--resume"]) == ExitCode.FAULT
+    assert main([*words, "--resume"]) == ExitCode.USAGE
     again = json.loads(capsys.readouterr().out)
     assert again["items"][0]["record"]["run_id"] == told["items"][0]["record"]["run_id"]
 
@@ -138,14 +138,14 @@ class Interrupted:
 def test_after_ctrl_c_what_is_done_is_told_and_the_rest_is_left() -> None:
     found = suite.find("mixed")
     cells = [suite.cell_of(item, FEW) for item in found.suite.items]
-    failed = suite.died(cells[1], -signal.SIGSEGV, "boom\n")
+    failed = suite.died(cells[1], Ended(why="it was ended by SIGSEGV"), "boom")
     told = suite.told(found, cells, sweep(cells, Interrupted(failed), Shelf(Path("shelf"))))
     assert told.interrupted
     assert told.code == ExitCode.FAULT
     assert (len(told.items), told.asked) == (1, 4)
     page = markdown.draw(sections(told))
     assert "3 left: go on with --resume" in page
-    assert "died of SIGSEGV: boom" in page
+    assert "it was ended by SIGSEGV: boom" in page
 
 
 def test_the_gravest_item_decides_what_the_shell_is_told() -> None:

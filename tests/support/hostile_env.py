@@ -269,8 +269,8 @@ class Env:
         self._call("close")
 
 
-def make(how: str = "fine", at: int = 1, where: str = "step") -> Env:
-    """`at` is the call that does it: of step, reset or close, or the first of make."""
+def make(how: str = "fine", at: int = 1, where: str = "step", size: int = 1) -> Env:
+    """`at` is the call that does it: of step, reset or close, or the first of make; `size` does nothing."""
     return Env(how, at, where)
 
 

@@ -53,6 +53,8 @@ def mutated(plain: Any, seed: int) -> str:
 def damage(value: Any, chance: random.Random) -> None:
     """Change one place of a value: another one in it, none, one more, or two exchanged."""
     places = list(places_of(value))
+    if not places:
+        return
     holder, key = chance.choice(places)
     match chance.randrange(6):
         case 0 if isinstance(holder, dict):

@@ -3,12 +3,15 @@
 import random
 import typing
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
+from support.records import BENCH, PROFILE
 
 from hotloop.cli.app import commands
 from hotloop.core import registry
+from hotloop.core.record import write
 from hotloop.core.settings import describe
 from hotloop.envs.settings import BatchSettings
 from hotloop.lab.sim import SimSettings
@@ -42,8 +45,28 @@ BASES: dict[str, Line] = {
     "sim": ("grid/toy", "episodes=1", "max_steps=4"),
     "train": ("grid/toy", "run=nasty", "num_envs=1", "train.total_timesteps=64", "train.num_steps=64"),
     "validate": ("grid/toy", "4"),
+    "scale": ("grid/toy", "num_envs=1,2", "--repeats", "1", "--steps", "1", "--no-phases"),
+    "soak": ("grid/toy", "num_envs=1", "--steps", "500"),
+    "tune": ("grid/toy", "num_envs=1,2", "--rounds", "1", "--confirm", "0.01"),
+    "gate": ("--list",),
+    "report": ("../../../kept",),
+    "diagnose": ("../../../kept/profile.json", "--quick"),
 }
-"""Lines that are soon done, to which one nasty thing is added."""
+"""Lines that are soon done, to which one nasty thing is added; three folders up is what they read."""
+
+BUDGETS = """
+[budget.speed]
+target = "grid/toy"
+metric = "env_steps_per_s"
+limit = 1
+"""
+
+
+def furnish(folder: Path) -> None:
+    """Put there what the lines read."""
+    (folder / "hotloop.toml").write_text(BUDGETS)
+    write(folder / "kept" / "bench.json", BENCH)
+    write(folder / "kept" / "profile.json", PROFILE)
 
 
 def values_for(kind: Any) -> tuple[str, ...]:

@@ -27,6 +27,10 @@ surroundings: Surroundings | None = None
 """Of this process before somebody's code came into it; None where the command runs in the first one."""
 
 
+err: TextIO | None = None
+"""What this process's remarks go to, whatever somebody's code has done to its stderr; None as above."""
+
+
 class Told:
     """A stream whose text is said over the lifeline."""
 
@@ -105,11 +109,12 @@ def called() -> None:
 
 def live(run: Callable[[], int]) -> None:
     """Run a command, say what it says and its code over the lifeline, and end."""
-    global surroundings  # noqa: PLW0603 - a process has one
+    global surroundings, err  # noqa: PLW0603 - a process has one
     line = lifeline.attach()
     terminals = os.environ.pop(TERMINALS, "").split(",")
-    out, err = (Told(line, name, is_terminal=name in terminals) for name in ("out", "err"))
-    with redirect_stdout(cast("TextIO", out)), redirect_stderr(cast("TextIO", err)):
+    streams = (Told(line, name, is_terminal=name in terminals) for name in ("out", "err"))
+    out, err = (cast("TextIO", each) for each in streams)
+    with redirect_stdout(out), redirect_stderr(err):
         surroundings = Surroundings()
         code = run()
     line.flush()

@@ -6,7 +6,7 @@ from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
-from hotloop.cli.child import streams_of_theirs
+from hotloop.cli import child
 from hotloop.core.clock import now_ns
 from hotloop.core.isolate import lifeline
 from hotloop.core.progress import Progress, silent
@@ -30,7 +30,8 @@ def show(view: "RenderableType") -> None:
 
 def remark(view: "RenderableType") -> None:
     """Draw something about the run that is not its result."""
-    sys.stderr.write(drawn(view, sys.stderr))
+    stream = child.err or sys.stderr
+    stream.write(drawn(view, stream))
 
 
 def drawn(view: "RenderableType", stream: TextIO) -> str:
@@ -48,7 +49,7 @@ def drawn(view: "RenderableType", stream: TextIO) -> str:
 @contextmanager
 def stdout_kept_clean() -> Iterator[None]:
     """What somebody's environment prints goes to stderr: stdout is for results."""
-    with redirect_stdout(sys.stderr) if lifeline.line is None else streams_of_theirs():
+    with redirect_stdout(sys.stderr) if lifeline.line is None else child.streams_of_theirs():
         yield
 
 

@@ -197,7 +197,7 @@ Trust = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Let the replayed FILE call code outside this project; says first what it calls.",
+        help="Let FILE, which is replayed or resumed, call code outside this project; said first.",
         show_default=False,
     ),
 ]

@@ -18,10 +18,9 @@ from types import FrameType
 
 from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
+from hotloop.core.files import NO_ROOM
 from hotloop.core.interrupt import not_in_children
 from hotloop.core.isolate import lifeline
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 HOME, STANDARD = Path(__file__).parents[1], Path(os.__file__).parent
 

@@ -12,7 +12,7 @@ from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.files import write_new
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
+    from hotloop.core.record import Record, Slow
     from hotloop.core.target import Target
 
 
@@ -72,6 +72,15 @@ def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None)
 
     for line in announced(source, targets, trusted):
         remark(line)
+
+
+def check_slow_trust(source: Path, slow: "Slow", trusted: Path | None) -> None:
+    """The same for what a record says of its slow steps: the target, and who played."""
+    from hotloop.core.target import Target
+    from hotloop.lab.measure.policy import names_code
+
+    policy = [Target(slow.policy)] if names_code(slow.policy) else []
+    check_trust(source, [slow.asked, *policy], trusted)
 
 
 Parted = tuple[list[str], list[str]]

@@ -91,7 +91,8 @@ def swept(
         shelf = shelf_of(FOLDER, kind, cells, resume=resume, machines=machines)
         with bar(axes.target.name) as progress, stdout_kept_clean():
             record = experiment(progress, shelf, running)
-    remark(f"the cells' records are in {shelf.folder}")
+    kept = f"the cells' records are in {shelf.folder}"
+    remark(kept if shelf.fault is None else f"not all of {kept}, and cannot be resumed: {shelf.fault}")
     return settled(record)
 
 

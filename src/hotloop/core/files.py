@@ -1,11 +1,15 @@
 """Writing of files that are complete or absent, and that never replace another."""
 
+import errno
 import os
 from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
 from hotloop.core.errors import InputError, SetupError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""What the system calls a disk that is full."""
 
 
 def write_new(path: Path, content: str | bytes) -> None:

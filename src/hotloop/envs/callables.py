@@ -95,17 +95,18 @@ def load_file(path: Path) -> ModuleType:
 
     A file that is called like an installed package, which it may want to import, comes after that.
     """
-    if not path.is_file():
+    place = lifeline.anchored(path).resolve()
+    if not place.is_file():
         raise InputError(f"there is no file {path}: write the target as path.py:callable")
-    name, folder = module_name(path), str(path.resolve().parent)
+    name, folder = module_name(place), str(place.parent)
     known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
+    if known is not None and getattr(known, "__file__", None) == str(place):
         return known
     if folder not in sys.path:
         sys.path.insert(0 if name == path.stem else len(sys.path), folder)
     if "" not in sys.path:
         sys.path.append("")  # a module that was built in the current folder
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    spec = importlib.util.spec_from_file_location(name, place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

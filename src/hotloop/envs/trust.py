@@ -15,17 +15,30 @@ from hotloop.envs import callables
 REGISTERED = re.compile(r"(?:gym:[\w./-]+|pettingzoo:\w+(?:\.\w+)*)")
 """Ids of installed packages; a `gym:` id with another colon names a module to import."""
 
+FILE = re.compile(r"\.py:\w+$")
+"""The end of a key's value that names a callable: a network, a teacher, a player."""
+
 INSTALLED = {"site-packages", "dist-packages"}
 
 
 def check_calls(source: Path, targets: Sequence[Target]) -> None:
     """Refuse a file that would call something outside this project."""
     for target in targets:
-        if not may_call(target.name):
-            raise InputError(
-                f"{source} would call {target.words!a}, which is not code of this project: look at it first, "
-                f"then give --trust {source} to run it all the same"
-            )
+        for name in called_by(target):
+            if not may_call(name):
+                what = target.words if name == target.name else name
+                raise InputError(
+                    f"{source} would call {what!a}, which is not code of this project: look at it first, "
+                    f"then give --trust {source} to run it all the same"
+                )
+
+
+def called_by(target: Target) -> Iterator[str]:
+    """Names of callables in a target: its own, what finds its phases, and files that its keys name."""
+    yield target.name
+    if target.phases is not None:
+        yield target.phases
+    yield from (value for value in target.keys.values() if isinstance(value, str) and FILE.search(value))
 
 
 def may_call(name: str) -> bool:
@@ -109,5 +122,10 @@ def announced(source: Path, targets: Sequence[Target], trusted: Path | None) -> 
         return list(newer(source, targets))
     if trusted.resolve() != source.resolve():
         raise InputError(f"--trust {trusted} is not what is replayed: give --trust {source}, or leave it out")
-    calls = [f"{source} calls {target.words!a}" for target in targets if ":" in target.name]
+    calls = [
+        f"{source} calls {target.words if name == target.name else name!a}"
+        for target in targets
+        for name in called_by(target)
+        if ":" in name
+    ]
     return [*calls, *newer(source, targets)]

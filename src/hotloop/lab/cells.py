@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hotloop.core.code import code
-from hotloop.core.errors import ExitCode, HotloopError, InputError
+from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import save
+from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
@@ -136,12 +137,18 @@ class Shelf:
 
     def __init__(self, folder: Path, machines: Collection[str] | None = None) -> None:
         self.folder = folder
+        self._place = anchored(folder)
+        self.fault: str | None = None
+        """Why the last record that was not kept was not."""
         self._machines = machines or {machine()["fingerprint"]}
 
     def find(self, cell: Cell) -> Record | None:
         """The record of a cell, as this machine and this code made it."""
-        for path in sorted(self.folder.glob(f"{cell.id}*.json"), reverse=True):
-            record = with_metrics(read(path))
+        for path in sorted(self._place.glob(f"{cell.id}*.json"), reverse=True):
+            try:
+                record = with_metrics(read(path))
+            except InputError:  # what is damaged is run again
+                continue
             if self.is_ours(record):
                 return record
         return None
@@ -152,7 +159,11 @@ class Shelf:
         return same and record.machine["fingerprint"] in self._machines and not record.partial
 
     def keep(self, cell: Cell, record: Record) -> None:
-        save(self.folder / f"{cell.id}.json", record.to_json())
+        """Write a record; where the disk does not take it the sweep goes on, and says so at its end."""
+        try:
+            save(self._place / f"{cell.id}.json", record.to_json())
+        except SetupError as error:
+            self.fault = str(error)
 
 
 def shelf_of(

@@ -5,20 +5,16 @@ goes on after Ctrl-C where it was.
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hotloop.core import project
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, unknown
+from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Item, Suite
 from hotloop.core.record import Record, read
@@ -132,52 +128,49 @@ class Apart:
             yield done
 
     def one(self, cell: Cell, place: Path, progress: Progress) -> Done:
-        result, said = place / "done.json", place / "said.txt"
-        with said.open("w") as heard:
-            worker = subprocess.Popen(
-                [sys.executable, *WORKER, cell.to_json(), str(result)],
-                cwd=self.folder,
-                stdout=subprocess.PIPE,
-                stderr=heard,
-                text=True,
-                start_new_session=True,  # Ctrl-C is for us to hear, and the item's end is then ours to see to
-            )
-            try:
-                code = watched(worker, progress)
-            finally:
-                end(worker)
-        return read_done(cell, result) if result.exists() else died(cell, code, said.read_text())
+        heard, result = Heard(progress), place / "done.json"
+        words = [*WORKER, cell.to_json(), str(result), str(self.folder)]
+        ended = Supervisor(cell.target.name, words, Limits(step_s=STEP_S), heard).run()
+        if not result.exists():
+            if ended.interrupted:
+                raise KeyboardInterrupt
+            return died(cell, ended, heard.printed_last)
+        done = read_done(cell, result)
+        if done.record is not None and done.record.partial and not ended.interrupted:
+            return refused(cell, f"{cell.target.name} interrupted itself", ExitCode.USAGE)
+        return done
 
 
-def watched(worker: "subprocess.Popen[str]", progress: Progress) -> int:
-    """Move the progress by what a worker says of it, until it ends; its exit code."""
-    lines: IO[str] | None = worker.stdout
-    assert lines is not None
-    for line in lines:
-        at, _, total = line.partition(" ")
-        progress(int(at), int(total))
-    return worker.wait()
+class Heard:
+    """Moves the progress by what a process says of it, and keeps the last line of what is printed there."""
 
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self.printed_last = progress, ""
 
-def end(worker: "subprocess.Popen[str]") -> None:
-    """End a worker and all it has started, where it has not ended."""
-    if worker.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(worker.pid, signal.SIGKILL)
-    worker.wait()
-    if worker.stdout is not None:
-        worker.stdout.close()
+    def said(self, stream: str, text: str) -> None:
+        """Nothing is said but how far it is."""
+
+    def printed(self, text: str) -> None:
+        self.printed_last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+
+    def moved(self, label: str, done: int, total: int) -> None:
+        self._progress(done, total)
 
 
 def read_done(cell: Cell, path: Path) -> Done:
     plain = json.loads(path.read_text(encoding="utf-8"))
     if plain["refused"]:
-        return Done(cell=cell, record=None, refused=plain["refused"], code=ExitCode(plain["code"]))
+        return refused(cell, plain["refused"], ExitCode(plain["code"]))
     return Done(cell=cell, record=read(path.with_name("record.json")))
 
 
-def died(cell: Cell, code: int, said: str) -> Done:
-    """An item that did not live to say what became of it."""
-    last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
-    how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-    return Done(cell=cell, record=None, refused=f"{how}: {last}".removesuffix(": "), code=ExitCode.FAULT)
+def died(cell: Cell, ended: Ended, last: str) -> Done:
+    """An item that did not live to say what became of it: somebody's code ended it, or a fault of ours."""
+    why = ended.why or "it ended without a word"
+    if cell.target.is_foreign:
+        return refused(cell, why, ExitCode.USAGE)
+    return refused(cell, f"{why}: {last}".removesuffix(": "), ExitCode.FAULT)
+
+
+def refused(cell: Cell, why: str, code: ExitCode) -> Done:
+    return Done(cell=cell, record=None, refused=why, code=code)

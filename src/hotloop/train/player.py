@@ -1,5 +1,6 @@
 """A trained run as a player: its network as a checkpoint has it, without the training around it."""
 
+import os
 import textwrap
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 
 from hotloop.core.errors import InputError
 from hotloop.envs.batch import Batch
+from hotloop.envs.trust import may_call
 from hotloop.train import checkpoint
 from hotloop.train.evaluation import Actor
 from hotloop.train.kernels.kernels import Kernels, use_threads
@@ -18,6 +20,9 @@ from hotloop.train.normalise import ObservationScale
 from hotloop.train.policy import make_student
 from hotloop.train.settings import TrainSettings
 from hotloop.train.sight import row_shape
+
+TRUSTED = "HOTLOOP_TRUST"
+"""Of the environment: the checkpoint whose network may be called wherever it lies."""
 
 NOT_A_PLAYERS = ("num_envs", "seed")
 """Of what a checkpoint is known by: a player may sit at any batch."""
@@ -57,6 +62,7 @@ def short(value: object) -> str:
 
 def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
     settings, shape = settings_of(content), row_shape(batch)
+    check_network(path, settings.network)
     network = default_network(batch.spec, shape, settings)
     scale = ObservationScale(shape, torch.device("cpu"), active=bool(content["observation_scale"]["count"]))
     try:
@@ -76,6 +82,16 @@ def trained(path: Path, content: dict[str, Any], batch: Batch) -> Trained:
         device=torch.device("cpu"),
         draws=settings.algorithm == "ppo",
     )
+
+
+def check_network(path: Path, name: str) -> None:
+    """Refuse a checkpoint that would have somebody's code called, unless it is of this project."""
+    trusted = Path(os.environ.get(TRUSTED) or os.devnull).resolve() == path.resolve()
+    if name and not trusted and not may_call(name):
+        raise InputError(
+            f"{path} would call {name!a}, which is not code of this project: look at it first, "
+            f"then set {TRUSTED}={path} to run it all the same"
+        )
 
 
 def settings_of(content: dict[str, Any]) -> TrainSettings:

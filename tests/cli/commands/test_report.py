@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,20 @@ def test_other_formats_go_to_stdout_or_to_a_file(folder: Path, capsys, name: str
     assert "grid/toy" in printed
     assert main(["report", str(folder), "--format", name, "-o", "out/x.txt"]) == ExitCode.FINE
     assert Path("out/x.txt").read_bytes().decode() == printed
+
+
+@pytest.mark.parametrize("output", ["", ".", "artifacts"])
+def test_a_folder_is_no_name_of_a_page(folder: Path, capsys, output: str) -> None:
+    assert main(["report", "-o", output]) == ExitCode.USAGE
+    assert "is a folder: name a file in it" in capsys.readouterr().err
+
+
+def test_what_is_accepted_stays_beside_its_record_whatever_the_run_is_called(folder: Path, capsys) -> None:
+    record = everything()[0]
+    (folder / "forged.json").write_text(replace(record, run_id="../../evil").to_json())
+    assert main(["report", "--accept", "../../evil", "--why", "x"]) == ExitCode.FINE
+    assert not (folder.parent.parent / "evil.accepted.json").exists()
+    assert len(list(folder.glob("*evil.accepted.json"))) == 1
 
 
 def test_results_of_other_tools_join(folder: Path, tmp_path: Path, capsys) -> None:

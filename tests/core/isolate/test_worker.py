@@ -1,11 +1,13 @@
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from hotloop.core.isolate.worker import EndedError, Worker
+from hotloop.core.isolate import worker as workers
+from hotloop.core.isolate.worker import EndedError, HungError, Worker
 
 ECHO = "import sys\nfor line in sys.stdin:\n    print(line, end='', flush=True)"
 
@@ -49,3 +51,30 @@ def test_one_that_does_not_end_by_itself_is_killed_with_all_it_began(tmp_path: P
         worker.close(patience_s=0)
         assert reading.read() == ""
     assert worker.process.returncode == -signal.SIGKILL
+
+
+def test_one_that_stands_still_is_ended_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "ANSWER_S", 1.0)
+    worker = started(
+        "import faulthandler, signal, sys, time\nfaulthandler.register(signal.SIGRTMAX - 2)\n"
+        "print('well', file=sys.stderr, flush=True)\ntime.sleep(600)"
+    )
+    with pytest.raises(HungError) as caught:
+        worker.answer()
+    assert caught.value.how == "stood still for 1 s (<string>:4 in <module>) and was ended"
+    assert caught.value.last_words == "well"
+    assert worker.process.returncode == -signal.SIGKILL
+    worker.close()
+
+
+def test_one_whose_owner_is_killed_does_not_live_on(tmp_path: Path) -> None:
+    held = tmp_path / "held"  # open for writing as long as the worker lives
+    os.mkfifo(held)
+    hangs = f"import time; held = open({str(held)!r}, 'w'); time.sleep(600)"
+    owner = (
+        "import os, sys, time\nfrom hotloop.core.isolate.worker import Worker\n"
+        f"worker = Worker([sys.executable, '-S', '-c', {hangs!r}], os.environ)\ntime.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", owner]) as process, held.open() as reading:
+        process.kill()
+        assert reading.read() == ""

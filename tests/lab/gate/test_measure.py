@@ -121,3 +121,12 @@ def test_a_printed_name_is_found_whole_with_its_number() -> None:
 def test_a_program_keeps_its_words(tmp_path: Path) -> None:
     place: Any = SimpleNamespace(folder=tmp_path)
     assert inside(place, Program(("a b", "c"))).words[-2:] == ("a b", "c")
+
+
+def test_a_program_that_is_interrupted_interrupts_the_gate(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure.program_bench, "bench", lambda *_, **__: replace(BENCH, partial=True))
+    held = Budget(name="b", target="-- sleep 1", metric="runs_per_s", limit=1.0)
+    with Places(project.root, say=lambda _: None) as places, pytest.raises(KeyboardInterrupt):
+        run([held], How(places=places, today=date(2026, 1, 1)))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.isolate import lifeline
 from hotloop.core.target import Target
 from hotloop.lab.training import folder as folders
 
@@ -90,3 +91,13 @@ def test_episodes_under_way_are_kept_beside_their_checkpoint_and_go_with_it(tmp_
     assert kept is not None
     assert kept["lengths"].tolist() == [3]
     assert folders.read_windows(first) is None
+
+
+def test_checkpoints_and_traces_stay_in_the_runs_folder_wherever_an_env_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifeline, "folder", tmp_path)
+    monkeypatch.chdir("/")
+    run = folders.Run(folder=Path("train_dir/a"))
+    assert run.checkpoints == tmp_path / "train_dir/a/checkpoints"
+    assert run.trace.parent == run.place == tmp_path / "train_dir/a"

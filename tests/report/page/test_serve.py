@@ -52,6 +52,22 @@ def test_nothing_but_the_page_is_given_out(server: Server, path: str) -> None:
     assert asked(server, path) == (404, "there is only the page\n")
 
 
+def test_an_address_that_is_none_is_said(server: Server) -> None:
+    status, text = asked(server, "/", Origin="http://[bad")
+    assert (status, text.partition(":")[0]) == (400, "no address")
+
+
+def test_where_there_is_nothing_to_show_any_more_the_reason_is_shown(
+    server: Server, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read() -> Any:
+        raise InputError("records holds no record")
+
+    monkeypatch.setattr(server.site, "_read", read)
+    assert asked(server, "/") == (503, "records holds no record\n")
+    assert capsys.readouterr().err == ""
+
+
 def test_other_origins_and_other_names_are_answered_nothing(server: Server) -> None:
     assert asked(server, "/", Origin="http://elsewhere.example")[0] == 403
     assert asked(server, "/", Host="elsewhere.example")[0] == 403

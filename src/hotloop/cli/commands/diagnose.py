@@ -10,7 +10,7 @@ import typer
 
 from hotloop.cli.console import bar, emit, remark, show
 from hotloop.cli.flags import Functions, Json, Trust
-from hotloop.cli.results import DIAGNOSIS, check_trust, make_room
+from hotloop.cli.results import DIAGNOSIS, check_slow_trust, make_room
 from hotloop.cli.results import FOLDER as RECORDS
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError, SetupError
@@ -116,7 +116,7 @@ def delay(
         raise InputError(
             f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop_of(record)}"
         )
-    check_trust(path, [record.slow.asked], trust)
+    check_slow_trust(path, record.slow, trust)
     with bar(record.target.name) as progress:
         trials = of_target(record, functions, TURNS, progress)
     return tell_causal(record.target.words, trials, as_json=as_json)

@@ -27,7 +27,7 @@ from hotloop.cli.flags import (
     reporting,
     targets_of,
 )
-from hotloop.cli.results import check_repository, check_trust, make_room
+from hotloop.cli.results import check_repository, check_slow_trust, make_room
 from hotloop.cli.results import commit as commit_files
 from hotloop.cli.runner import check, kept, measure, tell
 from hotloop.core.clock import utc_now
@@ -355,14 +355,13 @@ def run_again(
 ) -> int:
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record import read
-    from hotloop.lab.measure.policy import names_code
     from hotloop.lab.profile import rerun
     from hotloop.report.sections.slow import again
     from hotloop.report.terminal import draw
 
     record, rank = read(path), rank_of(words)
     slow, _ = rerun.find(record, rank)
-    check_trust(path, [slow.asked, *([Target(slow.policy)] if names_code(slow.policy) else [])], trusted)
+    check_slow_trust(path, slow, trusted)
     make_room(folder)
 
     def experiment(_: Target, progress: "Progress") -> "Record":

@@ -176,6 +176,8 @@ def kept(text: str, output: Path | None, *, is_page: bool) -> int:
     if output is None and not is_page:
         emit(text)
         return ExitCode.FINE
+    if output is not None and output.is_dir():
+        raise InputError(f"--output {output} is a folder: name a file in it")
     path = save(output or PAGE, text)
     remark(f"saved {path}")
     return ExitCode.FINE

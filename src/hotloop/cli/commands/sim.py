@@ -14,10 +14,10 @@ import typer
 
 from hotloop.cli import sweeps
 from hotloop.cli.console import bar, remark
-from hotloop.cli.flags import Json, Output, Seed, Words
+from hotloop.cli.flags import Json, Output, Seed, Trust, Words
 from hotloop.cli.live.capture import Pictures, Plot, Tape
 from hotloop.cli.live.episode import Narration, open_screen
-from hotloop.cli.results import FOLDER, make_room, make_room_for
+from hotloop.cli.results import FOLDER, check_trust, make_room, make_room_for
 from hotloop.cli.runner import kept_in, tell
 from hotloop.core.errors import InputError
 from hotloop.core.settings import apply, describe
@@ -96,6 +96,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     record: Recorded = None,
     replay: Replay = None,
     frames: DrawFrames = False,
+    trust: Trust = None,
     gif: Gif = None,
     png: Png = None,
     plot: Plots = None,
@@ -118,7 +119,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
 
     if frames:
         return keep_frames(replay)
-    target, words = taped(replay, target, words) if replay else (named(target), words)
+    target, words = taped(replay, target, words, trust) if replay else (named(target, trust), words)
     if target.startswith(PREFIX):
         target, words = contests()[0], [target, *(words or ())]
     if "=" in target:
@@ -147,19 +148,25 @@ def sim(  # noqa: PLR0913 - one argument a flag
     return code
 
 
-def named(target: str | None) -> str:
+def named(target: str | None, trusted: Path | None) -> str:
+    if trusted is not None:
+        raise InputError("--trust is for what --replay plays: leave it out")
     if target is None:
         raise InputError("sim needs a TARGET, or --replay TAPE: hotloop sim --help says how")
     return target
 
 
-def taped(tape: Path, target: str | None, words: list[str] | None) -> tuple[str, list[str]]:
+def taped(
+    tape: Path, target: str | None, words: list[str] | None, trusted: Path | None
+) -> tuple[str, list[str]]:
     """The target of a tape, and the words that play it."""
     from hotloop.envs.tapes import read
 
     if target is not None:
         raise InputError(f"--replay {tape} says itself what is played: leave out {target}")
-    return read(tape).target, [f"player=tape:{tape}", *(words or ())]
+    found = read(tape).target
+    check_trust(tape, [Target(found)], trusted)
+    return found, [f"player=tape:{tape}", *(words or ())]
 
 
 def keep_frames(tape: Path | None) -> int:

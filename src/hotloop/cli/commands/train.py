@@ -1,13 +1,14 @@
 """hotloop train: PPO or DQN on a world, with every millisecond accounted for."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hotloop.cli.console import remark, show, stdout_kept_clean
-from hotloop.cli.flags import Json, Output
-from hotloop.cli.results import FOLDER, make_folder, make_room
+from hotloop.cli.flags import Json, Output, Trust
+from hotloop.cli.results import FOLDER, check_trust, make_folder, make_room
 from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.target import Target
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 ISOLATED = True
 """An env of somebody else's is trained on in a process of its own."""
+
+OWN = ("network", "teacher")
+"""Keys that may name code of one's own."""
 
 STOP_S = 600.0
 """An update may take as long until it is over and its checkpoint written."""
@@ -56,7 +60,7 @@ Words = Annotated[
 ]
 
 
-def train(
+def train(  # noqa: PLR0913 - one argument a flag
     target: TargetOrNone = None,
     words: Words = None,
     *,
@@ -76,6 +80,7 @@ def train(
         ),
     ] = None,
     folder: Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")] = Path("train_dir"),
+    trust: Trust = None,
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
@@ -97,12 +102,14 @@ def train(
         asked_target = asked_target.with_keys({"train.ranks_on": on})
     if keys:
         return list_keys(asked_target.name)
+    if trust is not None and not resume:
+        raise InputError("--trust is for the settings of a run that --resume goes on with: leave it out")
     if led_by_torchrun(asked_target):
         return ExitCode.FINE
     folder, output = put_aside(folder, output, resume=resume)
     make_folder(folder)
     make_room(output)
-    asked = asked_for(asked_target, folder, resume=resume)
+    asked = asked_for(asked_target, folder, trust, resume=resume)
     if on is not None and asked.settings.train.ranks == 1:
         raise InputError(f"--on {on} is for ranks after the first: give train.ranks=2 or more")
     record = run(asked, as_json=json)
@@ -143,7 +150,7 @@ def typed(target: str | None, words: list[str] | None) -> Target:
     return Target.typed(target or "", words)
 
 
-def asked_for(target: Target, root: Path, *, resume: bool) -> "Asked":
+def asked_for(target: Target, root: Path, trusted: Path | None, *, resume: bool) -> "Asked":
     """Check everything that can be checked, then make or find the run's folder."""
     from hotloop.lab.training import folder as folders
     from hotloop.lab.training import settings as training_settings
@@ -160,7 +167,7 @@ def asked_for(target: Target, root: Path, *, resume: bool) -> "Asked":
     checkpoint = None
     if resume:
         found = folders.find(root, name)
-        target = resumed(found, target)
+        target = resumed(found, target, trusted)
         checkpoint, damaged = folders.last_checkpoint(found)
         for line in damaged:
             remark(f"{line}; going on from {checkpoint.name}")
@@ -175,9 +182,13 @@ def asked_for(target: Target, root: Path, *, resume: bool) -> "Asked":
     return Asked(settings=made, run=run, told=told, resume=checkpoint, validate=validate)
 
 
-def resumed(run: "Run", target: Target) -> Target:
-    """What a run goes on with: what it was begun with, and over it what is given now."""
+def resumed(run: "Run", target: Target, trusted: Path | None) -> Target:
+    """What a run goes on with: what it was begun with, and over it what is given now.
+
+    What its file alone names, and nobody typed now, is not called unless it is of this project.
+    """
     from hotloop.core.registry import find
+    from hotloop.lab.training.folder import SETTINGS
     from hotloop.lab.training.settings import with_full_names
 
     was = run.told()
@@ -186,7 +197,20 @@ def resumed(run: "Run", target: Target) -> Target:
             f"run {run.name} trains on {was.name}, not on {target.name}: "
             "leave the target out, or begin a new run"
         )
+    check_trust(run.folder / SETTINGS, list(only_there(was, target)), trusted)
     return was.with_keys(with_full_names(Target(was.name, target.keys)).keys)
+
+
+def only_there(was: Target, target: Target) -> Iterator[Target]:
+    """What a run's settings name that may be called, and nobody typed now."""
+    from hotloop.lab.training.settings import PREFIX
+
+    typed_now = {key.removeprefix(PREFIX) for key in target.keys}
+    rest = {key: value for key, value in was.keys.items() if key.removeprefix(PREFIX) not in typed_now}
+    yield Target("" if target.name == was.name else was.name, rest)
+    for key, value in rest.items():
+        if key.removeprefix(PREFIX) in OWN and ":" in str(value):
+            yield Target(str(value))
 
 
 def text(word: object) -> str | None:

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 from typing import Protocol
 
 from hotloop.core.clock import now_ns
@@ -140,13 +141,17 @@ pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
 line: Line | None = None
 """To the supervisor; None where nobody watches."""
 
+folder: Path | None = None
+"""Where a process that is watched over began; somebody's code may have gone elsewhere since."""
+
 unclosed: list[str] = []
 """What somebody's code said when it was closed and raised; whoever keeps a record takes it from here."""
 
 
 def attach() -> Line:
     """Take up the line that the environment names; whatever this process starts has none by itself."""
-    global line, pulse  # noqa: PLW0603 - a process has one
+    global line, pulse, folder  # noqa: PLW0603 - a process has one
+    folder = Path.cwd()
     told = os.environ.pop(VARIABLE)
     supervisor, messages, beats = map(int, told.split(":"))
     pulse = memoryview(mmap.mmap(beats, PAGE)).cast("Q")
@@ -155,6 +160,11 @@ def attach() -> Line:
     os.close(beats)
     os.close(messages)
     return line
+
+
+def anchored(path: Path) -> Path:
+    """A path of ours, whatever folder somebody's code has gone to in this process meanwhile."""
+    return path if folder is None else folder / path
 
 
 def shared() -> dict[str, str]:

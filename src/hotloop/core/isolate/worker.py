@@ -1,19 +1,32 @@
 """Workers: processes that are told what to do, and answer, in lines of JSON over their pipes."""
 
+import ctypes  # noqa: F401 - for prctl: a child that was just forked must not import
 import json
 import os
+import select
 import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hotloop.core.clock import now_ns
 from hotloop.core.interrupt import put_off_interrupt
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.guard import PR_SET_PDEATHSIG, prctl
+from hotloop.core.isolate.supervisor import POLL_S, STACK_S, STEP_S, Limits, frames
 
 PATIENCE_S = 2.0
 """How long a worker may take to end by itself."""
+
+ANSWER_S = Limits(step_s=STEP_S).first_s
+"""What an answer may take where nobody else watches: making a target, or a whole turn."""
+
+STACK = "Current thread"
+"""What the stack of a worker that was asked for it begins with."""
 
 LAST_CHARACTERS = 300
 
@@ -37,8 +50,23 @@ class EndedError(Exception):
         return " ".join(self.printed[-LAST_CHARACTERS:].split()) or "nothing"
 
 
+class HungError(EndedError):
+    """A worker had not answered for so long that it was ended; what it printed ends with its stack."""
+
+    @property
+    def how(self) -> str:
+        return f"stood still for {ANSWER_S:g} s{frames(self.printed.splitlines())} and was ended"
+
+    @property
+    def last_words(self) -> str:
+        return " ".join(self.printed.partition(STACK)[0][-LAST_CHARACTERS:].split()) or "nothing"
+
+
 class Worker:
-    """A process in a group of its own; what it prints beside its answers is kept for when it ends."""
+    """A process in a group of its own; what it prints beside its answers is kept for when it ends.
+
+    It ends with the thread that starts it, whatever it is at: whoever is killed leaves none behind.
+    """
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
@@ -51,6 +79,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,
+            preexec_fn=partial(prctl, PR_SET_PDEATHSIG, signal.SIGKILL),
         )
 
     def tell(self, command: Mapping[str, object]) -> None:
@@ -65,6 +94,8 @@ class Worker:
     def answer(self) -> dict[str, Any]:
         """Its next answer; EndedError where it ends instead."""
         assert self.process.stdout is not None
+        if lifeline.line is None and not self._speaks():
+            raise self._hung()
         line = self.process.stdout.readline()
         if not line:
             raise self._ended()
@@ -84,10 +115,33 @@ class Worker:
             end_group(self.process)
             self._printed.close()
 
+    def _speaks(self) -> bool:
+        """Whether it says something, or ends, in time."""
+        assert self.process.stdout is not None
+        heard = select.poll()
+        heard.register(self.process.stdout, select.POLLIN)
+        return bool(heard.poll(ANSWER_S * 1e3))
+
+    def _hung(self) -> HungError:
+        """End it, after it was asked for its stack."""
+        size, until = self._size(), now_ns() + round(STACK_S * 1e9)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, lifeline.STACK_SIGNAL)
+        while self._size() == size and now_ns() < until and self.process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(POLL_S)
+        end_group(self.process)
+        return HungError(self.process.wait(), self._all_printed())
+
+    def _size(self) -> int:
+        return os.fstat(self._printed.fileno()).st_size
+
     def _ended(self) -> EndedError:
-        status = self.process.wait()
+        return EndedError(self.process.wait(), self._all_printed())
+
+    def _all_printed(self) -> str:
         self._printed.seek(0)
-        return EndedError(status, self._printed.read().decode(errors="replace").strip())
+        return self._printed.read().decode(errors="replace").strip()
 
 
 def start(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from hotloop.core.errors import InputError
 from hotloop.core.files import write_new
 from hotloop.core.record.plain import ForeignError, from_plain, parse
+from hotloop.core.record.record import file_name
 
 SUFFIX = ".accepted.json"
 """What the name of the file ends in; the rest is the run's."""
@@ -25,7 +26,7 @@ class Accepted:
 
 def accept(folder: Path, run_id: str, why: str) -> Path:
     """Write down that the level since a run is accepted; refuses where that was said before."""
-    path = folder / f"{run_id}{SUFFIX}"
+    path = folder / f"{file_name(run_id)}{SUFFIX}"
     note = Accepted(run_id=run_id, why=why, created=datetime.now(UTC).isoformat(timespec="seconds"))
     write_new(path, dumps(asdict(note), indent=1) + "\n")
     return path

@@ -9,7 +9,7 @@ from typing import Any
 from hotloop.core.errors import InputError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
-from hotloop.core.isolate.worker import LAST_CHARACTERS, EndedError, Worker
+from hotloop.core.isolate.worker import EndedError, Worker
 from hotloop.envs.instances import lent
 from hotloop.lab.measure.turns import Turn
 
@@ -92,8 +92,7 @@ class ProcessSide:
         return answer
 
     def _refusal(self, error: EndedError) -> InputError:
-        said = error.printed[-LAST_CHARACTERS:] or "nothing"
-        return InputError(f"{self.name}: the program {error.how}; it said: {said}")
+        return InputError(f"{self.name}: the program {error.how}; it said: {error.last_words}")
 
 
 def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:

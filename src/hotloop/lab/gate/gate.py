@@ -72,7 +72,7 @@ def one(budget: Budget, how: How, progress: Progress) -> Row:
     try:
         record = gauged(budget, how, progress)
     except HotloopError as error:
-        said = f"line {budget.line}: budget.{budget.name}: {error}"
+        said = f"line {budget.line}: budget.{budget.name}: {' '.join(str(error).split())}"
         return Row(budget=budget, record=None, error=said, code=error.exit_code)
     return Row(budget=budget, record=record, code=ExitCode(record.exit_code))
 

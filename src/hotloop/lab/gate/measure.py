@@ -317,6 +317,8 @@ def of_program(asking: Asking, progress: Progress) -> Measured:
     program, metric = Program.parse(budget.program or ""), printed(budget)
     if then is None:
         record = program_bench.bench(program, program_bench.Rounds(), progress, metric=metric)
+        if record.partial:
+            raise KeyboardInterrupt
         return Measured(record=record, now=values_of(budget, record))
     words = [inside(place, program) for place in (then, asking.now)]
     record = program_compare.compare(words, asking.plan, progress, metric=metric)

@@ -184,7 +184,7 @@ class Gauge:
 
     def _refusal(self, error: EndedError) -> InputError:
         return InputError(
-            f"{self._target.words} at {self._place.name}: it ended with {error.status}; "
+            f"{self._target.words} at {self._place.name}: the program {error.how}; "
             f"it said: {error.last_words}"
         )
 

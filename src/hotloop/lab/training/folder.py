@@ -14,6 +14,7 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import free_path, write_new
+from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.record import file_name
 from hotloop.core.record.plain import from_plain, parse
 from hotloop.core.target import Target
@@ -60,13 +62,18 @@ class Run:
         return self.folder.name
 
     @property
+    def place(self) -> Path:
+        """The same, wherever somebody's env has gone meanwhile."""
+        return anchored(self.folder)
+
+    @property
     def checkpoints(self) -> Path:
-        return self.folder / CHECKPOINTS
+        return self.place / CHECKPOINTS
 
     @property
     def trace(self) -> Path:
         """Where the next trace goes."""
-        return free_path(self.folder / "trace.json")
+        return free_path(self.place / "trace.json")
 
     def told(self) -> Target:
         """What the run was begun with."""
@@ -87,6 +94,8 @@ class Run:
         try:
             write_new(self.folder / SETTINGS, text)
         except OSError as error:
+            with suppress(OSError):  # what is left of it would take the name
+                self.folder.rmdir()
             raise SetupError(f"cannot write to {self.folder}: {error.strerror}") from error
 
     def lock(self) -> Any:

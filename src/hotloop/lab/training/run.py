@@ -12,7 +12,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from hotloop.core.clock import cpu_ns, now_ns
-from hotloop.core.errors import HotloopError, InputError, SetupError
+from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
+from hotloop.core.files import NO_ROOM
 from hotloop.core.interrupt import Stop
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
@@ -22,7 +23,7 @@ from hotloop.core.record.times import Times, tree_text
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.judge.judge import judge
+from hotloop.judge.judge import broken_off, judge
 from hotloop.lab import causal
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
@@ -78,7 +79,7 @@ class Watch:
 
 def train(asked: Asked, watch: Watch | None = None) -> Record:
     """Train to the end; Ctrl-C leaves a checkpoint and a record of the windows there were."""
-    looking = watch or Watch()
+    looking, no_room = watch or Watch(), ""
     with ExitStack() as stack:
         ranks = stack.enter_context(started(asked.settings, asked.resume))
         opened = stack.enter_context(closing(share_of(asked.settings, 0, ranks.size).open()))
@@ -96,10 +97,16 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
         except HotloopError as error:
             session.give_up(error)
             raise
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            session.found.partial, no_room = True, str(error)
         session.close()
         found, label = session.found, asked.run.name
-        made = record_of(session.settled, opened, found, recorder, shadowed, label=label)
-        return judge(session.with_threads(made))
+        made = session.with_threads(
+            record_of(session.settled, opened, found, recorder, shadowed, label=label)
+        )
+        return broken_off(made, ExitCode.FAULT, no_room) if no_room else judge(made)
 
 
 class Session:
@@ -126,7 +133,7 @@ class Session:
             share_of(self.settings, 0, ranks.size).train,
             watchers=(self.windows, *asked.watchers),
             resume=asked.resume,
-            folder=asked.run.folder,
+            folder=asked.run.place,
             ranks=ranks,
             crew=crew,
         )
@@ -185,7 +192,7 @@ class Session:
         stack.enter_context(run.lock())
         resumed_at = self.trainer.steps if resumed else None
         board = self.settings.around.tensorboard
-        self.logs = stack.enter_context(Logs(run.folder, resumed_at=resumed_at, tensorboard=board))
+        self.logs = stack.enter_context(Logs(run.place, resumed_at=resumed_at, tensorboard=board))
         self.trace: Trace | None = open_trace(self.settings.profiler, run)
         self.say_threads()
 
@@ -331,7 +338,7 @@ class Session:
         if self.trace:
             self.trace.close(self.watch.say)
         if self.shadowed:
-            self.found.bundle = keep_difference(self.shadowed, self.asked.run.folder)
+            self.found.bundle = keep_difference(self.shadowed, self.asked.run.place)
 
 
 def keep_difference(shadowed: Shadowed, folder: Path) -> Path | None:

@@ -1,27 +1,30 @@
-"""Runs one cell in a process of its own.
+"""Runs one cell in a process of its own, which somebody watches over.
 
-`python -m hotloop.lab.workers.cell CELL RESULT`: the cell as JSON, and the file that says what became of it;
-the record goes beside it. How far it is goes to stdout, a line `DONE TOTAL` each time; what the target prints
-goes to stderr.
+`python -m hotloop.lab.workers.cell CELL RESULT FOLDER`: the cell as JSON, the file that says what came of it,
+and where its target is opened from; the record goes beside the file. How far it is goes over the lifeline;
+what the target prints is nobody's.
 """
 
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from hotloop.core.files import write_new
+from hotloop.core.isolate import lifeline
 from hotloop.lab.cells import Cell, done
 
 
 def main() -> None:
     cell, result = Cell.from_json(sys.argv[1]), Path(sys.argv[2])
-    with os.fdopen(os.dup(1), "w", buffering=1) as line:
-        os.dup2(2, 1)
-        found = done(cell, lambda at, total: print(at, total, file=line))
+    os.chdir(sys.argv[3])
+    line = lifeline.attach()
+    found = done(cell, partial(line.move, ""))
     if found.record is not None:
         write_new(result.with_name("record.json"), found.record.to_json())
     write_new(result, json.dumps({"refused": found.refused, "code": int(found.code)}))
+    line.say(end=0)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ The first answer is the facts. An answer {"error": ...} is the last.
 """
 
 import ast
+import faulthandler
 import gc
 import hashlib
 import importlib
@@ -23,6 +24,7 @@ import os
 import platform
 import random
 import resource
+import signal
 import sys
 import threading
 import traceback
@@ -480,6 +482,7 @@ def serve(asked: Mapping[str, Any], commands: Iterable[str]) -> Iterator[dict[st
 
 
 def main() -> None:
+    faulthandler.register(signal.SIGRTMAX - 2)  # how who waits too long asks where it stands
     here = Path(__file__).resolve().parent
     sys.path[:] = [each for each in sys.path if Path(each or ".").resolve() != here]
     sys.path.append(str(Path.cwd()))

@@ -2,11 +2,13 @@
 
 import json
 import secrets
+import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Event
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from hotloop.core.errors import InputError
@@ -71,6 +73,11 @@ class Server(ThreadingHTTPServer):
             ) from None
         self.host = host
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who goes away before the answer is told is not missed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
     @property
     def asked_with(self) -> str:
         """What an address must end in."""
@@ -95,17 +102,30 @@ class Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "hotloop", ""
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        if not self.is_ours():
+        try:
+            asked, ours = urlsplit(self.path), self.is_ours()
+        except ValueError as error:
+            self.refuse(400, f"no address: {error}")
+            return
+        if not ours:
             self.refuse(403, "another origin")
         elif self.server.token and not self.has_token(asked.query):
             self.refuse(403, "the token is missing or wrong")
         elif asked.path == "/":
-            self.answer(self.server.site.page(f"events{self.server.asked_with}"))
+            self.show()
         elif asked.path == "/events":
             self.follow()
         else:
             self.refuse(404, "there is only the page")
+
+    def show(self) -> None:
+        """Answer with the page; where there is nothing to show any more, with why."""
+        try:
+            page = self.server.site.page(f"events{self.server.asked_with}")
+        except InputError as error:
+            self.refuse(503, str(error))
+        else:
+            self.answer(page)
 
     def is_ours(self) -> bool:
         """Whether the request is for this address, and from a page of it where it is from a page.
