@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.machinery import PathFinder
+from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,9 @@ from hotloop.envs.instances import KEY, NUMBERS, numbered
 
 LAST_LINES = 3
 """Of somebody else's traceback that are worth showing."""
+
+OURS = f"{Path(__file__).parents[1]}/"
+"""Where files are that nobody else wrote."""
 
 
 def call(target: str, given: Mapping[str, object], instance: int | None = None) -> Any:
@@ -163,9 +167,10 @@ def literal(value: object) -> object:
 
 
 def last_words(error: BaseException) -> str:
-    """The end of a traceback in one line: where it happened and what was said."""
-    frames = traceback.extract_tb(error.__traceback__)[-LAST_LINES:]
-    places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
+    """The end of a traceback in one line: where it happened, from where their code begins, and what was said."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = list(dropwhile(lambda frame: frame.filename.startswith(OURS), frames)) or frames
+    places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in theirs[-LAST_LINES:]]
     return f"{type(error).__name__}: {message_of(error)} ({' > '.join(places)})"
 
 

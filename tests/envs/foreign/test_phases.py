@@ -25,7 +25,7 @@ def rows(record: Record) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize(
     ("name", "phases", "place"),
     [
-        ("by_step", None, "wall/env.step/ByStep.step/its own step"),
+        ("by_step", None, "wall/env.step/Doubled.step/ByStep.step/its own step"),
         ("in_all", None, "wall/env.step/InAll.step"),
         ("behind", "support.reporting:engine", "wall/env.step"),
     ],

@@ -29,6 +29,9 @@ OBSERVE = "observation encoding"
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """What the text of an object has in it that says nothing about itself."""
 
+BY_MAKE = ("PassiveEnvChecker", "OrderEnforcing", "TimeLimit")
+"""What Gymnasium puts around every env that it makes; their time is `self`, since a look at each costs more."""
+
 ENCODERS = ("_get_obs", "_get_observation", "_observe")
 """What environments call the method that encodes what an agent sees."""
 
@@ -125,13 +128,24 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def time_inside(env: object) -> None:
-    """Set what is inside an env apart from its wrappers, and observation encoding from the rest of a step."""
+    """Set what is inside an env apart, wrapper by wrapper, and observation encoding from the rest of a step."""
     inner = unwrapped(env)
     for method in ENCODERS:
         time_method(inner, method, OBSERVE)
-    if inner is not env:
+    for owner in below(env, inner):
         for method in ("step", "reset"):
-            time_method(inner, method, f"{type(inner).__name__}.{method}")
+            time_method(owner, method, f"{type(owner).__name__}.{method}")
+
+
+def below(env: object, inner: object) -> Iterator[object]:
+    """What an env has inside, from the outermost on: wrappers worth a row, and the env without any."""
+    while env is not inner:
+        env = attribute(env, "env")
+        if env is None:
+            yield inner  # wrapped by something that says only what is inside all of it
+            return
+        if type(env).__name__ not in BY_MAKE:
+            yield env
 
 
 def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
