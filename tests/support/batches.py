@@ -3,7 +3,9 @@
 import random
 from typing import Any
 
+import gymnasium
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 
 
 class Batched:
@@ -70,6 +72,20 @@ class Ecology:
     def step(self, push: int | None = None) -> tuple[list[int], float, bool, bool, dict[str, int]]:
         self.age, self.pushed = self.age + 1, self.pushed + (push or 0)
         return [self.random.randrange(9), self.age], 1.0, False, self.age == 8, {}
+
+
+class Forgetful(gymnasium.Env[Any, Any]):
+    """It draws a seed wherever it is given none, at every reset."""
+
+    observation_space, action_space = Box(0.0, 1.0, (1,)), Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.random, self.age = np.random.default_rng(seed), 0
+        return self.random.random(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.age += 1
+        return self.random.random(1, np.float32), 1.0, self.age == 8, False, {}
 
 
 class Clockwork:

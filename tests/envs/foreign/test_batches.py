@@ -59,6 +59,15 @@ def test_a_model_that_only_steps_is_made_again_where_an_episode_begins() -> None
     assert subject.answers()["infos.wealth"] > 0
 
 
+def test_what_makes_a_model_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = open_target(Target("support.batches:Model"))
+    monkeypatch.setattr("hotloop.envs.callables.find", pytest.fail)
+    subject.reset()
+    for _ in range(20):
+        subject.step(None)
+    assert counts(subject) == (20, 20, 3)
+
+
 def test_a_model_is_benched_once_made_and_compared_by_its_numbers() -> None:
     batches.Model.made = 0
     bench(Target("support.batches:Model"), Rounds(count=1, iterations=2, warmup=2, box_iterations=False))
@@ -88,6 +97,44 @@ def test_what_plays_itself_begins_with_its_seed_and_may_be_played_all_the_same()
     assert subject.env.pushed == 5  # type: ignore[attr-defined]
     assert subject.unfold(subject.fold([5])[0]) == 5
     assert subject.unfold(subject.fold([None])[0]) is None
+
+
+@pytest.mark.parametrize(("keys", "equal"), [({}, False), ({"reseed": "true"}, True)])
+def test_an_env_that_draws_its_seeds_is_given_them(keys: dict[str, Any], equal: bool) -> None:
+    sides = [open_target(Target("support.batches:Forgetful", keys)) for _ in range(2)]
+    assert (replay_both(*sides, steps=30).difference is None) is equal
+    subject = played("Forgetful", 20, **keys)
+    before = subject.observation
+    subject.reset()
+    for _ in range(20):
+        subject.step(0)
+    assert bool((subject.observation == before).all()) is equal
+
+
+def test_its_episodes_are_not_all_the_same() -> None:
+    subject = open_target(Target("support.batches:Forgetful", {"reseed": True}))
+    begun = [subject.reset() or subject.observation.item()]
+    begun += [played("Forgetful", 8 * episodes, reseed=True).observation.item() for episodes in (1, 2)]
+    assert len(set(begun)) == 3
+
+
+def test_envs_side_by_side_have_seeds_of_their_own() -> None:
+    subject = open_target(Target("support.batches:Ecology", {"num_envs": 3, "seed": 5}))
+    subject.reset()
+    states = {each["random"].getstate() for each in subject.generators()}
+    assert len(states) == 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"num_envs": 2, "reseed": True}, "what is reset one by one"),
+        ({"reseed": "3"}, "expected true or false"),
+    ],
+)
+def test_seeds_are_for_envs_whose_episodes_begin_here(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        open_target(Target("support.batches:Forgetful", keys))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +24,7 @@ from hotloop.core.packages import need
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.answering import ForeignSubject
+from hotloop.envs.foreign.answering import Answering, ForeignSubject
 from hotloop.envs.foreign.model import Call, FunctionSubject, ModelSubject
 from hotloop.envs.foreign.rows import RowsSubject
 from hotloop.envs.foreign.seeded import SeededSubject
@@ -62,6 +63,8 @@ class Order:
     num_envs: int | None = None
     vector: str | None = None
     seed: int = 42
+    reseed: bool = False
+    """Whether every episode is given a seed."""
     looks: Callable[[Any], Any] | None = None
     """From the env to what reports its phases."""
     again: Callable[[], Any] | None = None
@@ -81,7 +84,8 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
         return subject_of(makers[prefix](name, made_with), order, timed=timed)
     order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
     with profiling(on=timed):
-        order = replace(order, again=partial(callables.call, target.name, order.arguments))
+        make = callables.maker(target.name, order.arguments)
+        order = replace(order, again=lambda: make(NUMBERS.take()))
         env = called(order)
         one = order.num_envs is None and order.vector is None
         return (
@@ -130,8 +134,10 @@ def ordered(target: Target, own: tuple[str, ...]) -> Order:
     """Sort keys into ours and the callable's; one that the callable has itself is its own."""
     words = {key: callables.literal(value) for key, value in target.keys.items()}
     ours: dict[str, Any] = {
-        key: words[key] for key in ("num_envs", "vector", "seed") if key in words and key not in own
+        key: words[key] for key in ("num_envs", "vector", "seed", "reseed") if key in words and key not in own
     }
+    if not isinstance(ours.get("reseed", False), bool):
+        raise InputError(f"reseed={ours['reseed']} does not fit: expected true or false")
     for key, least in (("num_envs", 1), ("seed", 0)):
         value = ours.get(key, least)
         if not isinstance(value, int) or value < least:
@@ -280,8 +286,15 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         env.spec = replace(env.spec, origin=order.target.name)
         return env
     if isinstance(env, Several):
-        return SeveralSubject([subject_of(each, order, timed=timed) for each in env.envs])
+        orders = (replace(order, seed=order.seed + number) for number in count())
+        return SeveralSubject(
+            [subject_of(*each, timed=timed) for each in zip(env.envs, orders, strict=False)]
+        )
     kind, adapter, num_envs, agents = interface(env, order.target.name)
+    if order.reseed and not (issubclass(adapter, Answering) and hasattr(env, "reset")):
+        raise InputError(
+            f"reseed=true is for what is reset one by one: {order.target.name} begins episodes by itself"
+        )
     named = kind == PARALLEL
     spec = ForeignSpec(
         asked=order.target,
@@ -290,6 +303,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         num_envs=num_envs,
         agents=agents,
         seed=order.seed,
+        reseed=order.reseed,
         agent_names=tuple(map(str, env.possible_agents)) if named else (),
         looks=order.looks,
     )

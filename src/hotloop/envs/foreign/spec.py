@@ -30,7 +30,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """What the text of an object has in it that says nothing about itself."""
 
 BY_MAKE = ("PassiveEnvChecker", "OrderEnforcing", "TimeLimit")
-"""What Gymnasium puts around every env that it makes; their time is `self`, since a look at each costs more."""
+"""What Gymnasium puts around every env that it makes: `self`, since a look costs more than they do."""
 
 ENCODERS = ("_get_obs", "_get_observation", "_observe")
 """What environments call the method that encodes what an agent sees."""
@@ -49,6 +49,8 @@ class ForeignSpec:
     num_envs: int
     agents: int
     seed: int
+    reseed: bool = False
+    """Whether every episode is given a seed, rather than the first one alone."""
     threads: int = 1
     impl: str = "foreign"
     requested: str = "foreign"
@@ -72,7 +74,8 @@ class ForeignSpec:
 
     @property
     def described(self) -> Described:
-        params = {**{key: plain(value) for key, value in self.arguments.items()}, "seed": self.seed}
+        seeds = {"seed": self.seed, "reseed": True} if self.reseed else {"seed": self.seed}
+        params = {**{key: plain(value) for key, value in self.arguments.items()}, **seeds}
         return Described(
             name=self.name,
             world=None,
@@ -128,7 +131,7 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def time_inside(env: object) -> None:
-    """Set what is inside an env apart, wrapper by wrapper, and observation encoding from the rest of a step."""
+    """Set what is inside an env apart, wrapper by wrapper, and observation encoding from the rest."""
     inner = unwrapped(env)
     for method in ENCODERS:
         time_method(inner, method, OBSERVE)

@@ -207,6 +207,8 @@ def open_trainable(target: Target) -> Batch:
     own = () if by_id else callables.parameters_of(callables.find(target.name))
     ours = {"num_envs", *(key for key in ("vector", "workers") if key not in own)}
     order = ordered(Target(target.name, {k: v for k, v in target.keys.items() if k not in ours}), own=own)
+    if order.reseed:
+        raise InputError("reseed=true repeats episodes, which a training must not: leave it out")
     options = apply(BatchSettings, {"num_envs": target.keys.get("num_envs", 1), "seed": order.seed})
     vector, workers = crew_asked({k: v for k, v in target.keys.items() if k in ours}, options.num_envs)
     number = NUMBERS.take(options.num_envs)  # here, since workers would all begin with the same

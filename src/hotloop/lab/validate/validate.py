@@ -17,6 +17,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation
 from hotloop.envs.elsewhere import apart
 from hotloop.envs.subject import LiveSpec, SubjectSpec
+from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
@@ -177,7 +178,7 @@ def check_itself(
         if found.difference:
             raise InputError(
                 f"the reference {match.reference.words} differs from itself ({found.difference}): "
-                "make it deterministic, or leave that field out with --ignore"
+                f"{REPEATABLE}, or leave that field out with --ignore"
             )
     return names
 
