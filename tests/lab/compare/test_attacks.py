@@ -54,6 +54,15 @@ def test_a_planted_slow_down_is_found_and_nothing_is_not():
     assert itself.comparisons[0].outcome in ("same", "cannot tell")
 
 
+def test_an_env_that_no_reset_brings_back_is_compared_as_it_was_made():
+    """Sides that were replayed before do not show what one shows that was just made."""
+    record = compared("moves_on", "moves_on", Asked(plan=Plan(budget_ns=300_000_000, fewest=6)))
+    comparison = record.comparisons[0]
+    assert comparison.difference is None
+    assert comparison.outcome in ("same", "cannot tell")
+    assert record.method.rounds >= 6
+
+
 def test_an_env_that_stops_working_after_the_replay_is_caught():
     """The replay sees 500 steps; this one works for 600."""
     record = compared("honest", "lazy")

@@ -14,7 +14,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record, Validation
+from hotloop.core.record import Record, Validation, field_words
 from hotloop.envs.elsewhere import apart
 from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.compare import REPEATABLE
@@ -330,7 +330,7 @@ def notices(found: SoFar, first: list[Found], silent_ones: list[str]) -> list[No
         said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
     left_out = first[0].seen["left_out"] if first else ()
     if left_out:
-        said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))
+        said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
     if found.failed and found.failed.unkept:
         said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
     return said
