@@ -83,7 +83,7 @@ CASES = {
     "LunarLander": Case(
         target="gym:LunarLander-v3",
         envs=16,
-        total=300_000,
+        total=500_000,
         threshold=200,
         train={
             "num_steps": 128,
