@@ -100,8 +100,23 @@ def plain(value: object) -> object:
 
 
 def in_span(name: str, function: Callable[..., Any], *, timed: bool) -> Callable[..., Any]:
-    """The function itself, or with each call in a span."""
-    return span(name)(function) if timed else function
+    """The function itself, or with each call in a span, over when what it returned is there."""
+    return span(name)(awaited(function)) if timed else function
+
+
+def awaited(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, unless JAX is in use, which computes behind its caller: then that is waited for.
+
+    Else the time would be in the row of whoever looks at a result first.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return function
+
+    def called(*given: Any, **more: Any) -> Any:
+        return jax.block_until_ready(function(*given, **more))
+
+    return called
 
 
 def time_method(owner: object, method: str, name: str) -> bool:
