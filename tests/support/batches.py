@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, Tuple
 
 
 class Batched:
@@ -44,6 +44,25 @@ class Team:
         self.age += 1
         over = np.full(20, self.age == 5)
         return np.full((20, 3), self.age), np.ones(20), over, np.zeros(20, bool), {}
+
+
+class Foragers(gymnasium.Env[Any, Any]):
+    """Two agents in one env of Gymnasium's, whose rewards are a list and whose end is one."""
+
+    n_agents = 2
+    action_space, observation_space = Tuple([Discrete(3)] * 2), Tuple([Box(0.0, 9.0, (1,))] * 2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.age = 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> Any:
+        assert len(action) == 2
+        self.age += 1
+        return self._seen(), [1.0, 2.0], self.age == 5, False, {}
+
+    def _seen(self) -> Any:
+        return tuple(np.full(1, self.age, np.float32) for _ in range(2))
 
 
 class Model:

@@ -94,6 +94,16 @@ class Drawing(Honest):
         return given
 
 
+class Stamped(Honest):
+    """Has a number in its infos that is never the same twice."""
+
+    def infos(self) -> dict[str, Any]:
+        return {**super().infos(), "when": random.random()}
+
+    def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        return super().reset(seed)[0], {"when": random.random()}
+
+
 class Chancy(Honest):
     """Is not decided by its seed."""
 
@@ -172,6 +182,10 @@ class Littering(Honest):
         cycle: list[Any] = [bytes(1_000)]
         cycle.append(cycle)
         return super().step(action)
+
+
+def stamped() -> Any:
+    return Stamped()
 
 
 def moves_on() -> Any:

@@ -246,7 +246,7 @@ def weigh(evidence: Evidence) -> tuple[Outcome, str]:
 def inequality(evidence: Evidence) -> str | None:
     """Why the sides cannot be called equal, or not yet; what differs from itself is like nobody."""
     if evidence.itself:
-        return f"A differs from itself: {evidence.itself}; {REPEATABLE}, or compare with --unlike"
+        return f"A differs from itself: {evidence.itself}; {REPEATABLE}, or leave the field out with --ignore"
     if evidence.difference:
         return f"the sides answer differently: {evidence.difference}"
     if max(evidence.late) > LATE_SHARE:

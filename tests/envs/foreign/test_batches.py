@@ -51,6 +51,13 @@ def test_a_vec_env_of_stable_baselines_plays_legally_and_counts(processes: bool)
     subject.close()
 
 
+def test_agents_of_an_env_of_gymnasiums_have_a_reward_each() -> None:
+    subject = played("Foragers", 12)
+    assert counts(subject) == (12, 24, 3)
+    assert subject.faults() == ()
+    assert bench(Target("support.batches:Foragers"), ROUNDS).work.agent_steps == 2 * 6 * 20
+
+
 def test_a_model_that_only_steps_is_made_again_where_an_episode_begins() -> None:
     batches.Model.made = 0
     subject = played("Model", 20)

@@ -58,7 +58,7 @@ def faults(subject: Subject, space: Any) -> Iterator[str]:
         if name.startswith(("observations", "rewards")) and not_a_number(rows):
             yield f"{name} is not a number (NaN): every mean of it will be none either"
     observation = subject.observation
-    if space is not None and not contains(space, observation):
+    if hasattr(space, "contains") and not contains(space, observation):
         yield f"the observation is not in its space: {described(observation)} in {described(space)}"
 
 

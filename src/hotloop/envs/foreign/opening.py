@@ -200,7 +200,7 @@ REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
 
 
 def registered(name: str, gymnasium: Any) -> None:
-    """Import what registers an id: the package before a colon, or one that is called as the id begins."""
+    """Import what registers an id: the package before a colon, or one called about as the id begins."""
     if "" not in sys.path:
         sys.path.insert(0, "")  # a package of the current folder
     module, _, name = name.rpartition(":")
@@ -210,13 +210,18 @@ def registered(name: str, gymnasium: Any) -> None:
     if first == "hotloop":
         importlib.import_module("hotloop.envs.adapters.registration").register_envs()
         return
-    package = REGISTERED_BY.get(first, first)
-    try:
-        found = importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        found = False
-    if found and package not in sys.stdlib_module_names:
+    usual = (first, f"{first}_env", f"{first}_gymnasium", f"gym_{first}")
+    package = next(filter(is_installed, (REGISTERED_BY[first],) if first in REGISTERED_BY else usual), None)
+    if package is not None:
         made(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
+
+
+def is_installed(package: str) -> bool:
+    """Whether there is such a package, beside those of Python itself."""
+    try:
+        return package not in sys.stdlib_module_names and importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def pettingzoo(name: str, order: Order) -> Any:
@@ -347,7 +352,7 @@ def of_object(env: Any, target: str) -> Interface:
         raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
     if isinstance(env, type):
         raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
-    envs, agents = counted(env, "num_envs"), counted(env, "num_agents")
+    envs, agents = counted(env, "num_envs"), counted(env, "num_agents") or counted(env, "n_agents")
     if not callable(getattr(env, "reset", None)):
         return "step alone", ModelSubject, 1, agents or 1
     if envs is not None:

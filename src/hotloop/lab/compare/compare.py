@@ -63,6 +63,8 @@ class Asked:
     policy: str = RANDOM
     unlike: bool = False
     """Whether the sides may do different things; then nothing is replayed, and the headline says so."""
+    ignore: tuple[str, ...] = ()
+    """Fields in which they need not be alike; the contenders leave them out."""
     replayed: bool = True
     """Whether both must answer one tape alike first; trainings cannot."""
     profile: bool = False

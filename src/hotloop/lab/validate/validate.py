@@ -5,7 +5,7 @@ play the courses in lockstep, everything compared at every step; and the candida
 other batch sizes and with more threads, held against the same play by hashes.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
 from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
-from hotloop.lab.validate.equal import is_within
+from hotloop.lab.validate.equal import check_ignored
 from hotloop.lab.validate.lockstep import (
     Found,
     Limits,
@@ -181,13 +181,6 @@ def check_itself(
                 f"{REPEATABLE}, or leave that field out with --ignore"
             )
     return names
-
-
-def check_ignored(ignore: Sequence[str], names: Collection[str]) -> None:
-    """Refuse to ignore what is never shown: it is a slip of the pen."""
-    for each in ignore:
-        if not any(is_within(name, each) for name in names):
-            raise InputError(f"--ignore {each}: there is no such field; there are {', '.join(sorted(names))}")
 
 
 def planned(asked: Asked, spec: SubjectSpec) -> int | None:
