@@ -63,6 +63,17 @@ ARef = Annotated[
 ]
 
 
+Budget = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="Seconds that one run may take, warm-up and all.  [default: 6]"),
+]
+
+
+Control = Annotated[
+    str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
+]
+
+
 Thorough = Annotated[bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")]
 
 
@@ -76,17 +87,12 @@ def compare(  # noqa: PLR0913 - one argument a flag
     build: Build = None,
     thorough: Thorough = False,
     band: Band = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Seconds that one run may take, warm-up and all.  [default: 6]"),
-    ] = None,
+    budget: Budget = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
     ] = False,
     phases: flags.Reports = None,
-    control: Annotated[
-        str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
-    ] = None,
+    control: Control = None,
     unlike: Annotated[
         bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
     ] = False,
