@@ -1,7 +1,8 @@
 """Batches, teams and models as strangers write them: no library, or somebody else's."""
 
 import random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -63,6 +64,44 @@ class Foragers(gymnasium.Env[Any, Any]):
 
     def _seen(self) -> Any:
         return tuple(np.full(1, self.age, np.float32) for _ in range(2))
+
+
+class Seen(NamedTuple):
+    angles: Any
+    goal: Any
+
+
+class Pendulums:
+    """An env with DeepMind's interface, kept to by hand; every other episode is cut off."""
+
+    def __init__(self) -> None:
+        self.random_state, self.age, self.episodes = np.random.RandomState(0), 0, 0
+
+    def action_spec(self) -> Any:
+        return SimpleNamespace(shape=(2,), dtype=np.float32, minimum=-1.0, maximum=np.ones(2))
+
+    def observation_spec(self) -> Any:
+        angles = SimpleNamespace(shape=(3,), dtype=np.float64)
+        return {"angles": angles, "goal": SimpleNamespace(shape=(), dtype=np.int32, num_values=4)}
+
+    def reset(self) -> Any:
+        self.age, self.episodes = 0, self.episodes + 1
+        return self._now(None)
+
+    def step(self, action: Any) -> Any:
+        assert action.shape == (2,)
+        assert np.abs(action).max() <= 1
+        self.age += 1
+        return self._now(float(action[0]))
+
+    def _now(self, reward: float | None) -> Any:
+        last = self.age == 6
+        return SimpleNamespace(
+            observation=Seen(self.random_state.random_sample(3), np.int64(self.age % 4)),
+            reward=reward,
+            discount=float(not last or self.episodes % 2),
+            last=lambda: last,
+        )
 
 
 class Model:

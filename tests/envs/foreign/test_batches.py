@@ -1,5 +1,6 @@
 """Batched objects, teams, models that only step, and several of what no vector env takes."""
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from support import batches
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
+from hotloop.envs.foreign.trainable import open_trainable
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.bench import bench
@@ -56,6 +58,29 @@ def test_agents_of_an_env_of_gymnasiums_have_a_reward_each() -> None:
     assert counts(subject) == (12, 24, 3)
     assert subject.faults() == ()
     assert bench(Target("support.batches:Foragers"), ROUNDS).work.agent_steps == 2 * 6 * 20
+
+
+def test_an_env_of_deepminds_interface_is_one_of_gymnasiums() -> None:
+    subject = played("Pendulums", 13)
+    assert counts(subject) == (13, 13, 3)
+    assert subject.faults() == ()
+    ends = []
+    for actions in subject.draw(np.random.default_rng(1), 12):
+        subject.step(actions)
+        told = subject.answers()
+        ends += [(told["terminals"].item(), told["truncations"].item())]
+    assert sorted(each for each in ends if any(each)) == [(False, True), (True, False)]
+    sides = [open_target(Target("support.batches:Pendulums", {"seed": seed})) for seed in (5, 5, 6)]
+    assert replay_both(*sides[:2], steps=20).difference is None
+    assert replay_both(open_target(Target("support.batches:Pendulums", {"seed": 5})), sides[2]).difference
+
+
+def test_several_of_them_are_a_vector_env_and_can_be_trained_on() -> None:
+    keys = {"num_envs": 2}
+    assert played("Pendulums", 6, **keys).spec.described.variant["interface"] == "gymnasium vector"
+    with closing(open_trainable(Target("support.batches:Pendulums", keys))) as batch:
+        batch.reset()
+        assert batch.observations.shape == (2, 3 + 4)
 
 
 def test_a_model_that_only_steps_is_made_again_where_an_episode_begins() -> None:

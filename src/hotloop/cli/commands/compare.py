@@ -119,8 +119,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     refs = commits(a_ref, b_ref, b, build)
     sides = [a, str(b), *(more or ())]
     check_several(sides, return_after, instructions=instructions)
-    if ignore and (refs or unlike or any(names_record(each) or names_training(each) for each in sides)):
-        raise InputError("--ignore is for targets that are replayed here: leave it out")
+    check_ignored(sides, ignore, replayed=not (refs or unlike))
     if b and any(map(names_record, (a, b))):
         return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
     asked = Asked(
@@ -138,6 +137,12 @@ def compare(  # noqa: PLR0913 - one argument a flag
     if more:
         return tell(of_several(a, [str(b), *more], asked, phases), output, as_json=json)
     return tell(of_targets(a, str(b), asked, return_after, phases), output, as_json=json)
+
+
+def check_ignored(sides: list[str], ignore: list[str] | None, *, replayed: bool) -> None:
+    """Refuse to leave fields out where none is compared."""
+    if ignore and not (replayed and not any(names_record(each) or names_training(each) for each in sides)):
+        raise InputError("--ignore is for targets that are replayed here: leave it out")
 
 
 def check_several(sides: list[str], return_after: int | None, *, instructions: bool) -> None:

@@ -48,8 +48,9 @@ PARALLEL = "pettingzoo parallel"
 REGISTER = "; if a package registers it, name that too: gym:package:ID"
 
 KINDS = (
-    "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib or torchrl, "
-    "a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step and perhaps reset"
+    "an env of Gymnasium or dm_env, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib "
+    "or torchrl, a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step and perhaps "
+    "reset"
 )
 
 
@@ -165,10 +166,15 @@ def called(order: Order) -> Any:
         raise InputError(f"vector=own is for gym: ids; let {name} return its vector env itself")
     count = order.num_envs or 1
     number = NUMBERS.take(count)  # here, since workers would all begin with the same
-    makers = [partial(callables.call, name, arguments, number + env) for env in range(count)]
+    makers = [partial(one_of, name, arguments, number + env) for env in range(count)]
     if order.vector == "async":
         return made(name, lambda: need("gymnasium").vector.AsyncVectorEnv(makers))
     return several(name, makers)
+
+
+def one_of(name: str, arguments: dict[str, object], number: int) -> Any:
+    """One of several that a callable makes."""
+    return known(callables.call(name, arguments, number))
 
 
 def several(name: str, makers: Sequence[Callable[[], Any]]) -> Any:
@@ -295,6 +301,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         return SeveralSubject(
             [subject_of(*each, timed=timed) for each in zip(env.envs, orders, strict=False)]
         )
+    env = known(env)
     kind, adapter, num_envs, agents = interface(env, order.target.name)
     if order.reseed and not (issubclass(adapter, Answering) and hasattr(env, "reset")):
         raise InputError(
@@ -316,6 +323,17 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
     if isinstance(subject, ModelSubject):
         subject.again = order.again
     return subject
+
+
+DM_METHODS = ("reset", "step", "action_spec", "observation_spec")
+
+
+def known(env: Any) -> Any:
+    """The env itself, or one of Gymnasium's where it has DeepMind's interface."""
+    if hasattr(env, "action_space") or not all(callable(getattr(env, each, None)) for each in DM_METHODS):
+        return env
+    need("gymnasium")
+    return importlib.import_module("hotloop.envs.foreign.dm").DmEnv(env)
 
 
 Interface = tuple[str, type[ForeignSubject], int, int]

@@ -22,7 +22,7 @@ from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Seeds
 from hotloop.envs.foreign.crew import PROCESSES, SYNC, THREADS, VECTORS, Crew, Here, Processes, Threads, room
 from hotloop.envs.foreign.members import Form, form_of
-from hotloop.envs.foreign.opening import Order, gym, ordered, pettingzoo
+from hotloop.envs.foreign.opening import Order, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.spec import plain
 from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.settings import BatchSettings
@@ -273,7 +273,7 @@ def make_arrays(spec: EnvsSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
 def make_env(name: str, order: Order, number: int) -> Any:
     """One env; `number` stands for `{instance}` in its keys."""
     if not name.startswith((GYM, ZOO)):
-        return callables.call(name, order.arguments, number)
+        return one_of(name, order.arguments, number)
     maker, prefix = (gym, GYM) if name.startswith(GYM) else (pettingzoo, ZOO)
     return maker(name.removeprefix(prefix), replace(order, arguments=numbered(order.arguments, number)))
 
