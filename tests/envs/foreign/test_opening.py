@@ -9,6 +9,7 @@ import pytest
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.examine import contains, in_numpy
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 
@@ -158,6 +159,19 @@ def test_a_space_that_cannot_say_what_is_in_it_is_held_against_nobody() -> None:
     subject.env.observation_space = SimpleNamespace(shape=(3,))  # type: ignore[attr-defined]
     stepped(subject, 5)
     assert subject.faults() == ()
+
+
+def test_arrays_of_other_libraries_are_in_spaces_as_numpys_are() -> None:
+    class Theirs:
+        def __init__(self, value: object) -> None:
+            self.value = value
+
+        def __array__(self, *_: object, **__: object) -> object:
+            return np.array(self.value)
+
+    space = gymnasium.spaces.Dict({"n": gymnasium.spaces.Discrete(3), "x": gymnasium.spaces.MultiBinary(2)})
+    assert contains(space, in_numpy({"n": Theirs(2), "x": Theirs(np.ones(2, np.int8))}))
+    assert not contains(space, in_numpy({"n": Theirs(3), "x": Theirs(np.ones(2, np.int8))}))
 
 
 COUNTING = """
