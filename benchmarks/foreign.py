@@ -83,7 +83,7 @@ CASES = {
     "LunarLander": Case(
         target="gym:LunarLander-v3",
         envs=16,
-        total=300_000,
+        total=500_000,
         threshold=200,
         train={
             "num_steps": 128,
@@ -96,7 +96,7 @@ CASES = {
     "HalfCheetah": Case(
         target="gym:HalfCheetah-v5",
         envs=8,
-        total=150_000,
+        total=300_000,
         threshold=500,
         train={
             "num_steps": 128,

@@ -208,6 +208,12 @@ def test_what_it_does_to_its_process_is_undone_and_said(apart: Command) -> None:
     assert len(list(Path("artifacts/throughput").glob("*.json"))) == 1
 
 
+def test_what_ends_with_its_env_was_not_left_running(apart: Command) -> None:
+    said = apart(*COMMANDS["profile"](TARGET.replace(":make", ":tidy")), "--json")
+    assert said.code in VERDICTS, said.err
+    assert not [each for each in said.json["notices"] if each["code"] == "untidy"]
+
+
 def test_what_it_prints_is_not_on_stdout_and_a_close_that_raises_costs_nothing(apart: Command) -> None:
     target = TARGET.replace(":make", ":loud")
     said = apart(*COMMANDS["bench"](target), "--json")

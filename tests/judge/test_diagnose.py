@@ -455,3 +455,29 @@ class TestExpectations:
 
 def test_a_share_without_rounds_has_no_interval() -> None:
     assert Case(PROFILE).rows[0].part.interval is None
+
+
+PARTLY = {
+    "env.step": (1_000, 0.9),
+    "env.step/Slow.step": (1_000, 0.88),
+    "env.step/Slow.step/physics": (1_000, 0.02),
+}
+"""A step of which a span tells the least part."""
+
+
+def test_what_a_row_takes_beside_those_below_it_is_a_bound_too() -> None:
+    first, *others = diagnose(env(PARTLY)).bounds
+    assert (first.name, first.path) == ("Slow.step itself", "wall/env.step/Slow.step/itself")
+    assert first.share == pytest.approx(0.86)
+    assert {each.name: round(each.share, 6) for each in others} == {"physics": 0.02, "env.step itself": 0.02}
+
+
+def test_what_changed_in_it_is_said_of_it_whether_or_not_it_has_rows_below_later() -> None:
+    for later in (
+        {"env.step/Slow.step": (1_000, 0.38), "env.step/Slow.step/physics": (1_000, 0.02)},
+        {"env.step/Slow.step": (1_000, 0.36)},
+    ):
+        found = since(env(PARTLY), env({"env.step": (1_000, 0.4), **later}), ())
+        (row,) = [each for each in found.rows if each.name == "Slow.step itself"]
+        assert row.after_ns / row.before_ns == pytest.approx(0.36 / 0.86, rel=0.01)
+        assert not found.moved

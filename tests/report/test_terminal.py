@@ -168,3 +168,10 @@ EVIL = "a \x1b[31mred\x07 [bold]name[/bold]"
 )
 def test_what_a_terminal_would_obey_is_only_shown(section: Section) -> None:
     assert "a ?[31mred? [bold]name[/bold]" in text((section,))
+
+
+def test_a_name_that_is_longer_than_its_column_is_folded_and_never_cut() -> None:
+    name = "/home/somebody/projects/simulator/environments/warehouse.py:make"
+    columns = (Column(name="target"), *(Column(name=f"n{each}", kind="number") for each in range(3)))
+    drawn = seen((Table(columns=columns, rows=((name, "1" * 12, "2" * 12, "3" * 12),)),), width=70)
+    assert "".join(row.split()[0] for row in drawn[2:]) == name

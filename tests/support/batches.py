@@ -1,9 +1,12 @@
 """Batches, teams and models as strangers write them: no library, or somebody else's."""
 
 import random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
+from gymnasium.spaces import Box, Discrete, Tuple
 
 
 class Batched:
@@ -44,6 +47,63 @@ class Team:
         return np.full((20, 3), self.age), np.ones(20), over, np.zeros(20, bool), {}
 
 
+class Foragers(gymnasium.Env[Any, Any]):
+    """Two agents in one env of Gymnasium's, whose rewards are a list and whose end is one."""
+
+    n_agents = 2
+    action_space, observation_space = Tuple([Discrete(3)] * 2), Tuple([Box(0.0, 9.0, (1,))] * 2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.age = 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> Any:
+        assert len(action) == 2
+        self.age += 1
+        return self._seen(), [1.0, 2.0], self.age == 5, False, {}
+
+    def _seen(self) -> Any:
+        return tuple(np.full(1, self.age, np.float32) for _ in range(2))
+
+
+class Seen(NamedTuple):
+    angles: Any
+    goal: Any
+
+
+class Pendulums:
+    """An env with DeepMind's interface, kept to by hand; every other episode is cut off."""
+
+    def __init__(self) -> None:
+        self.random_state, self.age, self.episodes = np.random.RandomState(0), 0, 0
+
+    def action_spec(self) -> Any:
+        return SimpleNamespace(shape=(2,), dtype=np.float32, minimum=-1.0, maximum=np.ones(2))
+
+    def observation_spec(self) -> Any:
+        angles = SimpleNamespace(shape=(3,), dtype=np.float64)
+        return {"angles": angles, "goal": SimpleNamespace(shape=(), dtype=np.int32, num_values=4)}
+
+    def reset(self) -> Any:
+        self.age, self.episodes = 0, self.episodes + 1
+        return self._now(None)
+
+    def step(self, action: Any) -> Any:
+        assert action.shape == (2,)
+        assert np.abs(action).max() <= 1
+        self.age += 1
+        return self._now(float(action[0]))
+
+    def _now(self, reward: float | None) -> Any:
+        last = self.age == 6
+        return SimpleNamespace(
+            observation=Seen(self.random_state.random_sample(3), np.int64(self.age % 4)),
+            reward=reward,
+            discount=float(not last or self.episodes % 2),
+            last=lambda: last,
+        )
+
+
 class Model:
     """It steps, and that is all."""
 
@@ -70,6 +130,20 @@ class Ecology:
     def step(self, push: int | None = None) -> tuple[list[int], float, bool, bool, dict[str, int]]:
         self.age, self.pushed = self.age + 1, self.pushed + (push or 0)
         return [self.random.randrange(9), self.age], 1.0, False, self.age == 8, {}
+
+
+class Forgetful(gymnasium.Env[Any, Any]):
+    """It draws a seed wherever it is given none, at every reset."""
+
+    observation_space, action_space = Box(0.0, 1.0, (1,)), Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.random, self.age = np.random.default_rng(seed), 0
+        return self.random.random(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.age += 1
+        return self.random.random(1, np.float32), 1.0, self.age == 8, False, {}
 
 
 class Clockwork:

@@ -47,6 +47,19 @@ class Lazy(Honest):
         return self.at, 0.0, False, False, {}
 
 
+class MovesOn(Honest):
+    """Honest, but for a map that is another one at every reset, whatever its seed."""
+
+    maps = 0
+
+    def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        self.maps += 1
+        return super().reset(seed)
+
+    def infos(self) -> dict[str, Any]:
+        return {**super().infos(), "map": self.maps}
+
+
 class Misnaming(Honest):
     """Says another name in a nested info, which no reset gives."""
 
@@ -79,6 +92,16 @@ class Drawing(Honest):
         if self.steps == 450:
             self.rng.bit_generator.state = np.random.default_rng(9).bit_generator.state
         return given
+
+
+class Stamped(Honest):
+    """Has a number in its infos that is never the same twice."""
+
+    def infos(self) -> dict[str, Any]:
+        return {**super().infos(), "when": random.random()}
+
+    def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        return super().reset(seed)[0], {"when": random.random()}
 
 
 class Chancy(Honest):
@@ -159,6 +182,14 @@ class Littering(Honest):
         cycle: list[Any] = [bytes(1_000)]
         cycle.append(cycle)
         return super().step(action)
+
+
+def stamped() -> Any:
+    return Stamped()
+
+
+def moves_on() -> Any:
+    return MovesOn()
 
 
 def honest() -> Honest:

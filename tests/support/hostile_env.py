@@ -274,6 +274,14 @@ def make(how: str = "fine", at: int = 1, where: str = "step", size: int = 1) -> 
     return Env(how, at, where)
 
 
+def tidy() -> Env:
+    """An env that ends in close what it has started."""
+    env = Env("fine", 1, "close")
+    worker = subprocess.Popen(["sleep", "600"])
+    env.how = lambda _: worker.kill() or (worker.wait() and None)
+    return env
+
+
 def untidy() -> Env:
     """An env that does all it can to its process in its third step."""
     env = Env("fine", 3, "step")

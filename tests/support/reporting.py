@@ -3,7 +3,7 @@
 from typing import Any
 
 import gymnasium
-from support.theirs import Env
+from support.theirs import Doubled, Env
 
 PHYSICS, OBSERVE = 300, 100
 
@@ -63,7 +63,7 @@ class Behind(Env):
 
 
 def by_step() -> Any:
-    return gymnasium.wrappers.TimeLimit(ByStep(), 1_000)
+    return gymnasium.wrappers.TimeLimit(Doubled(ByStep()), 1_000)
 
 
 def in_all(updates: int = 3, slower: int = 1) -> Any:

@@ -40,6 +40,13 @@ class Env(gymnasium.Env[Any, Any]):
         return self._encode(), float(action), self.age == LENGTH, False, {"age": self.age}
 
 
+class Doubled(gymnasium.RewardWrapper[Any, Any]):
+    """A wrapper that has its step from Gymnasium."""
+
+    def reward(self, reward: Any) -> Any:
+        return 2 * reward
+
+
 class Plain:
     """No library at all: reset and step, and the old four values."""
 
@@ -93,6 +100,10 @@ class Parts(Env):
 
 def make(work: int = 0) -> Env:
     return Env(work)
+
+
+def wrapped() -> Any:
+    return Doubled(Doubled(Doubled(Env())))
 
 
 def slow_encoder() -> Env:

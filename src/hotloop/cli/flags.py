@@ -170,6 +170,11 @@ Gc = Annotated[
     ),
 ]
 
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FIELD", help="A field not to compare, such as infos.time; may be given often."),
+]
+
 Instructions = Annotated[
     bool, typer.Option("--instructions", help="Also count the instructions of an env-step (valgrind).")
 ]

@@ -111,12 +111,12 @@ class Code(StrEnum):
     )
     SHORTENED = (
         "shortened",
-        "the target is slow: {warmup} env-steps of warm-up, {iterations} a round, to take about ten seconds",
+        "the target is slow: {warmup:,} env-steps of warm-up, {iterations:,} a round, for about ten seconds",
         "ask for a number of steps to get it whatever it takes",
     )
     SHORT_WARMUP = (
         "short-warmup",
-        "the target is slow: the warm-up ended after two seconds, {warmup} env-steps",
+        "the target is slow: the warm-up ended after two seconds, {warmup:,} env-steps",
         "if the first rounds differ from the rest, measure more of them",
     )
     ENVIRONMENT = (

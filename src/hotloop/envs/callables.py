@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.machinery import PathFinder
+from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,10 +16,13 @@ from typing import Any
 from hotloop.core.errors import InputError, TheirError, unknown
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
-from hotloop.envs.instances import KEY, NUMBERS, numbered
+from hotloop.envs.instances import KEY, NUMBERS, PLACE, is_numbered, numbered
 
 LAST_LINES = 3
 """Of somebody else's traceback that are worth showing."""
+
+OURS = f"{Path(__file__).parents[1]}/"
+"""Where files are that nobody else wrote."""
 
 
 def call(target: str, given: Mapping[str, object], instance: int | None = None) -> Any:
@@ -26,30 +30,50 @@ def call(target: str, given: Mapping[str, object], instance: int | None = None) 
 
     `instance` is the number of what it makes, where that was taken already.
     """
-    make = bound(target, given, instance)
-    try:
-        with lifeline.doing(Doing.MAKE):
-            return make()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
+    return maker(target, given)(NUMBERS.take() if instance is None else instance)
 
 
-def bound(target: str, given: Mapping[str, object], instance: int | None = None) -> Callable[[], Any]:
+def maker(target: str, given: Mapping[str, object]) -> Callable[[int], Any]:
+    """What calls it with the given keys for one number after another; it is looked for and checked once."""
+    function, arguments = fitting(target, given)
+
+    def make(number: int) -> Any:
+        try:
+            with lifeline.doing(Doing.MAKE):
+                return function(**arguments(number))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise TheirError(f"{target} raised: {last_words(error)}{lifeline.at_step()}") from error
+
+    return make
+
+
+def bound(target: str, given: Mapping[str, object]) -> Callable[[], Any]:
     """The callable with the given keys as its arguments; InputError where they do not fit."""
+    function, arguments = fitting(target, given)
+    return partial(function, **arguments(NUMBERS.take()))
+
+
+def fitting(
+    target: str, given: Mapping[str, object]
+) -> tuple[Callable[..., Any], Callable[[int], dict[str, object]]]:
+    """The callable, and its arguments by the number of what it makes; InputError where they do not fit."""
     function = find(target)
-    number = NUMBERS.take() if instance is None else instance
-    arguments = {key: literal(value) for key, value in numbered(given, number).items()}
-    if KEY in parameters_of(function):
-        arguments.setdefault(KEY, number)
+    own = {KEY: PLACE} if KEY in parameters_of(function) else {}
+    asked = {**own, **given}
+    fixed = {key: literal(value) for key, value in asked.items() if not is_numbered(value)}
+    others = {key: value for key, value in asked.items() if is_numbered(value)}
     try:
-        inspect.signature(function).bind(**arguments)
+        inspect.signature(function).bind(**asked)
     except TypeError as error:
         raise InputError(f"{target}: {error}; give its arguments as key=value") from None
     except ValueError:  # no signature to look at, as with some built-in functions
         pass
-    return partial(function, **arguments)
+    return function, lambda number: {
+        **fixed,
+        **{key: literal(value) for key, value in numbered(others, number).items()},
+    }
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -164,9 +188,10 @@ def literal(value: object) -> object:
 
 
 def last_words(error: BaseException) -> str:
-    """The end of a traceback in one line: where it happened and what was said."""
-    frames = traceback.extract_tb(error.__traceback__)[-LAST_LINES:]
-    places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
+    """The end of a traceback in one line: where it happened, in their code, and what was said."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = list(dropwhile(lambda frame: frame.filename.startswith(OURS), frames)) or frames
+    places = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in theirs[-LAST_LINES:]]
     return f"{type(error).__name__}: {message_of(error)} ({' > '.join(places)})"
 
 

@@ -35,6 +35,11 @@ def lent() -> dict[str, str]:
     return {VARIABLE: str(NUMBERS.take(LENT))}
 
 
+def is_numbered(value: object) -> bool:
+    """Whether a key's value has the number in it."""
+    return isinstance(value, str) and PLACE in value
+
+
 def numbered(keys: Mapping[str, Any], number: int) -> dict[str, Any]:
     """Keys with the number in place of `{instance}`."""
     spelled = str(number)

@@ -1,8 +1,8 @@
 """A case: what a record says about where its time went, as rows whose shares have intervals."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,9 @@ OURS = f"{WALL}/hotloop"
 """The row of what a run of ours does between two windows."""
 
 ELSE = "everything else"
+
+SELF = "itself"
+"""What a row takes beside those below it."""
 
 THREADS = "threads/"
 """What the paths of rows begin with that lie beside the wall, in other threads."""
@@ -141,12 +144,38 @@ class Case:
 
     def part_of(self, phase: Phase) -> Part:
         """Its share of the wall; the interval is that of its shares in each round."""
+        return self._part(phase.share, phase.rounds_ns)
+
+    def _part(self, share: float, rounds_ns: Sequence[int]) -> Part:
         walls = next((each.rounds_ns for each in self.record.phases if each.path == WALL), ())
-        shares = [ns / wall for ns, wall in zip(phase.rounds_ns, walls, strict=False) if wall > 0]
+        shares = [ns / wall for ns, wall in zip(rounds_ns, walls, strict=False) if wall > 0]
         around = sign_interval(shares) or ((min(shares), max(shares)) if len(shares) >= FEW else None)
         if around:
-            around = min(around[0], phase.share), max(around[1], phase.share)
-        return Part(share=phase.share, interval=around)
+            around = min(around[0], share), max(around[1], share)
+        return Part(share=share, interval=around)
+
+    @cached_property
+    def own(self) -> tuple[Row, ...]:
+        """What rows take themselves, beside the rows below them."""
+        by_path = {phase.path: phase for phase in self.record.phases}
+        return tuple(self._own(row, by_path) for row in self.rows if not row.is_leaf)
+
+    def _own(self, row: Row, by_path: Mapping[str, Phase]) -> Row:
+        phase = by_path[row.path]
+        below = [each for path, each in by_path.items() if path.rpartition("/")[0] == row.path]
+        share = max(0.0, phase.share - sum(each.share for each in below))
+        parts = zip(*(each.rounds_ns for each in below), strict=False)
+        rounds = [max(0, ns - sum(each)) for ns, each in zip(phase.rounds_ns, parts, strict=False)]
+        mean_ns = max(0, phase.total_ns - sum(each.total_ns for each in below)) / max(1, phase.calls)
+        return replace(
+            row,
+            path=f"{row.path}/{SELF}",
+            name=f"{row.name} {SELF}",
+            part=self._part(share, rounds),
+            mean_ns=mean_ns,
+            worked=None,
+            is_leaf=True,
+        )
 
     @cached_property
     def functions(self) -> tuple[Row, ...]:
@@ -184,8 +213,11 @@ class Case:
 
     @property
     def leaves(self) -> tuple[Row, ...]:
-        """Rows that have no rows below; of a program without spans, its functions by their own time."""
-        leaves = tuple(row for row in self.rows if row.is_leaf)
+        """Rows that have no rows below, and what the others take themselves; together all of the tree.
+
+        Of a program without spans it is its functions by their own time.
+        """
+        leaves = (*(row for row in self.rows if row.is_leaf), *self.own)
         return leaves or tuple(row for row in self.functions if row.is_leaf)
 
     @property

@@ -47,6 +47,9 @@ SPARE_CORES = 0.5
 
 UNKNOWN = "equality not known"
 
+REPEATABLE = "make it deterministic (reseed=true seeds every episode, where a reset draws a seed of its own)"
+"""What helps where a side differs from itself."""
+
 IN_TURNS = "hotloop compare measures both in turns"
 """What to do where two runs, one after the other, could not tell."""
 
@@ -243,7 +246,7 @@ def weigh(evidence: Evidence) -> tuple[Outcome, str]:
 def inequality(evidence: Evidence) -> str | None:
     """Why the sides cannot be called equal, or not yet; what differs from itself is like nobody."""
     if evidence.itself:
-        return f"A differs from itself: {evidence.itself}; make it deterministic, or compare with --unlike"
+        return f"A differs from itself: {evidence.itself}; {REPEATABLE}, or leave the field out with --ignore"
     if evidence.difference:
         return f"the sides answer differently: {evidence.difference}"
     if max(evidence.late) > LATE_SHARE:

@@ -7,7 +7,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Ratio, Record
 from hotloop.core.record.plain import Interval
 from hotloop.judge.alike import differences, setting_of
-from hotloop.judge.case import Alternative, Case, Row, gain, speed_up
+from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
 from hotloop.judge.compare import ratio_of
 from hotloop.judge.expect import Expectations
 from hotloop.judge.sights import Sight, told
@@ -21,6 +21,9 @@ AWAY = 1e12
 
 LARGEST = 8
 """Rows that are listed."""
+
+LEAST_SHOWN = 0.0005
+"""Of the time, that a row takes which is listed."""
 
 OPAQUE = 0.5
 """Of the time in one row, from which on one wants to know what is inside."""
@@ -150,7 +153,7 @@ def check(record: Record) -> None:
 def bounds(case: Case) -> Iterable[Bound]:
     """The leaves by their share, the largest first."""
     ordered = sorted(case.leaves, key=lambda row: -row.part.share)
-    return (bound(row) for row in ordered[:LARGEST] if row.part.share > 0)
+    return (bound(row) for row in ordered[:LARGEST] if row.part.share >= LEAST_SHOWN)
 
 
 def inside(case: Case) -> Iterable[Bound]:
@@ -304,7 +307,8 @@ class Since:
 
     @property
     def moved(self) -> bool:
-        return self.bottleneck is not None and self.bottleneck[0].path != self.bottleneck[1].path
+        places = {each.path.removesuffix(f"/{SELF}") for each in self.bottleneck or ()}
+        return len(places) > 1
 
 
 def since(
@@ -362,22 +366,29 @@ def units(record: Record) -> int:
     return 1 if record.work.runs else max(record.work.env_steps or record.work.updates, 1)
 
 
+def times(record: Record) -> dict[str, float]:
+    """Path to the ns of a row with all that is below it, per unit of work."""
+    return {phase.path: phase.total_ns / units(record) for phase in record.phases}
+
+
+def times_themselves(record: Record) -> dict[str, float]:
+    """The same of what rows take beside those below them."""
+    return {row.path: row.mean_ns * row.calls / units(record) for row in Case(record).own}
+
+
 def changed_rows(before: Record, after: Record) -> tuple[Changed, ...]:
     """The leaves that got faster or slower, with what that alone is worth, the most first."""
-    ns = [
-        {phase.path: phase.total_ns / units(record) for phase in record.phases} for record in (before, after)
-    ]
-    leaves = {row.path: row for row in Case(before).rows if row.is_leaf}
+    was, now = ({**times(record), **times_themselves(record)} for record in (before, after))
     rows = [
         Changed(
             name=row.name,
-            path=path,
-            before_ns=ns[0][path],
-            after_ns=ns[1].get(path, 0.0),
-            worth=speed_up(row.part.share, ns[0][path] / max(ns[1].get(path, 0.0), 1e-9)),
+            path=row.path,
+            before_ns=was[row.path],
+            after_ns=(took := now.get(row.path, now.get(row.path.removesuffix(f"/{SELF}"), 0.0))),
+            worth=speed_up(row.part.share, was[row.path] / max(took, 1e-9)),
         )
-        for path, row in leaves.items()
-        if ns[0][path] > 0
+        for row in Case(before).leaves
+        if was.get(row.path, 0.0) > 0
     ]
     moved = [each for each in rows if not 1 / WORTH < each.worth < WORTH]
     return tuple(sorted(moved, key=lambda each: -abs(each.worth - 1)))

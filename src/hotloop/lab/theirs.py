@@ -12,7 +12,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import EPISODES_PER_S, OUTCOME, Record
+from hotloop.core.record import EPISODES_PER_S, RETURN_OF, Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.several import SeveralSubject
 from hotloop.envs.foreign.vector import NEXT_STEP
@@ -175,7 +175,7 @@ def returns_by_agent(subject: Subject, played: Sequence[Played]) -> dict[str, li
     if not played or len(names) != len(played[0].returns):
         return {}
     return {
-        f"{OUTCOME}return of {name}": [float(each.returns[agent]) for each in played]
+        f"{RETURN_OF}{name}": [float(each.returns[agent]) for each in played]
         for agent, name in enumerate(names)
     }
 

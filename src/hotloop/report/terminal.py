@@ -153,6 +153,7 @@ def add_column(shown: RichTable, column: Column) -> None:
         column.name,
         justify="right" if is_number else "left",
         no_wrap=column.whole or is_number,
+        overflow="ellipsis" if column.whole or is_number else "fold",
         max_width=column.width,
     )
 

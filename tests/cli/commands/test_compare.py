@@ -94,6 +94,8 @@ def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsy
         (("grid/toy", "grid/toy", "--build", "make"), "give --a-ref and --b-ref too"),
         (("a.json", "grid/toy"), "a record can be compared with a record only"),
         (("a.json", "b.json"), "cannot read a.json"),
+        (("a.json", "b.json", "--ignore", "infos"), "--ignore is for targets that are replayed here"),
+        (("grid/toy", "grid/toy", "--unlike", "--ignore", "infos"), "--ignore is for targets"),
     ],
 )
 def test_bad_input_is_one_line_and_64(capsys, words, message):

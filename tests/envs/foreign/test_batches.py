@@ -1,5 +1,6 @@
 """Batched objects, teams, models that only step, and several of what no vector env takes."""
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from support import batches
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
+from hotloop.envs.foreign.trainable import open_trainable
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.bench import bench
@@ -51,12 +53,51 @@ def test_a_vec_env_of_stable_baselines_plays_legally_and_counts(processes: bool)
     subject.close()
 
 
+def test_agents_of_an_env_of_gymnasiums_have_a_reward_each() -> None:
+    subject = played("Foragers", 12)
+    assert counts(subject) == (12, 24, 3)
+    assert subject.faults() == ()
+    assert bench(Target("support.batches:Foragers"), ROUNDS).work.agent_steps == 2 * 6 * 20
+
+
+def test_an_env_of_deepminds_interface_is_one_of_gymnasiums() -> None:
+    subject = played("Pendulums", 13)
+    assert counts(subject) == (13, 13, 3)
+    assert subject.faults() == ()
+    ends = []
+    for actions in subject.draw(np.random.default_rng(1), 12):
+        subject.step(actions)
+        told = subject.answers()
+        ends += [(told["terminals"].item(), told["truncations"].item())]
+    assert sorted(each for each in ends if any(each)) == [(False, True), (True, False)]
+    sides = [open_target(Target("support.batches:Pendulums", {"seed": seed})) for seed in (5, 5, 6)]
+    assert replay_both(*sides[:2], steps=20).difference is None
+    assert replay_both(open_target(Target("support.batches:Pendulums", {"seed": 5})), sides[2]).difference
+
+
+def test_several_of_them_are_a_vector_env_and_can_be_trained_on() -> None:
+    keys = {"num_envs": 2}
+    assert played("Pendulums", 6, **keys).spec.described.variant["interface"] == "gymnasium vector"
+    with closing(open_trainable(Target("support.batches:Pendulums", keys))) as batch:
+        batch.reset()
+        assert batch.observations.shape == (2, 3 + 4)
+
+
 def test_a_model_that_only_steps_is_made_again_where_an_episode_begins() -> None:
     batches.Model.made = 0
     subject = played("Model", 20)
     assert counts(subject) == (20, 20, 3)
     assert batches.Model.made == 3
     assert subject.answers()["infos.wealth"] > 0
+
+
+def test_what_makes_a_model_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = open_target(Target("support.batches:Model"))
+    monkeypatch.setattr("hotloop.envs.callables.find", pytest.fail)
+    subject.reset()
+    for _ in range(20):
+        subject.step(None)
+    assert counts(subject) == (20, 20, 3)
 
 
 def test_a_model_is_benched_once_made_and_compared_by_its_numbers() -> None:
@@ -88,6 +129,44 @@ def test_what_plays_itself_begins_with_its_seed_and_may_be_played_all_the_same()
     assert subject.env.pushed == 5  # type: ignore[attr-defined]
     assert subject.unfold(subject.fold([5])[0]) == 5
     assert subject.unfold(subject.fold([None])[0]) is None
+
+
+@pytest.mark.parametrize(("keys", "equal"), [({}, False), ({"reseed": "true"}, True)])
+def test_an_env_that_draws_its_seeds_is_given_them(keys: dict[str, Any], equal: bool) -> None:
+    sides = [open_target(Target("support.batches:Forgetful", keys)) for _ in range(2)]
+    assert (replay_both(*sides, steps=30).difference is None) is equal
+    subject = played("Forgetful", 20, **keys)
+    before = subject.observation
+    subject.reset()
+    for _ in range(20):
+        subject.step(0)
+    assert bool((subject.observation == before).all()) is equal
+
+
+def test_its_episodes_are_not_all_the_same() -> None:
+    subject = open_target(Target("support.batches:Forgetful", {"reseed": True}))
+    begun = [subject.reset() or subject.observation.item()]
+    begun += [played("Forgetful", 8 * episodes, reseed=True).observation.item() for episodes in (1, 2)]
+    assert len(set(begun)) == 3
+
+
+def test_envs_side_by_side_have_seeds_of_their_own() -> None:
+    subject = open_target(Target("support.batches:Ecology", {"num_envs": 3, "seed": 5}))
+    subject.reset()
+    states = {each["random"].getstate() for each in subject.generators()}
+    assert len(states) == 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"num_envs": 2, "reseed": True}, "what is reset one by one"),
+        ({"reseed": "3"}, "expected true or false"),
+    ],
+)
+def test_seeds_are_for_envs_whose_episodes_begin_here(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        open_target(Target("support.batches:Forgetful", keys))
 
 
 @pytest.mark.parametrize(

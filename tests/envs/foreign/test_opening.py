@@ -1,5 +1,6 @@
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.examine import contains, in_numpy
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 
@@ -152,6 +154,26 @@ def test_an_env_that_breaks_its_interface_is_told_so_and_measured(fault: str, sa
     assert "at step 1" in notices[0]
 
 
+def test_a_space_that_cannot_say_what_is_in_it_is_held_against_nobody() -> None:
+    subject = open_target(Target("support.theirs:make"))
+    subject.env.observation_space = SimpleNamespace(shape=(3,))  # type: ignore[attr-defined]
+    stepped(subject, 5)
+    assert subject.faults() == ()
+
+
+def test_arrays_of_other_libraries_are_in_spaces_as_numpys_are() -> None:
+    class Theirs:
+        def __init__(self, value: object) -> None:
+            self.value = value
+
+        def __array__(self, *_: object, **__: object) -> object:
+            return np.array(self.value)
+
+    space = gymnasium.spaces.Dict({"n": gymnasium.spaces.Discrete(3), "x": gymnasium.spaces.MultiBinary(2)})
+    assert contains(space, in_numpy({"n": Theirs(2), "x": Theirs(np.ones(2, np.int8))}))
+    assert not contains(space, in_numpy({"n": Theirs(3), "x": Theirs(np.ones(2, np.int8))}))
+
+
 COUNTING = """
 class Env:
     made, closed, num_actions = 0, 0, 2
@@ -215,12 +237,13 @@ def test_an_id_is_found_where_a_package_of_the_current_folder_registers_it(
     )
     (tmp_path / "mypkg_here.py").write_text(source.format(name="Mine-v0"))
     (tmp_path / "other_here.py").write_text(source.format(name="Other_Here/Mine-v0"))
+    (tmp_path / "motorway_env.py").write_text(source.format(name="motorway-fast-v0"))
     monkeypatch.chdir(tmp_path)
     try:
-        for name in ("gym:mypkg_here:Mine-v0", "gym:Other_Here/Mine-v0"):
+        for name in ("gym:mypkg_here:Mine-v0", "gym:Other_Here/Mine-v0", "gym:motorway-fast-v0"):
             open_target(Target(name)).close()
     finally:
-        for name in ("Mine-v0", "Other_Here/Mine-v0"):
+        for name in ("Mine-v0", "Other_Here/Mine-v0", "motorway-fast-v0"):
             gymnasium.registry.pop(name, None)
 
 

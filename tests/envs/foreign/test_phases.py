@@ -1,5 +1,8 @@
 """What an env says of its own phases and counters is in the tree, the percentiles and the work."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 from support.reporting import OBSERVE, PHYSICS
 
@@ -8,6 +11,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.phases import phases_of
+from hotloop.envs.open import open_target
 from hotloop.lab import bench as benching
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
@@ -25,7 +29,7 @@ def rows(record: Record) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize(
     ("name", "phases", "place"),
     [
-        ("by_step", None, "wall/env.step/ByStep.step/its own step"),
+        ("by_step", None, "wall/env.step/Doubled.step/ByStep.step/its own step"),
         ("in_all", None, "wall/env.step/InAll.step"),
         ("behind", "support.reporting:engine", "wall/env.step"),
     ],
@@ -81,3 +85,17 @@ def test_a_function_from_python_finds_the_phases() -> None:
 
     record = hotloop.profile(reporting.behind, steps=STEPS, phases=reporting.engine)
     assert rows(record)["wall/env.step/push"] == (STEPS, PHYSICS * STEPS)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_computes_behind_its_caller_is_waited_for_where_it_is_timed(
+    timed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[object] = []
+    jax = SimpleNamespace(block_until_ready=lambda results: waited.append(results) or results)
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    subject = open_target(Target("support.theirs:make"), profile=timed)
+    subject.reset()
+    subject.step(0)
+    subject.close()
+    assert [len(each) for each in waited] == ([2, 5] if timed else [])  # of a reset, of a step

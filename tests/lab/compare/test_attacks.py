@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import fooling
 
-from hotloop.core.errors import ExitCode
+from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.bench import Extras, bench
@@ -54,6 +54,15 @@ def test_a_planted_slow_down_is_found_and_nothing_is_not():
     assert itself.comparisons[0].outcome in ("same", "cannot tell")
 
 
+def test_an_env_that_no_reset_brings_back_is_compared_as_it_was_made():
+    """Sides that were replayed before do not show what one shows that was just made."""
+    record = compared("moves_on", "moves_on", Asked(plan=Plan(budget_ns=300_000_000, fewest=6)))
+    comparison = record.comparisons[0]
+    assert comparison.difference is None
+    assert comparison.outcome in ("same", "cannot tell")
+    assert record.method.rounds >= 6
+
+
 def test_an_env_that_stops_working_after_the_replay_is_caught():
     """The replay sees 500 steps; this one works for 600."""
     record = compared("honest", "lazy")
@@ -87,6 +96,21 @@ def test_what_is_not_decided_by_its_seed_is_found_as_such():
     record = compared("chancy", "chancy")
     assert record.exit_code == ExitCode.CANNOT_TELL
     assert record.comparisons[0].why.startswith("A differs from itself: ")
+
+
+def test_what_is_never_the_same_twice_can_be_left_out_and_is_said():
+    def seen(ignore):
+        sides = (TargetContender(target("stamped"), ignore) for _ in "ab")
+        return compare(*sides, Asked(plan=Plan(budget_ns=300_000_000, fewest=6), ignore=ignore))
+
+    assert "infos.when" in seen(()).comparisons[0].why
+    record = seen(("infos.when",))
+    assert record.comparisons[0].difference is None
+    assert record.comparisons[0].outcome in ("same", "cannot tell")
+    assert {"infos.when", "next_infos.when"} <= set(record.validation.left_out)
+    assert any(each.code == "not-compared" and "infos.when" in each.text for each in record.notices)
+    with pytest.raises(InputError, match=r"--ignore infos\.then: there is no such field"):
+        seen(("infos.then",))
 
 
 @pytest.mark.parametrize(("a", "b"), [("grabbing", "polite"), ("polite", "grabbing")])

@@ -58,6 +58,32 @@ def test_a_boxed_warmup_ends_when_its_time_is_up(batch: Batch, monkeypatch: pyte
     assert warm(batch, Rounds(warmup=800, box_warmup=False)).warmup == 800
 
 
+class Compiling:
+    """A batch on a clock of its own, whose first call takes long."""
+
+    def __init__(self, batch: Batch, monkeypatch: pytest.MonkeyPatch, first_ns: int, next_ns: int) -> None:
+        self.spec, self._batch, self._costs = batch.spec, batch, iter([first_ns, *[next_ns] * 10_000])
+        self.now_ns = 0
+        monkeypatch.setattr(module, "now_ns", lambda: self.now_ns)
+
+    def step(self, actions: Actions) -> None:
+        self.now_ns += next(self._costs)
+        self._batch.step(actions)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._batch, name)
+
+
+@pytest.mark.parametrize(("next_ns", "iterations"), [(1_000_000, 400), (500_000_000, 1)])
+def test_a_call_that_compiles_is_not_what_others_take(
+    batch: Batch, monkeypatch: pytest.MonkeyPatch, next_ns: int, iterations: int
+) -> None:
+    compiling = Compiling(batch, monkeypatch, first_ns=9_000_000_000, next_ns=next_ns)
+    ran = warm_up([compiling], RandomPlay(batch), Rounds(warmup=160_000, iterations=80_000), silent)  # type: ignore[list-item]
+    assert ran.iterations == 8 * iterations
+    assert ran.warmup == 8 * (1 + module.WARMUP_NS // next_ns + 1)
+
+
 def test_boxed_rounds_have_as_many_calls_as_fit_and_always_one() -> None:
     assert fit(100, Rounds(), module.ROUND_NS / 50) == 50
     assert fit(10, Rounds(), module.ROUND_NS / 50) == 10

@@ -43,6 +43,14 @@ def assert_adds_up(record: Record) -> None:
         ("gym:CartPole-v1", {"num_envs": 2}, {"env.step", "env.step/envs.step/CartPoleEnv.step"}),
         ("support.theirs:make", {}, {"env.step", "env.step/physics", "env.reset"}),
         ("support.theirs:plain", {}, {"env.step", "env.reset"}),
+        (
+            "support.theirs:wrapped",
+            {},
+            {
+                "env.step/Doubled.step/Doubled.step/Env.step/physics",
+                "env.reset/Doubled.reset/Doubled.reset/Env.reset",
+            },
+        ),
         ("pettingzoo:classic.tictactoe_v3", {}, {"env.step", "env.last", "action selection", "env.reset"}),
         ("support.theirs:ours", {}, {"env.step", "env.step/native step"}),
         (

@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.drawn import lines
 from support.records import PROFILE
 
-from hotloop.core.record import OUTCOME, Record
+from hotloop.core.record import OUTCOME, RETURN_OF, Record
 from hotloop.report.sections.section import Facts, Span
 from hotloop.report.sections.sim import sim
 
@@ -40,3 +40,13 @@ def test_what_happened_comes_most_frequent_first_and_what_never_did_is_said() ->
 
 def test_where_everything_happened_nothing_is_said_to_be_missing() -> None:
     assert not any("never happened" in line for line in lines(sim(played(move=4))))
+
+
+def test_of_many_agents_the_least_and_the_most_are_said() -> None:
+    def told(agents: int) -> list[str]:
+        returns = {f"{RETURN_OF}a{each}": (float(each), each + 1.0) for each in range(agents)}
+        return lines(sim(replace(played(), values={**played().values, **returns})))
+
+    assert sum("return of a" in line for line in told(8)) == 8
+    assert "means of 9 agents from 0.5 (a0) to 8.5 (a8)" in told(9)
+    assert not any("return of a" in line for line in told(9))

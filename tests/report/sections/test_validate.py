@@ -4,7 +4,7 @@ from typing import Any
 from support.drawn import text
 from support.records import BENCH
 
-from hotloop.core.record import Difference, Facts, Part, Record, Validation
+from hotloop.core.record import Difference, Facts, Part, Record, Validation, field_words
 from hotloop.core.target import Target
 from hotloop.report.sections.validate import replay, validations
 
@@ -85,3 +85,10 @@ def test_a_replay_says_whether_it_is_the_same_place() -> None:
     elsewhere = validated(mismatches=1, difference=replace(WRONG, step=36))
     assert "in another place; it was step 37" in text(replay(facts, elsewhere, from_state=None))
     assert "does not differ any more" in text(replay(facts, validated(), from_state=False))
+
+
+def test_fields_that_only_count_up_are_said_by_their_first_and_last() -> None:
+    agents = [f"rewards.{each}" for each in (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9)]
+    assert field_words(["terminals", *agents, "infos.a"]) == "terminals, rewards.0 to 11, infos.a"
+    assert field_words(["infos.0", "infos.2", "infos.4"]) == "infos.0, infos.2, infos.4"
+    assert field_words(["seen.unit_3", "seen.unit_4"]) == "seen.unit_3, seen.unit_4"

@@ -1,5 +1,6 @@
 """hotloop compare: which of two is faster, and do both do the same."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,6 +63,17 @@ ARef = Annotated[
 ]
 
 
+Budget = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="Seconds that one run may take, warm-up and all.  [default: 6]"),
+]
+
+
+Control = Annotated[
+    str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
+]
+
+
 Thorough = Annotated[bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")]
 
 
@@ -75,20 +87,16 @@ def compare(  # noqa: PLR0913 - one argument a flag
     build: Build = None,
     thorough: Thorough = False,
     band: Band = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Seconds that one run may take, warm-up and all.  [default: 6]"),
-    ] = None,
+    budget: Budget = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
     ] = False,
     phases: flags.Reports = None,
-    control: Annotated[
-        str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
-    ] = None,
+    control: Control = None,
     unlike: Annotated[
         bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
     ] = False,
+    ignore: flags.Ignore = None,
     instructions: flags.Instructions = False,
     gc: flags.Gc = "between",
     return_after: ReturnAfter = None,
@@ -109,13 +117,16 @@ def compare(  # noqa: PLR0913 - one argument a flag
     make_room(output)
     chosen = plan(thorough=thorough, band=band, budget=budget)
     refs = commits(a_ref, b_ref, b, build)
-    check_several([a, str(b), *(more or ())], return_after, instructions=instructions)
+    sides = [a, str(b), *(more or ())]
+    check_several(sides, return_after, instructions=instructions)
+    check_ignored(sides, ignore, replayed=not (refs or unlike))
     if b and any(map(names_record, (a, b))):
         return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
     asked = Asked(
         plan=chosen,
         policy=policy,
         unlike=unlike,
+        ignore=tuple(ignore or ()),
         profile=profile or control is not None,
         control=control,
         instructions=instructions,
@@ -126,6 +137,12 @@ def compare(  # noqa: PLR0913 - one argument a flag
     if more:
         return tell(of_several(a, [str(b), *more], asked, phases), output, as_json=json)
     return tell(of_targets(a, str(b), asked, return_after, phases), output, as_json=json)
+
+
+def check_ignored(sides: list[str], ignore: list[str] | None, *, replayed: bool) -> None:
+    """Refuse to leave fields out where none is compared."""
+    if ignore and not (replayed and not any(names_record(each) or names_training(each) for each in sides)):
+        raise InputError("--ignore is for targets that are replayed here: leave it out")
 
 
 def check_several(sides: list[str], return_after: int | None, *, instructions: bool) -> None:
@@ -144,8 +161,8 @@ def of_several(a: str, others: list[str], asked: "Asked", phases: str | None) ->
 
     with bar(" | ".join([a, *others])) as progress, stdout_kept_clean():
         return compare_several(
-            lambda: contender(a, phases),
-            [contender(each, phases) for each in others],
+            lambda: contender(a, phases, asked.ignore),
+            [contender(each, phases, asked.ignore) for each in others],
             asked,
             progress,
             remark,
@@ -199,7 +216,7 @@ def of_targets(
         return of_trainings(a, b, asked, return_after)
     if return_after is not None:
         raise InputError("--return-after is for trainings: give a side a train. key")
-    return live(contender(a, phases), contender(b, phases), asked)
+    return live(contender(a, phases, asked.ignore), contender(b, phases, asked.ignore), asked)
 
 
 def names_training(side: str) -> bool:
@@ -221,11 +238,11 @@ def of_trainings(a: str, b: str, asked: "Asked", return_after: int | None) -> "R
         return compare_trainings(one, other, asked, return_after, progress)
 
 
-def contender(words: str, phases: str | None = None) -> "TargetContender":
+def contender(words: str, phases: str | None = None, ignore: Sequence[str] = ()) -> "TargetContender":
     """One side from its quoted argument."""
     from hotloop.lab.compare.contenders import TargetContender
 
-    return TargetContender(flags.reporting(side_of(words), phases))
+    return TargetContender(flags.reporting(side_of(words), phases), ignore)
 
 
 def side_of(words: str) -> Target:

@@ -282,7 +282,7 @@ def profile_all(target: Target, looked: Looked, *, as_json: bool) -> int:
             if looked.trace:
                 tracers[name] = Tracer()
             folder = folder_of(room, name)
-            return lab.profile(
+            found = lab.profile(
                 each,
                 looked.steps,
                 progress,
@@ -299,6 +299,8 @@ def profile_all(target: Target, looked: Looked, *, as_json: bool) -> int:
                     picture=partial(pictured, name, folder),
                 ),
             )
+            looked.opener.close()  # before it is said what was left running
+            return found
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
     view = draw(profiles(records, slow_steps=looked.slow))

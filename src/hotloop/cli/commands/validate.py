@@ -69,11 +69,6 @@ Mode = Annotated[
     str, typer.Option(metavar="M", help="How equal: bytes, ulp:N or tolerance:T, of floating-point numbers.")
 ]
 
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FIELD", help="A field not to compare, such as infos.time; may be given often."),
-]
-
 ValidatingPolicy = Annotated[
     str | None,
     typer.Option(
@@ -133,7 +128,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
     *,
     against: Against = None,
     mode: Mode = "bytes",
-    ignore: Ignore = None,
+    ignore: flags.Ignore = None,
     policy: ValidatingPolicy = None,
     statistical: ByDistributions = False,
     transfer: Transfer = None,

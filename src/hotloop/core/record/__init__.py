@@ -54,6 +54,7 @@ from hotloop.core.record.record import (
     METHOD,
     OUTCOME,
     REASON,
+    RETURN_OF,
     RUNS_PER_S,
     SCHEMA,
     SPLIT,
@@ -105,7 +106,15 @@ from hotloop.core.record.tuning import (
     Tried,
     Tuning,
 )
-from hotloop.core.record.validation import BUNDLE_FORMAT, BYTES, Difference, Facts, Part, Validation
+from hotloop.core.record.validation import (
+    BUNDLE_FORMAT,
+    BYTES,
+    Difference,
+    Facts,
+    Part,
+    Validation,
+    field_words,
+)
 
 __all__ = [
     "AFTER",
@@ -136,6 +145,7 @@ __all__ = [
     "PYTHON",
     "REASON",
     "RETURNS",
+    "RETURN_OF",
     "RSS",
     "RSS_BYTES",
     "RUNNING",
@@ -207,6 +217,7 @@ __all__ = [
     "Tuning",
     "Validation",
     "Work",
+    "field_words",
     "file_name",
     "own_commit",
     "read",

@@ -51,6 +51,9 @@ CPU_SHARE = "cpu_share"
 OUTCOME = "outcome."
 """What the names of values begin with that say what episodes came to by a world's own measures."""
 
+RETURN_OF = f"{OUTCOME}return of "
+"""And those that say it of one agent."""
+
 MEAN = "mean."
 """Before a heading and a label of a world's history: its mean over all steps of each env."""
 

@@ -1,5 +1,7 @@
 """What a validation found: how much was compared, and the first place where two sides differ."""
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.record.plain import Amount, Count
@@ -10,6 +12,29 @@ BYTES = "bytes"
 
 BUNDLE_FORMAT = 1
 """Of the files that show a difference again."""
+
+
+NUMBERED = re.compile(r"(.*?)(\d+)")
+"""A field of one of several agents, or one part of several: the words before its number, and the number."""
+
+FEWEST_IN_ROW = 3
+
+
+def field_words(names: Iterable[str]) -> str:
+    """Names of fields for a reader: those that only count up are said by their first and last number."""
+    rows: dict[str, list[str]] = {}
+    for name in names:
+        found = NUMBERED.fullmatch(name)
+        rows.setdefault(found[1] if found else name, []).append(found[2] if found else "")
+    return ", ".join(each for stem, numbers in rows.items() for each in in_row(stem, numbers))
+
+
+def in_row(stem: str, numbers: Sequence[str]) -> list[str]:
+    """Fields that begin alike: one by one, or the first to the last where none is missing between them."""
+    counted = sorted(int(each) for each in numbers if each)
+    if len(counted) < FEWEST_IN_ROW or counted != list(range(counted[0], counted[-1] + 1)):
+        return [f"{stem}{each}" for each in numbers]
+    return [f"{stem}{counted[0]} to {counted[-1]}"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ And what those have that are stepped one at a time: counts and answers.
 import inspect
 import random as standard
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,18 @@ NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 GENERATORS = (np.random.Generator, np.random.RandomState, standard.Random)
 
 
+def reseeded(reset: Callable[..., Any], seed: int) -> Callable[..., Any]:
+    """A reset that gives every episode a seed, one after another from the first; the first begins anew."""
+    episodes = count(seed)
+
+    def begin(**given: Any) -> Any:
+        nonlocal episodes
+        episodes = count(seed) if "seed" in given else episodes
+        return reset(**{**given, "seed": next(episodes)})
+
+    return begin
+
+
 class ForeignSubject(OneByOne, ABC):
     """An env that somebody else wrote; a kind of env says what a reset, a step and a draw are."""
 
@@ -64,6 +77,7 @@ class ForeignSubject(OneByOne, ABC):
         self._log = PhaseLog(self._reported) if logs else None
         self._step = logged(env.step, self._log, timed=timed)
         reset = in_span(ENV_RESET, getattr(env, "reset", None) or self._anew, timed=timed)
+        reset = reseeded(reset, spec.seed) if spec.reseed else reset
         self._reset = skipped(reset, self._log)
         self._pick = in_span(SELECT, self._settled, timed=timed)
         self._chance = np.random.default_rng(spec.seed)

@@ -57,9 +57,18 @@ def faults(subject: Subject, space: Any) -> Iterator[str]:
     for name, rows in answers.items():
         if name.startswith(("observations", "rewards")) and not_a_number(rows):
             yield f"{name} is not a number (NaN): every mean of it will be none either"
-    observation = subject.observation
-    if space is not None and not contains(space, observation):
+    observation = in_numpy(subject.observation)
+    if hasattr(space, "contains") and not contains(space, observation):
         yield f"the observation is not in its space: {described(observation)} in {described(space)}"
+
+
+def in_numpy(value: Any) -> Any:
+    """Arrays of other libraries as NumPy's, which a space knows."""
+    if isinstance(value, Mapping):
+        return {key: in_numpy(part) for key, part in value.items()}
+    if type(value) is tuple:
+        return tuple(map(in_numpy, value))
+    return value if isinstance(value, np.generic) or not hasattr(value, "__array__") else np.asarray(value)
 
 
 def not_a_number(rows: Any) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +24,7 @@ from hotloop.core.packages import need
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.answering import ForeignSubject
+from hotloop.envs.foreign.answering import Answering, ForeignSubject
 from hotloop.envs.foreign.model import Call, FunctionSubject, ModelSubject
 from hotloop.envs.foreign.rows import RowsSubject
 from hotloop.envs.foreign.seeded import SeededSubject
@@ -47,8 +48,9 @@ PARALLEL = "pettingzoo parallel"
 REGISTER = "; if a package registers it, name that too: gym:package:ID"
 
 KINDS = (
-    "an env of Gymnasium, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib or torchrl, "
-    "a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step and perhaps reset"
+    "an env of Gymnasium or dm_env, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib "
+    "or torchrl, a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step and perhaps "
+    "reset"
 )
 
 
@@ -62,6 +64,8 @@ class Order:
     num_envs: int | None = None
     vector: str | None = None
     seed: int = 42
+    reseed: bool = False
+    """Whether every episode is given a seed."""
     looks: Callable[[Any], Any] | None = None
     """From the env to what reports its phases."""
     again: Callable[[], Any] | None = None
@@ -81,7 +85,8 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
         return subject_of(makers[prefix](name, made_with), order, timed=timed)
     order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
     with profiling(on=timed):
-        order = replace(order, again=partial(callables.call, target.name, order.arguments))
+        make = callables.maker(target.name, order.arguments)
+        order = replace(order, again=lambda: make(NUMBERS.take()))
         env = called(order)
         one = order.num_envs is None and order.vector is None
         return (
@@ -130,8 +135,10 @@ def ordered(target: Target, own: tuple[str, ...]) -> Order:
     """Sort keys into ours and the callable's; one that the callable has itself is its own."""
     words = {key: callables.literal(value) for key, value in target.keys.items()}
     ours: dict[str, Any] = {
-        key: words[key] for key in ("num_envs", "vector", "seed") if key in words and key not in own
+        key: words[key] for key in ("num_envs", "vector", "seed", "reseed") if key in words and key not in own
     }
+    if not isinstance(ours.get("reseed", False), bool):
+        raise InputError(f"reseed={ours['reseed']} does not fit: expected true or false")
     for key, least in (("num_envs", 1), ("seed", 0)):
         value = ours.get(key, least)
         if not isinstance(value, int) or value < least:
@@ -159,10 +166,15 @@ def called(order: Order) -> Any:
         raise InputError(f"vector=own is for gym: ids; let {name} return its vector env itself")
     count = order.num_envs or 1
     number = NUMBERS.take(count)  # here, since workers would all begin with the same
-    makers = [partial(callables.call, name, arguments, number + env) for env in range(count)]
+    makers = [partial(one_of, name, arguments, number + env) for env in range(count)]
     if order.vector == "async":
         return made(name, lambda: need("gymnasium").vector.AsyncVectorEnv(makers))
     return several(name, makers)
+
+
+def one_of(name: str, arguments: dict[str, object], number: int) -> Any:
+    """One of several that a callable makes."""
+    return known(callables.call(name, arguments, number))
 
 
 def several(name: str, makers: Sequence[Callable[[], Any]]) -> Any:
@@ -194,7 +206,7 @@ REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
 
 
 def registered(name: str, gymnasium: Any) -> None:
-    """Import what registers an id: the package before a colon, or one that is called as the id begins."""
+    """Import what registers an id: the package before a colon, or one called about as the id begins."""
     if "" not in sys.path:
         sys.path.insert(0, "")  # a package of the current folder
     module, _, name = name.rpartition(":")
@@ -204,13 +216,18 @@ def registered(name: str, gymnasium: Any) -> None:
     if first == "hotloop":
         importlib.import_module("hotloop.envs.adapters.registration").register_envs()
         return
-    package = REGISTERED_BY.get(first, first)
-    try:
-        found = importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        found = False
-    if found and package not in sys.stdlib_module_names:
+    usual = (first, f"{first}_env", f"{first}_gymnasium", f"gym_{first}")
+    package = next(filter(is_installed, (REGISTERED_BY[first],) if first in REGISTERED_BY else usual), None)
+    if package is not None:
         made(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
+
+
+def is_installed(package: str) -> bool:
+    """Whether there is such a package, beside those of Python itself."""
+    try:
+        return package not in sys.stdlib_module_names and importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def pettingzoo(name: str, order: Order) -> Any:
@@ -280,8 +297,16 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         env.spec = replace(env.spec, origin=order.target.name)
         return env
     if isinstance(env, Several):
-        return SeveralSubject([subject_of(each, order, timed=timed) for each in env.envs])
+        orders = (replace(order, seed=order.seed + number) for number in count())
+        return SeveralSubject(
+            [subject_of(*each, timed=timed) for each in zip(env.envs, orders, strict=False)]
+        )
+    env = known(env)
     kind, adapter, num_envs, agents = interface(env, order.target.name)
+    if order.reseed and not (issubclass(adapter, Answering) and hasattr(env, "reset")):
+        raise InputError(
+            f"reseed=true is for what is reset one by one: {order.target.name} begins episodes by itself"
+        )
     named = kind == PARALLEL
     spec = ForeignSpec(
         asked=order.target,
@@ -290,6 +315,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         num_envs=num_envs,
         agents=agents,
         seed=order.seed,
+        reseed=order.reseed,
         agent_names=tuple(map(str, env.possible_agents)) if named else (),
         looks=order.looks,
     )
@@ -297,6 +323,17 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
     if isinstance(subject, ModelSubject):
         subject.again = order.again
     return subject
+
+
+DM_METHODS = ("reset", "step", "action_spec", "observation_spec")
+
+
+def known(env: Any) -> Any:
+    """The env itself, or one of Gymnasium's where it has DeepMind's interface."""
+    if hasattr(env, "action_space") or not all(callable(getattr(env, each, None)) for each in DM_METHODS):
+        return env
+    need("gymnasium")
+    return importlib.import_module("hotloop.envs.foreign.dm").DmEnv(env)
 
 
 Interface = tuple[str, type[ForeignSubject], int, int]
@@ -333,7 +370,7 @@ def of_object(env: Any, target: str) -> Interface:
         raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
     if isinstance(env, type):
         raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
-    envs, agents = counted(env, "num_envs"), counted(env, "num_agents")
+    envs, agents = counted(env, "num_envs"), counted(env, "num_agents") or counted(env, "n_agents")
     if not callable(getattr(env, "reset", None)):
         return "step alone", ModelSubject, 1, agents or 1
     if envs is not None:

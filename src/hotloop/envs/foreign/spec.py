@@ -29,6 +29,9 @@ OBSERVE = "observation encoding"
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """What the text of an object has in it that says nothing about itself."""
 
+BY_MAKE = ("PassiveEnvChecker", "OrderEnforcing", "TimeLimit")
+"""What Gymnasium puts around every env that it makes: `self`, since a look costs more than they do."""
+
 ENCODERS = ("_get_obs", "_get_observation", "_observe")
 """What environments call the method that encodes what an agent sees."""
 
@@ -46,6 +49,8 @@ class ForeignSpec:
     num_envs: int
     agents: int
     seed: int
+    reseed: bool = False
+    """Whether every episode is given a seed, rather than the first one alone."""
     threads: int = 1
     impl: str = "foreign"
     requested: str = "foreign"
@@ -69,7 +74,8 @@ class ForeignSpec:
 
     @property
     def described(self) -> Described:
-        params = {**{key: plain(value) for key, value in self.arguments.items()}, "seed": self.seed}
+        seeds = {"seed": self.seed, "reseed": True} if self.reseed else {"seed": self.seed}
+        params = {**{key: plain(value) for key, value in self.arguments.items()}, **seeds}
         return Described(
             name=self.name,
             world=None,
@@ -94,8 +100,23 @@ def plain(value: object) -> object:
 
 
 def in_span(name: str, function: Callable[..., Any], *, timed: bool) -> Callable[..., Any]:
-    """The function itself, or with each call in a span."""
-    return span(name)(function) if timed else function
+    """The function itself, or with each call in a span, over when what it returned is there."""
+    return span(name)(awaited(function)) if timed else function
+
+
+def awaited(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, unless JAX is in use, which computes behind its caller: then that is waited for.
+
+    Else the time would be in the row of whoever looks at a result first.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return function
+
+    def called(*given: Any, **more: Any) -> Any:
+        return jax.block_until_ready(function(*given, **more))
+
+    return called
 
 
 def time_method(owner: object, method: str, name: str) -> bool:
@@ -125,13 +146,24 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def time_inside(env: object) -> None:
-    """Set what is inside an env apart from its wrappers, and observation encoding from the rest of a step."""
+    """Set what is inside an env apart, wrapper by wrapper, and observation encoding from the rest."""
     inner = unwrapped(env)
     for method in ENCODERS:
         time_method(inner, method, OBSERVE)
-    if inner is not env:
+    for owner in below(env, inner):
         for method in ("step", "reset"):
-            time_method(inner, method, f"{type(inner).__name__}.{method}")
+            time_method(owner, method, f"{type(owner).__name__}.{method}")
+
+
+def below(env: object, inner: object) -> Iterator[object]:
+    """What an env has inside, from the outermost on: wrappers worth a row, and the env without any."""
+    while env is not inner:
+        env = attribute(env, "env")
+        if env is None:
+            yield inner  # wrapped by something that says only what is inside all of it
+            return
+        if type(env).__name__ not in BY_MAKE:
+            yield env
 
 
 def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -22,7 +22,7 @@ from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Seeds
 from hotloop.envs.foreign.crew import PROCESSES, SYNC, THREADS, VECTORS, Crew, Here, Processes, Threads, room
 from hotloop.envs.foreign.members import Form, form_of
-from hotloop.envs.foreign.opening import Order, gym, ordered, pettingzoo
+from hotloop.envs.foreign.opening import Order, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.spec import plain
 from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.settings import BatchSettings
@@ -207,6 +207,8 @@ def open_trainable(target: Target) -> Batch:
     own = () if by_id else callables.parameters_of(callables.find(target.name))
     ours = {"num_envs", *(key for key in ("vector", "workers") if key not in own)}
     order = ordered(Target(target.name, {k: v for k, v in target.keys.items() if k not in ours}), own=own)
+    if order.reseed:
+        raise InputError("reseed=true repeats episodes, which a training must not: leave it out")
     options = apply(BatchSettings, {"num_envs": target.keys.get("num_envs", 1), "seed": order.seed})
     vector, workers = crew_asked({k: v for k, v in target.keys.items() if k in ours}, options.num_envs)
     number = NUMBERS.take(options.num_envs)  # here, since workers would all begin with the same
@@ -271,7 +273,7 @@ def make_arrays(spec: EnvsSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
 def make_env(name: str, order: Order, number: int) -> Any:
     """One env; `number` stands for `{instance}` in its keys."""
     if not name.startswith((GYM, ZOO)):
-        return callables.call(name, order.arguments, number)
+        return one_of(name, order.arguments, number)
     maker, prefix = (gym, GYM) if name.startswith(GYM) else (pettingzoo, ZOO)
     return maker(name.removeprefix(prefix), replace(order, arguments=numbered(order.arguments, number)))
 

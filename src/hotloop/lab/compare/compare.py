@@ -23,6 +23,7 @@ from hotloop.core.record import (
     PhaseRatio,
     Record,
     Validation,
+    field_words,
 )
 from hotloop.judge.compare import MOVED, SPARE_CORES, Evidence, conclude
 from hotloop.judge.judge import judge
@@ -62,6 +63,8 @@ class Asked:
     policy: str = RANDOM
     unlike: bool = False
     """Whether the sides may do different things; then nothing is replayed, and the headline says so."""
+    ignore: tuple[str, ...] = ()
+    """Fields in which they need not be alike; the contenders leave them out."""
     replayed: bool = True
     """Whether both must answer one tape alike first; trainings cannot."""
     profile: bool = False
@@ -157,6 +160,9 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
     if found.agreement and found.agreement.difference:
         return
     making_ns = run(a, b, ONCE, asked, found, progress)
+    if found.runs[0].apart:  # a reset need not undo what was replayed: again, with sides that were just made
+        found.runs.clear()
+        making_ns = run(a, b, ONCE, asked, found, progress)
     first = found.runs[0]
     if first.apart:
         return
@@ -230,7 +236,7 @@ def remarks(a: Contender, b: Contender, asked: Asked, found: SoFar) -> list[Noti
             said.append(notice(Code.BACKGROUND, side=letter, share=share, threads=contender.spec.threads))
     left_out = found.agreement.left_out if found.agreement else ()
     if left_out:
-        said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))
+        said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
     return said
 
 

@@ -1,6 +1,6 @@
 """Contenders: what can be compared, and whether it may be."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import cached_property
@@ -20,7 +20,7 @@ from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting
 from hotloop.lab.measure.target import Opener, check_player, open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide
-from hotloop.lab.validate.equal import BOX_NS, Agreement, replay
+from hotloop.lab.validate.equal import BOX_NS, Agreement, check_ignored, replay
 
 
 class Contender(Protocol):
@@ -59,8 +59,9 @@ class TargetContender:
     makes up for would be in the times; the replay and the examination are short beside that.
     """
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, ignore: Sequence[str] = ()) -> None:
+        """`ignore` names fields that need not be alike."""
+        self.target, self.ignore = target, tuple(ignore)
         self._opener = Opener()
         self.name = target.words
 
@@ -85,16 +86,18 @@ class TargetContender:
 
     def side(self, policy: str, *, profile: bool = False) -> Side:
         if is_apart(self.target):
-            return RemoteSide(self.name, self.target, policy, profile=profile)
+            return RemoteSide(self.name, self.target, policy, profile=profile, ignore=self.ignore)
         subject = open_subject(self.target, profile=True) if profile else self._opener.open(self.target)
         check_player(subject, policy)
-        return SubjectSide(self.name, subject, policy)
+        return SubjectSide(self.name, subject, policy, ignore=self.ignore)
 
     def agreement(self, other: Contender, box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
         assert isinstance(other, TargetContender)
         with self.lent() as ours, other.lent() as theirs:
             check_player(ours, policy)
-            return replay(ours, theirs, box_ns=box_ns, policy=policy)
+            found = replay(ours, theirs, box_ns=box_ns, policy=policy, ignore=self.ignore)
+        check_ignored(self.ignore, (*found.fields, *found.left_out))
+        return found
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         return count(self.target, policy=policy, env_steps=env_steps)

@@ -1,7 +1,7 @@
 """Sides of a comparison whose projects must not meet: each in a process of its own, which also times it."""
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hotloop.core.target import Target
 from hotloop.envs.elsewhere import Process
@@ -9,16 +9,24 @@ from hotloop.envs.open import open_target
 from hotloop.lab.measure.stepping import collect_rest
 from hotloop.lab.measure.target import check_player, refuse_instrument
 from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.validate.equal import is_ignored
 
 
 class RemoteSide:
     """A side in another process; only one of them runs at a time."""
 
     def __init__(
-        self, name: str, target: Target, policy: str, *, profile: bool, process: Process | None = None
+        self,
+        name: str,
+        target: Target,
+        policy: str,
+        *,
+        profile: bool,
+        process: Process | None = None,
+        ignore: Sequence[str] = (),
     ) -> None:
         """In a new process, or in one that was started for it and is closed with it."""
-        self.name = name
+        self.name, self._ignore = name, ignore
         self._process = process or Process(name)
         try:
             collects = gc.isenabled()
@@ -39,8 +47,7 @@ class RemoteSide:
         return taken
 
     def seen(self) -> Mapping[str, str]:
-        seen: Mapping[str, str] = self._side.seen()
-        return seen
+        return {name: told for name, told in self._side.seen().items() if not is_ignored(name, self._ignore)}
 
     def counters(self) -> Mapping[str, int]:
         counters: Mapping[str, int] = self._side.counters()

@@ -52,21 +52,27 @@ def calls_for(env_steps: int, subject: Subject) -> int:
 
 
 def warm_up(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: Progress) -> Rounds:
-    """Step all subjects through the same actions until they are warm; returns the rounds as they fit."""
+    """Step all subjects through the same actions until they are warm; returns the rounds as they fit.
+
+    The slowest call says nothing of how long the others take: it may have compiled them.
+    """
     num_envs = subjects[0].spec.num_envs
     calls = calls_for(asked.warmup, subjects[0])
-    begin, done, stepping_ns = now_ns(), 0, 0
+    begin, done, stepping_ns, slowest_ns = now_ns(), 0, 0, 0
 
     def is_over() -> bool:
-        return done >= calls or (asked.box_warmup and done > 0 and now_ns() - begin > WARMUP_NS)
+        late = now_ns() - begin - slowest_ns > WARMUP_NS
+        return done >= calls or (asked.box_warmup and done > 0 and late)
 
     while not is_over():
         drawn = script.draw(min(DRAWN_AT_ONCE, calls - done))
         before, start = done, now_ns()
         for actions in drawn:
+            called = now_ns()
             for subject in subjects[1:]:
                 subject.step(deepcopy(actions))  # a side may change what it is given
             subjects[0].step(actions)
+            slowest_ns = max(slowest_ns, now_ns() - called)
             done += 1
             progress(done * num_envs, asked.env_steps)
             if is_over():
@@ -75,7 +81,8 @@ def warm_up(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: 
             subject.wait()
         stepping_ns += now_ns() - start
         script.put_back(drawn[done - before :])
-    calls = fit(calls_for(asked.iterations, subjects[0]), asked, stepping_ns / done if done else 0.0)
+    usual_ns = (stepping_ns - slowest_ns) / (done - 1) if done > 1 else stepping_ns
+    calls = fit(calls_for(asked.iterations, subjects[0]), asked, usual_ns)
     return replace(asked, warmup=done * num_envs, iterations=calls * num_envs)
 
 

@@ -13,7 +13,7 @@ from statistics import fmean
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import stolen_ticks
 from hotloop.core.progress import Progress
-from hotloop.core.record import A, B, Ratio
+from hotloop.core.record import A, B, Ratio, field_words
 from hotloop.judge.compare import BAND
 from hotloop.lab.measure.turns import BLOCK, TURN_NS, Length, Side, Turn, rounds_of, turns_of
 from hotloop.lab.measure.work import Tally
@@ -210,7 +210,7 @@ class Found:
         for name, seen in shown.items():
             differing = [field for field in {**shown[A], **seen} if shown[A].get(field) != seen.get(field)]
             if differing:
-                self.apart[name] = f"{', '.join(differing)} after {steps:,} env-steps, between timed turns"
+                self.apart[name] = f"{field_words(differing)} after {steps:,} env-steps, between timed turns"
 
 
 def mean_ns(turns: Sequence[Turn]) -> float:

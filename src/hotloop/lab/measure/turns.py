@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import permutations
 from statistics import fmean
@@ -15,7 +15,7 @@ from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Play, play_of
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import accounted, collect_rest, play
-from hotloop.lab.validate.equal import field_hashes
+from hotloop.lab.validate.equal import field_hashes, is_ignored
 
 RUN_IN = 10
 """One in so many calls of a turn is made before its clock starts: the side before left its own caches."""
@@ -107,8 +107,8 @@ class Side(Protocol):
 class SubjectSide:
     """A subject and who plays it; two sides of one seed are played alike."""
 
-    def __init__(self, name: str, subject: Subject, policy: str) -> None:
-        self.name = name
+    def __init__(self, name: str, subject: Subject, policy: str, *, ignore: Sequence[str] = ()) -> None:
+        self.name, self._ignore = name, ignore
         self.subject = subject
         self.script: Play = play_of(policy, subject)
         self._before = subject.counters
@@ -131,7 +131,11 @@ class SubjectSide:
         return Turn(took.ns, env_steps, phases, took.cpu_ns, took.late_ns, took.off_ns)
 
     def seen(self) -> Mapping[str, str]:
-        return field_hashes(self.subject)
+        return {
+            name: told
+            for name, told in field_hashes(self.subject).items()
+            if not is_ignored(name, self._ignore)
+        }
 
     def counters(self) -> Mapping[str, int]:
         return {name: count - self._before.get(name, 0) for name, count in self.subject.counters.items()}

@@ -24,11 +24,16 @@ def native_place(paths: Iterable[str], whole: str) -> str:
 
     `whole` is the name of a row of its own, if it has one.
     """
-    within = f"{WALL}/{ENV_STEP}"
-    inner = [path for path in paths if path.startswith(f"{within}/") and path.count("/") == 2]
-    steps = [path for path in inner if path.endswith(".step") and not path.endswith("/envs.step")]
-    parent = steps[0] if steps else within
+    known, parent = list(paths), f"{WALL}/{ENV_STEP}"
+    while inner := [path for path in known if is_step_of(parent, path)]:
+        parent = inner[0]
     return f"{parent}/{whole}" if whole else parent
+
+
+def is_step_of(parent: str, path: str) -> bool:
+    """Whether a path is the step of what one wrapper has inside; that of a vector env has several inside."""
+    above, _, name = path.rpartition("/")
+    return above == parent and name.endswith(".step") and name != "envs.step"
 
 
 class Tree:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.record import BYTES, Difference
+from hotloop.core.record import BYTES, Difference, field_words
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import acting
 
@@ -22,6 +22,9 @@ Place = tuple[int, ...]
 USUAL_TOLERANCE = 1e-6
 
 EXPECTED = "expected bytes, ulp:N (such as ulp:4), tolerance or tolerance:T (such as tolerance:1e-6)"
+
+NEXT = "next_"
+"""What names of fields begin with of what the next episode begins with."""
 
 STEPS = 500
 
@@ -152,7 +155,13 @@ def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX
 
 
 def replay(
-    a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS, policy: str = "random"
+    a: Subject,
+    b: Subject,
+    *,
+    steps: int = STEPS,
+    box_ns: int = BOX_NS,
+    policy: str = "random",
+    ignore: Sequence[str] = (),
 ) -> Agreement:
     """Reset both and step them through the same actions; a side of more envs is looked at in part.
 
@@ -166,7 +175,7 @@ def replay(
     for subject in (a, b):
         subject.reset()
     script = acting(policy, wide)
-    replayed = Replayed(a, b, envs)
+    replayed = Replayed(a, b, ignore)
     begin, played = now_ns(), 0
     replayed.compare(0, snapshot(a, (), envs), snapshot(b, (), envs))
     while replayed.difference is None and played < steps:
@@ -197,8 +206,9 @@ def stepped(subject: Subject, actions: Any, envs: int) -> Shown:
 class Replayed:
     """What two sides that are stepped alike have shown so far."""
 
-    def __init__(self, a: Subject, b: Subject, envs: int) -> None:
+    def __init__(self, a: Subject, b: Subject, ignore: Sequence[str]) -> None:
         self._sides = (a, b)
+        self._ignore = tuple(ignore)
         ours, theirs = (shown(side) for side in self._sides)
         check_answered(a.everything(), b.everything())
         self.left_out = {*ours} ^ {*theirs}
@@ -211,6 +221,7 @@ class Replayed:
         if self._mixed:
             self.left_out |= {*ours} ^ {*theirs}
         self.left_out |= {name for side in self._sides for name in side.unseen()}
+        self.left_out |= {name for name in (*ours, *theirs) if is_ignored(name, self._ignore)}
         one, other = (
             {n: rows for n, rows in each.items() if n not in self.left_out} for each in (ours, theirs)
         )
@@ -278,16 +289,28 @@ def shown(subject: Subject) -> Shown:
 def snapshot(subject: Subject, left_out: Sequence[str], envs: int) -> Shown:
     """Copies of what a subject shows, so that nothing it does later can change them."""
     left = tuple(left_out)
-    return {
-        name: rows[:envs].copy()
-        for name, rows in shown(subject).items()
-        if not any(is_within(name, each) for each in left)
-    }
+    return {name: rows[:envs].copy() for name, rows in shown(subject).items() if not is_ignored(name, left)}
+
+
+def is_ignored(name: str, ignore: Sequence[str]) -> bool:
+    return any(is_within(name, each) for each in ignore)
 
 
 def is_within(name: str, part: str) -> bool:
-    """Whether a field is the named one, or a part of it: `infos.time` of `infos`."""
-    return name == part or name.startswith(f"{part}.")
+    """Whether a field is the named one, or a part of it: `infos.time` of `infos`.
+
+    What an episode begins with, in the step that ends the one before, is the same field.
+    """
+    return any(each == part or each.startswith(f"{part}.") for each in (name, name.removeprefix(NEXT)))
+
+
+def check_ignored(ignore: Sequence[str], names: Collection[str]) -> None:
+    """Refuse to ignore what is never shown: it is a slip of the pen."""
+    for each in ignore:
+        if not any(is_within(name, each) for name in names):
+            raise InputError(
+                f"--ignore {each}: there is no such field; there are {field_words(sorted(names))}"
+            )
 
 
 def random_states(subject: Subject) -> Shown:

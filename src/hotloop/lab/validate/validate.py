@@ -5,7 +5,7 @@ play the courses in lockstep, everything compared at every step; and the candida
 other batch sizes and with more threads, held against the same play by hashes.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +14,10 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record, Validation
+from hotloop.core.record import Record, Validation, field_words
 from hotloop.envs.elsewhere import apart
 from hotloop.envs.subject import LiveSpec, SubjectSpec
+from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
@@ -24,7 +25,7 @@ from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import COVERAGE
 from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
 from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
-from hotloop.lab.validate.equal import is_within
+from hotloop.lab.validate.equal import check_ignored
 from hotloop.lab.validate.lockstep import (
     Found,
     Limits,
@@ -177,16 +178,9 @@ def check_itself(
         if found.difference:
             raise InputError(
                 f"the reference {match.reference.words} differs from itself ({found.difference}): "
-                "make it deterministic, or leave that field out with --ignore"
+                f"{REPEATABLE}, or leave that field out with --ignore"
             )
     return names
-
-
-def check_ignored(ignore: Sequence[str], names: Collection[str]) -> None:
-    """Refuse to ignore what is never shown: it is a slip of the pen."""
-    for each in ignore:
-        if not any(is_within(name, each) for name in names):
-            raise InputError(f"--ignore {each}: there is no such field; there are {', '.join(sorted(names))}")
 
 
 def planned(asked: Asked, spec: SubjectSpec) -> int | None:
@@ -329,7 +323,7 @@ def notices(found: SoFar, first: list[Found], silent_ones: list[str]) -> list[No
         said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
     left_out = first[0].seen["left_out"] if first else ()
     if left_out:
-        said.append(notice(Code.NOT_COMPARED, fields=", ".join(left_out)))
+        said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
     if found.failed and found.failed.unkept:
         said.append(notice(Code.NO_BUNDLE, why=found.failed.unkept))
     return said

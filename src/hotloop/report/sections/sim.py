@@ -11,6 +11,7 @@ from hotloop.core.record import (
     MEAN,
     OUTCOME,
     REASON,
+    RETURN_OF,
     SPLIT,
     WITHIN,
     Record,
@@ -33,6 +34,9 @@ from hotloop.report.sections.section import (
 )
 from hotloop.report.units import plain, took
 from hotloop.stats.intervals import wilson_interval
+
+MOST_AGENTS = 8
+"""That have rows of their own."""
 
 
 def sim(record: Record) -> Sections:
@@ -64,13 +68,12 @@ def times(record: Record) -> Section:
 def about(record: Record) -> Facts:
     if f"{CONTEST}won" in record.values:
         return about_games(record)
-    outcomes = [name for name in record.values if name.startswith(OUTCOME)]
     return facts(
         ("player", record.method.policy),
         ("episodes", f"{record.method.rounds:,}"),
         ("length", mean_line(record, "episode_length", "steps")),
         ("return", Span(mean_line(record, "return_per_agent", "per agent"), strong=True)),
-        *((name.removeprefix(OUTCOME), Span(mean_line(record, name), strong=True)) for name in outcomes),
+        *outcomes(record),
         *history(record),
         ("work", work_line(record)),
         *log_lines(record),
@@ -79,6 +82,19 @@ def about(record: Record) -> Facts:
         *origin(record),
         ("path", path_line(record)),
     )
+
+
+def outcomes(record: Record) -> list[tuple[str, Span]]:
+    """What episodes came to by the world's own measures; of many agents only the least and the most."""
+    names = [name for name in record.values if name.startswith(OUTCOME)]
+    agents = {name: fmean(record.values[name]) for name in names if name.startswith(RETURN_OF)}
+    many = agents if len(agents) > MOST_AGENTS else {}
+    rows = [(name.removeprefix(OUTCOME), mean_line(record, name)) for name in names if name not in many]
+    if many:
+        ends = (min(many, key=agents.__getitem__), max(many, key=agents.__getitem__))
+        low, high = (f"{plain(many[name])} ({name.removeprefix(RETURN_OF)})" for name in ends)
+        rows.append((f"means of {len(many)} agents", f"from {low} to {high}"))
+    return [(name, Span(said, strong=True)) for name, said in rows]
 
 
 def history(record: Record) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hotloop.core.record import Difference, Facts, Part, Record, Validation
+from hotloop.core.record import Difference, Facts, Part, Record, Validation, field_words
 from hotloop.report.sections import section
 from hotloop.report.sections.facts import Rows, origin
 from hotloop.report.sections.section import (
@@ -36,7 +36,7 @@ def validations(records: Sequence[Record]) -> Sections:
         table(columns, [row(record) for record in records]),
         *(part for record in records for part in first_difference(record)),
         *([parts(first)] if len(records) == 1 else []),
-        section.facts(("fields", ", ".join(validation_of(first).fields) or "none"), *origin(first)),
+        section.facts(("fields", field_words(validation_of(first).fields) or "none"), *origin(first)),
     )
 
 
