@@ -36,7 +36,7 @@ enforce = false
 def gauges(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (explain, init, measure, places):
         monkeypatch.setattr(module, "Gauge", WrittenGauge)
-    WrittenGauge.asked = []
+    WrittenGauge.asked, WrittenGauge.layouts = [], []
 
 
 @pytest.fixture

@@ -57,9 +57,12 @@ def test_a_branch_that_costs_the_same_is_green(project: Project, how: How) -> No
     assert held(row).against == f"main ({project.git('rev-parse', 'main')[:12]})"
 
 
-def test_a_branch_that_costs_more_is_red_and_was_measured_twice(project: Project, how: How) -> None:
+def test_a_branch_that_costs_more_is_red_and_was_counted_twice_each_time_elsewhere_in_memory(
+    project: Project, how: How, gauges: type[WrittenGauge]
+) -> None:
     branch(project, SLOW)
     row = gated(how)
+    assert gauges.layouts == [0, 0, 1, 1]
     assert (row.code, held(row).standing, held(row).runs) == (ExitCode.REGRESSION, "missed", 2)
     assert held(row).change is not None
     assert row.record is not None

@@ -1,6 +1,6 @@
 """The gate: one row a budget, then what was gained, what changed, and since when."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.project import METRICS, Budget
@@ -65,8 +65,14 @@ def gate(rows: Sequence[Shown], *, headline: str) -> Sections:
         table(COLUMNS, [cells(row) for row in rows]),
         *((Lines(lines=said),) if said else ()),
         *more,
-        *((facts(*origin(last)),) if last else ()),
+        *((facts(*commits(rows), *origin(last)),) if last else ()),
     )
+
+
+def commits(rows: Sequence[Shown]) -> Iterator[tuple[str, str]]:
+    """What the budgets are held against, in full; the table has room for a name."""
+    if named := dict.fromkeys(row.held.against for row in rows if row.held and row.held.against):
+        yield "against", "; ".join(named)
 
 
 def budget(record: Record) -> Sections:
@@ -99,8 +105,13 @@ def cells(row: Shown) -> tuple[Words, ...]:
         amount(held.value, held.unit),
         change(held),
         limit(held),
-        held.against or "",
+        short(held.against or ""),
     )
+
+
+def short(against: str) -> str:
+    """A commit by its name alone, as git writes it."""
+    return against.partition(" (")[0].replace(", before it", "~1")
 
 
 def verdict(held: Held) -> Span:
@@ -131,12 +142,12 @@ def amount(value: Estimate | None, unit: str) -> str:
     return number(value.value, unit)
 
 
-def number(value: float, unit: str) -> str:
+def number(value: float, unit: str, *, spelt: bool = True) -> str:
     if unit == "bytes":
         return scaled(value, SIZES)
     if unit.startswith("of the"):
         return percent(value)
-    return f"{plain_float(value)} {unit}".strip()
+    return f"{plain_float(value)} {unit if spelt else ''}".strip()
 
 
 def change(held: Held) -> str:
@@ -147,9 +158,9 @@ def change(held: Held) -> str:
 
 
 def limit(held: Held) -> str:
-    """What it is held against, with the side that is allowed."""
+    """What it is held against, with the side that is allowed; the unit stands beside the value."""
     if held.limit is not None:
-        return f"{'≥' if held.more_is_better else '≤'} {number(held.limit, held.unit)}"
+        return f"{'≥' if held.more_is_better else '≤'} {number(held.limit, held.unit, spelt=False)}"
     return f"{'-' if held.more_is_better else '+'}{held.max_change or 0:.1%}"
 
 
@@ -159,9 +170,8 @@ def about(row: Shown) -> list[Section]:
     if held is None or row.record is None:
         return told
     if held.tighter:
-        told.append(
-            Note(words=(f"{held.name} got better; to hold it: ", Span(held.tighter, "good", code=True)))
-        )
+        gained = "got better; to hold it" if held.limit is None else "has room; a tighter line"
+        told.append(Note(words=(f"{held.name} {gained}: ", Span(held.tighter, "good", code=True))))
     if held.distance is not None and not held.enforced:
         told.append(distance(row, held))
     changed = [found for found in row.record.findings if found.probe == PROBE]
