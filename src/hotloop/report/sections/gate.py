@@ -127,7 +127,7 @@ def because(row: Shown) -> Words:
     held = row.held
     if held is None:
         return f"{row.name}: {row.error}"
-    if held.standing == "met" or (not held.enforced and held.standing == "missed"):
+    if held.standing == "met" or (not held.enforced and held.distance is not None):
         return ""
     again = f" ({held.runs} runs)" if held.runs > 1 else ""
     whom = f"; ask {held.owner}" if held.owner and held.standing != "expired" else ""
