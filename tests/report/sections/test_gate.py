@@ -5,7 +5,7 @@ from typing import Any
 from support.records import PROFILE
 
 from hotloop.core.project import Budget
-from hotloop.core.record import Estimate
+from hotloop.core.record import Estimate, Finding, Table
 from hotloop.judge.gate import hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
@@ -76,6 +76,17 @@ def test_bytes_and_shares_are_drawn_by_their_units() -> None:
     assert "≤ 2.00 GiB" in drawn(shown(memory, now=[2.0**30]))
     share = replace(memory, metric="share:step", limit=0.25)
     assert "| 10.0% |  | ≤ 25.0% |" in drawn(shown(share, now=[0.1]))
+
+
+def test_what_changed_is_drawn_once_for_all_budgets_of_a_target() -> None:
+    changed = Table(title="Functions", columns=("function",), rows=(("wrap (env.py)",),))
+    found = Finding(probe="difference", facts={}, tables=(changed,))
+    row = shown(now=[1000.0] * 6, change=change(-0.1))
+    assert row.record is not None
+    row = replace(row, record=replace(row.record, findings=(found,)))
+    text = drawn(row, row)
+    assert text.count("wrap (env.py)") == 1
+    assert "speed: what changed is the same" in text
 
 
 def test_what_could_not_be_measured_says_why() -> None:

@@ -58,7 +58,8 @@ class Shown:
 def gate(rows: Sequence[Shown], *, headline: str) -> Sections:
     """The verdict of all, the table, and what there is to say of each."""
     last = next((row.record for row in reversed(rows) if row.record), None)
-    more = [section for row in rows for section in about(row)]
+    told = set[tuple[str, str]]()
+    more = [section for row in rows for section in about(row, told)]
     said = tuple(line for row in rows if (line := because(row)))
     return (
         Note(words=headline_words(rows, headline)),
@@ -84,7 +85,7 @@ def budget(record: Record) -> Sections:
         Heading(words=Span(record.target.words, strong=True)),
         table(COLUMNS, [cells(row)]),
         *((Note(words=said),) if said else ()),
-        *about(row),
+        *about(row, set()),
         facts(*origin(record)),
     )
 
@@ -164,8 +165,8 @@ def limit(held: Held) -> str:
     return f"{'-' if held.more_is_better else '+'}{held.max_change or 0:.1%}"
 
 
-def about(row: Shown) -> list[Section]:
-    """What was gained, how far a target is, and what changed."""
+def about(row: Shown, explained: set[tuple[str, str]]) -> list[Section]:
+    """What was gained, how far a target is, and what changed where that is not explained already."""
     held, told = row.held, list[Section]()
     if held is None or row.record is None:
         return told
@@ -174,9 +175,14 @@ def about(row: Shown) -> list[Section]:
         told.append(Note(words=(f"{held.name} {gained}: ", Span(held.tighter, "good", code=True))))
     if held.distance is not None and not held.enforced:
         told.append(distance(row, held))
-    changed = [found for found in row.record.findings if found.probe == PROBE]
-    for found in changed:
-        told += difference(held, found)
+    for found in (found for found in row.record.findings if found.probe == PROBE):
+        compared = row.record.target.words, held.against or ""
+        told += (
+            [Note(words=f"{held.name}: what changed is the same")]
+            if compared in explained
+            else difference(held, found)
+        )
+        explained.add(compared)
     return told
 
 
