@@ -125,6 +125,7 @@ def test_a_baseline_that_is_not_there_is_said_and_cannot_be_told(how: How, word:
     row = gated(how, against=word)
     assert row.code is ExitCode.CANNOT_TELL
     assert held(row).why.startswith(f"there is no baseline {word} yet, and no such commit: ")
+    assert held(row).runs == 1
 
 
 def test_a_saved_baseline_is_held_against_on_its_own_machine_only(

@@ -235,12 +235,11 @@ def tell(result: "Result", found: "Sections", folder: Path, *, as_json: bool) ->
     drawn = (*sections(shown(result, folder), headline=COLOURS.get(result.code, "cannot tell")), *found)
     if as_json:
         emit(f"[{','.join(record.to_json() for record in result.records)}]\n")
+        for error in (row.error for row in result.rows if row.error):
+            remark(error)
         remark(draw(found))
     else:
         show(draw(drawn))
-    for row in result.rows:
-        if row.error:
-            remark(row.error)
     remark(draw(notices(result.records)))
     if summary := os.environ.get(SUMMARY):
         with Path(summary).open("a", encoding="utf-8") as file:

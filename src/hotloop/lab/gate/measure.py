@@ -153,7 +153,8 @@ def held_against(
 ) -> Record:
     """The same, of a place against whatever there is; what is open in `gauges` is measured by."""
     runs: list[Held] = []
-    while not runs or needs_another(runs):
+    missing = against is not None and against.doubt is not None  # which no further run would find
+    while not runs or (needs_another(runs) and not missing):
         asked = Asking(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
         measured = measure(asked, progress)
         runs.append(held_by(budget, how, against, measured))

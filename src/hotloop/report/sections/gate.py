@@ -180,7 +180,7 @@ def about(row: Shown, explained: set[tuple[str, str]]) -> list[Section]:
         told += (
             [Note(words=f"{held.name}: what changed is the same")]
             if compared in explained
-            else difference(held, found)
+            else difference(held, row.record, found)
         )
         explained.add(compared)
     return told
@@ -194,12 +194,13 @@ def distance(row: Shown, held: Held) -> Facts:
     return facts((held.name, words), *curve)
 
 
-def difference(held: Held, found: Finding) -> list[Section]:
+def difference(held: Held, record: Record, found: Finding) -> list[Section]:
     """What changed between the two, the largest growth first."""
     title = Heading(
         words=(f"{held.name}: what changed since ", Span(str(held.against), strong=True)), apart=True
     )
-    files = [Note(words=f"flames: {name}") for name in found.files if name.endswith(".svg")]
+    drawn = [name for name in found.files if name.endswith(".svg")]
+    files = [Note(words=f"flames: {record.run_id}-{held.name}.{name}, beside the record") for name in drawn]
     return [title, *findings([found])[1:], *files]
 
 
