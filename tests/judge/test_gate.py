@@ -141,6 +141,19 @@ def test_a_miss_is_seen_twice_before_it_is_one(runs: list[Held], standing: str) 
     assert (settle(runs).standing, settle(runs).runs) == (standing, len(runs))
 
 
+MORE, AS_MANY = (held(each, each, each, metric=COUNTED) for each in (0.06, 0.04))
+
+
+@pytest.mark.parametrize(
+    ("runs", "standing"),
+    [([MORE, MORE], "missed"), ([MORE, AS_MANY, MORE], "missed"), ([MORE, AS_MANY, AS_MANY], "met")],
+)
+def test_of_counts_in_other_places_of_memory_most_decide(runs: list[Held], standing: str) -> None:
+    assert all(needs_another(runs[:count]) for count in range(1, len(runs)))
+    assert not needs_another(runs)
+    assert (settle(runs).standing, settle(runs).runs) == (standing, len(runs))
+
+
 def test_an_absolute_speed_on_a_busy_machine_is_never_red() -> None:
     busy = replace(PROFILE, machine={**PROFILE.machine, "load": 9.0})
     alone = replace(busy, values={**busy.values, CPU_SHARE: (0.99, 1.0)})

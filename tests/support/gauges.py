@@ -29,6 +29,8 @@ class WrittenGauge:
 
     asked: list[tuple[str, str]]
     """Commit, or the tree, and what was asked of it."""
+    layouts: list[int]
+    """Of the memory of what was counted."""
 
     def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
         file = place.folder / target.name.partition(":")[0]
@@ -39,6 +41,7 @@ class WrittenGauge:
 
     def measure(self, do: str, **order: Any) -> Record:
         self.asked.append((self.place.commit.ref, do))
+        self.layouts += [order["layout"]] if "layout" in order else []
         whole = sum(self.costs.values())
         code = {**PROFILE.code, "project": {"commit": self.place.commit.sha, "dirty": False, "root": "p"}}
         record = replace(

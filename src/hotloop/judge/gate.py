@@ -203,6 +203,11 @@ def settle(runs: Sequence[Held]) -> Held:
     if misses > 1:
         again = next(each for each in reversed(runs) if each.standing == "missed")
         return replace(again, runs=len(runs), why=f"{again.why}, and a second run agrees")
+    if misses and is_outvoted(runs):
+        why = "met by two counts of three: the other came by where its memory lay"
+        return replace(
+            next(each for each in reversed(runs) if each.standing == "met"), runs=len(runs), why=why
+        )
     if misses and "met" in standings:
         why = "missed by one run and met by another: the machine is too busy to tell"
         return replace(last, standing="cannot tell", why=why, tighter=None)
@@ -218,7 +223,13 @@ def needs_another(runs: Sequence[Held]) -> bool:
         return False
     if not runs[-1].enforced or (runs[-1].value is None and runs[-1].change is None):
         return False
-    return "missed" in standings or "met" not in standings
+    return ("missed" in standings or "met" not in standings) and not is_outvoted(runs)
+
+
+def is_outvoted(runs: Sequence[Held]) -> bool:
+    """Whether counts, which only the place of things in memory can move, were met by two for one miss."""
+    standings = [each.standing for each in runs]
+    return runs[0].metric == INSTRUCTIONS and standings.count("met") > 1 >= standings.count("missed")
 
 
 FINAL = ("not equal", "expired")

@@ -36,7 +36,7 @@ enforce = false
 def gauges(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (explain, init, measure, places):
         monkeypatch.setattr(module, "Gauge", WrittenGauge)
-    WrittenGauge.asked = []
+    WrittenGauge.asked, WrittenGauge.layouts = [], []
 
 
 @pytest.fixture
@@ -86,6 +86,28 @@ def test_red_is_3_and_says_whom_to_ask_why_and_which_function(
     assert record.exit_code == ExitCode.REGRESSION
     (picture,) = (project.root / "artifacts/gate").glob("*.difference.svg")
     assert "+10.0% of the whole" in picture.read_text()
+
+
+def test_a_floor_that_is_missed_too_is_not_bisected_and_keeps_nothing_from_being_told(
+    hotloop: Command, project: Project
+) -> None:
+    floor = "[budget.a-floor]\ntarget = 'env.py:make'\nmetric = 'instructions_per_env_step'\nlimit = 210\n"
+    (project.root / "hotloop.toml").write_text(f"{floor}{TOML}")
+    project.commit(env=SLOW)
+    said = hotloop("gate", "--bisect")
+    assert said.code == ExitCode.REGRESSION
+    assert "red: 3 budgets" in said.out
+    assert "budget a-floor is held against no commit" in said.out
+    assert "cost is missed since " in said.out
+
+
+def test_changes_that_are_in_no_commit_are_refused_before_anything_is_measured(
+    hotloop: Command, project: Project
+) -> None:
+    (project.root / "env.py").write_text(SLOW)
+    said = hotloop("gate", "--bisect")
+    assert (said.code, WrittenGauge.asked) == (ExitCode.USAGE, [])
+    assert "uncommitted changes are in no commit" in said.err
 
 
 def test_json_prints_the_records_and_nothing_else(hotloop: Command, project: Project) -> None:

@@ -12,7 +12,7 @@ def gauges(monkeypatch: pytest.MonkeyPatch) -> type[WrittenGauge]:
     """Have nothing measured: costs are read from the project."""
     for module in (explain, init, measure, places):
         monkeypatch.setattr(module, "Gauge", WrittenGauge)
-    WrittenGauge.asked = []
+    WrittenGauge.asked, WrittenGauge.layouts = [], []
     return WrittenGauge
 
 

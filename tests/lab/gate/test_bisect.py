@@ -8,13 +8,13 @@ from hotloop.lab.gate.bisect import Found, Step, Told, search
 COMMITS = [f"c{number}" for number in range(1, 21)]
 
 
-def bisected(first_bad: int, skipped: Sequence[int] = ()) -> Found:
+def bisected(first_bad: int, skipped: Sequence[int] = (), hint: str | None = None) -> Found:
     def judge(commit: str) -> Step:
         number = int(commit[1:])
         told: Told = "skip" if number in skipped else "bad" if number >= first_bad else "good"
         return Step(commit=commit, told=told, why="")
 
-    return search(COMMITS, judge)
+    return search(COMMITS, judge, hint=hint)
 
 
 @pytest.mark.parametrize("first_bad", range(1, 21))
@@ -22,6 +22,15 @@ def test_the_first_bad_commit_is_found_by_few_builds(first_bad: int) -> None:
     found = bisected(first_bad)
     assert found.suspects == ((f"c{first_bad}", f"c{first_bad}"),)
     assert len(found.steps) <= 5
+
+
+@pytest.mark.parametrize("first_bad", range(1, 21))
+def test_what_another_budget_was_missed_since_is_tried_first(first_bad: int) -> None:
+    found = bisected(first_bad, hint=f"c{first_bad}")
+    assert found.suspects == ((f"c{first_bad}", f"c{first_bad}"),)
+    assert len(found.steps) <= 2
+    assert bisected(first_bad, hint="c9").suspects == found.suspects
+    assert bisected(first_bad, hint="of another branch").suspects == found.suspects
 
 
 def test_what_cannot_be_told_is_gone_around() -> None:

@@ -10,8 +10,9 @@ from support.projects import Project
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import Budget
 from hotloop.core.record import Held, write
+from hotloop.core.record.stacks import Stack
 from hotloop.lab.gate.bisect import bisect
-from hotloop.lab.gate.explain import PROBE, Profiles
+from hotloop.lab.gate.explain import BY_OWN_TIME, PROBE, Profiles, function_tables, own_files
 from hotloop.lab.gate.gate import Result, Row, run, trend, with_reasons
 from hotloop.lab.gate.measure import How, against_of
 from hotloop.lab.gate.places import Places
@@ -57,9 +58,12 @@ def test_a_branch_that_costs_the_same_is_green(project: Project, how: How) -> No
     assert held(row).against == f"main ({project.git('rev-parse', 'main')[:12]})"
 
 
-def test_a_branch_that_costs_more_is_red_and_was_measured_twice(project: Project, how: How) -> None:
+def test_a_branch_that_costs_more_is_red_and_was_counted_twice_each_time_elsewhere_in_memory(
+    project: Project, how: How, gauges: type[WrittenGauge]
+) -> None:
     branch(project, SLOW)
     row = gated(how)
+    assert gauges.layouts == [0, 0, 1, 1]
     assert (row.code, held(row).standing, held(row).runs) == (ExitCode.REGRESSION, "missed", 2)
     assert held(row).change is not None
     assert row.record is not None
@@ -121,6 +125,7 @@ def test_a_baseline_that_is_not_there_is_said_and_cannot_be_told(how: How, word:
     row = gated(how, against=word)
     assert row.code is ExitCode.CANNOT_TELL
     assert held(row).why.startswith(f"there is no baseline {word} yet, and no such commit: ")
+    assert held(row).runs == 1
 
 
 def test_a_saved_baseline_is_held_against_on_its_own_machine_only(
@@ -177,6 +182,19 @@ def test_what_is_red_says_which_function_it_is(project: Project, how: How, tmp_p
     assert functions.rows[0][3] == pytest.approx(0.1, abs=0.001)
     assert phases.rows[0][0] == "wall/look"
     assert len(list(profiles.folder.glob("*.speedscope.json"))) == 2
+
+
+def test_what_a_library_takes_is_said_of_the_function_of_the_project_that_asked(project: Project) -> None:
+    step, wrap = ("Env.step", "env.py", 1), ("wrap", "env.py", 9)
+    library = ("any", "/lib/site-packages/numpy/any.py", 3)
+    before: dict[Stack, float] = {(step,): 1.0}
+    after: dict[Stack, float] = {(step,): 1.0, (step, wrap): 0.1, (step, wrap, library): 0.4}
+    first, second = function_tables(before, after, 1.5, own_files(project.root))
+    assert [row[0] for row in first.rows] == ["wrap (env.py)"]
+    assert first.rows[0][3] == pytest.approx(0.5)
+    assert [row[0] for row in second.rows] == ["any (numpy/any.py)", "wrap (env.py)"]
+    (alone,) = function_tables({(step,): 1.0}, {(step, wrap): 1.0}, 1.0, own_files(project.root))
+    assert alone.title == BY_OWN_TIME
 
 
 def test_profiles_of_commits_are_kept_and_not_measured_again(

@@ -5,7 +5,7 @@ from typing import Any
 from support.records import PROFILE
 
 from hotloop.core.project import Budget
-from hotloop.core.record import Estimate
+from hotloop.core.record import Estimate, Finding, Table
 from hotloop.judge.gate import hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
@@ -42,6 +42,19 @@ def test_a_budget_that_is_missed_says_by_how_much_whom_to_ask_and_why_it_is_ther
     assert "the whole interval is beyond it; ask sim team; it is there because: rollouts wait" in text
 
 
+def test_what_it_is_held_against_is_a_name_in_the_table_and_a_commit_below() -> None:
+    text = drawn(shown(now=[1000.0] * 6, change=change(-0.1), against="main, before it (abcdef012345)"))
+    assert "| -5.0% | main~1 |" in text
+    assert "main, before it (abcdef012345)" in text
+
+
+def test_a_limit_that_leaves_much_room_has_a_tighter_line_and_its_unit_stands_beside_the_value() -> None:
+    floor = replace(BUDGET, max_change=None, against=None, limit=2000.0)
+    text = drawn(shown(floor, now=[5000.0] * 6), headline="green")
+    assert "| 5,000 env-steps/s |  | ≥ 2,000 |" in text
+    assert "speed has room; a tighter line: `limit = 3500`" in text
+
+
 def test_a_budget_that_is_met_needs_no_words_and_a_gain_has_its_line() -> None:
     text = drawn(shown(now=[1000.0] * 6, change=change(0.2)), headline="green")
     assert "ask" not in text
@@ -63,6 +76,17 @@ def test_bytes_and_shares_are_drawn_by_their_units() -> None:
     assert "≤ 2.00 GiB" in drawn(shown(memory, now=[2.0**30]))
     share = replace(memory, metric="share:step", limit=0.25)
     assert "| 10.0% |  | ≤ 25.0% |" in drawn(shown(share, now=[0.1]))
+
+
+def test_what_changed_is_drawn_once_for_all_budgets_of_a_target() -> None:
+    changed = Table(title="Functions", columns=("function",), rows=(("wrap (env.py)",),))
+    found = Finding(probe="difference", facts={}, tables=(changed,))
+    row = shown(now=[1000.0] * 6, change=change(-0.1))
+    assert row.record is not None
+    row = replace(row, record=replace(row.record, findings=(found,)))
+    text = drawn(row, row)
+    assert text.count("wrap (env.py)") == 1
+    assert "speed: what changed is the same" in text
 
 
 def test_what_could_not_be_measured_says_why() -> None:

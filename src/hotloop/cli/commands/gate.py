@@ -167,6 +167,7 @@ class Asked:
 
 def gated(budgets: "Sequence[Budget]", folder: Path, asked: Asked) -> int:
     """Measure, explain, bisect; keep and tell."""
+    from hotloop.lab.gate.bisect import refuse_changes
     from hotloop.lab.gate.explain import Profiles
     from hotloop.lab.gate.gate import run, with_reasons
     from hotloop.lab.gate.measure import How
@@ -174,6 +175,8 @@ def gated(budgets: "Sequence[Budget]", folder: Path, asked: Asked) -> int:
 
     profiles = Profiles(folder=folder / "profiles")
     with Places(Path.cwd(), build=asked.build, say=remark) as places:
+        if asked.bisect:
+            refuse_changes(places)
         how = How(places=places, today=utc_now().date(), unlike=asked.unlike, seconds=asked.seconds)
         with bar("gate") as progress, stdout_kept_clean():
             result = run(budgets, how, progress, say=remark)
@@ -202,16 +205,21 @@ def kept_row(row: "Row", folder: Path) -> "Row":
 
 
 def bisected(result: "Result", how: "How", profiles: "Profiles") -> "Sections":
-    """For each budget that is missed, the commit that did it."""
+    """For each budget that is missed, the commit that did it; what one found is tried first by the next."""
     from hotloop.lab.gate.bisect import bisect
     from hotloop.report.sections.gate import bisected as sections
+    from hotloop.report.sections.section import Note
 
     told: list[Section] = []
-    for row in result.rows:
-        if not row.is_missed:
+    hint: str | None = None
+    for row in (row for row in result.rows if row.is_missed):
+        try:
+            with bar(f"bisecting {row.budget.name}") as progress, stdout_kept_clean():
+                found = bisect(row.budget, how, profiles, progress, say=remark, hint=hint)
+        except InputError as error:  # such as an absolute limit: the table is still told
+            told.append(Note(words=str(error)))
             continue
-        with bar(f"bisecting {row.budget.name}") as progress, stdout_kept_clean():
-            found = bisect(row.budget, how, profiles, progress, say=remark)
+        hint = found.suspects[-1][0]
         steps = [(step.commit, step.told, step.why) for step in found.steps]
         told += sections(row.budget.name, found.suspects, steps)
     return tuple(told)
@@ -227,12 +235,11 @@ def tell(result: "Result", found: "Sections", folder: Path, *, as_json: bool) ->
     drawn = (*sections(shown(result, folder), headline=COLOURS.get(result.code, "cannot tell")), *found)
     if as_json:
         emit(f"[{','.join(record.to_json() for record in result.records)}]\n")
+        for error in (row.error for row in result.rows if row.error):
+            remark(error)
         remark(draw(found))
     else:
         show(draw(drawn))
-    for row in result.rows:
-        if row.error:
-            remark(row.error)
     remark(draw(notices(result.records)))
     if summary := os.environ.get(SUMMARY):
         with Path(summary).open("a", encoding="utf-8") as file:

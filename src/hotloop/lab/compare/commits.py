@@ -48,7 +48,8 @@ class Commit:
 
     @property
     def name(self) -> str:
-        return f"{self.ref} ({self.sha[:12]})"
+        short = self.sha[:12]
+        return short if self.ref == self.sha else f"{self.ref} ({short})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

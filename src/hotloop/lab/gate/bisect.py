@@ -12,7 +12,7 @@ from hotloop.core.record import Record
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.explain import Profiles
 from hotloop.lab.gate.measure import Against, How, against_of, held_against
-from hotloop.lab.gate.places import Gauges
+from hotloop.lab.gate.places import Gauges, Places
 
 Told = Literal["good", "bad", "skip"]
 
@@ -46,6 +46,8 @@ class Search:
     high: int = field(init=False)
     """The first that is known to be bad."""
     skipped: set[int] = field(default_factory=set)
+    hints: list[int] = field(default_factory=list)
+    """To be tried before the middle."""
 
     def __post_init__(self) -> None:
         self.high = len(self.commits) - 1
@@ -53,6 +55,9 @@ class Search:
     def next(self) -> int | None:
         """The commit to try: the nearest to the middle that can be told; None where none is left."""
         left = [at for at in range(self.low + 1, self.high) if at not in self.skipped]
+        while self.hints:
+            if (at := self.hints.pop(0)) in left:
+                return at
         middle = (self.low + self.high) / 2
         return min(left, key=lambda at: abs(at - middle), default=None)
 
@@ -71,12 +76,20 @@ class Search:
 
 
 def search(
-    commits: Sequence[str], judge: Callable[[str], Step], subject: Callable[[str], str] = str
+    commits: Sequence[str],
+    judge: Callable[[str], Step],
+    subject: Callable[[str], str] = str,
+    hint: str | None = None,
 ) -> Found:
-    """Find the first bad commit; the last is bad, and what is before the first is good."""
+    """Find the first bad commit; the last is bad, and what is before the first is good.
+
+    A hint is a commit that may well be it: it and the one before are tried first.
+    """
     if not commits:
         raise InputError("there is no commit between the two: nothing to bisect")
     looked, steps = Search(commits), list[Step]()
+    if hint in commits:
+        looked.hints = [commits.index(hint), commits.index(hint) - 1]
     while (at := looked.next()) is not None:
         steps.append(judge(commits[at]))
         looked.note(at, steps[-1].told)
@@ -84,15 +97,22 @@ def search(
     return Found(suspects=suspects, steps=tuple(steps))
 
 
-def bisect(budget: Budget, how: How, profiles: Profiles, progress: Progress = silent, *, say: Say) -> Found:
+def bisect(
+    budget: Budget,
+    how: How,
+    profiles: Profiles,
+    progress: Progress = silent,
+    *,
+    say: Say,
+    hint: str | None = None,
+) -> Found:
     """Find the commit since which a budget is missed, between what it is held against and HEAD."""
     against = against_of(budget, how)
     if against is None or against.place is None:
         raise InputError(f"--bisect: budget {budget.name} is held against no commit: give it max_change")
     folder = how.places.project
     commits = between(how, against.place.commit.sha, "HEAD")
-    if how.places.tree().commit.dirty:
-        raise InputError("--bisect: uncommitted changes are in no commit: commit or stash them first")
+    refuse_changes(how.places)
     by_speed = replace(how, unlike=True)  # which one did it, whatever others changed on the way
 
     def subject(commit: str) -> str:
@@ -106,7 +126,13 @@ def bisect(budget: Budget, how: How, profiles: Profiles, progress: Progress = si
             say(f"{commit[:12]} {step.told}: {step.why}")
             return step
 
-        return search(commits, tried, subject)
+        return search(commits, tried, subject, hint)
+
+
+def refuse_changes(places: Places) -> None:
+    """Refuse what nobody could find in a commit."""
+    if places.tree().commit.dirty:
+        raise InputError("--bisect: uncommitted changes are in no commit: commit or stash them first")
 
 
 def between(how: How, good: str, bad: str) -> list[str]:

@@ -3,11 +3,12 @@
 Profiles are kept by commit and target, so that one that was measured before is not measured again.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hotloop.core.code import git
 from hotloop.core.errors import HotloopError
 from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import machine
@@ -27,8 +28,7 @@ SMALLEST = 0.002
 
 MOST_ROWS = 15
 
-Times = Mapping[tuple[str, str], float]
-"""Function and file to its own share of the time then."""
+BY_OWN_TIME = "Functions, by their own time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,8 @@ def explained(record: Record, budget: Budget, then: Place, now: Place, profiles:
     tables = [phase_table(before.record, after.record, whole)]
     facts = {"then": before.record.run_id, "now": after.record.run_id, "times_as_long": whole}
     if before.stacks and after.stacks:
-        tables.insert(0, function_table(stacks.read(before.stacks), stacks.read(after.stacks), whole))
+        sampled = stacks.read(before.stacks), stacks.read(after.stacks)
+        tables = [*function_tables(*sampled, whole, own_files(now.folder)), *tables]
         facts |= {"stacks_then": str(before.stacks), "stacks_now": str(after.stacks)}
     found = Finding(probe=PROBE, facts=facts, tables=tuple(each for each in tables if each.rows))
     return replace(record, findings=(*record.findings, found))
@@ -124,23 +125,47 @@ def phase_table(before: Record, after: Record, whole: float) -> Table:
     return Table(title="Phases and spans", columns=COLUMNS["phase"], rows=rows(then, now))
 
 
-def function_table(before: Mapping[Stack, float], after: Mapping[Stack, float], whole: float) -> Table:
-    """Every function by how much its own time grew, the same way."""
-    then, now = own_shares(before), {each: share * whole for each, share in own_shares(after).items()}
-    named = [{placed(each): share for each, share in side.items()} for side in (then, now)]
-    return Table(title="Functions, by their own time", columns=COLUMNS["function"], rows=rows(*named))
+def own_files(folder: Path) -> frozenset[str]:
+    """The files of a project, by the ends of their paths: installed, they lie elsewhere."""
+    return frozenset(map(stacks.short, (git(folder, "ls-files", "*.py") or "").splitlines()))
+
+
+def function_tables(
+    before: Mapping[Stack, float], after: Mapping[Stack, float], whole: float, own: Container[str]
+) -> list[Table]:
+    """Every function by how much its own time grew, the same way.
+
+    First those of the project, where they call any other: what a library takes is said of who asked it to.
+    """
+
+    def innermost(stack: Stack) -> tuple[str, str]:
+        return stack[-1][:2]
+
+    def asker(stack: Stack) -> tuple[str, str]:
+        mine = (frame for frame in reversed(stack) if stacks.short(frame[1]) in own)
+        return next(mine, stack[-1])[:2]
+
+    titles = {"Functions of the project, with the libraries they call": asker, BY_OWN_TIME: innermost}
+    told = {
+        title: rows(shares_by(whose, before), shares_by(whose, after, whole))
+        for title, whose in titles.items()
+    }
+    distinct = {found: title for title, found in told.items()}  # of equal ones, the latter
+    return [Table(title=title, columns=COLUMNS["function"], rows=found) for found, title in distinct.items()]
 
 
 COLUMNS = {first: (first, "then_share", "now_share", "difference_share") for first in ("phase", "function")}
 
 
-def own_shares(found: Mapping[Stack, float]) -> Times:
-    """Each function's own part of the whole, its lines together."""
-    own: Counter[tuple[str, str]] = Counter()
+def shares_by(
+    whose: Callable[[Stack], tuple[str, str]], found: Mapping[Stack, float], times: float = 1.0
+) -> dict[str, float]:
+    """Each function's part of the whole, which may be so many times as long, its lines together."""
+    own: defaultdict[str, float] = defaultdict(float)
+    whole = sum(found.values()) or 1.0
     for stack, seconds in found.items():
-        own[stack[-1][:2]] += seconds  # type: ignore[assignment]
-    whole = sum(own.values()) or 1.0
-    return {each: seconds / whole for each, seconds in own.items()}
+        own[placed(whose(stack))] += seconds / whole * times
+    return dict(own)
 
 
 def placed(function: tuple[str, str]) -> str:

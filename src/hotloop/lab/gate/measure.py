@@ -153,7 +153,8 @@ def held_against(
 ) -> Record:
     """The same, of a place against whatever there is; what is open in `gauges` is measured by."""
     runs: list[Held] = []
-    while not runs or needs_another(runs):
+    missing = against is not None and against.doubt is not None  # which no further run would find
+    while not runs or (needs_another(runs) and not missing):
         asked = Asking(budget=budget, how=how, against=against, now=now, gauges=gauges, run=len(runs))
         measured = measure(asked, progress)
         runs.append(held_by(budget, how, against, measured))
@@ -260,19 +261,23 @@ def in_turns(asking: Asking, then: Place, progress: Progress) -> Measured:
 
 
 def by_looks(asking: Asking) -> Measured:
-    """What is counted, or where the time goes: over the same stretch, a look at each in turn."""
+    """What is counted, or where the time goes: over the same stretch, a look at each in turn.
+
+    What is counted once more is counted by other processes, whose memory lies elsewhere.
+    """
     budget, then = asking.budget, asking.then
     counted = budget.metric == COUNTED
     do, looks = ("count", 1) if counted else ("phases", LOOKS)
+    order: dict[str, int] = {"layout": asking.run} if counted else {}
     gauges = [asking.gauges.at(place) for place in (asking.now, then) if place]
-    first = gauges[0].measure(do)
+    first = gauges[0].measure(do, **order)
     stretch = stretch_of(first, counted=counted)
     taken: list[list[Record]] = [[first] if counted else [], []]
     for look in range(looks):
         sides = list(zip(gauges, taken, strict=False))
         for gauge, records in sides if look % 2 else reversed(sides):
             if not (counted and records):
-                records.append(gauge.measure(do, env_steps=stretch))
+                records.append(gauge.measure(do, env_steps=stretch, **order))
     if then is None:
         return with_baseline(budget, asking.against, taken[0])
     if counted and len(instruction_sets(taken)) > 1:

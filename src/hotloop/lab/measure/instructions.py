@@ -10,7 +10,11 @@ from hotloop.lab.measure.policy import RANDOM
 from hotloop.probes.instructions import Counter
 
 ENOUGH = 100_000_000
-"""Instructions between the two runs: what differs from one process to the next is a ten-thousandth of it."""
+"""Instructions between the two runs: what differs from one process to the next is a ten-thousandth of it,
+unless it asks for where things lie, as NumPy's tables by address do: that may be a hundredth."""
+
+APART = 40
+"""Characters that Python keeps before all else, by which things lie elsewhere in the next layout."""
 
 SHORT = 1
 """Calls of the shorter run; what a first step does once is in both."""
@@ -36,10 +40,14 @@ def count(
         return count_by(counter, progress=progress, env_steps=env_steps)
 
 
-def opened(target: Target, policy: str = RANDOM) -> Counter:
-    """The program that counts a target, as often as it is asked; its start is most of what a count takes."""
+def opened(target: Target, policy: str = RANDOM, *, layout: int = 0) -> Counter:
+    """The program that counts a target, as often as it is asked; its start is most of what a count takes.
+
+    In another layout the same program comes to lie elsewhere in memory.
+    """
     asked = {"target": asdict(on_one_thread(target)), "policy": policy}
-    return Counter(["-m", "hotloop.lab.workers.counted", json.dumps(asked)])
+    elsewhere = ["-X", f"layout={'-' * layout * APART}"] if layout else []
+    return Counter([*elsewhere, "-m", "hotloop.lab.workers.counted", json.dumps(asked)])
 
 
 def count_by(counter: Counter, *, progress: Progress = silent, env_steps: int | None = None) -> Instructions:

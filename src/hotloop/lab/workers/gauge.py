@@ -4,7 +4,7 @@ Settings are JSON: target (name, keys) and policy. Orders come in and answers go
 the measured program prints goes to stderr. An answer has a record as its JSON text, or an error and its code.
 
     {"do": "bench"} or with rounds, iterations, warmup        {"do": "phases", "env_steps": N or null}
-    {"do": "count", "env_steps": N or null}                   {"do": "profile", "folder": F}
+    {"do": "count", "env_steps": N or null, "layout": K}      {"do": "profile", "folder": F}
 
 The first answer says that it is there.
 """
@@ -45,6 +45,7 @@ class Gauge:
     def __init__(self, target: Target, policy: str) -> None:
         self.target, self.policy = target, policy
         self._counter: Counter | None = None
+        self._layout = 0
 
     def bench(self, order: Order) -> Record:
         """The speed, and the peak of this process's memory with it."""
@@ -53,8 +54,12 @@ class Gauge:
         return with_memory(benching.bench(self.target, rounds, policy=self.policy))
 
     def count(self, order: Order) -> Record:
-        """The instructions of an env-step."""
-        self._counter = self._counter or opened(self.target, self.policy)
+        """The instructions of an env-step, by a process whose memory lies as it is asked for."""
+        layout = order.get("layout", 0)
+        if self._counter is None or layout != self._layout:
+            self.close()
+            elsewhere = {"layout": layout} if layout else {}  # not every version that is measured knows it
+            self._counter, self._layout = opened(self.target, self.policy, **elsewhere), layout
         found = count_by(self._counter, env_steps=order.get("env_steps"))
         return replace(self._once(), instructions=found, notices=())
 
@@ -73,6 +78,7 @@ class Gauge:
     def close(self) -> None:
         if self._counter:
             self._counter.close()
+            self._counter = None
 
     def _once(self) -> Record:
         return benching.bench(self.target, ONCE, policy=self.policy)

@@ -136,7 +136,8 @@ def code_line(code: Code) -> str:
         return ", ".join([ours, *built])
     theirs = code["project"]
     named = f"{commit_words(theirs['commit'], dirty=theirs['dirty'])} of {theirs['root']}"
-    return ", ".join([named, f"Hotloop {ours}", *built])
+    hotloop = code["version"] if code["commit"] == "unknown" else ours
+    return ", ".join([named, f"Hotloop {hotloop}", *built])
 
 
 def commit_words(commit: str, *, dirty: bool) -> str:

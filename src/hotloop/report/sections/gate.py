@@ -1,6 +1,6 @@
 """The gate: one row a budget, then what was gained, what changed, and since when."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.project import METRICS, Budget
@@ -58,15 +58,22 @@ class Shown:
 def gate(rows: Sequence[Shown], *, headline: str) -> Sections:
     """The verdict of all, the table, and what there is to say of each."""
     last = next((row.record for row in reversed(rows) if row.record), None)
-    more = [section for row in rows for section in about(row)]
+    told = set[tuple[str, str]]()
+    more = [section for row in rows for section in about(row, told)]
     said = tuple(line for row in rows if (line := because(row)))
     return (
         Note(words=headline_words(rows, headline)),
         table(COLUMNS, [cells(row) for row in rows]),
         *((Lines(lines=said),) if said else ()),
         *more,
-        *((facts(*origin(last)),) if last else ()),
+        *((facts(*commits(rows), *origin(last)),) if last else ()),
     )
+
+
+def commits(rows: Sequence[Shown]) -> Iterator[tuple[str, str]]:
+    """What the budgets are held against, in full; the table has room for a name."""
+    if named := dict.fromkeys(row.held.against for row in rows if row.held and row.held.against):
+        yield "against", "; ".join(named)
 
 
 def budget(record: Record) -> Sections:
@@ -78,7 +85,7 @@ def budget(record: Record) -> Sections:
         Heading(words=Span(record.target.words, strong=True)),
         table(COLUMNS, [cells(row)]),
         *((Note(words=said),) if said else ()),
-        *about(row),
+        *about(row, set()),
         facts(*origin(record)),
     )
 
@@ -99,8 +106,13 @@ def cells(row: Shown) -> tuple[Words, ...]:
         amount(held.value, held.unit),
         change(held),
         limit(held),
-        held.against or "",
+        short(held.against or ""),
     )
+
+
+def short(against: str) -> str:
+    """A commit by its name alone, as git writes it."""
+    return against.partition(" (")[0].replace(", before it", "~1")
 
 
 def verdict(held: Held) -> Span:
@@ -116,7 +128,7 @@ def because(row: Shown) -> Words:
     held = row.held
     if held is None:
         return f"{row.name}: {row.error}"
-    if held.standing == "met" or (not held.enforced and held.standing == "missed"):
+    if held.standing == "met" or (not held.enforced and held.distance is not None):
         return ""
     again = f" ({held.runs} runs)" if held.runs > 1 else ""
     whom = f"; ask {held.owner}" if held.owner and held.standing != "expired" else ""
@@ -131,12 +143,12 @@ def amount(value: Estimate | None, unit: str) -> str:
     return number(value.value, unit)
 
 
-def number(value: float, unit: str) -> str:
+def number(value: float, unit: str, *, spelt: bool = True) -> str:
     if unit == "bytes":
         return scaled(value, SIZES)
     if unit.startswith("of the"):
         return percent(value)
-    return f"{plain_float(value)} {unit}".strip()
+    return f"{plain_float(value)} {unit if spelt else ''}".strip()
 
 
 def change(held: Held) -> str:
@@ -147,26 +159,30 @@ def change(held: Held) -> str:
 
 
 def limit(held: Held) -> str:
-    """What it is held against, with the side that is allowed."""
+    """What it is held against, with the side that is allowed; the unit stands beside the value."""
     if held.limit is not None:
-        return f"{'≥' if held.more_is_better else '≤'} {number(held.limit, held.unit)}"
+        return f"{'≥' if held.more_is_better else '≤'} {number(held.limit, held.unit, spelt=False)}"
     return f"{'-' if held.more_is_better else '+'}{held.max_change or 0:.1%}"
 
 
-def about(row: Shown) -> list[Section]:
-    """What was gained, how far a target is, and what changed."""
+def about(row: Shown, explained: set[tuple[str, str]]) -> list[Section]:
+    """What was gained, how far a target is, and what changed where that is not explained already."""
     held, told = row.held, list[Section]()
     if held is None or row.record is None:
         return told
     if held.tighter:
-        told.append(
-            Note(words=(f"{held.name} got better; to hold it: ", Span(held.tighter, "good", code=True)))
-        )
+        gained = "got better; to hold it" if held.limit is None else "has room; a tighter line"
+        told.append(Note(words=(f"{held.name} {gained}: ", Span(held.tighter, "good", code=True))))
     if held.distance is not None and not held.enforced:
         told.append(distance(row, held))
-    changed = [found for found in row.record.findings if found.probe == PROBE]
-    for found in changed:
-        told += difference(held, found)
+    for found in (found for found in row.record.findings if found.probe == PROBE):
+        compared = row.record.target.words, held.against or ""
+        told += (
+            [Note(words=f"{held.name}: what changed is the same")]
+            if compared in explained
+            else difference(held, row.record, found)
+        )
+        explained.add(compared)
     return told
 
 
@@ -178,12 +194,13 @@ def distance(row: Shown, held: Held) -> Facts:
     return facts((held.name, words), *curve)
 
 
-def difference(held: Held, found: Finding) -> list[Section]:
+def difference(held: Held, record: Record, found: Finding) -> list[Section]:
     """What changed between the two, the largest growth first."""
     title = Heading(
         words=(f"{held.name}: what changed since ", Span(str(held.against), strong=True)), apart=True
     )
-    files = [Note(words=f"flames: {name}") for name in found.files if name.endswith(".svg")]
+    drawn = [name for name in found.files if name.endswith(".svg")]
+    files = [Note(words=f"flames: {record.run_id}-{held.name}.{name}, beside the record") for name in drawn]
     return [title, *findings([found])[1:], *files]
 
 
