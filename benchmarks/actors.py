@@ -40,7 +40,7 @@ QUICK_STEPS = 1_024
 WARM, ROLLOUTS = 2, 2
 """Before a turn, and in one of one actor."""
 WAIT_MS = 2.0
-LABORIOUS = {"train.minibatch_size": "32", "train.update_epochs": "32"}
+LABORIOUS = {"train.minibatch_size": "32", "train.update_epochs": "256"}
 """Learns longer than eight actors collect."""
 WIDE = 10_000
 """Numbers in an observation, where bytes are what takes time."""
@@ -142,12 +142,13 @@ def here(mode: Mode, **keys: object) -> TrainSide:
 
 
 def learn_s(**keys: object) -> float:
-    """What learning from one rollout takes: an update without its rollout, medians."""
+    """What learning from one rollout takes: an update without its rollout, by the CPU time of one thread."""
     took = {}
-    for mode in ("rollout", "trainer"):
+    modes: tuple[Mode, ...] = ("rollout", "trainer")
+    for mode in modes:
         with closing(here(mode, **keys)) as side:
             side.run(WARM)
-            took[mode] = median(side.run(1) / 1e9 for _ in range(5))
+            took[mode] = median((side.turn(side.grain).cpu_ns or 0) / 1e9 for _ in range(9))
     return took["trainer"] - took["rollout"]
 
 
