@@ -2,10 +2,11 @@
 
     ./.venv/bin/python benchmarks/actors.py [--actors 8] [--seeds 6] [--rounds 6] [--quick]
 
-One actor with all envs and so many actors that share them, in turns: one, many, many, one. Beside the rates
-stands how many cores all of it kept busy, Ray's processes, too: where others use the machine as well, that is
-what is missing. Then trainings that collect in place and by actors, with as many seeds, are held against each
-other by what they have learnt; --seeds 0 leaves that out. It needs Ray.
+One actor with all envs and so many actors that share them, in turns: one, many, many, one; numbers between
+them and a training whose learning takes longer than collecting once at either end, for `plan.py` to be held
+against. Beside the rates stands how many cores all of it kept busy, Ray's processes, too: where others use
+the machine as well, that is what is missing. Then trainings that collect in place and by actors, with as many
+seeds, are held against each other by what they have learnt; --seeds 0 leaves that out. It needs Ray.
 """
 
 import sys
@@ -24,7 +25,8 @@ import benchmark
 from hotloop.core.target import Target
 from hotloop.judge.tune import learnt
 from hotloop.lab.training.settings import read
-from hotloop.lab.training.sides import TrainContender, TrainSide, untimed
+from hotloop.lab.training.sides import Mode, TrainContender, TrainSide, untimed
+from hotloop.stats.ratio import Ratio, ratio
 
 ENVS, STEPS = 8, 64
 KEYS = {
@@ -35,18 +37,23 @@ KEYS = {
 }
 LEARN_STEPS = 8_192
 QUICK_STEPS = 1_024
-WARM = 2
+WARM, ROLLOUTS = 2, 2
+"""Before a turn, and in one of one actor."""
 WAIT_MS = 2.0
+LABORIOUS = {"train.minibatch_size": "32", "train.update_epochs": "256"}
+"""Learns longer than eight actors collect."""
+WIDE = 10_000
+"""Numbers in an observation, where bytes are what takes time."""
 
 
 class Waiting(gymnasium.Env[Any, Any]):
     """Right is the action that has the sign of what is seen first."""
 
-    observation_space = gymnasium.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, wait_ms: float) -> None:
+    def __init__(self, wait_ms: float, width: int) -> None:
         self.wait_s, self.age = wait_ms / 1e3, 0
+        self.observation_space = gymnasium.spaces.Box(-1, 1, (width,), np.float32)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
@@ -54,7 +61,8 @@ class Waiting(gymnasium.Env[Any, Any]):
         return self.look(), {}
 
     def look(self) -> Any:
-        self.seen = self.np_random.uniform(-1, 1, 4).astype(np.float32)
+        shape = self.observation_space.shape
+        self.seen = self.np_random.uniform(-1, 1, shape).astype(np.float32)
         return self.seen
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -64,8 +72,8 @@ class Waiting(gymnasium.Env[Any, Any]):
         return self.look(), right, False, self.age >= 32, {}
 
 
-def make(wait_ms: float = WAIT_MS) -> Waiting:
-    return Waiting(float(wait_ms))
+def make(wait_ms: float = WAIT_MS, width: int = 4) -> Waiting:
+    return Waiting(float(wait_ms), int(width))
 
 
 def target(collect: str, actors: int, **keys: object) -> Target:
@@ -75,7 +83,7 @@ def target(collect: str, actors: int, **keys: object) -> Target:
 
 @dataclass(slots=True, kw_only=True)
 class Rate:
-    """What rollouts alone came to, one value a round."""
+    """What came of so many actors, one value a turn."""
 
     env_steps_per_s: list[float] = field(default_factory=list)
     cores: list[float] = field(default_factory=list)
@@ -89,33 +97,78 @@ def busy_s() -> float:
     return float(sum(used.user + used.system for used in (each.cpu_times() for each in every)))
 
 
-def collect(actors: int, rounds: int, into: Rate, staleness: int = 1) -> None:
-    """Rollouts of so many actors, rounds of about as long each whatever their number."""
-    asked = target("ray", actors, **{"train.staleness": str(staleness)})
-    with closing(TrainSide(f"{actors} actors", untimed(read(asked)), mode="rollout")) as side:
+def collect(actors: int, into: Rate, mode: Mode = "rollout", **keys: object) -> None:
+    """A turn of so many actors, anew, about as long whatever their number."""
+    print(f"{mode}, actors: {actors}", file=sys.stderr)
+    asked = target("ray", actors, **keys)
+    with closing(TrainSide(f"{actors} actors", untimed(read(asked)), mode=mode)) as side:
         side.run(WARM)
-        for number in range(1, rounds + 1):
-            print(f"\r{actors} actors, round {number} of {rounds}", end="", file=sys.stderr, flush=True)
-            before = busy_s()
-            turn = side.turn(side.grain * actors)
-            into.cores.append((busy_s() - before) * 1e9 / turn.ns)
-            into.env_steps_per_s.append(turn.env_steps * 1e9 / turn.ns)
+        before = busy_s()
+        turn = side.turn(side.grain * actors * ROLLOUTS)
+        into.cores.append((busy_s() - before) * 1e9 / turn.ns)
+        into.env_steps_per_s.append(turn.env_steps * 1e9 / turn.ns)
         assert side.crew is not None
         into.staleness = side.crew.last_staleness
-    print(file=sys.stderr)
 
 
-def rates_of(actors: int, rounds: int) -> dict[int, Rate]:
-    """One actor and so many, in turns."""
-    found = {1: Rate(), actors: Rate()}
-    for count in (1, actors, actors, 1):
-        collect(count, rounds // 2, found[count])
-    return found
+def rates_of(actors: int, rounds: int) -> tuple[dict[int, Rate], Rate]:
+    """One actor and so many in turns, and those between; and so many in a training that learns for long."""
+    between = [2**power for power in range(1, actors.bit_length()) if 2**power < actors]
+    found = {count: Rate() for count in (1, *between, actors)}
+    training = Rate()
+
+    def once() -> None:
+        for count in between:
+            collect(count, found[count])
+        collect(actors, training, "trainer", **LABORIOUS)
+
+    once()
+    for number in range(rounds):
+        for count in (1, actors) if number % 2 else (actors, 1):
+            collect(count, found[count])
+    once()
+    return found, training
+
+
+def speed_of(rates: dict[int, Rate]) -> Ratio:
+    """How many times as fast as one actor most actors are."""
+    one, many = ([1e9 / each for each in rates[count].env_steps_per_s] for count in (1, max(rates)))
+    return ratio(one, many)
+
+
+def here(mode: Mode, **keys: object) -> TrainSide:
+    """The same training, collecting in place, and waiting for nothing."""
+    return TrainSide("here", untimed(read(target("here", 1, wait_ms=0, **keys))), mode=mode)
+
+
+def learn_s(**keys: object) -> float:
+    """What learning from one rollout takes: an update without its rollout, by the CPU time of one thread."""
+    took = {}
+    modes: tuple[Mode, ...] = ("rollout", "trainer")
+    for mode in modes:
+        with closing(here(mode, **keys)) as side:
+            side.run(WARM)
+            took[mode] = median((side.turn(side.grain).cpu_ns or 0) / 1e9 for _ in range(9))
+    return took["trainer"] - took["rollout"]
+
+
+def taken_in_per_s() -> float:
+    """Bytes a second that a learner takes out of the object store, of rollouts that lie there."""
+    asked = target("ray", 1, wait_ms=0, width=WIDE, **{"train.staleness": "1"})
+    rates = []
+    with closing(TrainSide("wide", untimed(read(asked)), mode="rollout")) as side:
+        side.run(WARM)
+        assert side.crew is not None
+        for _ in range(3):
+            [there] = side.trainer.algorithm.collector.pending[0]
+            side.crew.ray.wait([there], timeout=None)
+            rates.append(side.grain * WIDE * 4 * 1e9 / side.run(1))
+    return median(rates)
 
 
 def sizes() -> dict[str, float]:
-    """Samples of a rollout, its bytes and those of the weights, and what a step waits."""
-    with closing(TrainSide("here", untimed(read(target("here", ENVS, wait_ms=0))), mode="rollout")) as side:
+    """Samples and bytes of a rollout, bytes of the weights, what a step waits, and what learning takes."""
+    with closing(here("rollout")) as side:
         weights = sum(part.nbytes for part in side.trainer.network.state_dict().values())
         kept = side.trainer.algorithm.collector.rollout
         arrays = (kept.observations, kept.actions, kept.log_probs, kept.values, kept.rewards, kept.ends)
@@ -124,6 +177,9 @@ def sizes() -> dict[str, float]:
             "rollout_bytes": sum(array.nbytes for array in arrays),
             "weights_bytes": weights,
             "wait_s": WAIT_MS / 1e3,
+            "learn_s": learn_s(),
+            "laborious_learn_s": learn_s(**LABORIOUS),
+            "taken_in_per_s": taken_in_per_s(),
         }
 
 
@@ -156,10 +212,13 @@ def page(rates: dict[int, Rate]) -> str:
         ]
         for actors, each in rates.items()
     ]
-    few, many = (median(each.env_steps_per_s) for each in rates.values())
+    found = speed_of(rates)
     lines = [
         benchmark.table(["actors", "env-steps/s", "over the rounds", "cores kept busy", "staleness"], rows),
-        f"{max(rates)} actors are {many / few:.2f} times as fast as one, over as many envs.",
+        (
+            f"{max(rates)} actors over as many envs, speed over that of one: {benchmark.ratio_text(found)}. "
+            f"{benchmark.resolution(found)}"
+        ),
     ]
     return "\n\n".join(lines)
 
@@ -183,10 +242,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=6, help="trainings of each side; 0 leaves them out")
     arguments = parser.parse_args()
     rounds = benchmark.rounds_asked(arguments)
-    rates = rates_of(arguments.actors, rounds)
+    rates, training = rates_of(arguments.actors, rounds)
     seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
     steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
-    benchmark.publish("actors", page(rates), {"rates": rates, "sizes": sizes()}, arguments)
+    values = {"rates": rates, "training": training, "ratio": speed_of(rates), "sizes": sizes()}
+    benchmark.publish("actors", page(rates), values, arguments)
     if seeds:
         learning = returns(arguments.actors, seeds, steps)
         benchmark.publish("actors-learning", learning_page(learning), {"learning": learning}, arguments)

@@ -1,11 +1,12 @@
 """Say what a learner can take from many machines, from measured rates and a small simulation of its queues.
 
     ./.venv/bin/python benchmarks/plan.py [--results FOLDER] [--staleness 1] [--learner RATE] [--weights N]
+                                          [--sample N]
 
-The rates come from the newest results of `benchmarks/actors.py` and `benchmarks/ranks.py`; the simulation is
-first held against what was measured there. Machines collect at the measured rate, their rollouts come in by
-one link one after another, the learner learns once all are there, and weights go out by it to every machine.
-Without --learner and --weights a larger learner is played, too.
+All rates come from the newest result of `benchmarks/actors.py`; the simulation is first held against what was
+run there. A machine is what ran there, with as many actors as it had at most: it collects at that rate,
+rollouts come in by one link one after another, the learner learns once all are there, and weights go out by
+it to every machine. Without --learner, --weights and --sample two larger learners are played, too.
 """
 
 import heapq
@@ -22,8 +23,8 @@ import benchmark
 
 MACHINES = (1, 10, 100, 1_000)
 UPDATES = 200
-LARGE = (1e6, 1e8)
-"""Samples a second and bytes of the weights: a learner of many GPUs with a network that fills them."""
+LARGE, PICTURES = (1e6, 1e8, None), (1e6, 1e7, 4 * 84 * 84.0)
+"""Samples a second, bytes of the weights and of a sample: learners of many GPUs, the second with pictures."""
 
 LINK_BYTES_PER_S = 1.25e9
 """Ten gigabits a second, in and out."""
@@ -46,6 +47,8 @@ class Plan:
     """Of one machine."""
     weights_bytes: float
     staleness: int
+    taken_in: float = LINK_BYTES_PER_S
+    """Bytes a second that the learner takes of what has come."""
     link: float = LINK_BYTES_PER_S
 
 
@@ -57,7 +60,7 @@ class Flow:
     learning: float
     """Share of the time in which the learner learned."""
     incoming: float
-    """Share in which its link was busy with rollouts."""
+    """Share in which rollouts came in."""
     outgoing: float
     """And with weights."""
 
@@ -76,7 +79,7 @@ def simulate(plan: Plan, updates: int = UPDATES, seed: int = 1) -> Flow:
     """When each machine has done all it was asked for."""
     in_free = out_free = learner_free = 0.0
     asked: list[list[float]] = []
-    arrived, sent = plan.rollout_bytes / plan.link, plan.weights_bytes / plan.link
+    arrived, sent = plan.rollout_bytes / min(plan.link, plan.taken_in), plan.weights_bytes / plan.link
     for _ in range(updates):
         while len(asked) <= plan.staleness:
             asked.append([])
@@ -107,60 +110,66 @@ def newest(folder: Path, name: str, part: str) -> dict[str, Any]:
     return max(found, key=lambda each: str(each["created"]))
 
 
-def measured(actors: dict[str, Any], staleness: int) -> dict[int, tuple[Plan, float]]:
-    """A plan of each number of actors that was run, and the samples a second that it came to.
+def spread_of(rates: Sequence[float]) -> float:
+    return min((max(rates) - min(rates)) / (2 * median(rates)), 1.0)
+
+
+def plan_of(actors: dict[str, Any], count: int, learn_s: float, staleness: int) -> Plan:
+    """So many actors on one machine, from what one of them was measured to take.
 
     What an actor takes for a rollout is what one took for all envs, as many times less as it has fewer; what
     of that is no waiting they share the cores for. The rest has to come out of the queues.
     """
-    cores = actors["machine"]["usable_cores"]
-    rates = {int(count): each["env_steps_per_s"] for count, each in actors["rates"].items()}
-    sizes = actors["sizes"]
-    alone = [sizes["samples"] / rate for rate in rates[1]]
-    whole_s = median(alone)
-    spread = (max(alone) - min(alone)) / (2 * whole_s)
+    alone, sizes = actors["rates"]["1"]["env_steps_per_s"], actors["sizes"]
+    whole_s = sizes["samples"] / median(alone)
     waits_s = min(whole_s, sizes["samples"] * sizes["wait_s"])
-    return {
-        count: (
-            Plan(
-                machines=count,
-                samples=sizes["samples"] // count,
-                collect_s=(waits_s + (whole_s - waits_s) * max(1.0, count / cores)) / count,
-                spread=min(spread, 1.0),
-                learn_s=0.0,
-                rollout_bytes=sizes["rollout_bytes"] / count,
-                weights_bytes=sizes["weights_bytes"],
-                staleness=staleness,
-            ),
-            median(values),
-        )
-        for count, values in rates.items()
+    shared = max(1.0, count / actors["machine"]["usable_cores"])
+    return Plan(
+        machines=count,
+        samples=sizes["samples"] // count,
+        collect_s=(waits_s + (whole_s - waits_s) * shared) / count,
+        spread=spread_of(alone),
+        learn_s=learn_s / count,
+        rollout_bytes=sizes["rollout_bytes"] / count,
+        weights_bytes=sizes["weights_bytes"],
+        staleness=staleness,
+        taken_in=sizes["taken_in_per_s"],
+    )
+
+
+def measured(actors: dict[str, Any], staleness: int) -> dict[str, tuple[Plan, float]]:
+    """A plan of everything that was run, by its name, and the samples a second that it came to."""
+    rates = {int(count): median(each["env_steps_per_s"]) for count, each in actors["rates"].items()}
+    found = {
+        f"{count} collecting": (plan_of(actors, count, 0.0, staleness), rate) for count, rate in rates.items()
     }
+    learning = plan_of(actors, max(rates), actors["sizes"]["laborious_learn_s"], staleness)
+    trained = median(actors["training"]["env_steps_per_s"])
+    return found | {f"{max(rates)} collecting, much learning": (learning, trained)}
 
 
 def machine_of(
-    ranks: dict[str, Any],
-    sizes: dict[str, Any],
+    actors: dict[str, Any],
     *,
     learner: float | None,
     weights: float | None,
+    sample: float | None,
     staleness: int,
 ) -> Plan:
-    """One machine whose envs are twenty times as slow as the learner of `ranks.py`, and who learns."""
-    [learner_name] = [name for name in ranks["case"]["sides"] if name != "one process"]
-    measured_rate = 1e9 / median(ranks["case"]["sides"][learner_name]["ns_per_agent_step"])
-    rate = learner or measured_rate
-    samples = 16_384
-    per_sample = sizes["rollout_bytes"] / sizes["samples"]
+    """One machine as it ran with most actors, and who learns from it."""
+    sizes = actors["sizes"]
+    collected = actors["rates"][max(actors["rates"], key=int)]["env_steps_per_s"]
+    samples = sizes["samples"]
     return Plan(
         machines=1,
         samples=samples,
-        collect_s=20 * samples / measured_rate,
-        spread=0.1,
-        learn_s=samples / rate,
-        rollout_bytes=per_sample * samples,
+        collect_s=samples / median(collected),
+        spread=spread_of(collected),
+        learn_s=samples / learner if learner else sizes["learn_s"],
+        rollout_bytes=sample * samples if sample else sizes["rollout_bytes"],
         weights_bytes=weights or sizes["weights_bytes"],
         staleness=staleness,
+        taken_in=sizes["taken_in_per_s"],
     )
 
 
@@ -168,16 +177,17 @@ def assumed(plan: Plan) -> str:
     return (
         f"Machines for one learner that takes {plan.samples / plan.learn_s:,.0f} samples/s, "
         f"{plan.rollout_bytes / plan.samples:,.0f} bytes a sample, weights {plan.weights_bytes:,.0f} bytes; "
-        f"one machine collects {plan.samples / plan.collect_s:,.0f} samples/s, its link has "
-        f"{plan.link * 8 / 1e9:.0f} Gbit/s, and what it collects is at most {plan.staleness} updates old:"
+        f"one machine collects {plan.samples / plan.collect_s:,.0f} samples/s, {plan.samples:,} an update. "
+        f"The learner's link has {plan.link * 8 / 1e9:.0f} Gbit/s, of what has come it takes "
+        f"{plan.taken_in / 1e6:,.0f} MB/s, and what it learns from is at most {plan.staleness} updates old:"
     )
 
 
-def check_table(checks: dict[int, tuple[Plan, float]], updates: int) -> str:
+def check_table(checks: dict[str, tuple[Plan, float]], updates: int) -> str:
     rows = []
-    for count, (each, rate) in checks.items():
+    for name, (each, rate) in checks.items():
         expected = simulate(each, updates).samples_per_s
-        rows.append([str(count), f"{rate:,.0f}", f"{expected:,.0f}", f"{rate / expected:.2f}"])
+        rows.append([name, f"{rate:,.0f}", f"{expected:,.0f}", f"{rate / expected:.2f}"])
     return benchmark.table(["actors", "env-steps/s", "simulated", "measured / simulated"], rows)
 
 
@@ -197,7 +207,7 @@ def plan_table(plan: Plan, updates: int) -> str:
     return benchmark.table(["machines", "samples/s", "MB/s in", "MB/s out", "learner busy", "bound by"], rows)
 
 
-def page(checks: dict[int, tuple[Plan, float]], plans: Sequence[Plan], updates: int) -> str:
+def page(checks: dict[str, tuple[Plan, float]], plans: Sequence[Plan], updates: int) -> str:
     parts = [
         "The simulation beside what was run (actors on one machine, an env that waits):",
         check_table(checks, updates),
@@ -213,15 +223,16 @@ def main() -> None:
     parser.add_argument("--staleness", type=int, default=1, help="updates that rollouts may be old")
     parser.add_argument("--learner", type=float, help="samples a second that it takes, instead of ours")
     parser.add_argument("--weights", type=float, help="bytes of the network, instead of ours")
+    parser.add_argument("--sample", type=float, help="bytes of a sample, instead of ours")
     arguments: Namespace = parser.parse_args()
-    actors, ranks = newest(arguments.results, "actors", "rates"), newest(arguments.results, "ranks", "case")
+    actors = newest(arguments.results, "actors", "training")
     checks = measured(actors, arguments.staleness)
-    asked = [(arguments.learner, arguments.weights)]
-    if asked == [(None, None)]:
-        asked += [LARGE]
+    asked = [(arguments.learner, arguments.weights, arguments.sample)]
+    if asked == [(None, None, None)]:
+        asked += [LARGE, PICTURES]
     plans = [
-        machine_of(ranks, actors["sizes"], learner=learner, weights=weights, staleness=arguments.staleness)
-        for learner, weights in asked
+        machine_of(actors, learner=learner, weights=weights, sample=sample, staleness=arguments.staleness)
+        for learner, weights, sample in asked
     ]
     text = page(checks, plans, 20 if arguments.quick else UPDATES)
     benchmark.publish("plan", text, {"staleness": arguments.staleness}, arguments)

@@ -1,6 +1,9 @@
 import signal
 import socket
 import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,6 +66,37 @@ def test_ray_that_starts_too_slowly_is_started_again() -> None:
 def test_ray_that_does_not_start_is_one_line(errors: list[Exception]) -> None:
     with pytest.raises(SetupError, match=r"^ray cannot be used: (no disk|The current node timed out)"):
         cluster.begin(BusyRay(*errors), "ray", None, 2)
+
+
+def test_a_cluster_of_this_machine_leaves_nothing_and_takes_what_the_dead_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = Path(tempfile.mkdtemp(dir="/tmp"))  # whose name is short enough
+    monkeypatch.setenv("RAY_TMPDIR", str(root))
+    dead = root / f"{cluster.FOLDER}dead"
+    dead.mkdir()
+    (dead / cluster.LOCK).touch()
+    with cluster.own_folder() as first, cluster.own_folder() as second:
+        assert sorted(root.iterdir()) == sorted([first, second])
+        (first / "session").mkdir()
+    assert list(root.iterdir()) == []
+    root.rmdir()
+
+
+def test_sockets_have_short_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", "/" + "far/" * 20)
+    with cluster.own_folder() as found:
+        assert found.parent == Path("/tmp")
+
+
+def test_what_ray_prints_of_lost_workers_is_kept_back_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    ray = SimpleNamespace(print_to_stdstream=said.append)
+    monkeypatch.setitem(sys.modules, "ray._private.worker", ray)
+    with cluster.hushed():
+        ray.print_to_stdstream("a paragraph")
+    ray.print_to_stdstream("a word")
+    assert said == ["a word"]
 
 
 def test_who_hears_signals_stays_who_it_was() -> None:

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import swept
@@ -127,3 +128,17 @@ def test_a_grid_is_every_combination() -> None:
         "grid/toy seed=1 a=2 b=x",
         "grid/toy seed=1 a=2 b=y",
     ]
+
+
+@pytest.mark.parametrize(
+    ("target", "asked", "needed"),
+    [
+        ("grid/toy", {"against": None, "amount": 5}, False),
+        ("grid/toy", {"against": "my_env.py:make"}, True),
+        ("my_env.py:make", {}, True),
+    ],
+)
+def test_a_cell_says_whether_it_needs_the_folder_it_was_asked_from(
+    target: str, asked: dict[str, Any], *, needed: bool
+) -> None:
+    assert Cell(target=Target(target), experiment="x", asked=asked).names_code is needed

@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.cluster import two_raylets
@@ -58,6 +59,49 @@ def test_a_cell_that_reserves_more_cores_than_there_are_is_refused() -> None:
     [found] = executor.run([cell(1, threads="4")], lambda at, total: None)
     assert found.refused.startswith("it reserves 4 cores and no machine of the cluster has more than 2")
     assert found.code is ExitCode.USAGE
+
+
+class LosingRay:
+    """As much of Ray as runs cells: every worker dies, as often as it is asked."""
+
+    class exceptions:  # noqa: N801 - as Ray spells it
+        class RayError(Exception): ...
+
+        class WorkerCrashedError(RayError): ...
+
+        NodeDiedError = LocalRayletDiedError = ObjectLostError = WorkerCrashedError
+        TaskUnschedulableError = OutOfMemoryError = ActorDiedError = WorkerCrashedError
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def remote(self, _: object) -> "LosingRay":
+        return self
+
+    def options(self, **_: object) -> SimpleNamespace:
+        return SimpleNamespace(remote=self.begin)
+
+    def begin(self, text: str) -> int:
+        self.begun.append(text)
+        return len(self.begun)
+
+    def wait(self, refs: list[int], **_: object) -> tuple[list[int], list[int]]:
+        return refs[:1], refs[1:]
+
+    def get(self, ref: int) -> str:
+        raise self.exceptions.WorkerCrashedError
+
+    def cancel(self, ref: int, *, force: bool) -> None: ...
+
+
+def test_a_cell_whose_workers_are_lost_is_run_again_said_and_given_up_in_the_end() -> None:
+    ray, said = LosingRay(), list[str]()
+    executor = OnRay(ray=ray, nodes=[node("a")], timed=False, say=said.append)
+    found = list(executor.run([cell(1), cell(2)], lambda at, total: None))
+    assert len(ray.begun) == 6
+    assert [each.refused[:31] for each in found] == ["its worker was lost 3 times: Wo"] * 2
+    assert len(said) == 4
+    assert said[0] == "the worker of grid/toy seed=1 was lost: it is run again"
 
 
 def shelved(folder: Path) -> dict[str, object]:

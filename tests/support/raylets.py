@@ -8,16 +8,17 @@ import sys
 from hotloop.core import cluster
 
 
-def main(port: int) -> None:
+def main(port: int, place: str) -> None:
     cluster.load()
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 2, "ray_client_server_port": port, "include_dashboard": False}
+    usual = {"num_cpus": 2, "temp_dir": place}
+    head = {**usual, "ray_client_server_port": port, "include_dashboard": False}
     for left in reversed(range(cluster.CONNECTS)):
         made = Cluster()
         try:
             made.add_node(**head)
-            second = made.add_node(num_cpus=2)
+            second = made.add_node(**usual)
             break
         except Exception:
             made.shutdown()
@@ -31,4 +32,5 @@ def main(port: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    with cluster.own_folder() as folder:
+        main(int(sys.argv[1]), str(folder))

@@ -33,9 +33,8 @@ def run(name: str, rounds: "Rounds", output: Path, *, on: str | None, resume: bo
         elif done.record is None:
             remark(f"failed: {done.cell.target.words}: {done.refused}")
 
-    foreign = next((cell.target for cell in cells if cell.target.is_foreign), None)
     apart = suites.Apart(found.folder)
-    with sweeps.executor(on, foreign, apart, timed=True) as (executor, machines):
+    with sweeps.executor(on, cells, apart, timed=True) as (executor, machines):
         shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=resume, machines=machines)
         with bar(f"suite {name}") as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress, tell)

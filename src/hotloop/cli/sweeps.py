@@ -11,7 +11,6 @@ from hotloop.cli.child import settled
 from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
@@ -50,15 +49,15 @@ def announce(cells: int, seconds: float, *, yes: bool) -> None:
 
 @contextmanager
 def executor(
-    on: str | None, target: Target | None, here: "Executor", *, timed: bool
+    on: str | None, cells: "Sequence[Cell]", here: "Executor", *, timed: bool
 ) -> "Iterator[tuple[Executor, frozenset[str] | None]]":
-    """What runs cells, and the fingerprints of its machines; the folder travels with somebody's target."""
+    """What runs cells, and the fingerprints of its machines; the folder travels with somebody's code."""
     if on is None:
         yield here, None
         return
     from hotloop.lab.on_ray import on_ray
 
-    carry = Path.cwd() if target is not None and target.is_foreign else None
+    carry = Path.cwd() if any(cell.names_code for cell in cells) else None
     with on_ray(on, timed=timed, carry=carry, say=remark) as ray:
         hosts = len({node.host for node in ray.nodes})
         cores = sum(node.cores for node in ray.nodes)
@@ -87,7 +86,7 @@ def swept(
     """Run an experiment of many cells with a bar, their records on a shelf."""
     from hotloop.lab.cells import FOLDER, Here, shelf_of
 
-    with executor(on, axes.target, Here(), timed=True) as (running, machines):
+    with executor(on, cells, Here(), timed=True) as (running, machines):
         shelf = shelf_of(FOLDER, kind, cells, resume=resume, machines=machines)
         with bar(axes.target.name) as progress, stdout_kept_clean():
             record = experiment(progress, shelf, running)

@@ -3,14 +3,18 @@
 What is said on the way is one line of ours: a cluster that does not answer is said within ten seconds.
 """
 
+import fcntl
 import os
 import signal
 import socket
+import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +41,12 @@ CONNECTS = 3
 
 SLOW = ("Initialization failure from server", "timed out during startup")
 """What Ray says then, of a cluster and of one that it starts."""
+
+FOLDER, LOCK = "hotloop-ray-", ".lock"
+"""What the folder of a cluster that is started here is called, and the file in it that its process locks."""
+
+LONGEST = 32
+"""Letters of where that folder lies: the names of sockets in it have to be short."""
 
 LEFT_AT_HOME = ["artifacts", "train_dir", "build", ".git", ".venv", "venv", "__pycache__", "*.pyc"]
 """Of a project that travels: what no worker opens."""
@@ -82,13 +92,16 @@ def connected(address: str, *, carry: Path | None = None, cores: int | None = No
     ray = load()
     if ray.is_initialized():
         raise SetupError("this process is connected to Ray already: disconnect first")
-    with signals_kept():
-        begin(ray, address, carry, cores)
-    try:
-        yield ray
-    finally:
+    with ExitStack() as stack:
+        stack.enter_context(hushed())
+        place = stack.enter_context(own_folder()) if address == LOCAL else None
         with signals_kept():
-            ray.shutdown()
+            begin(ray, address, carry, cores, place)
+        try:
+            yield ray
+        finally:
+            with signals_kept():
+                ray.shutdown()
 
 
 def knock(address: str) -> None:
@@ -102,12 +115,49 @@ def knock(address: str) -> None:
         ) from None
 
 
-def begin(ray: Any, address: str, carry: Path | None, cores: int | None) -> None:
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Keep Ray from printing paragraphs on lost workers: what became of them is said by who asked."""
+    module, name = sys.modules.get("ray._private.worker"), "print_to_stdstream"
+    printing = getattr(module, name, None)
+    if module is None or printing is None:
+        yield
+        return
+    setattr(module, name, lambda *_, **__: None)
+    try:
+        yield
+    finally:
+        setattr(module, name, printing)
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Where a cluster that is started here keeps logs and sockets; goes with it, as do those of the dead.
+
+    It is locked while its process lives; one that was killed leaves it to whoever comes next.
+    """
+    usual = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    root = Path(usual if len(usual) <= LONGEST else "/tmp")
+    for left in root.glob(f"{FOLDER}*/{LOCK}"):
+        with suppress(OSError), left.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            rmtree(left.parent, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=FOLDER, dir=root))
+    try:
+        with (made / "new").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            (made / "new").rename(made / LOCK)  # seen only once it is locked
+            yield made
+    finally:
+        rmtree(made, ignore_errors=True)
+
+
+def begin(ray: Any, address: str, carry: Path | None, cores: int | None, place: Path | None = None) -> None:
     """Start Ray, or connect to it."""
     usual: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == LOCAL:
         usual |= {"address": "local", "num_cpus": cores or usable_cores() or 1, "include_dashboard": False}
-        usual |= {"object_store_memory": STORE_BYTES}
+        usual |= {"object_store_memory": STORE_BYTES, "_temp_dir": str(place) if place else None}
     else:
         host, port = place_of(address)
         travels = {"working_dir": str(carry), "excludes": LEFT_AT_HOME} if carry else {}

@@ -1,7 +1,7 @@
 """A target: a name and its keys, as typed; it is what is opened, compared, and sent to other processes."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,3 +58,8 @@ class Target:
 def names_callable(name: str) -> bool:
     """Whether a name is somebody's callable, `path.py:name` or `module:name`, rather than a preset's."""
     return ":" in name
+
+
+def names_code(words: Iterable[object]) -> bool:
+    """Whether one of some words is somebody's code or tape, which has to be where it is used."""
+    return any(isinstance(word, str) and names_callable(word) and "://" not in word for word in words)

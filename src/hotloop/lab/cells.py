@@ -22,7 +22,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, file_name, own_commit, read
 from hotloop.core.settings import hash_of
-from hotloop.core.target import Target
+from hotloop.core.target import Target, names_code
 from hotloop.stats.summary import with_metrics
 
 OURS = "hotloop.lab."
@@ -55,6 +55,12 @@ class Cell:
     def id(self) -> str:
         """Twelve hex digits that are equal where the cells are."""
         return hash_of("cell", {"cell": self.to_json()})
+
+    @property
+    def names_code(self) -> bool:
+        """Whether it needs files of the current folder, wherever it runs."""
+        target = self.target
+        return names_code((target.name, target.phases, *target.keys.values(), *self.asked.values()))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)

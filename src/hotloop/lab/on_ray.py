@@ -95,7 +95,8 @@ def on_ray(
         if left_out:
             kinds = len({node.fingerprint for node in left_out})
             say(f"{len(left_out)} of {len(nodes)} machines are left out: {kinds} other kinds of machine")
-        yield OnRay(ray=ray, nodes=chosen, timed=timed, carried=carry is not None and address != LOCAL)
+        carried = carry is not None and address != LOCAL
+        yield OnRay(ray=ray, nodes=chosen, timed=timed, carried=carried, say=say)
 
 
 def survey(ray: Any) -> list[Node]:
@@ -164,6 +165,7 @@ class OnRay:
     carried: bool = False
     """Whether the project's code was sent, so that no worker knows its commit."""
     tries: int = TRIES
+    say: Callable[[str], None] = lambda _: None
     under_way: dict[Any, Task] = field(default_factory=dict)
 
     @property
@@ -249,6 +251,7 @@ class OnRay:
             if task.tries > self.tries:
                 yield refused(task, f"its worker was lost {self.tries} times: {why}")
             else:
+                self.say(f"the worker of {task.cell.target.words} was lost: it is run again")
                 waiting.append(task)
 
     def read(self, task: Task, text: str) -> Done:

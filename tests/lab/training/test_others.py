@@ -103,6 +103,25 @@ def test_the_way_to_another_machine_tells_this_ones_address() -> None:
     assert address_seen_by("127.0.0.1", 9) == "127.0.0.1"
 
 
+NETWORK = """
+from pathlib import Path
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, shape, outputs):
+        super().__init__()
+        self.policy, self.value = nn.LazyLinear(outputs), nn.LazyLinear(1)
+
+    def forward(self, seen):
+        flat = seen.flatten(1).float()
+        return self.policy(flat), self.value(flat).squeeze(-1)
+
+class Homesick(Net):
+    def __init__(self, shape, outputs):
+        super().__init__(shape, outputs)
+        assert not Path("/proc/self/cmdline").read_text().startswith("ray::"), "far from home"
+"""
+
 WORDS = ("prospector/short", "num_envs=16", "num_steps=8", "minibatch_size=64", "train.ranks=4")
 
 
@@ -111,8 +130,12 @@ def test_ranks_on_two_raylets_train_and_a_node_that_is_killed_is_said_in_one_lin
     program = "import sys; from hotloop.cli.main import main; sys.exit(main())"
     train = [sys.executable, "-P", "-c", program, "train", *WORDS]
     with two_raylets() as (address, cluster):
-        whole = [*train, "total_timesteps=512", "run=whole", "--on", address]
+        (tmp_path / "my_net.py").write_text(NETWORK)
+        whole = [*train, "total_timesteps=512", "--on", address, "train.network=my_net.py:Net"]
         subprocess.run(whole, cwd=tmp_path, check=True, capture_output=True)
+        refused = [*whole[:-1], "train.network=my_net.py:Homesick"]
+        away = subprocess.run(refused, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        assert "far from home" in away.stderr.splitlines()[-1]
         endless = [*train, "total_timesteps=1000000000", "log_every=1", "run=cut", "--on", address]
         cut = subprocess.Popen(
             endless, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True

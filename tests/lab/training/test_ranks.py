@@ -48,6 +48,26 @@ def test_shares_are_even_and_have_seeds_of_their_own() -> None:
     assert share_of(SETTINGS, 0, 1) is SETTINGS
 
 
+def test_a_record_tells_the_envs_of_all_ranks_and_the_same_workload_as_one() -> None:
+    share = share_of(SETTINGS, 0, 2).open()
+    whole = read(Target.typed("prospector/short", [*WORDS[:-1], "train.ranks=1"]))
+    one = whole.open()
+    two, alone = SETTINGS.described(share), whole.described(one)
+    share.close()
+    one.close()
+    assert two.variant["num_envs"] == alone.variant["num_envs"] == 8
+    assert two.workload_hash == alone.workload_hash
+
+
+@pytest.mark.parametrize(
+    ("words", "travels"),
+    [([], False), (["train.network=my_net.py:Net"], True), (["train.collect=ray://head:1"], False)],
+)
+def test_the_folder_travels_with_somebodys_code_alone(words: list[str], *, travels: bool) -> None:
+    settings = read(Target.typed("prospector/short", ["num_envs=8", "minibatch_size=512", *words]))
+    assert settings.carried == (Path.cwd() if travels else None)
+
+
 def test_torchrun_is_found_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RANK", raising=False)
     assert from_torchrun() is None

@@ -8,7 +8,7 @@ import torch
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.train.processes.actors import Actor, ActorsLostError, Crew, opened, shares
+from hotloop.train.processes.actors import Actor, ActorsLostError, Crew, cores_each, opened, shares
 from hotloop.train.settings import TrainSettings, check_crew
 from hotloop.train.trainer import Trainer
 
@@ -43,21 +43,23 @@ class InlineRay:
     class exceptions:  # noqa: N801 - as Ray spells it
         class RayError(Exception): ...
 
-        class RayTaskError(RayError): ...
+        class RayTaskError(RayError):
+            cause: Exception | None = None
 
         class ObjectStoreFullError(RayError): ...
+
+        class OutOfDiskError(RayError): ...
+
+        class GetTimeoutError(RayError): ...
 
     def remote(self, kind: type[Actor]) -> Any:
         made = SimpleNamespace(remote=lambda *given: OneActor(kind(*given)))
         return SimpleNamespace(options=lambda **_: made)
 
-    def nodes(self) -> list[dict[str, Any]]:
-        return [{"Resources": {"CPU": 2.0}}]
-
     def put(self, what: Any) -> Any:
         return {name: array.copy() for name, array in what.items()}
 
-    def get(self, late: Sequence[Late]) -> list[Any]:
+    def get(self, late: Sequence[Late], timeout: float | None = None) -> list[Any]:
         return [each.call() for each in late]
 
 
@@ -71,7 +73,7 @@ def trained(crew: Crew | None, updates: int) -> tuple[dict[str, Any], list[float
 
 
 def crew_of(actors: int, staleness: int) -> Crew:
-    return Crew(ray=InlineRay(), target=TARGET, actors=actors, staleness=staleness)
+    return Crew(ray=InlineRay(), target=TARGET, actors=actors, cores=[2], staleness=staleness)
 
 
 def test_one_actor_that_is_waited_for_learns_what_is_learned_in_place() -> None:
@@ -98,7 +100,9 @@ def test_actors_that_are_gone_cost_the_update_under_way_and_nothing_else(tmp_pat
     trainer.update()
 
     def gone(late: Sequence[Late]) -> list[Any]:
-        raise InlineRay.exceptions.ObjectStoreFullError
+        failed = InlineRay.exceptions.RayTaskError()
+        failed.cause = InlineRay.exceptions.OutOfDiskError()
+        raise failed
 
     crew.ray.get = gone
     with pytest.raises(ActorsLostError, match="nothing is lost but the update under way"):
@@ -111,6 +115,15 @@ def test_actors_that_are_gone_cost_the_update_under_way_and_nothing_else(tmp_pat
     batch.close()
 
 
+@pytest.mark.parametrize(
+    ("machines", "actors", "share"), [([2], 2, 1.0), ([2, 2], 5, 0.5), ([1], 8, 0.125), ([16, 16], 4, 1.0)]
+)
+def test_all_actors_find_room_whatever_the_machines_are(
+    machines: list[int], actors: int, share: float
+) -> None:
+    assert cores_each(machines, actors) == share
+
+
 def test_actors_share_the_envs_and_have_seeds_of_their_own() -> None:
     found = shares(TARGET, 2)
     assert [each["num_envs"] for each in found] == [2, 2]
@@ -119,7 +132,12 @@ def test_actors_share_the_envs_and_have_seeds_of_their_own() -> None:
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [("ObjectStoreFullError", "object store is full"), ("RayTaskError", "an actor cannot collect: last")],
+    [
+        ("ObjectStoreFullError", "object store is full"),
+        ("GetTimeoutError", "no room for the actors"),
+        ("RayTaskError", "an actor cannot collect: last"),
+        ("RayError", "the actors are gone: last"),
+    ],
 )
 def test_what_became_of_the_actors_is_one_line(error: str, said: str) -> None:
     crew = crew_of(1, 0)

@@ -211,7 +211,7 @@ def sim_on(
 
     make_room(output)
     cells = many.sims_of(target, asked)
-    with sweeps.executor(on, target, Here(), timed=False) as (executor, machines):
+    with sweeps.executor(on, cells, Here(), timed=False) as (executor, machines):
         shelf = shelf_of(SHELVES, "sim", cells, resume=resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             played = many.sim(target, asked, executor, shelf, progress)

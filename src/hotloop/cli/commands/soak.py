@@ -84,7 +84,7 @@ def soaked_on(on: str, target: Target, asked: "Asked", policy: str) -> "Record":
     from hotloop.lab.cells import Cell, Here, sweep
 
     cell = Cell(target=target, experiment=many.SOAK, asked=asdict(asked) | {"policy": policy})
-    with sweeps.executor(on, target, Here(), timed=True) as (executor, _), bar(target.name) as progress:
+    with sweeps.executor(on, [cell], Here(), timed=True) as (executor, _), bar(target.name) as progress:
         swept = sweep([cell], executor, None, progress)
     if not swept.records:
         raise KeyboardInterrupt if swept.interrupted else many.refusal(swept.refused)

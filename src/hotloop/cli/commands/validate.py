@@ -201,7 +201,7 @@ def over_seeds(
         raise InputError(f"--output {output} is for one record: name a folder for those of many seeds")
     cells = [cell for each in targets_of(target) for cell in many.validations_of(each, seeds, **asked)]
     make_room(output)
-    with sweeps.executor(on, target, Here(), timed=False) as (executor, machines):
+    with sweeps.executor(on, cells, Here(), timed=False) as (executor, machines):
         shelf = shelf_of(SHELVES, "validate", cells, resume=resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress)

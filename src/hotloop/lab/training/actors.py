@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.core.cluster import check_address, connected
-from hotloop.core.machine import usable_cores
+from hotloop.core.cluster import check_address
+from hotloop.lab.on_ray import on_ray
 from hotloop.lab.training.settings import RunSettings
 from hotloop.train.settings import HERE
 
@@ -21,9 +20,13 @@ def hired(settings: RunSettings) -> "Iterator[Crew | None]":
     if train.collect == HERE:
         yield None
         return
-    address = check_address(train.collect)
-    carry = Path.cwd() if settings.target.is_foreign else None
-    with connected(address, carry=carry, cores=usable_cores()) as ray:
+    with on_ray(check_address(train.collect), timed=False, carry=settings.carried) as there:
         from hotloop.train.processes.actors import Crew
 
-        yield Crew(ray=ray, target=settings.target, actors=train.actors, staleness=train.staleness)
+        yield Crew(
+            ray=there.ray,
+            target=settings.target,
+            actors=train.actors,
+            cores=[node.cores for node in there.nodes],
+            staleness=train.staleness,
+        )

@@ -204,7 +204,8 @@ class Tasks(Others):
         strategies = need("ray.util.scheduling_strategies")
         for rank in range(1, self.size):
             place = strategies.PlacementGroupSchedulingStrategy(self.room, rank - 1)
-            task = self.ray.remote(follow_there).options(
+            # Once: a rank that fails ends its process, whose open lines the others would wait at.
+            task = self.ray.remote(max_calls=1)(follow_there).options(
                 num_cpus=self.cores, max_retries=0, name=f"rank {rank}", scheduling_strategy=place
             )
             self.tasks.append(task.remote(rank, self.size, self.address, self.store.port))

@@ -76,8 +76,7 @@ def others_of(settings: RunSettings) -> "Iterator[Others]":
     elif where == HERE:
         yield Processes(size)
     else:
-        carry = Path.cwd() if settings.target.is_foreign else None
-        with on_ray(check_address(where), timed=False, carry=carry) as ray:
+        with on_ray(check_address(where), timed=False, carry=settings.carried) as ray:
             yield Tasks(size, ray, where, cores=max(1, settings.train.torch_threads))
 
 

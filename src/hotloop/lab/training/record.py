@@ -2,20 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import OUTCOME, WALL, Method, Phase, Record, Resources, Validation
+from hotloop.core.record import (
+    OUTCOME,
+    WALL,
+    Method,
+    Phase,
+    Record,
+    Resources,
+    Validation,
+    own_commit,
+    run_id,
+)
 from hotloop.core.record.times import Times, add, series_of
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.envs.batch import Batch
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.stepping import PauseClock
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
-from hotloop.lab.training.settings import RunSettings
+from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
 from hotloop.probes.resources import Ready, Sample, gpu_facts, ready_share
@@ -163,7 +174,8 @@ def record_of(
         resources=used(found),
         **phases(found.times, [window.times for window in found.windows if window.times]),
     )
-    return replace(made, target=settings.described(batch))
+    described, when = settings.described(batch), datetime.fromisoformat(made.created)
+    return replace(made, target=described, run_id=run_id(when, *own_commit(made.code), described.words))
 
 
 def counters(found: SoFar) -> dict[str, int]:
@@ -202,7 +214,7 @@ def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
 
 def method(settings: RunSettings, batch: Batch, found: SoFar) -> Method:
     """A round is a window of updates."""
-    steps = batch.spec.num_envs * settings.train.num_steps * settings.train.log_every
+    steps = per_update(settings) * settings.train.log_every
     times = found.times
     clock = {"clock": f"{CLOCK}{times.how}"} if times else {}
     return describe_method(batch.spec, rounds=len(found.windows), iterations=steps, policy=LEARNING, **clock)

@@ -8,6 +8,7 @@ else's may be bare, too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, get_origin
 
 from hotloop.core import registry
@@ -15,7 +16,7 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
-from hotloop.core.target import Target
+from hotloop.core.target import Target, names_code
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.trainable import GYM, open_trainable
 from hotloop.envs.open import make
@@ -65,6 +66,12 @@ class RunSettings:
     def timed(self) -> bool:
         return self.around.timing != "off"
 
+    @property
+    def carried(self) -> Path | None:
+        """The folder that travels with it to other machines: the current one where code of it is used."""
+        train, words = self.train, (self.target.name, *self.target.keys.values())
+        return Path.cwd() if names_code((*words, train.network, train.teacher)) else None
+
     def open(self) -> Batch:
         """The batch that is trained on; its phases are timed where the run's are and the host steps it.
 
@@ -80,7 +87,7 @@ class RunSettings:
         mine = batch.spec.described
         if self.train.ranks > 1:  # the batch is one rank's share
             envs = int(str(self.target.keys["num_envs"]))
-            mine = replace(mine, params=mine.params | {"num_envs": envs}, keys=dict(self.target.keys))
+            mine = replace(mine, variant=mine.variant | {"num_envs": envs}, keys=dict(self.target.keys))
         parts = {PREFIX: self.train, f"{PREFIX}eval.": self.eval}
         workload = mine.params | named(parts, "workload")
         return replace(

@@ -8,7 +8,7 @@ An actor that is lost is begun anew by Ray, and its rollout is collected again.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,6 +39,9 @@ ARRAYS = ("observations", "actions", "log_probs", "values", "rewards", "ends", "
 RESTARTS = 3
 """Of an actor, and tries of a rollout."""
 
+READY_S = 300.0
+"""What actors may take to find room in a cluster and to make their envs."""
+
 SEED = 42
 
 
@@ -54,6 +57,8 @@ class Crew:
     target: Target
     """Of all envs together."""
     actors: int
+    cores: Sequence[int]
+    """Of each machine they may run on."""
     staleness: int
     last_staleness: float = 0.0
     """In updates, of the rollout that was learned from last."""
@@ -73,18 +78,33 @@ class Crew:
     @contextmanager
     def asked(self) -> Iterator[None]:
         """Say in one line what became of the actors, where they cannot go on."""
-        errors = self.ray.exceptions
         try:
             yield
-        except errors.ObjectStoreFullError:
-            raise ActorsLostError(
+        except (self.ray.exceptions.RayError, ConnectionError) as error:
+            raise ActorsLostError(self.became(error)) from None
+
+    def became(self, error: Exception) -> str:
+        errors = self.ray.exceptions
+        by_actor = isinstance(error, errors.RayTaskError)
+        cause = getattr(error, "cause", None) if by_actor else error
+        if isinstance(cause, (errors.ObjectStoreFullError, errors.OutOfDiskError)):
+            return (
                 "Ray's object store is full: fewer num_envs or num_steps, or a cluster with a larger one; "
                 "nothing is lost but the update under way"
-            ) from None
-        except errors.RayTaskError as error:
-            raise ActorsLostError(f"an actor cannot collect: {last_line(error)}") from None
-        except (errors.RayError, ConnectionError) as error:
-            raise ActorsLostError(f"the actors are gone: {last_line(error)}") from None
+            )
+        if isinstance(error, errors.GetTimeoutError):
+            return (
+                f"no room for the actors within {READY_S:.0f} s: is the cluster busy, or an env slow to make?"
+            )
+        return f"{'an actor cannot collect' if by_actor else 'the actors are gone'}: {last_line(error)}"
+
+
+def cores_each(machines: Sequence[int], actors: int) -> float:
+    """What an actor reserves: a core, or as small a part of one as lets all find room."""
+    share = 1.0
+    while sum(int(cores / share) for cores in machines) < actors:
+        share /= 2
+    return share
 
 
 def last_line(error: BaseException) -> str:
@@ -170,8 +190,8 @@ class RayCollector:
         self.version = 0
         self.acts: Actions | None = None
         remote = crew.ray.remote(Actor)
-        cores = min(1.0, sum(node["Resources"].get("CPU", 0) for node in crew.ray.nodes()) / crew.actors)
-        how = {"num_cpus": cores, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
+        share = cores_each(crew.cores, crew.actors)
+        how = {"num_cpus": share, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
         with crew.asked():
             self.actors = [
                 remote.options(**how).remote(
@@ -181,7 +201,7 @@ class RayCollector:
                 )
                 for number, keys in enumerate(shares(crew.target, crew.actors))
             ]
-            crew.ray.get([actor.ready.remote() for actor in self.actors])
+            crew.ray.get([actor.ready.remote() for actor in self.actors], timeout=READY_S)
         self.pending: deque[list[Any]] = deque()
 
     @torch.no_grad()
