@@ -13,6 +13,7 @@ from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Learnt, Record, Tuning, own_commit, run_id
+from hotloop.core.record.tuning import BENCH, TRAIN
 from hotloop.judge import tune as choosing
 from hotloop.judge.judge import judge
 from hotloop.lab.axes import Axes
@@ -79,7 +80,7 @@ def tune(
         tried=tried,
         skipped=(*skipped, *sweeping.skipped),
         winner=won.at,
-        words=f"hotloop {'train' if is_training(chosen) else 'bench'} {(present if keep else chosen).words}",
+        words=f"{TRAIN if is_training(chosen) else BENCH} {(present if keep else chosen).words}",
         kept=keep,
         floor=None if keep or stopped else choosing.floor(won.speeds),
         learnt=learning,

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from hotloop.core.record.plain import Amount, Count
 from hotloop.core.record.sweep import Refused
 
+TRAIN, BENCH = "hotloop train", "hotloop bench"
+"""What a line to paste begins with: of a training, and of envs alone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
@@ -64,3 +67,7 @@ class Tuning:
     floor: Amount | None = None
     """Env-steps a second that this machine can be relied on for, with the settings that are recommended."""
     learnt: Learnt | None = None
+
+    @property
+    def is_training(self) -> bool:
+        return self.words.startswith(TRAIN)

@@ -1,6 +1,7 @@
 """Searches for settings: every combination, a map of two axes, the winner, and what to paste."""
 
 from collections.abc import Callable, Iterator
+from statistics import fmean
 
 from hotloop.core.record import Learnt, Record, Tried, Tuning
 from hotloop.report.pictures.curves import Curve, Panel
@@ -124,17 +125,21 @@ def result(found: Tuning) -> Iterator[tuple[str, Words]]:
         yield "result", Span("the present settings stay: in turns the winner was slower", "warn")
     yield "paste", Span(found.words, strong=True, code=True)
     if found.floor is not None:
-        yield "floor", f"{speed(found.floor)} env-steps/s here: --write-floor NAME keeps it as a budget"
+        keeps = "" if found.is_training else ": --write-floor NAME keeps it as a budget"
+        yield "floor", f"{speed(found.floor)} env-steps/s here{keeps}"
     if found.learnt is not None:
         yield "learning", learning(found.learnt)
 
 
 def learning(learnt: Learnt) -> Span:
+    change = f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}]"
     words = (
-        f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}] of return after "
+        f"{change} to the present settings' {fmean(learnt.present):.3g} of return after "
         f"{learnt.env_steps:,} env-steps, {len(learnt.present)} seeds"
     )
-    return Span(f"worse: {words}", "bad", strong=True) if learnt.worse else Span(f"no worse: {words}")
+    if learnt.worse:
+        return Span(f"worse: {words}", "bad", strong=True)
+    return Span(f"better: {words}" if learnt.low > 0 else f"no difference seen: {words}")
 
 
 def left_out(found: Tuning) -> Iterator[Section]:
