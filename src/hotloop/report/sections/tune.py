@@ -42,7 +42,7 @@ def tune(record: Record) -> Sections:
         *combinations(found),
         *heat(found),
         *comparisons(record.comparisons),
-        facts(*result(found), *origin(record)),
+        facts(*result(record, found), *origin(record)),
         *left_out(found),
     )
 
@@ -118,11 +118,13 @@ def shade(value: float | None, best: float) -> str:
     return f"{speed(value)} {SHADES[round(value / best * (len(SHADES) - 1))] * 2}"
 
 
-def result(found: Tuning) -> Iterator[tuple[str, Words]]:
+def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
     """What to use, what it may be relied on for, and whether it still learns."""
     yield "winner", f"{words(found.winner)}, by the lower end of its interval"
     if found.kept:
         yield "result", Span("the present settings stay: in turns the winner was slower", "warn")
+    elif not record.comparisons and not record.partial:
+        yield "result", "the winner is the present settings: there is nothing to confirm"
     yield "paste", Span(found.words, strong=True, code=True)
     if found.floor is not None:
         keeps = "" if found.is_training else ": --write-floor NAME keeps it as a budget"
