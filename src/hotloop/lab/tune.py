@@ -74,6 +74,7 @@ def tune(
             learning = learn(present, chosen, asked, learners or running, progress, say)
     except KeyboardInterrupt:
         stopped = True
+    keep = keep or (learning is not None and learning.outcome == "worse")
     result = Tuning(
         axes=axes.values,
         present=present.words,

@@ -35,7 +35,7 @@ def test_many_axes_share_a_column_and_no_figure_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("winner", "word"), [((5.0, 6.0), "better: +1 ["), ((3.0, 5.5), "no difference seen: -0.25 [")]
+    ("winner", "word"), [((5.0, 6.0), "better: +1 ["), ((3.0, 5.5), "cannot tell: -0.25 [")]
 )
 def test_what_is_learnt_is_told_beside_what_the_present_settings_learn(
     winner: tuple[float, float], word: str

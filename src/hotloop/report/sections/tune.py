@@ -1,9 +1,10 @@
 """Searches for settings: every combination, a map of two axes, the winner, and what to paste."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 
 from hotloop.core.record import Learnt, Record, Tried, Tuning
+from hotloop.core.record.tuning import LEARNING_BAND, Learning
 from hotloop.report.pictures.curves import Curve, Panel
 from hotloop.report.pictures.heat import Map, draw
 from hotloop.report.sections.compare import comparisons
@@ -16,6 +17,7 @@ from hotloop.report.sections.section import (
     Section,
     Sections,
     Span,
+    Tone,
     Words,
     facts,
     number_columns,
@@ -28,6 +30,8 @@ SHADES = " ░▒▓█"
 
 APART = 2
 """Axes that have columns of their own."""
+
+TONES: Mapping[Learning, Tone] = {"worse": "bad", "cannot tell": "warn"}
 
 JOIN = " / "
 """Between the values of axes that share one."""
@@ -122,7 +126,8 @@ def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
     """What to use, what it may be relied on for, and whether it still learns."""
     yield "winner", f"{words(found.winner)}, by the lower end of its interval"
     if found.kept:
-        yield "result", Span("the present settings stay: in turns the winner was slower", "warn")
+        why = "the winner learns less" if found.learnt else "in turns the winner was slower"
+        yield "result", Span(f"the present settings stay: {why}", "warn")
     elif not record.comparisons and not record.partial:
         yield "result", "the winner is the present settings: there is nothing to confirm"
     yield "paste", Span(found.words, strong=True, code=True)
@@ -139,9 +144,9 @@ def learning(learnt: Learnt) -> Span:
         f"{change} to the present settings' {fmean(learnt.present):.3g} of return after "
         f"{learnt.env_steps:,} env-steps, {len(learnt.present)} seeds"
     )
-    if learnt.worse:
-        return Span(f"worse: {words}", "bad", strong=True)
-    return Span(f"better: {words}" if learnt.low > 0 else f"no difference seen: {words}")
+    tone = TONES.get(learnt.outcome, "plain")
+    band = f"{LEARNING_BAND:.0%} of it are no difference"
+    return Span(f"{learnt.outcome}: {words}; {band}", tone, strong=tone == "bad")
 
 
 def left_out(found: Tuning) -> Iterator[Section]:
