@@ -1,8 +1,11 @@
 import random
+from dataclasses import replace
 
 import pytest
+from support.shelves import tuned
 
 from hotloop.core.record import Tried
+from hotloop.judge.judge import judge
 from hotloop.judge.tune import floor, learnt, marked, survivors, tried, winner
 
 
@@ -43,9 +46,31 @@ def test_the_floor_is_below_the_median() -> None:
     assert floor([1.0, 2.0]) is None
 
 
-def test_learning_is_worse_only_where_that_is_sure() -> None:
-    assert learnt(100, [5.0] * 6, [1.0, 1.1, 0.9, 1.0, 1.2, 0.8]).worse
+@pytest.mark.parametrize(
+    ("present", "winner", "outcome"),
+    [
+        ([5.0] * 6, [1.0, 1.1, 0.9, 1.0, 1.2, 0.8], "worse"),
+        ([5.0] * 6, [6.0, 6.1, 5.9, 6.0, 6.2, 5.8], "better"),
+        ([1.0] * 6, [0.997, 0.99, 1.0, 0.996, 0.999, 0.994], "as well"),  # surely less, by a trifle
+        ([-5.0] * 6, [-5.1, -4.9, -5.0, -5.1, -5.0, -4.95], "as well"),
+        ([1.0, 2, 3, 4, 5, 6], [1.2, 0.9, 3.1, 5.8, 5.3, 3.9], "cannot tell"),
+    ],
+)
+def test_learning_is_told_by_the_whole_interval_and_a_band(
+    present: list[float], winner: list[float], outcome: str
+) -> None:
+    assert learnt(100, present, winner).outcome == outcome
+
+
+def test_the_difference_is_of_seeds_that_both_share() -> None:
     same = learnt(100, [1.0, 2, 3, 4, 5, 6], [1.2, 1.9, 3.1, 3.8, 5.3, 5.9])
-    assert not same.worse
     assert same.low <= 0 <= same.high
     assert same.difference == pytest.approx(0.2 / 6)
+
+
+@pytest.mark.parametrize(("winner", "code"), [((5.0, 5.0), 0), ((1.0, 1.0), 3), ((1.0, 9.0), 4)])
+def test_what_is_learnt_decides_what_the_shell_is_told(winner: tuple[float, float], code: int) -> None:
+    record = tuned()
+    assert record.tuning is not None
+    found = replace(record.tuning, learnt=learnt(100, (5.0, 5.0), winner))
+    assert judge(replace(record, tuning=found)).exit_code == code

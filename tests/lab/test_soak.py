@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 
@@ -163,11 +164,14 @@ def test_what_takes_long_to_make_serves_for_several_looks() -> None:
     assert all(each.closed for each in made)
 
 
-def test_rows_stay_bounded_however_long_it_runs() -> None:
+def test_rows_stay_bounded_and_are_of_the_whole_run_however_long_it_is() -> None:
     so_far = SoFar()
     for k in range(10_000):
         so_far.note(float(k), {RSS_BYTES: 1.0})
-    assert len(so_far.rows) <= lab.MOST_LOOKS
+    assert lab.MOST_LOOKS / 2 <= len(so_far.rows) <= lab.MOST_LOOKS
+    assert {second - first for (first, _), (second, _) in pairwise(so_far.rows)} == {32.0}
+    assert so_far.rows[0][0] == 0
+    assert so_far.rows[-1][0] > 10_000 - 32
     assert len(so_far.soak().trends[0].curve) <= 121
 
 

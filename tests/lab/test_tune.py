@@ -1,16 +1,19 @@
 from dataclasses import replace
 
 import pytest
+from support.drawn import text
 from support.records import BENCH
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
+from hotloop.judge.tune import learnt
 from hotloop.lab import tune as lab
 from hotloop.lab.search import halving
 from hotloop.lab.search.asked import Asked
 from hotloop.lab.search.combinations import read
 from hotloop.lab.tune import tune
+from hotloop.report.sections.tune import tune as sections
 
 
 def test_how_long_it_takes_is_told_by_all_rungs_and_the_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,3 +66,15 @@ def test_ctrl_c_after_the_search_leaves_a_partial_record_and_learns_nothing(
     assert record.tuning is not None
     assert record.tuning.learnt is None
     assert record.tuning.floor is None
+
+
+def test_a_winner_that_learns_less_is_not_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lab, "confirm", lambda *_: None)
+    monkeypatch.setattr(lab, "learn", lambda *_: learnt(100, [5.0] * 6, [1.0] * 6))
+    monkeypatch.setattr(halving, "TURN_NS", 1_000)
+    record = tune(read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"])), Asked(rounds=1))
+    assert record.exit_code == 3
+    assert record.tuning is not None
+    assert record.tuning.words == "hotloop bench grid/toy agents=2"
+    assert record.tuning.floor is None
+    assert "the present settings stay: the winner learns less" in text(sections(record))

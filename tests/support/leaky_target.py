@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 import time
+from itertools import repeat
 from typing import Any
 
 LIBRARY = ctypes.CDLL(None)
@@ -11,8 +12,11 @@ LIBRARY.malloc.restype = ctypes.c_void_p
 LIBRARY.malloc.argtypes = [ctypes.c_size_t]
 LIBRARY.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
 
-SPINS = 300
-"""Turns of an empty loop in a step: what a slow-down is added to."""
+SPINS = 3_000
+"""Turns of an empty loop in a step, nearly all of it: what a slow-down is added to."""
+
+SLOWER = 1.03
+"""A minute."""
 
 
 class Leaky:
@@ -32,7 +36,7 @@ class Leaky:
         self.steps += 1
         if self.steps % self.every == 0:
             self.leak()
-        for _ in range(round(SPINS * self.slowness())):
+        for _ in repeat(None, round(SPINS * self.slowness())):  # every turn as long as another
             pass
         return 0, 0.0, False, False, {}
 
@@ -48,11 +52,11 @@ class Leaky:
             threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
 
     def slowness(self) -> float:
-        """3% more a minute, where that is what it does."""
+        """So many times as slow every minute, where that is what it does."""
         if self.kind != "slow":
             return 1.0
         self.began = self.began or time.monotonic()
-        return 1 + 0.03 * (time.monotonic() - self.began) / 60
+        return SLOWER ** ((time.monotonic() - self.began) / 60)
 
 
 def make(kind: str = "clean", every: int = 1, seed: int = 42) -> Leaky:

@@ -11,7 +11,7 @@ import typer
 
 from hotloop.cli.isolated import isolated
 from hotloop.core.code import version as installed_version
-from hotloop.core.errors import ExitCode
+from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.registry import modules
 
 CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode)
@@ -49,9 +49,12 @@ def run(argv: Sequence[str]) -> int:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     application.callback(invoke_without_command=True, help=HELP)(teach)
-    for name, function in chosen(argv).items():
+    functions = chosen(argv)
+    for name, function in functions.items():
         application.command(name, help=help_of(function))(function)
     words, program = parted(argv)
+    if program is None and DASHES in words and runs_theirs(functions.get(words[0], run)):
+        raise InputError(f"{words[0]} takes no program after {DASHES}: {', '.join(programs())} do")
     if program is not None:
         function = programs()[words[0]]
         application.command(f"{words[0]} {DASHES}", help=help_of(function), hidden=True)(function)

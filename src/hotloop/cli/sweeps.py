@@ -88,8 +88,14 @@ def swept(
 
     with executor(on, cells, Here(), timed=True) as (running, machines):
         shelf = shelf_of(FOLDER, kind, cells, resume=resume, machines=machines)
-        with bar(axes.target.name) as progress, stdout_kept_clean():
-            record = experiment(progress, shelf, running)
+        try:
+            with bar(axes.target.name) as progress, stdout_kept_clean():
+                record = experiment(progress, shelf, running)
+        except KeyboardInterrupt:
+            remark(
+                f"interrupted: the cells that are done are in {shelf.folder}, and --resume goes on from there"
+            )
+            raise
     kept = f"the cells' records are in {shelf.folder}"
     remark(kept if shelf.fault is None else f"not all of {kept}, and cannot be resumed: {shelf.fault}")
     return settled(record)

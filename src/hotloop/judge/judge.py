@@ -126,9 +126,12 @@ def growing(record: Record) -> Iterator[ExitCode]:
 
 
 def learning(record: Record) -> Iterator[ExitCode]:
-    """Whether the settings that won surely learn less."""
-    if record.tuning and record.tuning.learnt and record.tuning.learnt.worse:
+    """Whether the settings that won surely learn less, or that cannot be told."""
+    outcome = record.tuning.learnt.outcome if record.tuning and record.tuning.learnt else None
+    if outcome == "worse":
         yield ExitCode.REGRESSION
+    if outcome == "cannot tell":
+        yield ExitCode.CANNOT_TELL
 
 
 def unsure(record: Record) -> Iterator[ExitCode]:

@@ -69,8 +69,9 @@ def read(target: Target, grid: str | None = None, *, kind: str = "scale") -> Axe
     rows = dict[str, Rows]() if grid is None else dict([grid_of(target, grid)])
     rows |= {axis: plain_rows(axis, values) for axis, values in several.items()}
     if not rows:
+        grids = ", or --grid NAME" if kind == "scale" else ""
         raise InputError(
-            f"{kind} needs an axis: a key with several values, such as agents=10,100,1000, or --grid NAME"
+            f"{kind} needs an axis: a key with several values, such as agents=10,100,1000{grids}"
         )
     check_values({axis: tuple(sizes) for axis, sizes in rows.items()})
     return Axes(

@@ -45,7 +45,7 @@ SHORTEST_S = 0.5
 """Between two looks."""
 
 MOST_LOOKS = 480
-"""From there on every second one is dropped, and there are half as many."""
+"""From there on every second one is dropped, of those to come, too: curves are of the whole run."""
 
 AGEING, COMPARING = 0.6, 0.3
 """Of the time between two looks: what the old one is stepped by itself, and in turns with a new one."""
@@ -97,6 +97,9 @@ class SoFar:
 
     rows: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     """Seconds since the beginning, and the values then."""
+    every: int = 1
+    """Of the looks, one in so many is kept."""
+    noted: int = 0
     fresh: int = 0
     env_steps: int = 0
     seconds: float = 0.0
@@ -104,9 +107,11 @@ class SoFar:
     partial: bool = True
 
     def note(self, at: float, values: Mapping[str, float]) -> None:
-        self.rows.append((at, dict(values)))
+        if self.noted % self.every == 0:
+            self.rows.append((at, dict(values)))
+        self.noted += 1
         if len(self.rows) > MOST_LOOKS:
-            self.rows = self.rows[::2]
+            self.rows, self.every = self.rows[::2], 2 * self.every
 
     def curves(self) -> dict[str, list[tuple[float, float]]]:
         names = dict.fromkeys(name for _, values in self.rows for name in values)

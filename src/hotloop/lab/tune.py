@@ -13,6 +13,7 @@ from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Learnt, Record, Tuning, own_commit, run_id
+from hotloop.core.record.tuning import BENCH, TRAIN
 from hotloop.judge import tune as choosing
 from hotloop.judge.judge import judge
 from hotloop.lab.axes import Axes
@@ -73,13 +74,14 @@ def tune(
             learning = learn(present, chosen, asked, learners or running, progress, say)
     except KeyboardInterrupt:
         stopped = True
+    keep = keep or (learning is not None and learning.outcome == "worse")
     result = Tuning(
         axes=axes.values,
         present=present.words,
         tried=tried,
         skipped=(*skipped, *sweeping.skipped),
         winner=won.at,
-        words=f"hotloop {'train' if is_training(chosen) else 'bench'} {(present if keep else chosen).words}",
+        words=f"{TRAIN if is_training(chosen) else BENCH} {(present if keep else chosen).words}",
         kept=keep,
         floor=None if keep or stopped else choosing.floor(won.speeds),
         learnt=learning,

@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 
+from hotloop.judge import tune as choosing
+from hotloop.lab.cells import Cell
 from hotloop.lab.search import asked, halving
 
 Command = Callable[..., Any]
+
+PRESENT = {"num_envs": "64"}
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +36,7 @@ def test_a_winner_is_told_with_its_line_and_its_floor_is_written(hotloop: Comman
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("num_envs=4",), "tune needs an axis"),
+        (("num_envs=4",), "tune needs an axis: a key with several values, such as agents=10,100,1000\n"),
         (("num_envs=4,8", "--confirm", "0"), "a confirmation of 0 s: expected more than 0"),
         (("wrong=4,8",), "unknown key"),
         (("num_envs=0,-1",), "none of the 2 combinations can be run"),
@@ -43,3 +47,25 @@ def test_bad_searches_are_usage_errors(hotloop: Command, words: tuple[str, ...],
     said = hotloop("tune", "grid/toy", *words)
     assert (said.code, said.out) == (64, "")
     assert line in said.err
+
+
+def test_ctrl_c_says_where_the_cells_are_and_resume_goes_on_to_the_present_settings(
+    hotloop: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("tune", "grid/toy", "agents=2", "num_envs=63,64", "--rounds", "1")
+    ran, run = list[str](), Cell.run
+
+    def stopping(cell: Cell, *given: Any) -> Any:
+        ran.append(str(cell.target.keys["num_envs"]))
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        return run(cell, *given)
+
+    monkeypatch.setattr(Cell, "run", stopping)
+    said = hotloop(*words)
+    assert said.code == 130
+    assert "interrupted: the cells that are done are in artifacts/sweeps/tune-grid-toy" in said.err
+    monkeypatch.setattr(choosing, "winner", lambda found: next(each for each in found if each.at == PRESENT))
+    said = hotloop(*words, "--resume")
+    assert ran == [ran[0], ran[1], ran[1]]
+    assert "the winner is the present settings: there is nothing to confirm" in said.out

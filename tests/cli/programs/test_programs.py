@@ -56,6 +56,7 @@ def test_two_programs_are_compared_by_what_they_print(
     ("words", "said"),
     [
         (["bench", "--"], "nothing stands after --"),
+        (["scale", "n=1,2", "--", "true"], "scale takes no program after --: bench, compare, diagnose, prof"),
         (["bench", "grid/toy", "--", "true"], "unexpected extra argument"),
         (
             ["bench", "--policy", "random", "--", "true"],

@@ -174,7 +174,10 @@ def test_the_rows_of_a_record_have_exactly_these_fields():
     assert list(plain["notices"][0]) == ["code", "text", "remedy"]
 
 
-@given(st.dictionaries(st.text(), st.lists(st.floats(allow_nan=False, allow_infinity=False)).map(tuple)))
+NAMES = st.text().filter(lambda name: not name.endswith("_per_s"))  # a speed has bounds of its own
+
+
+@given(st.dictionaries(NAMES, st.lists(st.floats(allow_nan=False, allow_infinity=False)).map(tuple)))
 def test_raw_values_come_back_to_the_bit(values):
     record = dataclasses.replace(FULL, values=values)
     assert Record.from_json(record.to_json()).values == values

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from PIL import Image, ImageFont
 
-from hotloop.report.pictures.curves import Curve, Panel, height, png, svg
+from hotloop.report.pictures.curves import Curve, Panel, axis_of, height, png, svg
 
 LONG = "the observations of every agent: a + b n log n"
 POINTS = ((1.0, 2.0), (10.0, 30.0))
@@ -36,3 +36,20 @@ def test_a_square_is_written_with_letters_that_the_font_of_pixels_has() -> None:
         return png("t", [Panel(title="ns", across="n", curves=(Curve(name=name, points=POINTS),))])
 
     assert drawn("a + b n²") == drawn("a + b n^2")
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ((0.895, 180.1), [0, 50, 100, 150, 200]),
+        ((1e8, 4.8e9), [0, 1e9, 2e9, 3e9, 4e9, 5e9]),
+        ((-0.02, 0.043), [-0.02, 0, 0.02, 0.04, 0.06]),
+        ((3.0, 3.0), [3]),
+    ],
+)
+def test_ticks_of_a_plain_axis_are_round_and_hold_all_values(
+    values: tuple[float, float], ticks: list[float]
+) -> None:
+    axis = axis_of(values, 0.0, 100.0, powers=False)
+    assert axis.ticks() == pytest.approx(ticks)
+    assert all(0 <= axis.at(value) <= 100 for value in values)

@@ -1,8 +1,10 @@
 from dataclasses import replace
 
+import pytest
 from support.drawn import text
 from support.shelves import tuned
 
+from hotloop.judge.tune import learnt
 from hotloop.report.sections.tune import tune
 
 MORE = {"train.torch_threads": "1", "train.minibatch_size": "4096"}
@@ -30,3 +32,20 @@ def test_many_axes_share_a_column_and_no_figure_is_cut() -> None:
     assert "128 / 2 / 1 / 4096" in drawn
     assert "…" not in drawn
     assert "winner" in drawn
+
+
+@pytest.mark.parametrize(
+    ("winner", "word"), [((5.0, 6.0), "better: +1 ["), ((3.0, 5.5), "cannot tell: -0.25 [")]
+)
+def test_what_is_learnt_is_told_beside_what_the_present_settings_learn(
+    winner: tuple[float, float], word: str
+) -> None:
+    record = tuned()
+    assert record.tuning is not None
+    found = replace(
+        record.tuning, learnt=learnt(100, (4.0, 5.0), winner), floor=1e3, words="hotloop train grid/guard"
+    )
+    drawn = text(tune(replace(record, tuning=found)), width=150)
+    assert word in drawn
+    assert "to the present settings' 4.5 of return after 100 env-steps, 2 seeds" in drawn
+    assert "--write-floor" not in drawn  # a gate measures no training

@@ -1,9 +1,19 @@
 """What a search for settings found: every combination that was tried, the winner, and what it learns."""
 
 from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
 
 from hotloop.core.record.plain import Amount, Count
 from hotloop.core.record.sweep import Refused
+
+Learning = Literal["worse", "as well", "better", "cannot tell"]
+
+LEARNING_BAND = 0.05
+"""Of the return that the present settings come to: less of a difference is none."""
+
+TRAIN, BENCH = "hotloop train", "hotloop bench"
+"""What a line to paste begins with: of a training, and of envs alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +52,12 @@ class Learnt:
     """Its 95% interval."""
 
     @property
-    def worse(self) -> bool:
-        return self.high < 0
+    def outcome(self) -> Learning:
+        """Worse or better by the whole interval; as well where it ends within the band below."""
+        band = LEARNING_BAND * abs(fmean(self.present))
+        if self.low > -band:
+            return "better" if self.low > band else "as well"
+        return "worse" if self.high < -band else "cannot tell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +74,11 @@ class Tuning:
     words: str
     """The winner's line to paste."""
     kept: bool
-    """Whether the present settings stay: the winner is they, or was not confirmed to be as fast."""
+    """Whether the present settings stay: in turns with them the winner was slower, or it learns less."""
     floor: Amount | None = None
     """Env-steps a second that this machine can be relied on for, with the settings that are recommended."""
     learnt: Learnt | None = None
+
+    @property
+    def is_training(self) -> bool:
+        return self.words.startswith(TRAIN)

@@ -26,8 +26,10 @@ DOT = 3.0
 """Half the side of a point's mark, in pixels."""
 SMOOTH = 60
 """Corners of a fitted line."""
+TICKS = 5
+"""Parts of a plain axis, about."""
 ROOM = 0.05
-"""Of a plain axis, left free above and below."""
+"""Of a value that never changes, above and below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class Axis:
     begin: float
     end: float
     powers: bool
+    step: float = 0.0
+    """Between two ticks of a plain axis."""
 
     def at(self, value: float) -> float:
         place = log10(value) if self.powers else value
@@ -69,16 +73,25 @@ class Axis:
     def ticks(self) -> list[float]:
         if self.powers:
             return [10.0**k for k in range(ceil(self.low - 1e-9), floor(self.high + 1e-9) + 1)]
-        return [self.low + (self.high - self.low) * k / 4 for k in range(5)]
+        return [k * self.step for k in range(round(self.low / self.step), round(self.high / self.step) + 1)]
 
 
 def axis_of(values: Sequence[float], begin: float, end: float, *, powers: bool, room: float = 0.0) -> Axis:
-    """An axis that has room for all of them; of powers from one to the next."""
+    """An axis that has room for all of them, from one round number or power to another."""
     if powers:
         low, high = floor(log10(min(values)) + 1e-9), ceil(log10(max(values)) - 1e-9)
         return Axis(low=low, high=max(high, low + 1), begin=begin, end=end, powers=True)
-    slack = (max(values) - min(values) or abs(max(values)) or 1.0) * room
-    return Axis(low=min(values) - slack, high=max(values) + slack, begin=begin, end=end, powers=False)
+    slack = room * (abs(max(values)) or 1.0) if max(values) == min(values) else 0.0
+    least, most = min(values) - slack, max(values) + slack
+    step = round_step((most - least) or 1.0)
+    ends = {"low": step * floor(least / step), "high": step * ceil(most / step)}
+    return Axis(**ends, begin=begin, end=end, powers=False, step=step)
+
+
+def round_step(length: float) -> float:
+    """1, 2 or 5 of a power of ten: of the finest, few enough make the length."""
+    power = 10.0 ** floor(log10(length / TICKS))
+    return next(k * power for k in (1, 2, 5, 10) if length <= TICKS * k * power * (1 + 1e-9))
 
 
 def height(panels: Sequence[Panel]) -> int:

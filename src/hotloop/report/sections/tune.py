@@ -1,8 +1,10 @@
 """Searches for settings: every combination, a map of two axes, the winner, and what to paste."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
 
 from hotloop.core.record import Learnt, Record, Tried, Tuning
+from hotloop.core.record.tuning import LEARNING_BAND, Learning
 from hotloop.report.pictures.curves import Curve, Panel
 from hotloop.report.pictures.heat import Map, draw
 from hotloop.report.sections.compare import comparisons
@@ -15,6 +17,7 @@ from hotloop.report.sections.section import (
     Section,
     Sections,
     Span,
+    Tone,
     Words,
     facts,
     number_columns,
@@ -27,6 +30,8 @@ SHADES = " ░▒▓█"
 
 APART = 2
 """Axes that have columns of their own."""
+
+TONES: Mapping[Learning, Tone] = {"worse": "bad", "cannot tell": "warn"}
 
 JOIN = " / "
 """Between the values of axes that share one."""
@@ -41,7 +46,7 @@ def tune(record: Record) -> Sections:
         *combinations(found),
         *heat(found),
         *comparisons(record.comparisons),
-        facts(*result(found), *origin(record)),
+        facts(*result(record, found), *origin(record)),
         *left_out(found),
     )
 
@@ -117,24 +122,31 @@ def shade(value: float | None, best: float) -> str:
     return f"{speed(value)} {SHADES[round(value / best * (len(SHADES) - 1))] * 2}"
 
 
-def result(found: Tuning) -> Iterator[tuple[str, Words]]:
+def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
     """What to use, what it may be relied on for, and whether it still learns."""
     yield "winner", f"{words(found.winner)}, by the lower end of its interval"
     if found.kept:
-        yield "result", Span("the present settings stay: in turns the winner was slower", "warn")
+        why = "the winner learns less" if found.learnt else "in turns the winner was slower"
+        yield "result", Span(f"the present settings stay: {why}", "warn")
+    elif not record.comparisons and not record.partial:
+        yield "result", "the winner is the present settings: there is nothing to confirm"
     yield "paste", Span(found.words, strong=True, code=True)
     if found.floor is not None:
-        yield "floor", f"{speed(found.floor)} env-steps/s here: --write-floor NAME keeps it as a budget"
+        keeps = "" if found.is_training else ": --write-floor NAME keeps it as a budget"
+        yield "floor", f"{speed(found.floor)} env-steps/s here{keeps}"
     if found.learnt is not None:
         yield "learning", learning(found.learnt)
 
 
 def learning(learnt: Learnt) -> Span:
+    change = f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}]"
     words = (
-        f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}] of return after "
+        f"{change} to the present settings' {fmean(learnt.present):.3g} of return after "
         f"{learnt.env_steps:,} env-steps, {len(learnt.present)} seeds"
     )
-    return Span(f"worse: {words}", "bad", strong=True) if learnt.worse else Span(f"no worse: {words}")
+    tone = TONES.get(learnt.outcome, "plain")
+    band = f"{LEARNING_BAND:.0%} of it are no difference"
+    return Span(f"{learnt.outcome}: {words}; {band}", tone, strong=tone == "bad")
 
 
 def left_out(found: Tuning) -> Iterator[Section]:

@@ -21,6 +21,7 @@ from hotloop.core.errors import InputError
 from hotloop.envs.batch import OrderError
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.logged import logged
+from hotloop.worlds.farm.log import database
 from hotloop.worlds.farm.log.recorder import LogError
 from hotloop.worlds.farm.log.schema import VERSION
 from hotloop.worlds.farm.log.writer import Background
@@ -78,6 +79,51 @@ def test_trouble_at_the_very_end_is_said_too(tmp_path: Path) -> None:
     batch.step(batch.choose("random"))
     with locked(tmp_path / "run.db"), pytest.raises(LogError, match="locked"):
         batch.close()
+
+
+@pytest.mark.parametrize("trouble", ["stop", "go_on"])
+def test_a_log_that_cannot_be_copied_from_memory_is_trouble_and_leaves_nothing(
+    trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = {"log_storage": "memory", "log_trouble": trouble}
+    batch = hotloop.make("farm/dev", log=str(tmp_path / "run.db"), **SMALL, **keys)
+    batch.reset()
+    batch.step(batch.choose("random"))
+    monkeypatch.setattr(database.sqlite3, "connect", on_a_full_disk)
+    if trouble == "stop":
+        with pytest.raises(LogError, match="disk is full"):
+            batch.close()
+    else:
+        batch.close()
+        assert "disk is full; the run goes on without it" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def on_a_full_disk(path: Path) -> sqlite3.Connection:
+    """A database that a page fits into."""
+    connection = sqlite3.Connection(path)
+    connection.execute("PRAGMA max_page_count = 1")
+    return connection
+
+
+def test_a_log_in_memory_that_is_full_is_copied_as_far_as_it_goes(tmp_path: Path) -> None:
+    log = tmp_path / "run.db"
+    with pytest.raises(LogError, match="database or disk is full"):
+        play(log, 400, log_pages=40, log_buffer=200, log_storage="memory", **SMALL)
+    steps = [row[1] for row in rows_of(log, "simulation_steps")]
+    assert steps == list(range(1, len(steps) + 1))
+    assert len(steps) > 5
+
+
+def test_a_fault_of_the_writing_thread_is_raised_and_nobody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(database.Database, "write", broken)
+    with pytest.raises(ZeroDivisionError, match="planted"):
+        play(tmp_path / "run.db", 400, log_buffer=1, log_queue=1, **SMALL)
 
 
 def test_a_full_queue_makes_the_run_wait_and_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,10 +193,9 @@ class Database:
                 return
             part = self.storage.path.with_name(f".{self.storage.path.name}.part")
             remove(part)
-            with closing(sqlite3.connect(part)) as copy:
-                connection.backup(copy)
-            part.replace(self.storage.path)
-
-    def abandon(self) -> None:
-        """Close after trouble: what was committed stays, whatever the rest says."""
-        self._connection.close()
+            try:
+                with closing(sqlite3.connect(part)) as copy:
+                    connection.backup(copy)
+                part.replace(self.storage.path)
+            finally:
+                remove(part)

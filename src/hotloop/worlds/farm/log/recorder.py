@@ -19,7 +19,7 @@ from hotloop.worlds.farm.ledger import NOT_ITS_TURN, Number
 from hotloop.worlds.farm.log.database import Database, Storage, check_place
 from hotloop.worlds.farm.log.rows import Snapshot, Stretch, Tabulator
 from hotloop.worlds.farm.log.schema import COUNTS
-from hotloop.worlds.farm.log.writer import Background, Direct
+from hotloop.worlds.farm.log.writer import Background, Direct, Trouble
 
 if TYPE_CHECKING:
     from hotloop.worlds.farm import Parameters
@@ -120,13 +120,15 @@ class FarmLog:
         if trouble is None or self._is_off:
             return
         self._is_off = True
+        if not isinstance(trouble, Trouble):
+            raise trouble
         what = f"log={self.path} cannot be written any more: {trouble}"
         if self._parameters.log_trouble == "go_on":
             sys.stderr.write(f"{what}; the run goes on without it\n")
             return
+        kept = ", and what was written before is there" if self.path.exists() else ""
         raise LogError(
-            f"{what}; the run has stopped, and what was written before is there: "
-            "make room or free the database, or give log_trouble=go_on"
+            f"{what}; the run has stopped{kept}: make room or free the database, or give log_trouble=go_on"
         )
 
     def _write(self, stretch: Stretch) -> None:
@@ -165,7 +167,10 @@ class FarmLog:
         finally:
             writer.close()
             self._writer = None
-            (database.abandon if writer.trouble else database.close)()
+            try:
+                database.close()
+            except Trouble as error:
+                writer.trouble = writer.trouble or error
         if writer.trouble and not self._is_off:
             self._writer = writer
             self._look()

@@ -40,7 +40,8 @@ class Direct(Generic[T]):
 class Background(Generic[T]):
     """A thread and the queue before it; a full queue makes whoever steps wait, and nothing is dropped.
 
-    After trouble the thread takes what comes and writes none of it, so that nobody waits for ever.
+    After trouble the thread takes what comes and writes none of it, so that nobody waits for ever; a fault is
+    trouble, too, and for whoever steps to raise.
     """
 
     def __init__(self, write: Callable[[T], None], places: int) -> None:
@@ -72,7 +73,7 @@ class Background(Generic[T]):
             try:
                 if self.trouble is None:
                     self._write(item)
-            except Trouble as error:
+            except Exception as error:  # noqa: BLE001 - whoever steps raises it
                 self.trouble = error
             finally:
                 self._queue.task_done()
