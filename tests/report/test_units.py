@@ -9,6 +9,7 @@ from hotloop.report.units import count, percent, plain, ratio_interval, sparklin
         (0.5, "0.50"),
         (73.14, "73.1"),
         (999.0, "999"),
+        (999_700.0, "1.00 M"),
         (1_000.0, "1.00 k"),
         (401_234.0, "401 k"),
         (8_020_000.0, "8.02 M"),
