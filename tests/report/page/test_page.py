@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 from support.records import BENCH
-from support.shelves import FLOOR, GOAL, MARKUP, budgeted, compared, everything, fill, history, measured
+from support.shelves import (
+    FLOOR,
+    GOAL,
+    MARKUP,
+    budgeted,
+    compared,
+    everything,
+    fill,
+    history,
+    measured,
+    trained,
+)
 
 from hotloop.core.record.frames import PICTURE, SUFFIX, Frame, Frames, write_frames
 from hotloop.judge.gate import hold
@@ -228,13 +239,22 @@ def test_an_accepted_change_is_marked_and_begins_the_baseline(tmp_path: Path) ->
     assert "no change of level" in text
 
 
+def test_a_training_of_one_window_is_drawn_and_opens_its_record(tmp_path: Path) -> None:
+    short = replace(trained(), values={"env_steps_per_s": (1e4,)})
+    text = draw_page(read_shelf([fill(tmp_path, [short])]), "x")
+    training = text.partition('id="tab-training"')[2].partition("</section>")[0]
+    assert training.count("&quot;opens&quot;:[0]") == 1
+
+
 def test_a_replay_is_stepped_and_jumped_through(opened: Any, drawn: Path) -> None:
     seen = opened(drawn)
     player = seen.tab("replays").locator(".player")
     assert player.locator("output").inner_text() == "step 0"
     player.locator("[data-act=forward]").click()
     assert player.locator("output").inner_text() == "step 1"
-    player.locator("[data-act=jump]").click()
+    jump = player.locator("[data-act=jump]")
+    assert jump.inner_text() == "jump to the mark"
+    jump.click()
     assert player.locator("output").inner_text() == "step 3: the mark"
     assert player.locator("img").evaluate("image => image.naturalWidth") == 1
     assert seen.complaints == []

@@ -63,7 +63,7 @@ def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
     yield "phases", tabs.phases(records, numbers)
     yield "comparisons", tabs.comparisons(records, numbers)
     yield "flames", tabs.flame_graphs(shelf.entries)
-    yield "training", tabs.training(records)
+    yield "training", tabs.training(records, numbers)
     yield "sweeps", sweeps.draw(records, numbers)
     yield "replays", tabs.replays(shelf.replays)
     yield "records", tabs.listing(shelf.entries, numbers)

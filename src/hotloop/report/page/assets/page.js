@@ -241,6 +241,9 @@
       jump: () => { range.value = frames.findIndex((frame) => frame.note) < 0 ? 0 : frames.findIndex((frame) => frame.note); show(); },
     };
     all("button", player).forEach((button) => button.addEventListener("click", acts[button.dataset.act]));
+    const jump = player.querySelector("[data-act=jump]"), marked = frames.find((frame) => frame.note);
+    jump.hidden = !marked;
+    if (marked) jump.textContent = `jump to ${marked.note.split(/[,:]/)[0]}`;
     range.addEventListener("input", show);
     show();
   });
