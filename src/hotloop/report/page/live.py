@@ -92,4 +92,5 @@ def tree(window: Window) -> Iterator[str]:
     for key, value in window.items():
         if key.startswith(TIME) and (told := number(value)) is not None:
             path = key.removeprefix(TIME)
-            yield f"{'  ' * path.count('/')}{path.rpartition('/')[2]:<28} {told:>10,.2f}"
+            name = f"{'  ' * path.count('/')}{path.rpartition('/')[2]}"
+            yield f"{name:<34} {told:>12,.2f}"

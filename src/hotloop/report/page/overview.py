@@ -26,6 +26,8 @@ STATES: dict[int, tuple[str, str]] = {
 
 def draw(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record]) -> str:
     """The latest of every series in a row; `numbers` are what a click on a run opens."""
+    if not records:
+        return "<p>No record yet: <code>hotloop bench TARGET</code> makes one.</p>"
     by_id = {record.run_id: record for record in records}
     rows = "".join(row(place, each, numbers, by_id) for place, each in enumerate(series))
     heads = ("target", "speed", "95% interval", "level", "", "latest run", "made", "commit", "machine")

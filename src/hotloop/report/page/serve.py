@@ -101,11 +101,19 @@ class Handler(BaseHTTPRequestHandler):
         elif self.server.token and not self.has_token(asked.query):
             self.refuse(403, "the token is missing or wrong")
         elif asked.path == "/":
-            self.answer(self.server.site.page(f"events{self.server.asked_with}"))
+            self.show()
         elif asked.path == "/events":
             self.follow()
         else:
             self.refuse(404, "there is only the page")
+
+    def show(self) -> None:
+        try:
+            page = self.server.site.page(f"events{self.server.asked_with}")
+        except InputError as error:
+            self.refuse(500, str(error))
+        else:
+            self.answer(page)
 
     def is_ours(self) -> bool:
         """Whether the request is for this address, and from a page of it where it is from a page.

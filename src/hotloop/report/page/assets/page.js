@@ -3,7 +3,7 @@
   const root = document.documentElement;
   const all = (selector, within = document) => Array.from(within.querySelectorAll(selector));
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const SERIES = ["--accent", "--change", "--accepted", "--goal", "--bar", "--ink"];
+  const SERIES = ["--accent", "--change", "--accepted", "--goal", "--bar", "--ink", "--seventh", "--eighth"];
 
   // Light or dark: as the reader's system has it, until a choice is made.
   const remembered = (() => { try { return localStorage.getItem("hotloop-theme"); } catch { return null; } })();
