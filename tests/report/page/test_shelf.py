@@ -39,5 +39,5 @@ def test_what_is_accepted_is_said_once_and_beside(tmp_path: Path) -> None:
     accept(folder, "bench-0001", "more to do")
     assert read_shelf([folder]).accepted == {"bench-0001": "more to do"}
     assert (folder / "bench-0001.json").read_bytes() == before
-    with pytest.raises(InputError, match="exists"):
+    with pytest.raises(InputError, match="accepted already: remove"):
         accept(folder, "bench-0001", "again")
