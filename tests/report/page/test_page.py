@@ -178,7 +178,10 @@ def test_a_record_opens_in_full_and_the_search_finds_it(opened: Any, drawn: Path
     rows = listing.locator("tr[data-record]")
     assert rows.count() == 1
     rows.first.press("Enter")
-    assert "rollout" in seen.page.locator("dialog").inner_text()
+    dialog = seen.page.locator("dialog")
+    assert "rollout" in dialog.inner_text()
+    seen.page.mouse.click(5, 5)
+    assert not dialog.is_visible()
 
 
 def test_flames_zoom_are_searched_and_show_what_changed(opened: Any, drawn: Path) -> None:

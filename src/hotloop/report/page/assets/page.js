@@ -288,6 +288,7 @@
     wake(body);
     dialog.showModal();
   };
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   document.addEventListener("click", (event) => {
     const row = event.target.closest("[data-record]");
     if (row && !event.target.closest("a")) openRecord(row.dataset.record);
