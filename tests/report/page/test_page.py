@@ -138,6 +138,8 @@ def test_a_budget_that_is_missed_and_a_run_that_is_not_equal_need_a_look(tmp_pat
     assert [each.word for each in found] == ["mismatch", "missed"]
     assert "ask sim team" in found[1].told
     assert attention.FINE in attention.draw([], {})
+    assert attention.unsure(shelf.records) == ""
+    assert "1 unstable" in attention.unsure([*shelf.records, replace(fixed, exit_code=1)])
 
 
 def test_a_line_of_the_overview_leads_to_its_plot_and_a_point_to_its_record(opened: Any, drawn: Path) -> None:

@@ -1,6 +1,7 @@
 """What needs a look: levels that fell, budgets that are not met, and latest runs that ended badly."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -47,12 +48,24 @@ def find(series: Iterable[Series], budgets: Iterable[Known], records: Iterable[R
     return [*endings(records), *missed(budgets), *falls(series)]
 
 
+def latest(records: Iterable[Record]) -> Collection[Record]:
+    """The latest run of every command and target; budgets speak for themselves."""
+    found = {(each.kind, each.target.words, each.label): each for each in records if not each.held}
+    return found.values()
+
+
+def unsure(records: Iterable[Record]) -> str:
+    """How many of the latest runs tell little; nothing where all are sound."""
+    words = Counter(word for tone, word in map(state, latest(records)) if tone == "warn")
+    told = ", ".join(f"{number:,} {word}" for word, number in words.items())
+    return (
+        f'<p class="hint">Of the latest runs {told}: what they say of speed means little.</p>' if told else ""
+    )
+
+
 def endings(records: Iterable[Record]) -> Iterator[Look]:
-    """Of every command and target the latest run, where it ended badly; budgets speak for themselves."""
-    latest = {
-        (record.kind, record.target.words, record.label): record for record in records if not record.held
-    }
-    for record in latest.values():
+    """Latest runs that ended badly."""
+    for record in latest(records):
         tone, word = state(record)
         if tone == "bad":
             told = f"{record.kind} {record.target.words}, {record.created[:16].replace('T', ' ')}"

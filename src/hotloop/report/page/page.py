@@ -56,7 +56,8 @@ def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
     series = histories(records, shelf.accepted)
     held = budgets.known(shelf.budgets, records)
     omitted = overview.omitted(shelf.left_out)
-    looks = attention.draw(attention.find(series, held, records), numbers) if records else ""
+    found = attention.find(series, held, records)
+    looks = attention.draw(found, numbers) + attention.unsure(records) if records else ""
     speeds = overview.draw(series, numbers, records)
     yield "overview", looks + speeds + budgets.draw(held, numbers) + omitted
     yield "trend", trend.draw(series, budgets.levels(held), numbers)
