@@ -93,5 +93,7 @@ def times(ratio: float) -> str:
 
 
 def digits(ratio: float) -> str:
-    """Three places around one; three digits of what is far from it."""
+    """Three places around one, three digits of what is far from it, whole numbers of thousands."""
+    if ratio >= LARGE:
+        return f"{ratio:,.0f}"
     return f"{ratio:.3f}" if 0.1 <= ratio < 100 else f"{ratio:.3g}"
