@@ -43,6 +43,7 @@ UNTESTED = {
     "hotloop bench prospector device=cuda": "needs a GPU; tests/envs/test_cuda.py runs it where one is",
     "hotloop validate prospector --against cuda": "needs a GPU",
     "hotloop train prospector device=cuda": "needs a GPU; tests/train/test_device.py trains where one is",
+    "hotloop compare my_env.py:make": "the file is the reader's; tests/docs/test_tutorial.py goes that way",
     "hotloop report --accept": "names a run of an example; tests/cli/commands/test_report.py has its own",
     "hotloop report --serve": "does not end by itself; tests/report/page/test_serve.py serves",
     "./.venv/bin/python benchmarks/": "takes minutes, and a quiet machine",

@@ -117,7 +117,7 @@ def test_nothing_is_said_of_where_it_was_made(page: Path) -> None:
 
 
 def test_the_table_of_exit_codes_is_whole() -> None:
-    rows = re.findall(r"^\| (\d+) \|", prose(ROOT / "docs/measuring.md"), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \|", prose(ROOT / "docs/method.md"), re.MULTILINE)
     assert [int(row) for row in rows] == [int(code) for code in ExitCode]
 
 
@@ -132,7 +132,7 @@ def test_the_table_of_plans_is_that_of_the_code() -> None:
 
 
 def test_notices_that_are_named_exist() -> None:
-    text = (ROOT / "docs/measuring.md").read_text("utf-8")
+    text = (ROOT / "docs/method.md").read_text("utf-8")
     table = text.partition("## Notices")[2].partition("## ")[0]
     named = [
         code

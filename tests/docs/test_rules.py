@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HOLD = Path("tests/lab/test_rules.py")
 ROW = re.compile(r"^\| (\d+)\. (.*) \| `(test_\w+)` \|$", re.MULTILINE)
-RULES = ROW.findall((ROOT / "docs" / "measuring.md").read_text())
+RULES = ROW.findall((ROOT / "docs" / "method.md").read_text())
 
 
 @pytest.fixture(scope="module")

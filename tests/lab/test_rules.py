@@ -1,4 +1,4 @@
-"""The rules of docs/measuring.md, one test each, which fails where its rule is broken."""
+"""The rules of docs/method.md, one test each, which fails where its rule is broken."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,6 +1,16 @@
 import pytest
 
-from hotloop.report.units import count, percent, plain, ratio_interval, sparkline, speed, speed_interval, took
+from hotloop.report.units import (
+    count,
+    digits,
+    percent,
+    plain,
+    ratio_interval,
+    sparkline,
+    speed,
+    speed_interval,
+    took,
+)
 
 
 @pytest.mark.parametrize(
@@ -9,6 +19,7 @@ from hotloop.report.units import count, percent, plain, ratio_interval, sparklin
         (0.5, "0.50"),
         (73.14, "73.1"),
         (999.0, "999"),
+        (999_700.0, "1.00 M"),
         (1_000.0, "1.00 k"),
         (401_234.0, "401 k"),
         (8_020_000.0, "8.02 M"),
@@ -25,6 +36,14 @@ def test_an_interval_stands_in_brackets_and_a_missing_one_is_said() -> None:
     assert speed_interval(None) == "no interval"
     assert ratio_interval(1.01, (1.0, 1.02)) == "1.010 [1.000, 1.020]"
     assert ratio_interval(1.01, None) == "1.010"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [(0.00333, "0.00333"), (0.5, "0.500"), (1.0, "1.000"), (370.4, "370"), (1090.0, "1,090")],
+)
+def test_ratios_are_never_written_with_an_exponent_of_ten_above_one(ratio: float, shown: str) -> None:
+    assert digits(ratio) == shown
 
 
 def test_shares_have_one_digit_after_the_point() -> None:

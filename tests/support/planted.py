@@ -53,8 +53,10 @@ class Cart(gymnasium.Env[Any, int]):
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(3)
 
-    def __init__(self, way: int = 0, fault: str = "") -> None:
+    def __init__(self, way: int = 0, fault: str = "", more: float = 0.0) -> None:
         self.way, self.fault = way, fault
+        self.more = more
+        """By which every return is larger."""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
@@ -82,6 +84,8 @@ class Cart(gymnasium.Env[Any, int]):
             reward *= 1.05
         if self.fault == "reward_noise":
             reward *= 1 + 0.05 * self.random.normal()
+        if self.steps == 1:
+            reward += self.more
         if not (self.fault == "stale" and self.random.random() < 0.05):
             self.seen = self.observe()
         return self.seen, reward, bool(abs(self.x) > 1), self.steps >= 100, {}
@@ -91,5 +95,5 @@ def maze(way: int = 0, fault: str = "") -> Maze:
     return Maze(way, fault)
 
 
-def cart(way: int = 0, fault: str = "") -> Cart:
-    return Cart(way, fault)
+def cart(way: int = 0, fault: str = "", more: float = 0.0) -> Cart:
+    return Cart(way, fault, more)

@@ -97,8 +97,8 @@ def replay(tape: Tape, **variants: object) -> Iterator[Batch]:
     seeds = {"seed": tape.seed, "seed_step": tape.seed_step}
     batch = make(tape.target, **tape.parameters, **seeds, num_envs=tape.num_envs, **variants)
     batch.reset()
-    yield batch
     episodes = Episodes(batch, tape.limit)
+    yield batch
     for actions in tape.actions:
         episodes.step(np.ascontiguousarray(actions, np.int32))
         yield batch

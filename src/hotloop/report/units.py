@@ -15,7 +15,7 @@ LARGE = 1_000
 def speed(per_second: float) -> str:
     """Three digits and a letter: 8.02 M, 401 k, 73.1."""
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if per_second >= size:
+        if per_second >= size * 0.9995:
             return three_digits(per_second / size) + letter
     return three_digits(per_second)
 
@@ -93,5 +93,7 @@ def times(ratio: float) -> str:
 
 
 def digits(ratio: float) -> str:
-    """Three places around one; three digits of what is far from it."""
+    """Three places around one, three digits of what is far from it, whole numbers of thousands."""
+    if ratio >= LARGE:
+        return f"{ratio:,.0f}"
     return f"{ratio:.3f}" if 0.1 <= ratio < 100 else f"{ratio:.3g}"

@@ -32,8 +32,12 @@ SAMPLE = re.compile(r'hotloop_\w+\{(\w+="([^"\\\n]|\\["\\n])*",?)+\} [0-9.e+-]+ 
 
 
 def test_openmetrics_keeps_to_the_formats_rules() -> None:
-    text = openmetrics.export([BENCH, newest(bench_with([5e6] * 8)), ODD])
+    games = "contest.games_per_s"
+    metrics, values = {games: BENCH.metrics["env_steps_per_s"]}, {games: BENCH.values["env_steps_per_s"]}
+    contest = replace(BENCH, kind="sim", metrics=metrics, values=values)
+    text = openmetrics.export([BENCH, newest(bench_with([5e6] * 8)), ODD, contest])
     lines = text.splitlines()
+    assert "# TYPE hotloop_contest_games_per_s gauge" in lines
     assert lines[-1] == "# EOF"
     assert text.endswith("\n")
     samples = [line for line in lines if not line.startswith("#")]

@@ -2,13 +2,28 @@
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.shelves import FLOOR, GOAL, MARKUP, everything, fill, history, measured
+from support.records import BENCH
+from support.shelves import (
+    FLOOR,
+    GOAL,
+    MARKUP,
+    budgeted,
+    compared,
+    everything,
+    fill,
+    history,
+    measured,
+    trained,
+)
 
 from hotloop.core.record.frames import PICTURE, SUFFIX, Frame, Frames, write_frames
+from hotloop.judge.gate import hold
+from hotloop.report.page import attention, budgets
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import read_shelf
 
@@ -103,6 +118,61 @@ def test_a_change_of_level_and_what_was_left_out_are_said(opened: Any, drawn: Pa
     assert "[" in told
 
 
+def test_what_needs_a_look_stands_first_and_opens_its_record(opened: Any, drawn: Path) -> None:
+    overview = opened(drawn).tab("overview")
+    fell = overview.locator(".looks li", has_text="-50.0% since 0000000c")
+    assert "slower" in fell.inner_text()
+    row = overview.locator("tr", has_text="-50.0% since 0000000c")
+    assert row.locator(".bad").count() == 1
+    fell.click()
+    assert "bench-0012" in overview.page.locator("dialog").inner_text()
+
+
+def test_a_budget_that_is_missed_and_a_run_that_is_not_equal_need_a_look(tmp_path: Path) -> None:
+    slow = replace(budgeted(), held=hold(FLOOR, date(2026, 1, 2), now=[4e5] * 8))
+    wrong = replace(compared(), exit_code=2)
+    fixed = measured(1, 1e6)
+    broken = replace(measured(0, 1e6), exit_code=2)
+    shelf = read_shelf([fill(tmp_path, [slow, wrong, broken, fixed])])
+    found = attention.find([], budgets.known([FLOOR], shelf.records), shelf.records)
+    assert [each.word for each in found] == ["mismatch", "missed"]
+    assert "ask sim team" in found[1].told
+    assert attention.FINE in attention.draw([], {})
+    assert attention.unsure(shelf.records) == ""
+    assert "1 unstable" in attention.unsure([*shelf.records, replace(fixed, exit_code=1)])
+
+
+def test_a_line_of_the_overview_leads_to_its_plot_and_a_point_to_its_record(opened: Any, drawn: Path) -> None:
+    seen = opened(drawn)
+    seen.tab("overview").locator("tr a").first.click()
+    plot = seen.page.locator("figure.wanted")
+    assert plot.get_attribute("id") == "trend-0"
+    plot.locator(".plot[data-drawn=yes] canvas").wait_for()
+    over, told = plot.locator(".u-over"), json.loads(plot.locator(".plot").get_attribute("data-plot"))
+    height = over.bounding_box()["height"]
+    over.click(position={"x": 1, "y": height / 2})
+    assert not seen.page.locator("dialog").is_visible()
+    over.click(position={"x": 1, "y": height * depth(told)})
+    assert "bench-0000" in seen.page.locator("dialog").inner_text()
+
+
+def depth(told: Any) -> float:
+    """How far down its plot the first point of a trend is, as a share, where the floor is on it."""
+    curve = told["series"][0]
+    bottom, top = min(*curve["low"], FLOOR.limit), max(curve["high"])
+    return float((top - curve["values"][0]) / (top - bottom) + 0.08) / 1.16
+
+
+def test_many_plots_are_found_by_what_stands_above_them(opened: Any, tmp_path: Path) -> None:
+    names = [f"grid/map{k}" for k in range(8)]
+    many = [measured(k, 1e6, target=replace(BENCH.target, name=name)) for k, name in enumerate(names)]
+    page = tmp_path / "page.html"
+    page.write_text(draw_page(read_shelf([fill(tmp_path / "many", many)]), "many"))
+    trend = opened(page).tab("trend")
+    trend.locator(".figure-search").fill("map3")
+    assert trend.locator("figure:visible").count() == 1
+
+
 def test_a_record_opens_in_full_and_the_search_finds_it(opened: Any, drawn: Path) -> None:
     seen = opened(drawn)
     listing = seen.tab("records")
@@ -110,7 +180,10 @@ def test_a_record_opens_in_full_and_the_search_finds_it(opened: Any, drawn: Path
     rows = listing.locator("tr[data-record]")
     assert rows.count() == 1
     rows.first.press("Enter")
-    assert "rollout" in seen.page.locator("dialog").inner_text()
+    dialog = seen.page.locator("dialog")
+    assert "rollout" in dialog.inner_text()
+    seen.page.mouse.click(5, 5)
+    assert not dialog.is_visible()
 
 
 def test_flames_zoom_are_searched_and_show_what_changed(opened: Any, drawn: Path) -> None:
@@ -171,13 +244,22 @@ def test_an_accepted_change_is_marked_and_begins_the_baseline(tmp_path: Path) ->
     assert "no change of level" in text
 
 
+def test_a_training_of_one_window_is_drawn_and_opens_its_record(tmp_path: Path) -> None:
+    short = replace(trained(), values={"env_steps_per_s": (1e4,)})
+    text = draw_page(read_shelf([fill(tmp_path, [short])]), "x")
+    training = text.partition('id="tab-training"')[2].partition("</section>")[0]
+    assert training.count("&quot;opens&quot;:[0]") == 1
+
+
 def test_a_replay_is_stepped_and_jumped_through(opened: Any, drawn: Path) -> None:
     seen = opened(drawn)
     player = seen.tab("replays").locator(".player")
     assert player.locator("output").inner_text() == "step 0"
     player.locator("[data-act=forward]").click()
     assert player.locator("output").inner_text() == "step 1"
-    player.locator("[data-act=jump]").click()
+    jump = player.locator("[data-act=jump]")
+    assert jump.inner_text() == "jump to the mark"
+    jump.click()
     assert player.locator("output").inner_text() == "step 3: the mark"
     assert player.locator("img").evaluate("image => image.naturalWidth") == 1
     assert seen.complaints == []

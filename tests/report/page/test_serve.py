@@ -45,6 +45,26 @@ def test_the_page_is_drawn_again_where_a_record_came(server: Server, folder: Pat
     assert "4 records" in asked(server, "/")[1]
 
 
+def test_the_first_record_may_be_still_to_come(server: Server, folder: Path) -> None:
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for path in folder.iterdir():
+        path.unlink()
+    status, text = asked(server, "/")
+    assert status == 200
+    assert "No record yet" in text
+    for name, content in kept.items():
+        (folder / name).write_bytes(content)
+    assert "3 records" in asked(server, "/")[1]
+
+
+def test_a_page_that_cannot_be_drawn_is_said_in_one_line(server: Server) -> None:
+    def unreadable() -> Any:
+        raise InputError("x.json is no result")
+
+    server.site._read = unreadable
+    assert asked(server, "/") == (500, "x.json is no result\n")
+
+
 @pytest.mark.parametrize(
     "path", ["/../../etc/passwd", "/records/bench-0000.json", "/%2e%2e/x", "//etc/passwd", "/page.js"]
 )

@@ -89,12 +89,16 @@ def report(  # noqa: PLR0913 - one a flag
         raise unknown("format", format, FORMATS, f"expected one of {', '.join(FORMATS)}")
     if (accept is None) != (why is None):
         raise InputError("--accept and --why belong together: which run, and the reason")
+    if serve and folder is None:
+        return served(list(PLACES), read or [], host, port)
     folders = places(folder)
     if accept is not None and why is not None:
         return accepted(folders, accept, why)
     if serve:
         return served(folders, read or [], host, port)
     shelf = shelf_of(folders, read or [])
+    if not shelf.entries:
+        raise InputError(f"{without_records(folders, shelf)}: hotloop bench TARGET makes one")
     for reason in shelf.left_out:
         remark(f"left out: {reason}")
     text = drawn(shelf, "json" if json else format, title_of(folders))
@@ -128,11 +132,13 @@ def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
         shelf = with_budgets(read_shelf(folders))
     imported = [Entry(record=record) for path in results for record in read_results(path)]
     entries = sorted((*shelf.entries, *imported), key=lambda entry: entry.record.created)
-    if not entries:
-        left_out = f" ({len(shelf.left_out)} other files)" if shelf.left_out else ""
-        named = " and ".join(map(str, folders))
-        raise InputError(f"{named} holds no record{left_out}: hotloop bench TARGET makes one")
     return replace(shelf, entries=tuple(entries))
+
+
+def without_records(folders: list[Path], shelf: "Shelf") -> str:
+    """Folders that hold no record."""
+    left_out = f" ({len(shelf.left_out)} other files)" if shelf.left_out else ""
+    return f"{' and '.join(map(str, folders))} holds no record{left_out}"
 
 
 def with_budgets(shelf: "Shelf") -> "Shelf":
@@ -198,7 +204,7 @@ def accepted(folders: list[Path], run: str, why: str) -> int:
 
 
 def served(folders: list[Path], results: list[Path], host: str, port: int) -> int:
-    """Serve until somebody ends it."""
+    """Serve until somebody ends it: the first record, and the folder it is in, may be still to come."""
     from hotloop.report.page.serve import Server, Site
 
     site = Site(folders, RUNS, title_of(folders), lambda: shelf_of(folders, results))

@@ -27,6 +27,8 @@ class Accepted:
 def accept(folder: Path, run_id: str, why: str) -> Path:
     """Write down that the level since a run is accepted; refuses where that was said before."""
     path = folder / f"{file_name(run_id)}{SUFFIX}"
+    if path.exists():
+        raise InputError(f"{run_id} is accepted already: remove {path} to give another reason")
     note = Accepted(run_id=run_id, why=why, created=datetime.now(UTC).isoformat(timespec="seconds"))
     write_new(path, dumps(asdict(note), indent=1) + "\n")
     return path

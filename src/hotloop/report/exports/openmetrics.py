@@ -1,5 +1,6 @@
 """Records as OpenMetrics text: the latest of every target, for a scraper or a push gateway."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -21,8 +22,8 @@ def export(records: Sequence[Record]) -> str:
 
 
 def family(name: str, found: Sequence[Speed]) -> Iterator[str]:
-    yield f"# TYPE hotloop_{name} gauge"
-    yield f"# HELP hotloop_{name} {HELP}"
+    yield f"# TYPE {named(name)} gauge"
+    yield f"# HELP {named(name)} {HELP}"
     for speed in found:
         metric = speed.metric
         yield sample(speed, "median", metric.median)
@@ -42,9 +43,13 @@ def sample(speed: Speed, stat: str, value: float) -> str:
         "stat": stat,
     }
     told = ",".join(f'{name}="{escaped(text)}"' for name, text in labels.items())
-    return (
-        f"hotloop_{speed.name}{{{told}}} {value!r} {datetime.fromisoformat(record.created).timestamp():.3f}"
-    )
+    made = datetime.fromisoformat(record.created).timestamp()
+    return f"{named(speed.name)}{{{told}}} {value!r} {made:.3f}"
+
+
+def named(metric: str) -> str:
+    """A metric by the letters that the format allows: contest.games_per_s has a point."""
+    return f"hotloop_{re.sub(r'[^a-zA-Z0-9_]', '_', metric)}"
 
 
 def escaped(text: str) -> str:

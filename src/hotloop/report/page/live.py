@@ -59,19 +59,24 @@ def training(name: str, found: Sequence[Window]) -> dict[str, Any]:
     last = found[-1]
     return {
         "title": f"{name}: {last['steps']:,} steps",
+        "about": "where the last window's time went, in ms",
         "tree": "\n".join(tree(last)),
-        "plots": [plot.data for plot in plots(found)],
+        "plots": [plot.data | {"title": f"{words} by env-steps"} for words, plot in plots(found)],
     }
 
 
-def plots(found: Sequence[Window]) -> Iterator[Plot]:
+def plots(found: Sequence[Window]) -> Iterator[tuple[str, Plot]]:
+    """What each shows, and its curves over the steps."""
     steps = tuple(float(each["steps"]) for each in found)
     for key, words in DRAWN.items():
         if any(key in each for each in found):
-            yield Plot(x=steps, series=(curve(found, key, words),))
+            yield words, Plot(x=steps, series=(curve(found, key, words),))
     losses = sorted({key for each in found for key in each if key.startswith(LOSS)})
     if losses:
-        yield Plot(x=steps, series=tuple(curve(found, key, key.removeprefix(LOSS)) for key in losses))
+        yield (
+            "losses",
+            Plot(x=steps, series=tuple(curve(found, key, key.removeprefix(LOSS)) for key in losses)),
+        )
 
 
 def curve(found: Sequence[Window], key: str, words: str) -> Curve:
@@ -87,4 +92,5 @@ def tree(window: Window) -> Iterator[str]:
     for key, value in window.items():
         if key.startswith(TIME) and (told := number(value)) is not None:
             path = key.removeprefix(TIME)
-            yield f"{'  ' * path.count('/')}{path.rpartition('/')[2]:<28} {told:>10,.2f}"
+            name = f"{'  ' * path.count('/')}{path.rpartition('/')[2]}"
+            yield f"{name:<34} {told:>12,.2f}"

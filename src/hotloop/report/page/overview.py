@@ -26,9 +26,11 @@ STATES: dict[int, tuple[str, str]] = {
 
 def draw(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record]) -> str:
     """The latest of every series in a row; `numbers` are what a click on a run opens."""
+    if not records:
+        return "<p>No record yet: <code>hotloop bench TARGET</code> makes one.</p>"
     by_id = {record.run_id: record for record in records}
-    rows = "".join(row(each, numbers, by_id) for each in series)
-    heads = ("target", "speed", "95% interval", "since the baseline", "", "verdict", "commit", "machine")
+    rows = "".join(row(place, each, numbers, by_id) for place, each in enumerate(series))
+    heads = ("target", "speed", "95% interval", "level", "", "latest run", "made", "commit", "machine")
     table = html.framed("".join(f"<th>{head}</th>" for head in heads), rows) if rows else ""
     return f"<p>{escape(counted(series, records))}</p>{table}"
 
@@ -43,10 +45,16 @@ def counted(series: Sequence[Series], records: Sequence[Record]) -> str:
         )
     )
     changed = sum(bool(each.changes) for each in series)
-    return f"{told}; {changed:,} changed {'its' if changed == 1 else 'their'} level" if changed else told
+    more = f"; {changed:,} changed {'its' if changed == 1 else 'their'} level" if changed else ""
+    return f"{told}{more}; the latest of {when(records[-1])} UTC"
 
 
-def row(series: Series, numbers: Mapping[str, int], records: Mapping[str, Record]) -> str:
+def when(record: Record) -> str:
+    return record.created[:16].replace("T", " ")
+
+
+def row(place: int, series: Series, numbers: Mapping[str, int], records: Mapping[str, Record]) -> str:
+    """One speed; a click opens its latest run, one on its line the plot at that place of the trend."""
     latest = series.points[-1]
     record = records[latest.run_ids[-1]]
     metric = record.metrics[series.identity.metric]
@@ -55,22 +63,26 @@ def row(series: Series, numbers: Mapping[str, int], records: Mapping[str, Record
         f'{escape(series.identity.target)} <small class="dim">{escape(series.identity.kind)}</small>',
         f"<b>{speed(latest.median)}</b> {escape(unit(series.identity.metric))}",
         speed_interval(metric.ci95),
-        since(series),
-        sparkline([point.median for point in series.points[-60:]]),
+        level(series),
+        f'<a href="#trend/{place}">{sparkline([point.median for point in series.points[-60:]])}</a>',
         f'<span class="{tone}">{word}</span>',
-        escape(commit_words(latest.commit, dirty=latest.dirty)),
+        when(record),
+        escape(commit_words(latest.commit[:8], dirty=latest.dirty)),
         escape(series.identity.fingerprint),
     )
     opens = numbers[record.run_id]
     return f'<tr data-record="{opens}" tabindex="0">{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
 
 
-def since(series: Series) -> str:
-    """How the latest stands to the first of the present baseline; nothing where it is that."""
-    first = series.points[series.start]
-    if first is series.points[-1] or not first.median:
-        return ""
-    return f"{series.points[-1].median / first.median - 1:+.1%}"
+def level(series: Series) -> str:
+    """The last change of level, for better or worse; that there is none; or how little history there is."""
+    if series.changes:
+        change = series.changes[-1]
+        tone = "bad" if change.ratio < 1 else "good"
+        since = escape(series.points[change.index].commit[:8])
+        return f'<span class="{tone}">{change.ratio - 1:+.1%} since {since}</span>'
+    told = f"{count(series.missing, 'commit')} more to tell" if series.missing else "steady"
+    return f'<span class="dim">{told}</span>'
 
 
 def state(record: Record) -> tuple[str, str]:

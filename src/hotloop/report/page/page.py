@@ -5,10 +5,11 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
+from hotloop.core.clock import utc_now
 from hotloop.core.record import Record
 from hotloop.judge.history import histories
 from hotloop.report import html
-from hotloop.report.page import budgets, overview, sweeps, tabs, trend
+from hotloop.report.page import attention, budgets, overview, sweeps, tabs, trend
 from hotloop.report.page.shelf import Shelf
 from hotloop.report.sections.notices import notices
 from hotloop.report.sections.record import record_sections
@@ -18,7 +19,11 @@ POLICY = (
 )
 """What the page may do: draw itself, and when it is served hear what is new."""
 
-LIVE = '<div id="live" class="plots" data-events="{}"></div>'
+WRITTEN = '<small class="dim">written {:%Y-%m-%d %H:%M} UTC</small>'
+
+THEME = '<button id="theme" type="button">dark</button>'
+
+LIVE = '<div id="live" data-events="{}"></div>'
 
 
 def draw_page(shelf: Shelf, title: str, events: str | None = None) -> str:
@@ -36,7 +41,7 @@ def draw_page(shelf: Shelf, title: str, events: str | None = None) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>",
             f"<style>{asset('uPlot.min.css')}{html.STYLE}{asset('page.css')}</style></head><body>",
-            f'<header><h1>{escape(title)}</h1><button id="theme" type="button">dark</button></header>',
+            f"<header><h1>{escape(title)}</h1>{WRITTEN.format(utc_now())}{THEME}</header>",
             f"{live}<nav>{links}</nav><main>{bodies}</main>",
             '<dialog id="record"><form method="dialog"><button>close</button></form><div></div></dialog>',
             *(in_full(index, record) for index, record in enumerate(shelf.records)),
@@ -51,12 +56,15 @@ def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
     series = histories(records, shelf.accepted)
     held = budgets.known(shelf.budgets, records)
     omitted = overview.omitted(shelf.left_out)
-    yield "overview", overview.draw(series, numbers, records) + budgets.draw(held, numbers) + omitted
-    yield "trend", trend.draw(series, budgets.levels(held))
+    found = attention.find(series, held, records)
+    looks = attention.draw(found, numbers) + attention.unsure(records) if records else ""
+    speeds = overview.draw(series, numbers, records)
+    yield "overview", looks + speeds + budgets.draw(held, numbers) + omitted
+    yield "trend", trend.draw(series, budgets.levels(held), numbers)
     yield "phases", tabs.phases(records, numbers)
     yield "comparisons", tabs.comparisons(records, numbers)
     yield "flames", tabs.flame_graphs(shelf.entries)
-    yield "training", tabs.training(records)
+    yield "training", tabs.training(records, numbers)
     yield "sweeps", sweeps.draw(records, numbers)
     yield "replays", tabs.replays(shelf.replays)
     yield "records", tabs.listing(shelf.entries, numbers)

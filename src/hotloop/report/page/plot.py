@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Literal
 
+MANY = 6
+"""Plots that one still finds by looking."""
+
 Value = float | None
 """None where there is none."""
 
@@ -59,21 +62,31 @@ class Plot:
     marks: tuple[Mark, ...] = ()
     powers: bool = False
     """Whether both axes are of powers of ten."""
+    opens: tuple[int, ...] | None = None
+    """The record that a click on each point opens."""
 
     @property
     def data(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def figure(plot: Plot, title: str, about: str, still: str = "") -> str:
-    """A plot under its title; `about` has unit and machine, `still` what is read while nobody points."""
+def figure(plot: Plot, title: str, about: str, still: str = "", name: str = "") -> str:
+    """A plot under its title; `about` has unit and machine, `still` what is read while nobody points.
+
+    By its name, where it has one, an address leads to it.
+    """
+    named = f' id="{name}"' if name else ""
     data = escape(json.dumps(plot.data, separators=(",", ":"), allow_nan=False), quote=True)
     return (
-        f"<figure><figcaption>{escape(title)}<small>{escape(about)}</small></figcaption>"
+        f"<figure{named}><figcaption>{escape(title)}<small>{escape(about)}</small></figcaption>"
         f'<div class="plot" data-plot="{data}"></div>'
         f'<div class="read" data-still="{escape(still, quote=True)}">{escape(still)}</div></figure>'
     )
 
 
 def plots(figures: Sequence[str]) -> str:
-    return f'<div class="plots">{"".join(figures)}</div>'
+    """Figures side by side; where there are many, some can be asked for by what stands above them."""
+    search = (
+        '<p><input class="figure-search" type="search" placeholder="search" aria-label="search plots"></p>'
+    )
+    return f'{search if len(figures) > MANY else ""}<div class="plots">{"".join(figures)}</div>'

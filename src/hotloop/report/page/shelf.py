@@ -18,6 +18,9 @@ LARGEST = 64 << 20
 NO_RECORDS = ("settings.json", "trace.json", "state.json")
 """Names of files that training keeps beside its records."""
 
+CELLS = "/artifacts/sweeps/"
+"""Where sweeps keep each of their measurements, to go on after a break."""
+
 DIAGNOSIS = "diagnosis-"
 """What the names of diagnoses begin with, which are about records and lie among them."""
 
@@ -73,11 +76,16 @@ def read_shelf(folders: list[Path]) -> Shelf:
 
 def record_files(folders: list[Path]) -> Iterator[Path]:
     """JSON files that may be records, each once, in a fixed order."""
-    found = {path for folder in folders for path in folder.rglob("*.json")}
+    found = {path for folder in folders for path in folder.rglob("*.json") if not is_cell(path, folder)}
     for path in sorted(found):
         ours = path.name.endswith((SPEEDSCOPE, TRACE)) or path.name.startswith(DIAGNOSIS)
         if not ours and path.name not in NO_RECORDS and path.is_file():
             yield path
+
+
+def is_cell(path: Path, folder: Path) -> bool:
+    """Whether it is one of a sweep's measurements, which its record sums up; not where they are asked for."""
+    return CELLS in path.absolute().as_posix() and CELLS not in f"{folder.absolute().as_posix()}/"
 
 
 def read_small(path: Path) -> Record:

@@ -163,23 +163,26 @@ def stack_files(entry: Entry) -> Iterator[Path]:
                 yield path
 
 
-def training(records: Sequence[Record]) -> str:
-    """Every run's curves over its windows."""
+def training(records: Sequence[Record], numbers: Numbers) -> str:
+    """Every run's curves over its windows, the latest first."""
     runs = [record for record in reversed(records) if record.kind in ("train", "run")]
-    figures = [curve for record in runs[:40] for curve in curves(record)]
+    figures = [curve for record in runs[:40] for curve in curves(record, numbers)]
     if not figures:
         return "<p>No training yet: <code>hotloop train TARGET run=NAME</code> makes one.</p>"
-    return plots(figures)
+    more = f"The latest 40 of {len(runs):,} runs. " if len(runs) > 40 else ""
+    return f'<p class="hint">{more}A click on a point opens the record.</p>{plots(figures)}'
 
 
-def curves(record: Record) -> Iterator[str]:
+def curves(record: Record, numbers: Numbers) -> Iterator[str]:
     """What is known of each window, one plot a quantity."""
     about = f"{record.label or record.created[:16].replace('T', ' ')}, {machine_line(record.machine)}"
     for name, words in CURVES.items():
         values = record.values.get(name, ())
-        if len(values) > 1:
+        if values:
             plot = Plot(
-                x=tuple(map(float, range(1, len(values) + 1))), series=(Curve(name=words, values=values),)
+                x=tuple(map(float, range(1, len(values) + 1))),
+                series=(Curve(name=words, values=values),),
+                opens=(numbers[record.run_id],) * len(values),
             )
             yield figure(plot, f"{record.target.words}: {words}", f"by window; {about}")
 
@@ -187,7 +190,8 @@ def curves(record: Record) -> Iterator[str]:
 def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
     """Every record in a row, the latest first; rows are data until somebody comes near them."""
     heads = "".join(
-        f"<th>{name}</th>" for name in ("made", "kind", "target", "label", "", "commit", "machine")
+        f"<th>{name}</th>"
+        for name in ("made", "kind", "target", "label", "ended", "spread", "commit", "machine")
     )
     rows = [listed(entry.record, numbers) for entry in reversed(entries)]
     data = json.dumps(rows, separators=(",", ":")).replace("<", "\\u003c")
@@ -202,13 +206,14 @@ def listing(entries: Sequence[Entry], numbers: Numbers) -> str:
 def listed(record: Record, numbers: Numbers) -> tuple[int, str, tuple[str, ...]]:
     """What a click opens, the tone of its verdict, and the cells."""
     tone, word = state(record)
-    unstable = f" {percent(cv)}" if (cv := spread(record)) is not None else ""
+    cv = spread(record)
     cells = (
         record.created[:16].replace("T", " "),
         record.kind,
         record.target.words,
         record.label or "",
-        f"{word}{unstable}",
+        word,
+        "" if cv is None else percent(cv),
         record.code.get("project", record.code)["commit"][:12],
         record.machine["fingerprint"],
     )
@@ -236,7 +241,9 @@ def replays(found: Sequence[Frames]) -> str:
 
 def player(frames: Frames) -> str:
     data = escape(json.dumps([asdict(frame) for frame in frames.frames]), quote=True)
-    shown = '<img alt="the env">' if any(frame.picture for frame in frames.frames) else "<pre></pre>"
+    shown = (
+        '<div><img alt="the env"></div>' if any(frame.picture for frame in frames.frames) else "<pre></pre>"
+    )
     last = max(len(frames.frames) - 1, 0)
     slider = f'<input type="range" min="0" max="{last}" value="0" aria-label="step">'
     return (

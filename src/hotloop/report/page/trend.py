@@ -19,7 +19,7 @@ EXPLAINED = (
     '<span class="key" style="background:var(--change)"></span>the level changed '
     '<span class="key" style="background:var(--accepted)"></span>a change was accepted '
     '<span class="key" style="background:var(--goal)"></span>a target, and the floor. '
-    "Drag to zoom, double-click to go back.</p>"
+    "A click on a point opens its record; drag to zoom, double-click to go back.</p>"
 )
 
 
@@ -27,23 +27,25 @@ Lines = Mapping[tuple[str, str], Sequence[Level]]
 """What budgets ask for, by target and metric."""
 
 
-def draw(series: Sequence[Series], budgets: Lines) -> str:
+def draw(series: Sequence[Series], budgets: Lines, numbers: Mapping[str, int]) -> str:
     if not series:
         return "<p>No record holds a speed yet: <code>hotloop bench TARGET</code> makes one.</p>"
-    return EXPLAINED + plots([trend(each, budgets) for each in series])
+    return EXPLAINED + plots([trend(place, each, budgets, numbers) for place, each in enumerate(series)])
 
 
 def unit(metric: str) -> str:
     return NAMES.get(metric, metric.replace("_per_s", "/s").replace("_", " "))
 
 
-def trend(series: Series, budgets: Lines) -> str:
+def trend(place: int, series: Series, budgets: Lines, numbers: Mapping[str, int]) -> str:
     identity = series.identity
     about = f"{unit(identity.metric)} by {identity.kind}, {series.cpu} ({identity.fingerprint})"
-    return figure(plot_of(series, budgets), identity.target, about, summary(series))
+    return figure(
+        plot_of(series, budgets, numbers), identity.target, about, summary(series), f"trend-{place}"
+    )
 
 
-def plot_of(series: Series, budgets: Lines) -> Plot:
+def plot_of(series: Series, budgets: Lines, numbers: Mapping[str, int]) -> Plot:
     points = series.points
     curve = Curve(
         name=unit(series.identity.metric),
@@ -57,6 +59,7 @@ def plot_of(series: Series, budgets: Lines) -> Plot:
         series=(curve,),
         lines=(*levels(series), *budgets.get((series.identity.target, series.identity.metric), ())),
         marks=tuple(marks(series)),
+        opens=tuple(numbers[point.run_ids[-1]] for point in points),
     )
 
 

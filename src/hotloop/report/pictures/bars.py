@@ -96,6 +96,13 @@ def pieces(bar: Bar, y: float, colours: Mapping[str, str]) -> Iterator[str]:
             told = f"{name} {percent(share)}"
             yield (
                 f'<rect x="{x:.1f}" y="{y}" width="{max(width - 1, 0.5):.1f}" height="{BAR}" '
-                f'fill="{colours[name]}"><title>{escape(told)}</title></rect>'
+                f'fill="{colours[name]}"><title>{escape(told)}</title></rect>{written(told, x, width, y)}'
             )
         x += width
+
+
+def written(told: str, x: float, width: float, y: float) -> str:
+    """What a part is, on the part itself where there is room."""
+    if len(told) * CHARACTER + 12 > width:
+        return ""
+    return f'<text class="on" x="{x + 6:.1f}" y="{y + BAR / 2 + 5:.1f}">{escape(told)}</text>'

@@ -1,4 +1,4 @@
-"""Any record, as the command that made it shows it."""
+"""Any record, as the command that made it shows it; what matters most is first, as a page is read."""
 
 from collections.abc import Callable, Mapping
 
@@ -28,7 +28,7 @@ Told = Callable[[Record], Sections]
 
 LOOPS: Mapping[str, Told] = {
     "bench": lambda record: bench.bench([record]),
-    "profile": lambda record: profile.profile(record, slow_steps=True),
+    "profile": lambda record: (*profile.profile(record), *slow.slow(record)),
     "compare": compare.compare,
     "gate": gate.budget,
     "validate": lambda record: validate.validations([record]),

@@ -3,7 +3,7 @@
   const root = document.documentElement;
   const all = (selector, within = document) => Array.from(within.querySelectorAll(selector));
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const SERIES = ["--accent", "--change", "--accepted", "--goal", "--bar", "--ink"];
+  const SERIES = ["--accent", "--change", "--accepted", "--goal", "--bar", "--ink", "--seventh", "--eighth"];
 
   // Light or dark: as the reader's system has it, until a choice is made.
   const remembered = (() => { try { return localStorage.getItem("hotloop-theme"); } catch { return null; } })();
@@ -100,14 +100,26 @@
           { ...axis, space: labels ? 90 : 60, values: (_, splits) => splits.map((value) => label(value)), incrs: labels ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] : undefined },
           { ...axis, size: 66, values: (_, splits) => ticks(splits) },
         ],
-        cursor: { y: false, drag: { x: true, y: false } },
+        cursor: { y: false, drag: { x: true, y: false, click: () => {} } },
         hooks: {
           draw: [(chart) => this.annotate(chart, lines, marks)],
           setCursor: [(chart) => this.tell(chart, label)],
+          ready: [(chart) => {
+            chart.over.addEventListener("mousedown", (event) => { this.down = event.offsetX; });
+            chart.over.addEventListener("click", (event) => this.openAt(chart, event));
+          }],
         },
       };
       this.chart = new uPlot(options, data, this.place);
       this.place.dataset.drawn = "yes";
+    }
+
+    // A point that is clicked opens its record; elsewhere a click is the beginning of a double one.
+    openAt(chart, event) {
+      const { opens, series } = this.told, index = chart.cursor.idx;
+      if (!opens || index == null || Math.abs(event.offsetX - this.down) > 3) return;
+      const across = chart.valToPos(this.told.x[index], "x"), up = chart.valToPos(series[0].values[index], "y");
+      if (Math.hypot(event.offsetX - across, event.offsetY - up) < 14) openRecord(opens[index]);
     }
 
     range(low, high, lines) {
@@ -229,23 +241,40 @@
       jump: () => { range.value = frames.findIndex((frame) => frame.note) < 0 ? 0 : frames.findIndex((frame) => frame.note); show(); },
     };
     all("button", player).forEach((button) => button.addEventListener("click", acts[button.dataset.act]));
+    const jump = player.querySelector("[data-act=jump]"), marked = frames.find((frame) => frame.note);
+    jump.hidden = !marked;
+    if (marked) jump.textContent = `jump to ${marked.note.split(/[,:]/)[0]}`;
     range.addEventListener("input", show);
     show();
   });
 
-  const wake = (within) => { all(".plot", within).forEach((place) => watcher.observe(place)); lightFlames(within); players(within); };
+  // Plots by what stands above them.
+  const searched = (within) => all("input.figure-search", within).forEach((search) => {
+    search.addEventListener("input", () => {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      all("figure", search.parentElement.nextElementSibling).forEach((figure) => {
+        const text = figure.querySelector("figcaption").textContent.toLowerCase();
+        figure.hidden = !words.every((word) => text.includes(word));
+      });
+    });
+  });
+
+  const wake = (within) => { all(".plot", within).forEach((place) => watcher.observe(place)); lightFlames(within); players(within); searched(within); };
 
   // Tabs are addresses: a link to one can be kept.
   const tabs = all("nav a");
   const awake = new Set();
   const open = () => {
-    const wanted = location.hash.slice(1) || tabs[0].hash.slice(1);
+    const [wanted, place] = location.hash.slice(1).split("/");
     const name = tabs.some((tab) => tab.hash.slice(1) === wanted) ? wanted : tabs[0].hash.slice(1);
     tabs.forEach((tab) => tab.setAttribute("aria-selected", String(tab.hash.slice(1) === name)));
     all("main > section").forEach((section) => {
       section.classList.toggle("shown", section.id === `tab-${name}`);
       if (section.id === `tab-${name}` && !awake.has(name)) { awake.add(name); wake(section); }
     });
+    const figure = place && document.getElementById(`${name}-${place}`);
+    all("figure.wanted").forEach((other) => other.classList.remove("wanted"));
+    if (figure) { figure.classList.add("wanted"); figure.scrollIntoView({ block: "center" }); }
   };
   addEventListener("hashchange", open);
 
@@ -259,6 +288,7 @@
     wake(body);
     dialog.showModal();
   };
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   document.addEventListener("click", (event) => {
     const row = event.target.closest("[data-record]");
     if (row && !event.target.closest("a")) openRecord(row.dataset.record);
@@ -316,19 +346,37 @@
   const live = document.getElementById("live");
   if (live) {
     const heard = new EventSource(live.dataset.events);
-    heard.addEventListener("records", () => location.reload());
+    // Nobody's record is shut while it is read.
+    heard.addEventListener("records", () => {
+      if (dialog.open) dialog.addEventListener("close", () => location.reload(), { once: true });
+      else location.reload();
+    });
+    const panels = [];
+    const made = (within, tag, text = "") => {
+      const element = within.appendChild(document.createElement(tag));
+      element.textContent = text;
+      return element;
+    };
+    const panel = (within, { title, ...plot }) => {
+      const figure = made(within, "figure"), place = (made(figure, "figcaption", title), made(figure, "div"));
+      place.className = "plot";
+      place.dataset.plot = JSON.stringify(plot);
+      made(figure, "div").className = "read";
+      panels.push(new Plot(place));
+    };
     heard.addEventListener("training", (event) => {
+      panels.splice(0).forEach((each) => { each.chart.destroy(); plots.splice(plots.indexOf(each), 1); });
       live.replaceChildren();
       JSON.parse(event.data).forEach((run) => {
-        const box = live.appendChild(document.createElement("figure"));
-        box.appendChild(document.createElement("figcaption")).textContent = run.title;
-        box.appendChild(document.createElement("pre")).textContent = run.tree;
-        run.plots.forEach((plot) => {
-          const place = box.appendChild(document.createElement("div"));
-          place.className = "plot"; place.dataset.plot = JSON.stringify(plot);
-          plots.push(new Plot(place));
-        });
+        made(live, "h2", run.title);
+        const row = made(live, "div");
+        row.className = "plots";
+        run.plots.forEach((plot) => panel(row, plot));
+        const tree = made(row, "figure");
+        made(tree, "figcaption", run.about);
+        made(tree, "pre", run.tree);
       });
+      plots.push(...panels);
     });
   }
 })();
