@@ -57,14 +57,6 @@ def test_the_first_record_may_be_still_to_come(server: Server, folder: Path) -> 
     assert "3 records" in asked(server, "/")[1]
 
 
-def test_a_page_that_cannot_be_drawn_is_said_in_one_line(server: Server) -> None:
-    def unreadable() -> Any:
-        raise InputError("x.json is no result")
-
-    server.site._read = unreadable
-    assert asked(server, "/") == (500, "x.json is no result\n")
-
-
 @pytest.mark.parametrize(
     "path", ["/../../etc/passwd", "/records/bench-0000.json", "/%2e%2e/x", "//etc/passwd", "/page.js"]
 )
