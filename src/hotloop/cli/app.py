@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hotloop.cli.isolated import isolated
+from hotloop.cli.isolated import guarded, isolated
 from hotloop.core.code import version as installed_version
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.registry import modules
@@ -103,7 +103,14 @@ def named(package: str, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
     """Commands of a package by their names; a file without a function of its name is none."""
     found = {name: import_module(f"{package}.{name}") for name in names}
     functions = {name: getattr(module, name) for name, module in found.items() if hasattr(module, name)}
-    return {name: isolated(each) if runs_theirs(each) else each for name, each in functions.items()}
+    return {name: apart(function) for name, function in functions.items()}
+
+
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, apart where its module says that it runs what is not ours, or processes that do."""
+    if runs_theirs(function):
+        return isolated(function)
+    return guarded(function) if getattr(sys.modules[function.__module__], "GUARDED", False) else function
 
 
 def runs_theirs(function: Callable[..., Any]) -> bool:

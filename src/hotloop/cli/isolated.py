@@ -72,6 +72,22 @@ def isolated(command: Command) -> Command:
     return run
 
 
+def guarded(command: Command) -> Command:
+    """The command below a guard, so that nothing is left of what it starts, whatever ends it.
+
+    It runs nobody's code itself, and sees by itself which of its own processes stand still.
+    """
+
+    @wraps(command)
+    def run(**asked: Any) -> int:
+        if stays(in_process=False):
+            return command(**asked)
+        call = Call(command=f"{command.__module__}:{command.__qualname__}", asked=asked, argv=sys.argv)
+        return apart([f"hotloop {command.__name__}"], Limits(step_s=math.inf), call)
+
+    return run
+
+
 def stays(*, in_process: bool) -> bool:
     """Whether it stays here: because that was asked for, or because this is the process of its own."""
     return in_process or os.environ.get(IN_PROCESS) == "1" or lifeline.line is not None

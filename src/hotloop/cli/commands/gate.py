@@ -16,6 +16,7 @@ from hotloop.cli.results import make_room
 from hotloop.cli.runner import kept_in
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.isolate import lifeline
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from hotloop.lab.gate.measure import How
     from hotloop.report.sections.gate import Shown
     from hotloop.report.sections.section import Section, Sections
+
+GUARDED = True
+"""Targets of budgets are measured by processes of their own, which end with the gate."""
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """Of the environment: the file that GitHub shows under a run."""
@@ -114,6 +118,7 @@ def gate(  # noqa: PLR0913 - one argument a flag
     and then says in which phase and function. Green is 0; 3 is a budget missed or expired, 2 an answer that
     changed, 4 that it cannot be told, such as no baseline yet.
     """
+    lifeline.endless = True
     if self_test:
         return tested(as_json=json)
     if init:

@@ -141,6 +141,9 @@ pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
 line: Line | None = None
 """To the supervisor; None where nobody watches."""
 
+endless = False
+"""Whether whoever watches never ends what stands still: this process sees to its own workers."""
+
 folder: Path | None = None
 """Where a process that is watched over began; somebody's code may have gone elsewhere since."""
 

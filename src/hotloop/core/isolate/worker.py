@@ -94,7 +94,7 @@ class Worker:
     def answer(self) -> dict[str, Any]:
         """Its next answer; EndedError where it ends instead."""
         assert self.process.stdout is not None
-        if lifeline.line is None and not self._speaks():
+        if (lifeline.line is None or lifeline.endless) and not self._speaks():
             raise self._hung()
         line = self.process.stdout.readline()
         if not line:
