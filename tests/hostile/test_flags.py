@@ -69,3 +69,20 @@ def test_some_nasty_values_of_every_kind_are_refused(lines, tmp_path, monkeypatc
 @pytest.mark.parametrize("part", range(40))
 def test_every_nasty_value_of_every_flag_and_key_is_refused(part, tmp_path, monkeypatch, capsys):
     refuse_all([*flag_lines(), *key_lines()][part::40], tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tune", "grid/toy", "num_envs=1,2", "--confirm", "nan"),
+        ("tune", "grid/toy", "num_envs=1,2", "--confirm", "inf"),
+        ("tune", "grid/toy", "num_envs=1,2", "--write-floor", "../x"),
+        ("soak", "grid/toy", "--steps", "9" * 23),
+        ("soak", "grid/toy", "--minutes", "inf"),
+    ],
+)
+def test_what_no_sweep_could_do_is_refused_before_anything_is_measured(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 64
+    assert words[-2] in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -49,6 +49,7 @@ def test_versions_that_differ_are_refused_by_name() -> None:
 
 def test_a_cell_reserves_what_it_keeps_busy() -> None:
     assert [cores_of(cell(1)), cores_of(cell(1, threads="4"))] == [1, 4]
+    assert cores_of(cell(1, threads="9" * 5_000)) > 10**8
     assert (
         cores_of(Cell(target=Target("grid/toy", {"train.ranks": "3", "threads": "2"}), experiment="x")) == 6
     )

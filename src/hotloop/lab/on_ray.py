@@ -29,6 +29,9 @@ from hotloop.lab.suite import Apart
 TRIES = 3
 """Of a cell whose worker is lost; who kills his worker as often is to blame himself."""
 
+DIGITS = 9
+"""Of a number of cores that are read: no machine has as many."""
+
 SURVEY_S = 120.0
 """What machines may take to say what they are: their first worker has to start."""
 
@@ -151,7 +154,7 @@ def cores_of(cell: Cell) -> int:
     count = 1
     for key in ("threads", "train.ranks"):
         word = str(keys.get(key, "1"))
-        count *= int(word) if word.isdecimal() and int(word) > 0 else 1
+        count *= max(int(word[:DIGITS]), 1) if word.isdecimal() else 1
     return count
 
 

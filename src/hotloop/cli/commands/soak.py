@@ -33,7 +33,7 @@ Minutes = Annotated[
 
 Steps = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Env-steps instead of minutes.", show_default=False),
+    typer.Option(metavar="N", min=1, max=10**15, help="Env-steps instead of minutes.", show_default=False),
 ]
 
 

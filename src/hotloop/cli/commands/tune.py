@@ -10,6 +10,7 @@ from hotloop.cli.console import remark, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Words
 from hotloop.cli.results import FOLDER, make_room
 from hotloop.core.errors import InputError
+from hotloop.core.project import SAYABLE
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from hotloop.lab.axes import Axes
 
 ISOLATED = True
+
+MOST_S = 1_000_000
+"""A confirmation of days is no confirmation any more."""
 
 EXAMPLES = (
     "hotloop tune grid/toy num_envs=64,256,1024 threads=1,2",
@@ -91,7 +95,7 @@ def tune(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab.search.halving import Sweeping
 
     axes = read(Target.typed(target, words))
-    confirm_ns = None if confirm is None else round(1e9 * confirm)
+    confirm_ns = None if confirm is None else confirmed_ns(confirm)
     asked = Asked(rounds=rounds, learn_steps=learn_steps, seeds=seeds, confirm_ns=confirm_ns)
     check_floor(write_floor, axes)
     with stdout_kept_clean():
@@ -119,10 +123,21 @@ def tune(  # noqa: PLR0913 - one argument a flag
     return code
 
 
+def confirmed_ns(seconds: float) -> int:
+    """What a confirmation may take, in nanoseconds."""
+    if not 0 < seconds <= MOST_S:
+        raise InputError(
+            f"--confirm {seconds:g} does not fit: expected seconds, above 0 and up to {MOST_S:,}"
+        )
+    return round(1e9 * seconds)
+
+
 def check_floor(name: str | None, axes: "Axes") -> None:
     """Refuse, before anything is measured, a budget that no gate could measure."""
     if name is None:
         return
+    if not SAYABLE.fullmatch(name):
+        raise InputError(f"--write-floor {name!r} does not fit: a name has letters, digits, '-', '_' and '.'")
     from hotloop.lab.training.settings import is_training
 
     if any(is_training(axes.target_at(place)) for place in axes.places):
