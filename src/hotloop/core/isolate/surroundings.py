@@ -16,6 +16,9 @@ STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 OF_PYTHON = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
 """Children that Python starts by itself, and which end with it."""
 
+OURS = "HOTLOOP_"
+"""What the names of variables begin with that we change ourselves."""
+
 MOST_NAMED = 3
 
 
@@ -26,7 +29,7 @@ class Surroundings:
         self._folder = Path.cwd()
         self._umask = umask()
         self._path = list(sys.path)
-        self._variables = dict(os.environ)
+        self._variables = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         self._handlers = handlers()
         self._threads = frozenset(threading.enumerate())
         self._children = frozenset((*children(), *orphans()))
