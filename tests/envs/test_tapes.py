@@ -69,7 +69,7 @@ def test_a_tape_is_never_overwritten(tmp_path: Path, tape: tapes.Tape) -> None:
 def test_a_missing_tape_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read the tape .*: No such file"):
         tapes.read(tmp_path / "a.npz")
-    with pytest.raises(InputError, match=r"cannot read the tape .*: Is a directory"):
+    with pytest.raises(InputError, match="is no file"):
         tapes.read(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """Records that lie: a command answers with a verdict, or with one line about the file."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,26 @@ def test_records_that_the_project_keeps_stay_readable():
     for path in kept:
         assert read(path).schema == 1
     assert kept
+
+
+def test_what_could_be_read_for_ever_is_no_record(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "records"
+    write(folder / "good.json", BENCH)
+    os.mkfifo(folder / "pipe.json")
+    with (folder / "huge.json").open("wb") as file:
+        file.truncate(1 << 40)
+    (folder / "endless.json").symlink_to("/dev/zero")
+    assert main(["bench", "--report", str(folder)]) == 0
+    err = " ".join(capsys.readouterr().err.split())
+    assert "pipe.json is no file" in err
+    assert "huge.json: 1048576 MiB are too many" in err
+    assert "endless.json is no file" in err
+    for words in (
+        ["diagnose", str(folder / "pipe.json")],
+        ["report", str(folder), "--read", "/dev/zero"],
+        ["validate", "--replay", "/dev/zero"],
+        ["sim", "--replay", "/dev/zero"],
+    ):
+        assert main(words) == 64
+        assert "is no file" in capsys.readouterr().err

@@ -2,14 +2,36 @@
 
 import errno
 import os
+import stat
 from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
 from hotloop.core.errors import InputError, SetupError
 
+LARGEST = 64 << 20
+"""Bytes of a text that is read: no record comes near it."""
+
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """What the system calls a disk that is full."""
+
+
+def small_text(path: Path) -> str:
+    """The text of a file; InputError where it is none, as a pipe or a device, or larger than any of ours.
+
+    Either would be read for ever, or until memory ran out.
+    """
+    size = path.stat().st_size
+    if size > LARGEST:
+        raise InputError(f"{path}: {size >> 20} MiB are too many: at most {LARGEST >> 20} are read")
+    return whole_bytes(path).decode()
+
+
+def whole_bytes(path: Path) -> bytes:
+    """What a file holds, however much; InputError where it is none."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InputError(f"{path} is no file: give one that was written whole")
+    return path.read_bytes()
 
 
 def write_new(path: Path, content: str | bytes) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.files import write_new
+from hotloop.core.files import whole_bytes, write_new
 from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.record.plain import AtLeast, Count, from_plain
 from hotloop.core.record.plain import parse as read_json
@@ -115,7 +115,7 @@ def write(path: Path, tape: Tape) -> None:
 def read(path: Path) -> Tape:
     """Read a tape; InputError where there is none, where it is cut off, or where it is something else."""
     try:
-        content = anchored(path).read_bytes()
+        content = whole_bytes(anchored(path))
     except OSError as error:
         raise InputError(f"cannot read the tape {path}: {error.strerror}") from None
     try:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hotloop.core.errors import InputError
-from hotloop.core.files import free_path, write_new
+from hotloop.core.files import free_path, whole_bytes, write_new
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.envs.saved import unsealed
@@ -98,7 +98,7 @@ def read(path: Path) -> dict[str, Any]:
             raise InputError(f"{path} has no checkpoint: expected files like checkpoint-000001000000.pt")
         path = last
     try:
-        file = io.BytesIO(path.read_bytes())
+        file = io.BytesIO(whole_bytes(path))
         check_bytes(file)
         content = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError:

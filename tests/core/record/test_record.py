@@ -209,7 +209,7 @@ def test_a_missing_record_is_named(tmp_path):
 
 
 def test_a_folder_is_no_record(tmp_path):
-    with pytest.raises(InputError, match="Is a directory"):
+    with pytest.raises(InputError, match="is no file"):
         read(tmp_path)
 
 

@@ -4,8 +4,9 @@ import pytest
 from support.shelves import fill, history, measured
 
 from hotloop.core.errors import InputError
+from hotloop.core.files import LARGEST
 from hotloop.core.record.accepted import accept
-from hotloop.report.page.shelf import LARGEST, read_shelf
+from hotloop.report.page.shelf import read_shelf
 
 
 def test_records_come_oldest_first_and_the_rest_is_left_out_with_its_reason(tmp_path: Path) -> None:

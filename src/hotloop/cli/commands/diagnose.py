@@ -14,7 +14,7 @@ from hotloop.cli.results import DIAGNOSIS, check_slow_trust, make_room
 from hotloop.cli.results import FOLDER as RECORDS
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.files import save
+from hotloop.core.files import save, small_text
 
 if TYPE_CHECKING:
     from hotloop.core.record import Ratio, Record
@@ -243,10 +243,10 @@ def predictions(run_id: str) -> "Iterator[tuple[Candidate, ...]]":
     paths = sorted(FOLDER.glob(f"{DIAGNOSIS}*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for path in paths:
         try:
-            kept = parse(path.read_text(encoding="utf-8"))
+            kept = parse(small_text(path))
             if isinstance(kept, dict) and kept.get("run_id") == run_id:
                 yield tuple(from_plain(Candidate, each) for each in kept["candidates"])
-        except (OSError, ForeignError, KeyError, TypeError):
+        except (OSError, ForeignError, InputError, KeyError, TypeError, UnicodeDecodeError):
             continue
 
 

@@ -6,7 +6,7 @@ from json import dumps
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.files import write_new
+from hotloop.core.files import small_text, write_new
 from hotloop.core.record.plain import ForeignError, from_plain, parse
 from hotloop.core.record.record import file_name
 
@@ -37,7 +37,7 @@ def accept(folder: Path, run_id: str, why: str) -> Path:
 def read_accepted(path: Path) -> Accepted:
     """Read what was accepted; InputError where the file says something else."""
     try:
-        return from_plain(Accepted, parse(path.read_text(encoding="utf-8")))
+        return from_plain(Accepted, parse(small_text(path)))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (UnicodeDecodeError, ForeignError) as error:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.files import write_new
+from hotloop.core.files import small_text, write_new
 from hotloop.core.record.plain import Count, ForeignError, from_plain, parse
 
 SUFFIX = ".frames.json"
@@ -45,7 +45,7 @@ def write_frames(path: Path, frames: Frames) -> None:
 def read_frames(path: Path) -> Frames:
     """Read frames; InputError where the file holds something else."""
     try:
-        found = from_plain(Frames, parse(path.read_text(encoding="utf-8")))
+        found = from_plain(Frames, parse(small_text(path)))
         check(found)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hotloop.core.errors import InputError
-from hotloop.core.files import write_new
+from hotloop.core.files import small_text, write_new
 from hotloop.core.notices import Notice
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
@@ -262,10 +262,12 @@ def write(path: Path, record: Record) -> None:
 def read(path: Path) -> Record:
     """Read a record; InputError where there is none, or something else."""
     try:
-        return Record.from_json(path.read_text(encoding="utf-8"))
+        text = small_text(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a Hotloop record: it is not text") from None
+    try:
+        return Record.from_json(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

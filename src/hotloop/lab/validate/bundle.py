@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.code import version
 from hotloop.core.errors import InputError
-from hotloop.core.files import free_path, write_new
+from hotloop.core.files import free_path, whole_bytes, write_new
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts
 from hotloop.core.record.plain import ForeignError, from_plain
@@ -74,7 +74,7 @@ def unpacked(name: str, arrays: Mapping[str, NDArray[Any]], keys: Sequence[str])
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle; InputError where there is none, where it is damaged, or of another version."""
     try:
-        content = path.read_bytes()
+        content = whole_bytes(path)
     except OSError as error:
         raise InputError(f"cannot read the bundle {path}: {error.strerror}") from None
     if not zipfile.is_zipfile(io.BytesIO(content)):

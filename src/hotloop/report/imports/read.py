@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import InputError
+from hotloop.core.files import small_text
 from hotloop.core.record import Record
 from hotloop.core.record.plain import ForeignError, parse
 from hotloop.report.imports import asv, google_benchmark, hyperfine, pytest_benchmark
@@ -15,7 +16,7 @@ TOOLS = (pytest_benchmark, google_benchmark, asv, hyperfine)
 def read_results(path: Path) -> list[Record]:
     """The results in a file as records; InputError where no tool that is known has written it."""
     try:
-        data: Any = parse(path.read_text(encoding="utf-8"))
+        data: Any = parse(small_text(path))
         written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

@@ -12,9 +12,6 @@ from hotloop.core.record.accepted import SUFFIX, read_accepted
 from hotloop.report.files import SPEEDSCOPE, TRACE
 from hotloop.stats.summary import with_metrics
 
-LARGEST = 64 << 20
-"""Bytes of a file that is read: no record comes near it."""
-
 NO_RECORDS = ("settings.json", "trace.json", "state.json")
 """Names of files that training keeps beside its records."""
 
@@ -62,12 +59,12 @@ def read_shelf(folders: list[Path]) -> Shelf:
     for path in record_files(folders):
         try:
             if path.name.endswith(drawn.SUFFIX):
-                replays.append(drawn.read_frames(small(path)))
+                replays.append(drawn.read_frames(path))
             elif path.name.endswith(SUFFIX):
                 note = read_accepted(path)
                 accepted[note.run_id] = note.why
             else:
-                entries.append(Entry(record=read_small(path), path=path))
+                entries.append(Entry(record=with_metrics(read(path)), path=path))
         except InputError as error:
             left_out.append(str(error))
     entries.sort(key=lambda entry: entry.record.created)
@@ -86,15 +83,3 @@ def record_files(folders: list[Path]) -> Iterator[Path]:
 def is_cell(path: Path, folder: Path) -> bool:
     """Whether it is one of a sweep's measurements, which its record sums up; not where they are asked for."""
     return CELLS in path.absolute().as_posix() and CELLS not in f"{folder.absolute().as_posix()}/"
-
-
-def read_small(path: Path) -> Record:
-    return with_metrics(read(small(path)))
-
-
-def small(path: Path) -> Path:
-    """The path itself; InputError where its file is larger than any of ours can be."""
-    size = path.stat().st_size
-    if size > LARGEST:
-        raise InputError(f"{path}: {size >> 20} MiB are no record: at most {LARGEST >> 20} MiB are read")
-    return path
