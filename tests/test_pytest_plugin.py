@@ -52,7 +52,7 @@ def test_one_beyond_it_fails_after_a_second_run_and_says_whom_to_ask(
 ) -> None:
     measuring(monkeypatch, 1_100.0)
     bench = Bench("test", Options())
-    with pytest.raises(pytest.fail.Exception, match=r"limit at most 1,000: missed, .*second run.*; ask me"):
+    with pytest.raises(pytest.fail.Exception, match=r"limit at most 1.00 µs: missed, .*second run.*; ask me"):
         bench(int, limit=1e-6, owner="me")
 
 
@@ -67,6 +67,26 @@ def test_a_target_is_held_to_its_least_speed() -> None:
     record = bench("grid/toy", limit=1.0, num_envs=1)
     assert record.target.name == "grid/toy"
     assert held(bench) == "met"
+
+
+class Collected:
+    """A test as pytest has collected it, which pytest-benchmark skips and so does its author."""
+
+    def __init__(self, *fixtures: str) -> None:
+        self.fixturenames = fixtures
+        only = pytest.mark.skip(reason="Skipping non-benchmark (--benchmark-only active).")
+        self.own_markers = [only.mark, pytest.mark.skip(reason="not on Mondays").mark]
+
+
+@pytest.mark.parametrize(
+    ("only", "fixture", "left"),
+    [(True, "hotloop_bench", 1), (True, "tmp_path", 2), (False, "hotloop_bench", 2)],
+)
+def test_only_benchmarks_are_ours_too(only: bool, fixture: str, left: int) -> None:
+    test: Any = Collected(fixture)
+    config: Any = Config(only=only)
+    pytest_plugin.pytest_collection_modifyitems(config, [test])
+    assert len(test.own_markers) == left
 
 
 def test_options_of_pytest_benchmark_are_heeded_where_they_mean_the_same() -> None:

@@ -30,6 +30,8 @@ class Stage:
     """Left out by `./check fast`."""
     show_last_line: bool = False
     """Repeat the last line of the output, which sums it up."""
+    show_all: bool = False
+    """Repeat all of it."""
 
 
 def cpp_files() -> tuple[str, ...]:
@@ -124,8 +126,8 @@ def gate_stages() -> tuple[Stage, ...]:
     """The budgets of hotloop.toml, against the branch that others are merged into; the gate itself first."""
     gate = python("-c", "import sys; from hotloop.cli.main import main; sys.exit(main())", "gate")
     return (
-        Stage(name="itself", commands=((*gate, "--self-test"),), show_last_line=True),
-        Stage(name="gate", commands=(gate,), show_last_line=True),
+        Stage(name="itself", commands=((*gate, "--self-test"),), show_all=True),
+        Stage(name="gate", commands=(gate,), show_all=True),
     )
 
 
@@ -195,7 +197,7 @@ def run_stage(stage: Stage) -> bool:
     began = time.perf_counter()
     succeeded, output = run_commands(stage)
     print(f" {'ok' if succeeded else 'FAILED':<8}{time.perf_counter() - began:6.1f} s", flush=True)
-    if not succeeded:
+    if stage.show_all or not succeeded:
         print(output, flush=True)
     elif stage.show_last_line:
         print(output.rstrip().rpartition("\n")[2], flush=True)

@@ -7,8 +7,8 @@
         hotloop_bench("grid/toy", limit=1_000_000)          # env-steps a second, at least
 
 A miss is measured again before the test fails. Where a measurement cannot tell, the test is skipped, and says
-so: that is never a pass. pytest-benchmark's --benchmark-skip, --benchmark-disable, --benchmark-min-rounds
-and --benchmark-max-time are heeded where that plugin is installed too.
+so: that is never a pass. pytest-benchmark's --benchmark-only, --benchmark-skip, --benchmark-disable,
+--benchmark-min-rounds and --benchmark-max-time are heeded where that plugin is installed too.
 """
 
 from collections.abc import Callable
@@ -144,14 +144,30 @@ def seconds_of(
 
 def words(held: "Held") -> str:
     """What a test says of a limit that was not met."""
+    from hotloop.report.units import took
+
     value, limit = held.value, held.limit
     assert value is not None
     assert limit is not None
-    side = "at least" if held.more_is_better else "at most"
+    side, unit = ("at least", "env-steps/s") if held.more_is_better else ("at most", "a call")
+    told = (lambda speed: f"{speed:,.0f}") if held.more_is_better else took
     whom = f"; ask {held.owner}" if held.owner else ""
-    unit = "env-steps/s" if held.more_is_better else "ns a call"
-    around = f"{value.value:,.4g} [{value.low:,.4g}, {value.high:,.4g}] {unit}"
-    return f"{held.name}: {around}, limit {side} {limit:,.4g}: {held.standing}, {held.why}{whom}"
+    around = f"{told(value.value)} [{told(value.low)}, {told(value.high)}] {unit}"
+    return f"{held.name}: {around}, limit {side} {told(limit)}: {held.standing}, {held.why}{whom}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --benchmark-only pytest-benchmark skips what does not use its own fixture: ours is one, too."""
+    if not config.getoption("benchmark_only", default=None):
+        return
+    for item in items:
+        if "hotloop_bench" in getattr(item, "fixturenames", ()):
+            item.own_markers = [
+                mark
+                for mark in item.own_markers
+                if mark.name != "skip" or "--benchmark-only" not in str(mark.kwargs.get("reason"))
+            ]
 
 
 @pytest.fixture

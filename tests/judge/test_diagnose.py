@@ -337,7 +337,10 @@ def test_another_way_of_a_phase_buys_what_it_made_of_a_whole_step() -> None:
 def test_the_command_that_checks_a_change_says_each_key_once() -> None:
     record = trained(loop(GOOD), encoder="original")
     record = replace(record, target=replace(record.target, keys={"encoder": "original"}))
-    assert again(record, "encoder=optimized") == "hotloop train own encoder=optimized run=NAME"
+    assert (
+        again(record, "encoder=optimized")
+        == "hotloop train own encoder=optimized run=NAME, its other settings as before"
+    )
 
 
 def test_copies_are_also_found_among_the_operators_of_torch() -> None:

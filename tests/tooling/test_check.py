@@ -74,6 +74,14 @@ def test_the_closing_line_of_the_tests_is_shown(
     assert capsys.readouterr().out.splitlines()[1:] == ["3 passed"]
 
 
+def test_a_table_that_somebody_wants_to_read_is_shown_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, Stage(name="gate", commands=(script("print('green')\nprint('met')"),), show_all=True))
+    assert main([]) == 0
+    assert capsys.readouterr().out.splitlines()[1:3] == ["green", "met"]
+
+
 def test_a_stage_that_fails_prints_everything_and_the_rest_still_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -230,8 +230,8 @@ def again(record: Record, words: str = "") -> str:
         return f"run it again as before {words}".rstrip()
     if record.work.runs:
         return f"hotloop {record.kind} {typed(record)} {words}".rstrip()
-    run = " run=NAME" if record.kind == "train" else ""
-    return f"hotloop {record.kind} {changed(record, words)}{run}"
+    rest = " run=NAME, its other settings as before" if record.kind == "train" else ""
+    return f"hotloop {record.kind} {changed(record, words)}{rest}"
 
 
 def typed(record: Record) -> str:
