@@ -6,6 +6,7 @@ import pytest
 from support.shelves import everything, fill
 
 from hotloop.cli.main import main
+from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode
 
 
@@ -15,13 +16,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return fill(tmp_path / "artifacts" / "throughput", everything())
 
 
-def test_the_usual_folders_become_a_page_and_one_that_exists_is_kept(folder: Path, capsys) -> None:
+def test_the_usual_folders_become_a_page_and_one_that_exists_is_kept(
+    folder: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = utc_now()
+    monkeypatch.setattr("hotloop.report.page.page.utc_now", lambda: at_once)
     assert main(["report"]) == ExitCode.FINE
     assert main(["report"]) == ExitCode.FINE
     assert "saved report-2.html" in capsys.readouterr().err
     first, second = Path("report.html").read_text(), Path("report-2.html").read_text()
     assert first == second
     assert first.startswith("<!doctype html>")
+    assert f"<title>Hotloop: {Path.cwd().name}</title>" in first
 
 
 @pytest.mark.parametrize("name", ["csv", "openmetrics", "github", "pyperf", "markdown", "json"])

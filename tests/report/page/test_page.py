@@ -201,7 +201,10 @@ def test_flames_zoom_are_searched_and_show_what_changed(opened: Any, drawn: Path
 
 
 def test_a_comparison_is_a_line_with_its_interval(opened: Any, drawn: Path) -> None:
-    line = opened(drawn).tab("comparisons").locator("svg.forest g")
+    tab = opened(drawn).tab("comparisons")
+    line = tab.locator("svg.forest g")
+    assert "On Example CPU (0123456789ab)." in tab.inner_text()
+    assert "2025-01-02" in line.text_content()
     assert "1.500 [1.400, 1.600]" in line.text_content()
     assert line.locator("rect.faster").count() == 1
 

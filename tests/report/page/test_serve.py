@@ -130,6 +130,17 @@ def test_a_port_in_use_is_said(server: Server) -> None:
         Server("127.0.0.1", server.server_port, server.site)
 
 
+def test_a_host_that_is_not_this_machine_is_said(server: Server) -> None:
+    with pytest.raises(InputError, match="look at --host"):
+        Server("192.0.2.1", 0, server.site)
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="this machine has no IPv6")
+def test_the_newer_kind_of_address_will_do(server: Server) -> None:
+    with Server("::1", 0, server.site) as newer:
+        assert newer.address == f"http://[::1]:{newer.server_port}/"
+
+
 def test_the_served_page_follows(opened: Any, server: Server, folder: Path) -> None:
     seen = opened(server.address)
     fill(folder, [measured(11, 1e6)])

@@ -90,18 +90,18 @@ def report(  # noqa: PLR0913 - one a flag
     if (accept is None) != (why is None):
         raise InputError("--accept and --why belong together: which run, and the reason")
     if serve and folder is None:
-        return served(list(PLACES), read or [], host, port)
+        return served(list(PLACES), read or [], host, port, title_of(folder))
     folders = places(folder)
     if accept is not None and why is not None:
         return accepted(folders, accept, why)
     if serve:
-        return served(folders, read or [], host, port)
+        return served(folders, read or [], host, port, title_of(folder))
     shelf = shelf_of(folders, read or [])
     if not shelf.entries:
         raise InputError(f"{without_records(folders, shelf)}: hotloop bench TARGET makes one")
     for reason in shelf.left_out:
         remark(f"left out: {reason}")
-    text = drawn(shelf, "json" if json else format, title_of(folders))
+    text = drawn(shelf, "json" if json else format, title_of(folder))
     return kept(text, output, is_page=format == "html" and not json)
 
 
@@ -117,8 +117,9 @@ def places(folder: Path | None) -> list[Path]:
     return found
 
 
-def title_of(folders: list[Path]) -> str:
-    return f"Hotloop: {folders[0].resolve().name if len(folders) == 1 else Path.cwd().name}"
+def title_of(folder: Path | None) -> str:
+    """Of the folder that was named, or else of the project."""
+    return f"Hotloop: {(folder or Path.cwd()).resolve().name}"
 
 
 def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
@@ -203,11 +204,11 @@ def accepted(folders: list[Path], run: str, why: str) -> int:
     return ExitCode.FINE
 
 
-def served(folders: list[Path], results: list[Path], host: str, port: int) -> int:
+def served(folders: list[Path], results: list[Path], host: str, port: int, title: str) -> int:
     """Serve until somebody ends it: the first record, and the folder it is in, may be still to come."""
     from hotloop.report.page.serve import Server, Site
 
-    site = Site(folders, RUNS, title_of(folders), lambda: shelf_of(folders, results))
+    site = Site(folders, RUNS, title, lambda: shelf_of(folders, results))
     with Server(host, port, site) as server:
         emit(f"{server.address}\n")
         remark("Ctrl-C ends it")

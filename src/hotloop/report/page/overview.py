@@ -81,7 +81,7 @@ def level(series: Series) -> str:
         tone = "bad" if change.ratio < 1 else "good"
         since = escape(series.points[change.index].commit[:8])
         return f'<span class="{tone}">{change.ratio - 1:+.1%} since {since}</span>'
-    told = f"{count(series.missing, 'commit')} more to tell" if series.missing else "steady"
+    told = f"{count(series.missing, 'commit')} more to tell" if series.missing else "no change seen"
     return f'<span class="dim">{told}</span>'
 
 

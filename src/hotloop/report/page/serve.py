@@ -1,5 +1,6 @@
 """The page on localhost: read-only, following what is written."""
 
+import errno
 import json
 import secrets
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
+from socket import AF_INET, AF_INET6
 from threading import Event
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -21,6 +23,9 @@ EVERY_S = 1.0
 
 Signature = tuple[tuple[str, int, int], ...]
 """Name, size and time of every file: what is written anew has another."""
+
+TAKEN = (errno.EADDRINUSE, errno.EACCES)
+"""What another port may mend."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -65,13 +70,13 @@ class Server(ThreadingHTTPServer):
     def __init__(self, host: str, port: int, site: Site) -> None:
         self.site = site
         self.token = "" if is_loopback(host) else secrets.token_urlsafe(16)
+        self.address_family = AF_INET6 if ":" in host else AF_INET
+        self.host = f"[{host}]" if ":" in host else host
         try:
             super().__init__((host, port), Handler)
         except OSError as error:
-            raise InputError(
-                f"cannot listen on {host}:{port}: {error.strerror}; choose another --port, 0 for any free one"
-            ) from None
-        self.host = host
+            remedy = "choose another --port, 0 for any free one" if error.errno in TAKEN else "look at --host"
+            raise InputError(f"cannot listen on {self.host}:{port}: {error.strerror}; {remedy}") from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who goes away before the answer is told is not missed."""

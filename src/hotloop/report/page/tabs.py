@@ -97,7 +97,12 @@ def comparisons(records: Sequence[Record], numbers: Numbers) -> str:
     more = f"The latest {MOST} of {len(found):,}. " if len(found) > MOST else ""
     unmeasured = len(found[:MOST]) - len(effects)
     without = f"{unmeasured:,} without a ratio are left out. " if unmeasured else ""
-    hint = f"{more}{without}Above 1, B is faster; the line is the 95% interval. A click opens the record."
+    machines = sorted({machine_name(record) for record, _ in found[:MOST]})
+    where = machines[0] if len(machines) == 1 else f"{len(machines)} machines: point at a line for its own"
+    hint = (
+        f"{more}{without}Above 1, B is faster; the line is the 95% interval. A click opens the record. "
+        f"On {escape(where)}."
+    )
     return f'<p class="hint">{hint}</p>{wide(forest.draw(effects))}'
 
 
@@ -106,12 +111,18 @@ def effect(record: Record, compared: Comparison, numbers: Numbers) -> forest.Eff
     assert ratio
     return forest.Effect(
         name=f"{compared.a.name} → {compared.b.name}",
+        made=record.created[:10],
+        about=f"{record.created[:16].replace('T', ' ')}, {machine_name(record)}",
         estimate=ratio.estimate,
         low=ratio.low,
         high=ratio.high,
         outcome="slower" if compared.difference else compared.outcome,
         record=numbers[record.run_id],
     )
+
+
+def machine_name(record: Record) -> str:
+    return f"{record.machine['cpu']} ({record.machine['fingerprint']})"
 
 
 def flame_graphs(entries: Sequence[Entry]) -> str:
@@ -129,7 +140,8 @@ def graphs(name: str, found: Sequence[tuple[Entry, Mapping[Stack, float]]]) -> I
     """The latest, and its difference from the one before."""
     entry, seconds = found[-1]
     when = entry.record.created[:16].replace("T", " ")
-    yield flame_figure(flames.draw(seconds, f"{name}, {when}", script=False))
+    title = f"{name}, {when}: seconds on {machine_name(entry.record)}, a caller over what it calls"
+    yield flame_figure(flames.draw(seconds, title, script=False))
     if len(found) > 1:
         before = found[0][0].record.created[:16].replace("T", " ")
         title = f"{name}, {when} against {before}: orange takes more of the whole, blue less"

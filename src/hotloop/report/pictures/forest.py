@@ -8,8 +8,8 @@ from math import log
 from hotloop.report.units import digits
 
 WIDTH, ROW, TOP, BOTTOM = 1000, 26, 12, 34
-LEFT, RIGHT = 420, 190
-"""For the names, and for the numbers."""
+LEFT, RIGHT = 460, 190
+"""For the days and names, and for the numbers."""
 
 TICKS = (
     0.01,
@@ -36,7 +36,7 @@ TICKS = (
 CLOSEST = 55
 """Pixels between two ticks, at least."""
 
-LONGEST = 58
+LONGEST = 54
 """Characters of a name that there is room for."""
 
 Place = Callable[[float], float]
@@ -48,6 +48,10 @@ class Effect:
     """One line."""
 
     name: str
+    made: str
+    """The day."""
+    about: str
+    """What was measured, and on which machine, for who points at it."""
     estimate: float
     low: float
     high: float
@@ -95,7 +99,8 @@ def row(effect: Effect, y: float, place: Place) -> str:
     outcome = effect.outcome.replace(" ", "-")
     return (
         f'<g class="opens" data-record="{effect.record}" tabindex="0"><title>{escape(effect.name)}: '
-        f"{escape(effect.outcome)}</title>"
+        f"{escape(effect.outcome)}; {escape(effect.about)}</title>"
+        f'<text class="soft" x="0" y="{y + 4:.1f}" font-size="12">{escape(effect.made)}</text>'
         f'<text x="{LEFT - 12}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}</text>'
         f'<line class="whisker" x1="{place(effect.low):.1f}" x2="{place(effect.high):.1f}" '
         f'y1="{y:.1f}" y2="{y:.1f}"/>'
