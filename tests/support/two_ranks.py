@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 import hotloop
 from hotloop.train.normalise import Moments
-from hotloop.train.policy import make_student
+from hotloop.train.on_policy import shared
 from hotloop.train.processes import ranks as ranking
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
@@ -47,11 +47,14 @@ def difference(ranks: ranking.Ranks, kernels: str) -> float:
     expected = [each.grad.clone() for each in alone.network.parameters()]
     for each in alone.network.parameters():
         each.grad = None
-    student = make_student(ranks.wrapped(alone.network, all_used=True), settings)
+    student = shared(alone.network, settings, ranks, all_used=True)
     learner = replace(alone, student=student, ranks=ranks)
     mine = every[every % ENVS // (ENVS // 2) == ranks.rank]
     [part], agreed = learner.agreed(samples, [[mine]])
     learner.kernels.objective(student, part, mine, agreed, 0.0).backward()
+    assert learner.at_once == (kernels == "native")
+    if learner.at_once:
+        ranks.average(learner.network.parameters())
     norm = torch.stack([each.norm() for each in expected]).norm()
     apart = [
         (each.grad - want).abs().max()
