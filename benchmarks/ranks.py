@@ -35,6 +35,8 @@ KEYS = {
     "train.minibatch_size": "4096",
     "train.torch_threads": "1",
 }
+NETWORKS = {"the usual network": {}, "layers of 256": {"train.hidden": "256,256"}}
+"""What is trained: ranks bring more where there is more to compute in a minibatch."""
 LEARN_STEPS = 8_192
 QUICK_STEPS = 1_024
 WARM, UPDATES = 3, 2
@@ -75,12 +77,12 @@ def one_turn(side: TrainSide, others: Sequence[psutil.Process]) -> Update:
     return Update(turn=turn, cpu_ns=(turn.cpu_ns or 0, *gained))
 
 
-def speeds(ranks: int, rounds: int) -> dict[str, Any]:
+def speeds(ranks: int, rounds: int, keys: Mapping[str, str]) -> dict[str, Any]:
     """One process and so many ranks, in turns of some updates."""
     with ExitStack() as stack:
         print("starting", name_of(ranks), file=sys.stderr)
         sides = [
-            stack.enter_context(closing(TrainSide(name_of(each), untimed(read(target(each))))))
+            stack.enter_context(closing(TrainSide(name_of(each), untimed(read(target(each, **keys))))))
             for each in (1, ranks)
         ]
         others = {sides[0].name: [], sides[1].name: psutil.Process().children()}
@@ -126,21 +128,28 @@ def returns(ranks: int, seeds: int, env_steps: int) -> dict[str, Any]:
     return {"returns": found, "learnt": asdict(told)}
 
 
-def page(case: Mapping[str, Any], ranks: int) -> str:
+def page(cases: Mapping[str, Mapping[str, Any]], ranks: int) -> str:
     rows = [
-        [way, *benchmark.rate_cells(side), f"{case['busiest_ms'][way]:.0f}", f"{case['off'][way]:.0%}"]
+        [
+            f"{way}, {network}",
+            *benchmark.rate_cells(side),
+            f"{case['busiest_ms'][way]:.0f}",
+            f"{case['off'][way]:.0%}",
+        ]
+        for network, case in cases.items()
         for way, side in case["sides"].items()
     ]
     header = ["way", *benchmark.RATE_HEADER, "CPU ms an update, busiest process", "put off its core"]
     lines = [
-        benchmark.table(header, rows),
         (
-            f"{TARGET}, speed of {ranks} ranks / of one process: {benchmark.ratio_text(case['ratio'])} by "
-            f"the time that passed, {benchmark.ratio_text(case['cpu_ratio'])} by the CPU time of the busiest "
-            f"process, which is what a core for each gives. {benchmark.resolution(case['ratio'])}"
-        ),
+            f"{TARGET}, {network}, speed of {ranks} ranks / of one process: "
+            f"{benchmark.ratio_text(case['ratio'])} by the time that passed, "
+            f"{benchmark.ratio_text(case['cpu_ratio'])} by the CPU time of the busiest process, which is "
+            f"what a core for each gives. {benchmark.resolution(case['ratio'])}"
+        )
+        for network, case in cases.items()
     ]
-    return "\n\n".join(lines)
+    return "\n\n".join([benchmark.table(header, rows), *lines])
 
 
 def learning_page(learning: Mapping[str, Any], ranks: int) -> str:
@@ -166,10 +175,11 @@ def main() -> None:
     ranks = arguments.ranks
     if ranks > len(benchmark.usable_cores()):
         raise SystemExit(f"{ranks} ranks need as many cores, and {len(benchmark.usable_cores())} are there")
-    case = speeds(ranks, benchmark.rounds_asked(arguments))
+    rounds = benchmark.rounds_asked(arguments)
+    cases = {network: speeds(ranks, rounds, keys) for network, keys in NETWORKS.items()}
     seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
     steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
-    benchmark.publish(f"ranks-{ranks}", page(case, ranks), {"case": case}, arguments)
+    benchmark.publish(f"ranks-{ranks}", page(cases, ranks), {"cases": cases}, arguments)
     if seeds:
         learning = returns(ranks, seeds, steps)
         text = learning_page(learning, ranks)

@@ -6,13 +6,14 @@
 import json
 import sys
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 import hotloop
 from hotloop.train.normalise import Moments
-from hotloop.train.policy import make_student
+from hotloop.train.on_policy import shared
 from hotloop.train.processes import ranks as ranking
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
@@ -23,7 +24,7 @@ ENVS, STEPS = 8, 16
 def main(rank: int, path: str) -> None:
     ranking.join(rank, 2, dist.FileStore(path, 2))
     ranks = ranking.Ranks(rank, 2)
-    found = {kernels: difference(ranks, kernels) for kernels in ("native", "torch")}
+    found: dict[str, Any] = {kernels: learned(ranks, kernels) for kernels in ("native", "torch")}
     rows = torch.arange(60, dtype=torch.float32).reshape(20, 3).sqrt()
     whole, half, merged = (Moments((3,), torch.device("cpu")) for _ in range(3))
     whole.add(rows)
@@ -35,8 +36,8 @@ def main(rank: int, path: str) -> None:
     ranking.leave()
 
 
-def difference(ranks: ranking.Ranks, kernels: str) -> float:
-    """Of the gradients: the largest difference, over the gradient's norm."""
+def learned(ranks: ranking.Ranks, kernels: str) -> tuple[float, float]:
+    """The largest difference of the gradients, over their norm, and the sum of the weights then."""
     settings = TrainSettings(num_steps=STEPS, minibatch_size=ENVS * STEPS, kernels=kernels, torch_threads=1)
     batch = hotloop.make("prospector/short", num_envs=ENVS)
     algorithm = Trainer(batch, settings).algorithm
@@ -47,18 +48,24 @@ def difference(ranks: ranking.Ranks, kernels: str) -> float:
     expected = [each.grad.clone() for each in alone.network.parameters()]
     for each in alone.network.parameters():
         each.grad = None
-    student = make_student(ranks.wrapped(alone.network, all_used=True), settings)
+    student = shared(alone.network, settings, ranks, all_used=True)
     learner = replace(alone, student=student, ranks=ranks)
     mine = every[every % ENVS // (ENVS // 2) == ranks.rank]
     [part], agreed = learner.agreed(samples, [[mine]])
     learner.kernels.objective(student, part, mine, agreed, 0.0).backward()
+    assert learner.at_once == (kernels == "native")
+    if learner.at_once:
+        ranks.average(learner.network.parameters())
     norm = torch.stack([each.norm() for each in expected]).norm()
     apart = [
         (each.grad - want).abs().max()
         for each, want in zip(alone.network.parameters(), expected, strict=True)
     ]
+    shares = replace(settings, minibatch_size=len(mine))
+    replace(learner, settings=shares).learn(samples.take(mine), 0.0)
+    weights = sum(each.double().sum() for each in alone.network.parameters())
     batch.close()
-    return float(max(apart) / norm)
+    return float(max(apart) / norm), float(weights)
 
 
 if __name__ == "__main__":

@@ -196,4 +196,5 @@ def signals_kept() -> Iterator[None]:
         yield
     finally:
         for each, handler in before.items():
-            signal.signal(each, handler)
+            if handler is not None:  # which one that is not of Python's is
+                signal.signal(each, handler)

@@ -65,6 +65,17 @@ def packed(content: Mapping[str, Any]) -> bytes:
     return file.getvalue()
 
 
+def copied(content: Any) -> Any:
+    """The same with tensors of its own; deepcopy takes some ten times as long for each of them."""
+    if isinstance(content, Tensor):
+        return content.detach().clone()
+    if isinstance(content, Mapping):
+        return {name: copied(part) for name, part in content.items()}
+    if isinstance(content, (list, tuple)):
+        return type(content)(map(copied, content))
+    return content
+
+
 def found(folder: Path) -> list[Path]:
     """The checkpoints of a folder, oldest first."""
     named = [(NAME.fullmatch(path.name), path) for path in folder.glob("checkpoint-*.pt")]

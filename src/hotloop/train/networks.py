@@ -125,9 +125,9 @@ class ActorCritic(nn.Module):
         return found[..., :count], found[..., count]
 
     @property
-    def reads_rows(self) -> bool:
-        """Whether what is seen is what the trunk is given."""
-        return isinstance(self.encoder, nn.Identity)
+    def learns_at_once(self) -> bool:
+        """Whether all of its gradients are found natively, by one pass over rows as they lie."""
+        return self.passes is not None and isinstance(self.encoder, nn.Identity)
 
     @property
     def plain(self) -> tuple[list[Any], list[Any]]:

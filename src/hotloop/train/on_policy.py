@@ -19,10 +19,10 @@ from hotloop.train.device.collector import DeviceCollector
 from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.imitation import find_teacher, phase_at
 from hotloop.train.kernels.native import find_kernels
-from hotloop.train.networks import default_network, is_by_type
+from hotloop.train.networks import ActorCritic, default_network, is_by_type
 from hotloop.train.normalise import ObservationScale, RewardScale, scales_observations
 from hotloop.train.opponents import find_opponents
-from hotloop.train.policy import make_student
+from hotloop.train.policy import Student, make_student
 from hotloop.train.ppo import Learner, Samples, advantages, samples_of
 from hotloop.train.processes.ranks import ALONE, STRIDE, Ranks
 from hotloop.train.rollout import Collector, Rollout, bootstrap
@@ -136,8 +136,7 @@ class OnPolicy:
         if self.kernels.records:
             return RecordedLearner(**parts, device=self.device)
         if self.ranks.several:
-            wrapped = self.ranks.wrapped(self.network, all_used=not self.by_type)
-            parts["student"] = make_student(wrapped, self.settings)
+            parts["student"] = shared(self.network, self.settings, self.ranks, all_used=not self.by_type)
         return Learner(**parts, kernels=self.kernels, ranks=self.ranks)
 
     def advance(self, steps: int) -> Learned:
@@ -217,3 +216,11 @@ class OnPolicy:
 
     def there(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device)
+
+
+def shared(network: nn.Module, settings: TrainSettings, ranks: Ranks, *, all_used: bool) -> Student:
+    """The network as ranks learn with it; where it learns at once there is nothing to overlap, or to wrap."""
+    if isinstance(network, ActorCritic) and network.learns_at_once:
+        ranks.same(network.parameters())
+        return network
+    return make_student(ranks.wrapped(network, all_used=all_used), settings)

@@ -214,6 +214,7 @@ class Learner:
     def learn(self, samples: Samples, imitating: float) -> dict[str, float]:
         """Go over the samples as often as asked; the mean of every term over all minibatches."""
         move = self.kernels.mover(self.optimiser, self.settings.max_grad_norm or float("inf"))
+        parameters = list(self.network.parameters())
         sums: dict[str, Number] = {}
         count = 0
         orders = [
@@ -227,6 +228,8 @@ class Learner:
                     found = self.kernels.objective(self.student, part, indices, settings, imitating)
                     mark("forward")
                     found.backward()
+                    if self.at_once:
+                        self.ranks.average(parameters)
                 mark("backward")
                 terms = {**found.terms, "grad_norm": move()}
                 check_finite(self.network, terms, samples, indices, epoch=epoch, minibatch=number)
@@ -235,6 +238,11 @@ class Learner:
                 count += 1
                 mark("optimiser")
         return self.ranks.mean({name: float(total) / count for name, total in sums.items()})
+
+    @property
+    def at_once(self) -> bool:
+        """Whether ranks average what they found once all of it is there."""
+        return self.ranks.several and self.student is self.network
 
     def agreed(
         self, samples: Samples, orders: Sequence[Sequence[Tensor]]

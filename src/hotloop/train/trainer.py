@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,7 +141,7 @@ class Trainer:
         """Collect one rollout, and learn from it."""
         self.ranks.tell(Command.UPDATE)
         if self.may_lose:
-            self.last = deepcopy(self.kept())
+            self.last = checkpoint.copied(self.kept())
         learned = self.advance()
         self.steps += self.steps_per_update
         self.agent_steps += learned.agent_steps

@@ -32,7 +32,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kernels", ["native", "torch"])
 def test_two_ranks_find_the_gradient_of_the_whole_minibatch(told: list[dict[str, Any]], kernels: str) -> None:
-    assert max(each[kernels] for each in told) < TOLERANCE
+    assert max(each[kernels][0] for each in told) < TOLERANCE
+
+
+@pytest.mark.parametrize("kernels", ["native", "torch"])
+def test_ranks_that_learn_from_other_samples_have_the_same_weights(
+    told: list[dict[str, Any]], kernels: str
+) -> None:
+    assert told[0][kernels][1] == told[1][kernels][1]
 
 
 def test_what_ranks_have_seen_agrees_to_the_bit_and_is_that_of_all(told: list[dict[str, Any]]) -> None:

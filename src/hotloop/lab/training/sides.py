@@ -93,14 +93,15 @@ class TrainSide:
         from hotloop.train.trainer import Trainer
 
         self.name, self.settings, self.mode = name, settings, mode
-        self._held = ExitStack()
-        ranks = self._held.enter_context(started(settings))
-        crew = self._held.enter_context(hired(settings))
-        share = share_of(settings, 0, ranks.size)
-        self.batch = self._held.enter_context(closing(share.open()))
-        self.windows = windows_of(self.batch, compiled=settings.train.compile)
-        self.trainer = Trainer(self.batch, share.train, watchers=(self.windows,), ranks=ranks, crew=crew)
-        self.crew, self.updates = crew, 0
+        with ExitStack() as held:
+            ranks = held.enter_context(started(settings))
+            crew = held.enter_context(hired(settings))
+            share = share_of(settings, 0, ranks.size)
+            self.batch = held.enter_context(closing(share.open()))
+            self.windows = windows_of(self.batch, compiled=settings.train.compile)
+            self.trainer = Trainer(self.batch, share.train, watchers=(self.windows,), ranks=ranks, crew=crew)
+            self.crew, self.updates = crew, 0
+            self._held = held.pop_all()
 
     @property
     def grain(self) -> int:

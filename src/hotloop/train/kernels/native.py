@@ -72,7 +72,7 @@ class NativeKernels:
     def objective(
         self, student: Student, samples: Samples, indices: Tensor, settings: TrainSettings, imitating: float
     ) -> Objective:
-        if isinstance(student, ActorCritic) and student.passes and student.reads_rows:
+        if isinstance(student, ActorCritic) and student.passes and student.learns_at_once:
             return self._passed(student.passes, samples, indices, settings, imitating)
         logits, values, _ = student(*samples.inputs(indices))
         width, numbers = logits.shape[-1], samples.numbers(indices)

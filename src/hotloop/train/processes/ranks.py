@@ -8,7 +8,7 @@ are found; statistics are merged in the order of ranks, so that they are the sam
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import IntEnum
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 from torch.futures import Future
 
 from hotloop.core.clock import now_ns
@@ -174,11 +175,30 @@ class Ranks:
         _: None,
         bucket: dist.GradBucket,  # type: ignore[name-defined]  # DDP looks at how it is annotated
     ) -> Future[Tensor]:
-        """Begin to average some gradients over ranks; what is promised is kept, or given up for lost.
+        """Begin to average some gradients over ranks."""
+        return self.promised(bucket.buffer())
+
+    def average(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Average gradients over ranks that were found all at once."""
+        found = [each.grad for each in parameters if each.grad is not None]
+        whole = torch.cat([each.reshape(-1) for each in found])
+        with self.together():
+            self.promised(whole).wait()
+        for each, part in zip(found, torch.split(whole, [each.numel() for each in found]), strict=True):
+            each.copy_(part.view_as(each))
+
+    def same(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Give rank 0's weights to all."""
+        with self.together():
+            for each in parameters:
+                self._finish(dist.broadcast(each.detach(), 0, async_op=True))
+                increment_version(each)
+
+    def promised(self, mine: Tensor) -> Future[Tensor]:
+        """The numbers themselves, once they are averaged; what is promised is kept, or given up for lost.
 
         Two ranks send each other all they have, which is one message each instead of the two of a ring.
         """
-        mine: Tensor = bucket.buffer()
         promise: Future[Any] = Future()
         every = [torch.empty_like(mine) for _ in range(2)] if self.size == 2 else []
         work = dist.all_gather(every, mine, async_op=True) if every else dist.all_reduce(mine, async_op=True)
@@ -224,7 +244,7 @@ class Ranks:
                 self._left.append(work)
                 raise RankLostError(self._gone)
             sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(1.2 * pause_s, LONGEST_PAUSE_S)
         work.wait()
 
     @contextmanager
