@@ -71,7 +71,8 @@ def test_envs_have_seeds_of_their_own_that_one_seed_decides() -> None:
 def test_a_run_leaves_its_record_and_goes_on() -> None:
     words = ["train", "support.theirs:make", "work=1", *SMALL, "run=mine"]
     assert main([*words, "total_timesteps=64"]) == 0
-    assert main(["train", "run=mine", "--resume", "total_timesteps=128"]) == 0
+    assert main(["train", "run=mine", "--resume", "total_timesteps=128"]) == 64  # code of another project
+    assert main(["train", "support.theirs:make", "run=mine", "--resume", "total_timesteps=128"]) == 0
     first, second = (
         json.loads(path.read_text())
         for path in sorted(Path("artifacts/throughput").iterdir(), key=lambda path: path.stem)
@@ -178,7 +179,8 @@ def test_a_network_and_a_teacher_of_ones_own_take_part() -> None:
     )
     assert np.mean(record["values"]["agreement"][-8:]) > 0.8
     assert record["target"]["params"]["train.network"] == str(net)
-    assert main(["train", "run=taught", "--resume", "total_timesteps=640"]) == 0
+    trust = ["--trust", "train_dir/taught/settings.json"]
+    assert main(["train", "run=taught", "--resume", *trust, "total_timesteps=640"]) == 0
 
 
 def test_the_same_seed_makes_the_same_network_of_ones_own() -> None:
