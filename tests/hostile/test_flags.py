@@ -78,6 +78,7 @@ def test_every_nasty_value_of_every_flag_and_key_is_refused(part, tmp_path, monk
         ("tune", "grid/toy", "num_envs=1,2", "--confirm", "inf"),
         ("tune", "grid/toy", "num_envs=1,2", "--write-floor", "../x"),
         ("soak", "grid/toy", "--steps", "9" * 23),
+        ("scale", "grid/toy", "num_envs=1,2", "--steps", "9" * 23),
         ("soak", "grid/toy", "--minutes", "inf"),
     ],
 )

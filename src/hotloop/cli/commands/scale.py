@@ -39,7 +39,10 @@ Repeats = Annotated[
 Steps = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, help="Env-steps in each of a cell's five rounds.  [default: 4096; fewer if slow]"
+        metavar="N",
+        min=1,
+        max=10**12,
+        help="Env-steps in each of a cell's five rounds.  [default: 4096; fewer if slow]",
     ),
 ]
 
