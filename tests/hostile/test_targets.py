@@ -238,7 +238,7 @@ def test_whatever_ends_it_is_one_line_and_theirs(apart: Command, command: str, h
 def test_wherever_it_ends_it_is_one_line_and_theirs(
     apart: Command, command: str, where: str, how: str
 ) -> None:
-    said = apart(*COMMANDS[command](*words(how, 1, where)), "--step-timeout", "0.2")
+    said = apart(*COMMANDS[command](*words(how, 1, where)), "--step-timeout", "0.5")
     if where == "close" and how in ("sys_exit", "base_exception"):
         assert said.code in VERDICTS, said.err
     else:
