@@ -52,3 +52,17 @@ def sb3(num: int = 2) -> Any:
     from stable_baselines3.common.env_util import make_vec_env
 
     return make_vec_env("CartPole-v1", n_envs=num)
+
+
+def dm_control() -> Any:
+    from dm_control import suite
+
+    return suite.load("cartpole", "swingup")
+
+
+def jumanji() -> Any:
+    """An env of JAX's, which compiles in its first step."""
+    import jumanji
+    from jumanji.wrappers import JumanjiToDMEnvWrapper
+
+    return JumanjiToDMEnvWrapper(jumanji.make("Snake-v1"))

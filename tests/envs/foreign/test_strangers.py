@@ -28,6 +28,10 @@ STRANGERS = [
     ("support.strangers:torchrl", {}, "torchrl"),
     ("support.strangers:torchrl", {"num": 2}, "torchrl"),
     ("support.strangers:sb3", {}, "stable_baselines3"),
+    ("gym:highway-fast-v0", {}, "highway_env"),
+    ("gym:rware-tiny-2ag-v2", {}, "rware"),
+    ("support.strangers:dm_control", {}, "dm_control"),
+    ("support.strangers:jumanji", {}, "jumanji"),
 ]
 
 
