@@ -37,7 +37,7 @@ def test_a_winner_is_told_with_its_line_and_its_floor_is_written(hotloop: Comman
     ("words", "line"),
     [
         (("num_envs=4",), "tune needs an axis: a key with several values, such as agents=10,100,1000\n"),
-        (("num_envs=4,8", "--confirm", "0"), "a confirmation of 0 s: expected more than 0"),
+        (("num_envs=4,8", "--confirm", "0"), "--confirm 0 does not fit: expected seconds, above 0"),
         (("wrong=4,8",), "unknown key"),
         (("num_envs=0,-1",), "none of the 2 combinations can be run"),
         (("train.num_steps=8,16", "--write-floor", "x"), "a gate measures no training"),
