@@ -320,6 +320,12 @@ def test_a_world_is_told_what_its_other_way_would_buy() -> None:
     assert found.check == 'hotloop compare "grid/toy" "grid/toy encoder=optimized"'
 
 
+def test_other_ways_that_nobody_looked_for_are_said_and_a_stranger_has_none() -> None:
+    assert "rival" in [gap.rule for gap in diagnose(PROFILE, None).gaps]
+    assert "rival" not in [gap.rule for gap in diagnose(PROFILE, ()).gaps]
+    assert "rival" not in [gap.rule for gap in diagnose(ENV, None).gaps]
+
+
 def test_another_way_of_a_phase_buys_what_it_made_of_a_whole_step() -> None:
     there = Ratio(estimate=8.0, low=7.0, high=9.0, pairs=24)
     whole = Ratio(estimate=4.0, low=3.5, high=4.5, pairs=6)

@@ -66,7 +66,6 @@ LOOPS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "store": ({"env": 20, "store": 20}, {"env": 40, "store": 0}),
     "copies": ({"env": 20, "to_cpu": 20}, {"env": 60, "to_cpu": 0}),
     "barriers": ({"env": 20, "barrier": 20}, {"env": 40, "barrier": 0}),
-    "waiting": ({"env": 20, "wait for batch": 20}, {"env": 40, "wait for batch": 0}),
     "skew": ({"env": 20, "slowest worker": 20}, {"env": 40, "slowest worker": 0}),
 }
 
@@ -76,6 +75,16 @@ def test_a_row_of_an_own_loop(rule: str) -> None:
     faulty, repaired = LOOPS[rule]
     assert rule in named(own(rows(**faulty)))
     assert rule not in named(own(rows(**repaired)))
+
+
+def test_an_own_loop_that_waits_and_one_that_works_instead() -> None:
+    def works(run: Any) -> None:
+        with hotloop.span("env"):
+            sum(range(500_000))
+        run.count(steps=1_000)
+
+    assert "waiting" in named(own(rows(**{"env": 20, "wait for batch": 20})))
+    assert "waiting" not in named(own(works))
 
 
 def test_an_own_loop_that_is_well_gets_no_advice() -> None:

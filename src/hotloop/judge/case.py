@@ -108,7 +108,8 @@ class Case:
     """A record, and what rules ask it."""
 
     record: Record
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[Alternative, ...] | None = ()
+    """None where nobody looked for any."""
 
     @cached_property
     def wall_ns(self) -> int:

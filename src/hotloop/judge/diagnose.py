@@ -109,14 +109,17 @@ class Diagnosis:
 
 def diagnose(
     record: Record,
-    alternatives: Sequence[Alternative] = (),
+    alternatives: Sequence[Alternative] | None = (),
     expectations: Expectations | None = None,
     *,
     file: str = "RECORD",
 ) -> Diagnosis:
-    """Hold every rule against a record; `file` is how the record would be typed."""
+    """Hold every rule against a record; `file` is how the record would be typed.
+
+    `alternatives` are the other ways of a phase as they were measured; None where nobody looked.
+    """
     check(record)
-    case = Case(record, tuple(alternatives))
+    case = Case(record, None if alternatives is None else tuple(alternatives))
     return Diagnosis(
         run_id=record.run_id,
         kind=record.kind,

@@ -459,7 +459,7 @@ def rival(case: Case) -> Iterator[Sight]:
     What it buys is by a whole step where that was measured: a way of one phase changes others too, by the
     work it does in them and by what it leaves in the caches.
     """
-    for other in case.alternatives:
+    for other in case.alternatives or ():
         for row in case.rows:
             if row.name == other.phase and row.is_leaf:
                 part, times = touched(case, row, other)

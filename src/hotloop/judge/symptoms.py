@@ -54,8 +54,10 @@ RULES: tuple[Rule, ...] = (
         symptom="a slower way of a phase is chosen",
         needs="both ways measured in turns",
         look=sights.rival,
-        concerns=lambda case: bool(case.alternatives),
+        concerns=lambda case: bool(case.alternatives) or case.record.target.world is not None,
+        has=lambda case: case.alternatives is not None,
         remedy="take the other way: {keys}",
+        get="hotloop diagnose on the machine of the record, without --quick",
     ),
     Rule(
         name="path",

@@ -80,3 +80,5 @@ def test_predicted_and_seen_of_delays_stand_side_by_side() -> None:
     said = markdown.draw(sections.causal("python loop.py", causal(hidden)))
     assert "| 1.23x [1.23x, 1.23x] | 1.00x [1.00x, 1.00x] | hidden |" in said
     assert "| env | 37.5% | 8 |" in said
+    assert sections.MORE_TURNS not in said
+    assert sections.MORE_TURNS in markdown.draw(sections.causal("python loop.py", causal(hidden[:1])))

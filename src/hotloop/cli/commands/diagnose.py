@@ -178,11 +178,11 @@ def look(record: "Record", path: Path, *, quick: bool) -> "Diagnosis":
     judge.check(record)
     here = machine()["fingerprint"]
     mine = record.machine["fingerprint"] == here
-    others = measured(record) if mine and not quick else ()
+    others = measured(record) if mine and not quick else None
     return judge.diagnose(record, others, expected(record, here, quick=quick or not mine), file=str(path))
 
 
-def measured(record: "Record") -> "tuple[Alternative, ...]":
+def measured(record: "Record") -> "tuple[Alternative, ...] | None":
     """The other ways of a phase, where the world has some; what cannot be opened here is said and no more."""
     from hotloop.lab.alternatives import alternatives
 
@@ -192,7 +192,7 @@ def measured(record: "Record") -> "tuple[Alternative, ...]":
             return alternatives(record)
     except (InputError, SetupError) as error:
         remark(f"! no other way was measured: {error}")
-        return ()
+        return None
 
 
 def expected(record: "Record", here: str, *, quick: bool) -> "Expectations":

@@ -25,6 +25,8 @@ from hotloop.report.units import percent, speed, took
 
 UNITS = {"agent_steps_per_s": "agent-steps/s", "env_steps_per_s": "env-steps/s", "runs_per_s": "runs/s"}
 
+MORE_TURNS = "too few turns for an interval: let the loop go on for more updates, or give it more --runs"
+
 NO_GAIN = "not known"
 """What a change would buy that a record cannot tell."""
 
@@ -263,6 +265,7 @@ def causal(target: str, found: Sequence[Causal]) -> Sections:
         Heading(words=(Span(target, strong=True), "  delays in one part at a time")),
         Note(words=("bottleneck  ", Span(f"{first.part}: 2x there buys {times(first.seen)}", strong=True))),
         table(columns, rows),
+        *((Note(words=MORE_TURNS),) if any(each.slope_interval is None for each in found) else ()),
     )
 
 
