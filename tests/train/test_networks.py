@@ -35,6 +35,18 @@ def test_a_fresh_policy_is_nearly_uniform() -> None:
     assert probabilities.max() < 2 / 69
 
 
+def test_how_many_threads_there_are_decides_no_weight() -> None:
+    before = torch.get_num_threads()
+    made = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        made.append(network_for("prospector", seed=3))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    for one, *others in zip(*(network.parameters() for network in made), strict=True):
+        assert all(torch.equal(one, other) for other in others)
+
+
 def test_the_seed_alone_decides_the_weights() -> None:
     torch.manual_seed(1)
     one = network_for("prospector", seed=3)

@@ -1,6 +1,7 @@
 """The networks: an encoder by what a world's observations are, a trunk, and heads for policy and value."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -365,8 +366,9 @@ def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings)
         if settings.network:
             return their_network(spec, shape, settings)
         networks = [network_for(spec, shape, settings) for _ in range(count)]
-    for network in networks:
-        initialise(network, generator)
+    with one_thread():
+        for network in networks:
+            initialise(network, generator)
     return ByType(networks, spec.num_actions) if is_by_type(spec, settings) else networks[0]
 
 
@@ -405,6 +407,17 @@ def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> 
         lstm=settings.lstm,
         acts=spec.layout.acts,
     )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch work alone meanwhile: several round otherwise, and how many there are is nobody's seed."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @torch.no_grad()
