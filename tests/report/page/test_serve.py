@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -102,6 +103,15 @@ def test_what_is_written_is_heard(server: Server, folder: Path, tmp_path: Path) 
     assert "rollout" in run["tree"]
     fill(folder, [measured(9, 1e6)])
     assert heard(stream, "records") == {}
+    connection.close()
+
+
+def test_what_came_after_a_page_was_drawn_is_told_to_who_listens_later(server: Server, folder: Path) -> None:
+    (address,) = set(re.findall(r"events\?seen=\w+", asked(server, "/")[1]))
+    fill(folder, [measured(12, 1e6)])
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection.request("GET", f"/{address}")
+    assert heard(connection.getresponse(), "records") == {}
     connection.close()
 
 

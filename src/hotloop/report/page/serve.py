@@ -5,6 +5,7 @@ import json
 import secrets
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
@@ -21,8 +22,8 @@ from hotloop.report.page.shelf import Shelf, record_files
 EVERY_S = 1.0
 """Between two looks at the folders."""
 
-Signature = tuple[tuple[str, int, int], ...]
-"""Name, size and time of every file: what is written anew has another."""
+SEEN = "seen"
+"""The word of an address that says what a page was drawn of."""
 
 TAKEN = (errno.EADDRINUSE, errno.EACCES)
 """What another port may mend."""
@@ -41,11 +42,11 @@ class Site:
 
     def __init__(self, folders: list[Path], runs: Path, title: str, read: Callable[[], Shelf]) -> None:
         self._folders, self.runs, self._title, self._read = folders, runs, title, read
-        self._drawn: tuple[Signature, str] | None = None
+        self._drawn: tuple[str, str] | None = None
         self.over = Event()
 
-    def signature(self) -> Signature:
-        """What the folders hold; a file that vanishes meanwhile is none of it."""
+    def signature(self) -> str:
+        """What the folders hold, by name, size and time; a file that vanishes meanwhile is none of it."""
         found = []
         for path in record_files(self._folders):
             try:
@@ -53,12 +54,13 @@ class Site:
             except OSError:
                 continue
             found.append((str(path), stat.st_size, stat.st_mtime_ns))
-        return tuple(found)
+        return sha256(repr(found).encode()).hexdigest()[:16]
 
     def page(self, events: str) -> str:
+        """Drawn of what there is now, which is said to whoever is asked for events after it."""
         now = self.signature()
         if self._drawn is None or self._drawn[0] != now:
-            self._drawn = now, draw_page(self._read(), self._title, events)
+            self._drawn = now, draw_page(self._read(), self._title, f"{events}{SEEN}={now}")
         return self._drawn[1]
 
 
@@ -85,8 +87,13 @@ class Server(ThreadingHTTPServer):
 
     @property
     def asked_with(self) -> str:
-        """What an address must end in."""
+        """What an address must have behind it."""
         return f"?token={self.token}" if self.token else ""
+
+    @property
+    def events(self) -> str:
+        """Where a page asks what is new since it was drawn."""
+        return f"events{self.asked_with}{'&' if self.token else '?'}"
 
     @property
     def address(self) -> str:
@@ -119,14 +126,14 @@ class Handler(BaseHTTPRequestHandler):
         elif asked.path == "/":
             self.show()
         elif asked.path == "/events":
-            self.follow()
+            self.follow(parse_qs(asked.query).get(SEEN, [""])[0])
         else:
             self.refuse(404, "there is only the page")
 
     def show(self) -> None:
         """Answer with the page; where there is nothing to show any more, with why."""
         try:
-            page = self.server.site.page(f"events{self.server.asked_with}")
+            page = self.server.site.page(self.server.events)
         except InputError as error:
             self.refuse(503, str(error))
         else:
@@ -166,11 +173,14 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def follow(self) -> None:
-        """Say what is new for as long as somebody listens: records, and what trainings write."""
+    def follow(self, seen: str) -> None:
+        """Say what is new for as long as somebody listens: records, and what trainings write.
+
+        What is new is what came after the page was drawn, be it before anybody listened.
+        """
         self.begin(200, "text/event-stream")
-        site = self.server.site
-        seen, told = site.signature(), ""
+        site, told = self.server.site, ""
+        seen = seen or site.signature()
         try:
             while not site.over.wait(EVERY_S):
                 now = site.signature()
