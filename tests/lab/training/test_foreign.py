@@ -222,13 +222,13 @@ def test_cartpole_is_learnt_within_100_000_steps(seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_cartpole_is_learnt_by_dqn_within_205_000_steps(seed: int) -> None:
-    """Slow and long enough to be learnt whatever the seed."""
+def test_cartpole_is_learnt_by_dqn_within_256_000_steps(seed: int) -> None:
     words = ["algorithm=dqn", "num_envs=8", "num_steps=32", "minibatch_size=128", "hidden=120,84"]
-    more = ["learning_rate=0.00025", "gamma=0.99", "buffer_size=20000", "learning_starts=5000"]
+    more = ["learning_rate=0.0005", "gamma=0.99", "buffer_size=50000", "learning_starts=5000"]
     rhythm = ["train_frequency=1", "gradient_steps=1", "target_network_frequency=50", "train.log_every=20"]
-    last = ["exploration_fraction=0.5", "end_e=0.05", "torch_threads=1", f"train.seed={seed}"]
-    asked = [*words, *more, *rhythm, *last, "tensorboard=false", "total_timesteps=204800", f"seed={seed}"]
+    last = ["exploration_fraction=0.4", "end_e=0.01", "norm_obs=false", "torch_threads=1"]
+    asked = [*words, *more, *rhythm, *last, "tensorboard=false", "total_timesteps=256000"]
+    asked += [f"train.seed={seed}", f"seed={seed}"]
     assert main(["train", "gym:CartPole-v1", *asked]) == 0
     record = json.loads(next(Path("artifacts/throughput").iterdir()).read_text())
     assert max(record["values"]["return_per_agent"]) >= 475
