@@ -139,9 +139,9 @@ class Trainer:
 
     def update(self) -> Update:
         """Collect one rollout, and learn from it."""
-        self.ranks.tell(Command.UPDATE)
-        if self.may_lose:
+        if self.may_lose:  # before others are told: one that is gone may be missed there already
             self.last = checkpoint.copied(self.kept())
+        self.ranks.tell(Command.UPDATE)
         learned = self.advance()
         self.steps += self.steps_per_update
         self.agent_steps += learned.agent_steps

@@ -75,7 +75,9 @@ def test_the_tree_of_an_engine_adds_up(build: Build) -> None:
     parts = [told[f"{WALL}/env.step/its own step/{name}"] for name in ("count", "sum")]
     assert 0.5 * whole < sum(parts) <= whole * 1.01
     assert whole <= told[f"{WALL}/env.step"] * 1.05
-    assert parts[1] > parts[0]
+    usual = {phase.path: phase.p50_ns or 0 for phase in record.phases}
+    counting, adding = (usual[f"{WALL}/env.step/its own step/{name}"] for name in ("count", "sum"))
+    assert adding > counting
 
 
 def test_a_mark_costs_little_and_nothing_where_it_is_off(build: Build) -> None:

@@ -8,9 +8,11 @@ import pytest
 from support import two_ranks
 from torch.futures import Future
 
+import hotloop
 from hotloop.core.errors import InputError
-from hotloop.train.processes.ranks import ALONE, RankLostError, Ranks, first_line
+from hotloop.train.processes.ranks import ALONE, Command, RankLostError, Ranks, first_line
 from hotloop.train.settings import TrainSettings, check_ranks
+from hotloop.train.trainer import Trainer
 
 TOLERANCE = 1e-6
 """Of a gradient's norm: float32 sums in another order."""
@@ -117,3 +119,21 @@ def test_gradients_that_were_promised_are_given_up_once_a_rank_is_dead() -> None
     with pytest.raises(RankLostError, match="rank 1 of 2"):
         promise.wait()
     ranks.settle()
+
+
+def test_what_is_kept_is_of_the_last_update_where_the_next_one_is_never_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rank may be missed before the next update has begun."""
+    batch = hotloop.make("prospector/short", num_envs=4)
+    trainer = Trainer(batch, TrainSettings(num_steps=4, minibatch_size=16, hidden=(8,), torch_threads=1))
+    trainer.may_lose = True
+    trainer.update()
+
+    def gone(_: Command) -> None:
+        raise RankLostError("rank 1 of 2 was ended by SIGKILL")
+
+    monkeypatch.setattr(trainer.ranks, "tell", gone)
+    with pytest.raises(RankLostError):
+        trainer.update()
+    assert trainer.last["steps"] == trainer.steps == 16
