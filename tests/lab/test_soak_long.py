@@ -21,7 +21,7 @@ CODE = "import sys; from hotloop.cli.main import main; sys.exit(main())"
 LEAKS = {
     "python": (1, "rss_bytes"),
     "native": (1, "heap_bytes"),
-    "files": (200, "open_files"),
+    "files": (2_000, "open_files"),
     "threads": (2_000, "threads"),
 }
 """Kind, how many steps between two leaks, and the curve that shows it."""
