@@ -27,11 +27,11 @@ from hotloop.stats.summary import summarise
 from hotloop.train.evaluation import Actor
 from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels
-from hotloop.train.networks import default_network
 from hotloop.train.normalise import ObservationScale
-from hotloop.train.player import Trained
+from hotloop.train.policy.networks import default_network
+from hotloop.train.policy.player import Trained
+from hotloop.train.policy.sight import row_shape
 from hotloop.train.settings import TrainSettings
-from hotloop.train.sight import row_shape
 
 TARGET, ENVS, MODEL_ENVS, ROLLOUTS = "cards/mirror", 64, 256, 64
 CALLS = {"games": 1_500, "encoded": 2_000, "search": 12, "model": 100}

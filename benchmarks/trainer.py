@@ -34,7 +34,7 @@ from hotloop.core import spans
 from hotloop.core.spans import Span
 from hotloop.lab.measure.turns import Turn
 from hotloop.stats.ratio import ratio
-from hotloop.train.ppo import Samples, losses
+from hotloop.train.algorithms.ppo import Samples, losses
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hotloop.envs.open import make
-from hotloop.train import on_policy
+from hotloop.train.algorithms import on_policy
 from hotloop.train.device.apart import ApartCollector
 from hotloop.train.kernels.torch import TorchKernels
 from hotloop.train.settings import TrainSettings

@@ -13,15 +13,15 @@ from torch import Tensor, nn
 from hotloop.core.errors import DeviceError, InputError, SetupError
 from hotloop.envs import cuda
 from hotloop.envs.open import make
-from hotloop.train import on_policy
 from hotloop.train import trainer as trainers
-from hotloop.train.algorithm import DivergedError
+from hotloop.train.algorithms import on_policy
+from hotloop.train.algorithms.algorithm import DivergedError
 from hotloop.train.device.collector import DeviceCollector
 from hotloop.train.device.graphs import Recorded
 from hotloop.train.device.learner import RecordedLearner
 from hotloop.train.kernels.device import TokenSum, load, take_rows
 from hotloop.train.kernels.torch import TorchKernels
-from hotloop.train.networks import ActorCritic, TokenBag
+from hotloop.train.policy.networks import ActorCritic, TokenBag
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 from hotloop.train.windows import windows_of

@@ -14,8 +14,8 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import EPISODES_PER_S, RETURN_OF, Record
 from hotloop.core.target import Target
-from hotloop.envs.foreign.several import SeveralSubject
-from hotloop.envs.foreign.vector import NEXT_STEP
+from hotloop.envs.foreign.kinds.several import SeveralSubject
+from hotloop.envs.foreign.kinds.vector import NEXT_STEP
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import acting

@@ -1,9 +1,15 @@
-"""Training: PPO, imitation before it, and what they are made of.
+"""Training: PPO, imitation before it, DQN, and what they are made of.
 
-OpenMP's threads are asked to sleep while they wait, before torch is imported here for the first time: ones
-that spin would take the cores from whoever else has work, the envs among them where those have threads of
-their own. They look around for a moment first, as our own pool's do: an update is thousands of short
-operations, and one that had to wake a thread each time took two to five times as long.
+`trainer` is the loop. `policy` is what acts, `algorithms` how it learns, `kernels` the native passes
+under both, `device` all of it on a GPU, `processes` on several processes and machines. `rollout`
+collects, `opponents` play the other seat, `normalise` scales, `windows` watch the envs by `sums` of
+episodes, `evaluation` plays apart, `timing` marks every part, `threads` chooses how many. Around them
+`settings`, `logs` and `checkpoint`.
+
+OpenMP's threads are asked to sleep while they wait, before torch is imported here for the first time:
+ones that spin would take the cores from whoever else has work, the envs among them where those have
+threads of their own. They look around for a moment first, as our own pool's do: an update is thousands of
+short operations, and one that had to wake a thread each time took two to five times as long.
 """
 
 import os

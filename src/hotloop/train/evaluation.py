@@ -15,14 +15,14 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.episodes import Episode, Episodes
-from hotloop.envs.foreign.trainable import EnvsSpec
+from hotloop.envs.foreign.trainable.trainable import EnvsSpec
 from hotloop.envs.open import make
 from hotloop.stats.intervals import mean_interval
-from hotloop.train.actions import actions_of
-from hotloop.train.networks import ByType
+from hotloop.train.policy.actions import actions_of
+from hotloop.train.policy.networks import ByType
+from hotloop.train.policy.sight import Sight
 from hotloop.train.rollout import Presence, think_of
 from hotloop.train.settings import EvalSettings
-from hotloop.train.sight import Sight
 
 MOST_ENVS = 64
 

@@ -9,7 +9,7 @@ from support import batches
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.envs.foreign.trainable import open_trainable
+from hotloop.envs.foreign.trainable.trainable import open_trainable
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.bench import bench

@@ -7,7 +7,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Phase, Record
 from hotloop.core.target import Target
 from hotloop.envs import tapes
-from hotloop.envs.foreign.vector import SLOWEST, WAIT
+from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.profile.record import loop_remarks
 

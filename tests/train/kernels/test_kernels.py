@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from hotloop.train.algorithms.ppo import Samples
 from hotloop.train.kernels.kernels import Objective
 from hotloop.train.kernels.native import NativeKernels, torch_threads
 from hotloop.train.kernels.torch import TorchKernels
 from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy import chosen, log_probabilities
-from hotloop.train.ppo import Samples
+from hotloop.train.policy.policy import chosen, log_probabilities
 from hotloop.train.settings import TrainSettings
 
 _kernels = pytest.importorskip("hotloop.train._kernels")

@@ -15,7 +15,7 @@ from hotloop.core.world import Acts
 from hotloop.train.kernels.kernels import Objective
 from hotloop.train.kernels.native import NativeKernels, torch_threads
 from hotloop.train.kernels.passes import Passes
-from hotloop.train.networks import ActorCritic
+from hotloop.train.policy.networks import ActorCritic
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 

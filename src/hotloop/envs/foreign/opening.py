@@ -25,15 +25,15 @@ from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.answering import Answering, ForeignSubject
-from hotloop.envs.foreign.model import Call, FunctionSubject, ModelSubject
-from hotloop.envs.foreign.rows import RowsSubject
-from hotloop.envs.foreign.seeded import SeededSubject
-from hotloop.envs.foreign.several import SeveralSubject
-from hotloop.envs.foreign.single import SingleSubject
+from hotloop.envs.foreign.kinds.model import Call, FunctionSubject, ModelSubject
+from hotloop.envs.foreign.kinds.rows import RowsSubject
+from hotloop.envs.foreign.kinds.seeded import SeededSubject
+from hotloop.envs.foreign.kinds.several import SeveralSubject
+from hotloop.envs.foreign.kinds.single import SingleSubject
+from hotloop.envs.foreign.kinds.tensors import TensorSubject
+from hotloop.envs.foreign.kinds.vector import VectorSubject
+from hotloop.envs.foreign.kinds.zoo import ParallelSubject, TurnSubject
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, is_a, unwrapped
-from hotloop.envs.foreign.tensors import TensorSubject
-from hotloop.envs.foreign.vector import VectorSubject
-from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
 from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.subject import Subject
 
@@ -333,7 +333,7 @@ def known(env: Any) -> Any:
     if hasattr(env, "action_space") or not all(callable(getattr(env, each, None)) for each in DM_METHODS):
         return env
     need("gymnasium")
-    return importlib.import_module("hotloop.envs.foreign.dm").DmEnv(env)
+    return importlib.import_module("hotloop.envs.foreign.kinds.dm").DmEnv(env)
 
 
 Interface = tuple[str, type[ForeignSubject], int, int]

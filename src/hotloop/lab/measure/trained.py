@@ -10,8 +10,8 @@ from hotloop.core.packages import need
 from hotloop.core.spans import span
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.answering import ForeignSubject
-from hotloop.envs.foreign.mirror import EXPECTED, Mirror
-from hotloop.envs.foreign.several import SeveralSubject
+from hotloop.envs.foreign.kinds.several import SeveralSubject
+from hotloop.envs.foreign.trainable.mirror import EXPECTED, Mirror
 from hotloop.envs.subject import Proxy, Subject
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Trained:
 
     def sit(self, subject: Subject) -> Batch:
         """Take a seat at a batch, or at somebody's env as one; refuses what it was not trained on."""
-        from hotloop.train.player import seat
+        from hotloop.train.policy.player import seat
 
         subject = behind(subject)
         if isinstance(subject, SeveralSubject):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Overhead, Phase, Record, Slow, Validation
 from hotloop.envs.foreign.functions import Function
-from hotloop.envs.foreign.vector import SLOWEST, WAIT
+from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from hotloop.train.settings import TrainSettings
 
 if TYPE_CHECKING:
+    from hotloop.train.algorithms.ppo import Samples
     from hotloop.train.normalise import ObservationScale
-    from hotloop.train.policy import Student
-    from hotloop.train.ppo import Samples
+    from hotloop.train.policy.policy import Student
 
 
 Number = Tensor | float

@@ -17,15 +17,15 @@ from torch.autograd.graph import increment_version
 
 from hotloop.core.errors import SetupError
 from hotloop.core.world import Acts
-from hotloop.train.actions import Actions, actions_of
+from hotloop.train.algorithms.ppo import Samples
 from hotloop.train.kernels.kernels import Kernels, Move, Objective
 from hotloop.train.kernels.module import load
 from hotloop.train.kernels.passes import Passes, can_pass
 from hotloop.train.kernels.torch import TorchKernels
-from hotloop.train.networks import ActorCritic
 from hotloop.train.normalise import CLIP, ObservationScale
-from hotloop.train.policy import Student
-from hotloop.train.ppo import Samples
+from hotloop.train.policy.actions import Actions, actions_of
+from hotloop.train.policy.networks import ActorCritic
+from hotloop.train.policy.policy import Student
 from hotloop.train.settings import TrainSettings
 
 TERMS = ("value", "policy", "entropy", "approx_kl", "clip_fraction", "imitation")

@@ -6,11 +6,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from hotloop.train.actions import NUMBERED, Actions
+from hotloop.train.algorithms.ppo import Samples, losses
 from hotloop.train.kernels.kernels import Move, Objective
 from hotloop.train.normalise import ObservationScale
-from hotloop.train.policy import Student
-from hotloop.train.ppo import Samples, losses
+from hotloop.train.policy.actions import NUMBERED, Actions
+from hotloop.train.policy.policy import Student
 from hotloop.train.settings import TrainSettings
 
 

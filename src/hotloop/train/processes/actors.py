@@ -19,12 +19,12 @@ from torch import Tensor
 from hotloop.core.errors import HotloopError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.trainable import open_trainable
+from hotloop.envs.foreign.trainable.trainable import open_trainable
 from hotloop.envs.open import make
-from hotloop.train.actions import Actions
-from hotloop.train.imitation import Teacher
+from hotloop.train.algorithms.imitation import Teacher
 from hotloop.train.normalise import Moments, ObservationScale
-from hotloop.train.policy import Student
+from hotloop.train.policy.actions import Actions
+from hotloop.train.policy.policy import Student
 from hotloop.train.processes.ranks import STRIDE
 from hotloop.train.rollout import Cut, Rollout
 from hotloop.train.settings import HERE, TrainSettings
@@ -123,7 +123,7 @@ class Actor:
     """Some envs and a copy of the network, in a process of its own."""
 
     def __init__(self, name: str, keys: dict[str, Any], settings: TrainSettings) -> None:
-        from hotloop.train.on_policy import OnPolicy
+        from hotloop.train.algorithms.on_policy import OnPolicy
 
         self.batch = opened(Target(name, keys))
         self.windows = Windows(self.batch)

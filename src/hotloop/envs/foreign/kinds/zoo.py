@@ -1,0 +1,195 @@
+"""PettingZoo's envs: all agents at once (parallel), or one after another (AEC)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import STEPS, Doing
+from hotloop.envs.foreign.actions import Sample, from_space
+from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
+from hotloop.envs.foreign.kinds.single import first_of, second_of, seeded
+from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, in_span, raised
+
+
+class ZooSubject(Answering):
+    """An env with agents that have names, each with actions of its own to draw."""
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        super().__init__(env, spec, timed=timed)
+        self._samples: dict[str, Sample] = {
+            agent: from_space(env.action_space(agent)) for agent in env.possible_agents
+        }
+
+    def draw_by_agent(self, random: np.random.Generator, calls: int) -> list[dict[str, Any]]:
+        """An action for every agent there can be, for each call."""
+        drawn = {agent: sample(random, calls) for agent, sample in self._samples.items()}
+        return [{agent: actions[call] for agent, actions in drawn.items()} for call in range(calls)]
+
+
+class ParallelSubject(ZooSubject):
+    """A parallel env: one call steps all living agents; when none is left, the next episode begins."""
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        super().__init__(env, spec, timed=timed)
+        self._agent_steps = 0
+        self.observation = {}
+        self._infos: Mapping[str, Any] = {}
+
+    def reset(self) -> None:
+        try:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                given = seeded(self._reset, self.spec.seed)
+        except BROKEN as error:
+            raise raised(self.spec.name, error) from error
+        self.observation = first_of(given)
+        self.resets += 1
+        nothing = dict.fromkeys(self.env.agents, 0.0)
+        not_yet = dict.fromkeys(self.env.agents, False)
+        self._infos = second_of(given)
+        self._given = (self.observation, nothing, not_yet, not_yet, self._infos)
+        self._answers.begin(self._parts())
+
+    def step(self, actions: Any) -> None:
+        self._pulse[STEPS] = self._steps
+        try:
+            living = self.env.agents
+            if type(actions) is Pick:
+                actions = self._pick(actions)
+            self._agent_steps += len(living)
+            if len(living) != len(actions):
+                actions = {agent: actions[agent] for agent in living}
+            self._given = given = self._step(actions)
+            self._steps += 1
+            self.observation, self._infos = given[0], given[4]
+            if not self.env.agents:
+                begun = self._reset()
+                self.observation, self._infos = first_of(begun), second_of(begun)
+                self.resets += 1
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
+
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """A step takes the actions of the living."""
+        return self.draw_by_agent(random, calls)
+
+    @property
+    def _rows(self) -> int:  # type: ignore[override]
+        return len(self.env.possible_agents)
+
+    def _settled(self, pick: Pick) -> Any:
+        """Agent by agent, as far as they are told what is legal."""
+        masks, spaces = self._mask(), self.env.action_space
+        chosen = dict(pick.drawn)
+        for (agent, drawn), chance in zip(pick.drawn.items(), pick.chance, strict=True):
+            mask = (masks or {}).get(agent)
+            if mask is not None:
+                chosen[agent] = settled(drawn, chance, mask, spaces(agent))
+        return chosen
+
+    def _mask(self) -> dict[str, Any] | None:
+        """The masks of the living by agent."""
+        infos, seen = self._infos, self.observation
+        told = {agent: mask_in(infos.get(agent), seen.get(agent)) for agent in self.env.agents}
+        masks = {agent: mask for agent, mask in told.items() if mask is not None}
+        return masks or None
+
+    @property
+    def masks(self) -> None:
+        """None: agents may have different actions; a policy is told theirs by name."""
+        return None
+
+    def unfold(self, row: NDArray[Any]) -> dict[str, Any]:
+        return dict(zip(self.env.possible_agents, map(plain_action, row[0]), strict=True))
+
+    @property
+    def agent_steps(self) -> int:
+        return self._agent_steps
+
+    def _parts(self) -> dict[str, Any]:
+        return {**super()._parts(), "next_observations": self.observation}
+
+
+class TurnSubject(ZooSubject):
+    """An AEC env: one call is the turn of one agent, and counts as one env-step and one agent-step.
+
+    Whose turn it is and which actions are legal is known only when a turn comes, so what is drawn beforehand
+    is an action of every agent, and a number from 0 to 1 that picks another where that one is not legal.
+    """
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        super().__init__(env, spec, timed=timed)
+        self._last = in_span("env.last", env.last, timed=timed)
+        self._earned: Mapping[str, float] = {}
+
+    def reset(self) -> None:
+        try:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                self._begin(seed=self.spec.seed)
+        except BROKEN as error:
+            raise raised(self.spec.name, error) from error
+        self._answers.begin(self._parts())
+
+    def step(self, actions: Any) -> None:
+        """Take a turn: by the action of whoever's turn it is; the dead pass."""
+        _, _, ended, cut, _ = self._given
+        self._pulse[STEPS] = self._steps
+        try:
+            if type(actions) is Pick:
+                actions = self._pick(actions)
+            self._step(None if ended or cut else actions)
+            self._earned = self.env.rewards
+            self._steps += 1
+            if self.env.agents:
+                self._look()
+            else:
+                self._begin()
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
+
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return self.draw_by_agent(random, calls)
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return picks(random, actions)
+
+    def _settled(self, pick: Pick) -> Any:
+        _, _, ended, cut, _ = self._given
+        agent, mask = self.env.agent_selection, self._mask()
+        drawn = pick.drawn[agent] if isinstance(pick.drawn, Mapping) else pick.drawn
+        return (
+            drawn
+            if mask is None or ended or cut
+            else settled(drawn, pick.chance, mask, self.env.action_space(agent))
+        )
+
+    def _mask(self) -> Any:
+        return mask_in(self._given[4], self.observation)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        return {**super().told, "agent": self.env.agent_selection, "info": self._given[4]}
+
+    @property
+    def rewards_now(self) -> list[float]:
+        """What the last turn gave to every agent, in their order."""
+        return [float(self._earned.get(agent, 0.0)) for agent in self.env.possible_agents]
+
+    def _begin(self, seed: int | None = None) -> None:
+        if seed is None:
+            self._reset()
+        else:
+            seeded(self._reset, seed)
+        self.resets += 1
+        self._look()
+
+    def _look(self) -> None:
+        self._given = self._last()
+        self.observation = self._given[0]
+
+    def _parts(self) -> dict[str, Any]:
+        """What the agent whose turn it is sees."""
+        return dict(zip(NAMES, plainly(self._given, self.env), strict=True))

@@ -1,0 +1,306 @@
+"""Somebody's envs as a batch that the trainer takes: rows of observations, actions of every kind."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.packages import need
+from hotloop.core.record import Described
+from hotloop.core.settings import apply, hash_of
+from hotloop.core.target import Target
+from hotloop.core.world import Layout, World
+from hotloop.envs import callables
+from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.engine import Seeds
+from hotloop.envs.foreign.opening import Order, gym, one_of, ordered, pettingzoo
+from hotloop.envs.foreign.spec import plain
+from hotloop.envs.foreign.trainable.crew import (
+    PROCESSES,
+    SYNC,
+    THREADS,
+    VECTORS,
+    Crew,
+    Here,
+    Processes,
+    Threads,
+    room,
+)
+from hotloop.envs.foreign.trainable.members import Form, form_of
+from hotloop.envs.instances import NUMBERS, numbered
+from hotloop.envs.settings import BatchSettings
+
+GYM, ZOO = "gym:", "pettingzoo:"
+
+MOST_WORKERS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoParameters:
+    """What a foreign env has: its keys go to its maker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvsSpec(Spec):
+    """What such a batch is; the keys of its maker and who steps it belong to it."""
+
+    asked: Target
+    """Another one like it is made from it."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    vector: str = SYNC
+    workers: int = 1
+
+    @property
+    def described(self) -> Described:
+        mine = super(EnvsSpec, self).described
+        params = mine.params | {key: plain(value) for key, value in self.arguments.items()}
+        crew = {"vector": self.vector, **({} if self.vector == SYNC else {"workers": self.workers})}
+        return replace(
+            mine, params=params, variant=mine.variant | crew, workload_hash=hash_of(self.name, params)
+        )
+
+    def another(self, num_envs: int, seed: int) -> Batch:
+        """Other envs of the same maker."""
+        keys = {**self.asked.keys, "num_envs": num_envs, "seed": seed}
+        return open_trainable(Target(self.asked.name, keys))
+
+
+class EnvsEngine:
+    """Somebody's envs, whoever steps them, their answers in arrays; episodes follow at once."""
+
+    def __init__(
+        self, name: str, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any], spec: EnvsSpec
+    ) -> None:
+        self._name, self._crew, self._arrays, self._actions = name, crew, arrays, actions
+        self._layout, self._envs = spec.layout, spec.num_envs
+        self._seeds, self._random = (np.random.default_rng([spec.seed, use]) for use in range(2))
+        self._steps = self._lived = self._resets = 0
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self._arrays
+
+    def reset(self, seeds: Seeds) -> None:
+        self.reset_many(np.arange(self._envs), seeds)
+        self._arrays["terminals"][:] = self._arrays["truncations"][:] = False
+
+    def reset_many(self, envs: NDArray[np.int64], seeds: Seeds) -> None:
+        """Begin episodes; the first of each env has a seed of ours, the next ones go on from there."""
+        begun = []
+        for place, env in enumerate(envs.tolist()):
+            seed = None if seeds is None else int(seeds[place]) % 2**31
+            if seed is None and self._resets < self._envs:
+                seed = int(self._seeds.integers(2**31))
+            self._resets += 1
+            begun.append((env, seed))
+        with lifeline.doing(Doing.RESET, Doing.STEP):
+            self._crew.begin(begun)
+
+    def step(self, actions: NDArray[Any]) -> None:
+        if actions.dtype != self._actions.dtype or actions.size != self._actions.size:
+            raise TypeError("actions that cannot be read in place")
+        np.copyto(self._actions, actions.reshape(self._actions.shape))
+        alive = self._arrays.get("alive")
+        self._lived += self._envs if alive is None else int(np.count_nonzero(alive))
+        lifeline.pulse[lifeline.STEPS] = self._steps // self._envs
+        self._crew.step()
+        self._steps += self._envs
+        self._resets += int(np.count_nonzero(self._arrays["terminals"] | self._arrays["truncations"]))
+
+    def players(self) -> list[str]:
+        return ["random"]
+
+    def choose(self, player: int, actions: NDArray[Any]) -> None:
+        masks = self._arrays.get("masks")
+        actions[...] = random_actions(self._layout, self._random, actions.shape[:2], masks)
+
+    def picture(self, env: int) -> NDArray[np.uint8]:
+        raise RuntimeError(f"{self._name} draws nothing here")
+
+    def digest(self, env: int) -> int:
+        """Of what it shows: its state is its own."""
+        return hash(self._arrays["observations"][env].tobytes()) & (2**64 - 1)
+
+    def save(self, env: int) -> bytes:
+        raise RuntimeError(f"{self._name} cannot be saved")
+
+    def load(self, env: int, saved: bytes) -> None:
+        raise RuntimeError(f"{self._name} cannot be loaded")
+
+    def fork(self, env: int, into: int) -> None:
+        raise RuntimeError(f"{self._name} cannot be forked")
+
+    def counters(self) -> list[tuple[str, int]]:
+        steps = [(name, self._steps) for name in ("env_steps", "foreign_steps")]
+        return [*steps, ("agent_steps", self._lived), ("resets", self._resets)]
+
+    def phase_names(self) -> list[str]:
+        return []
+
+    def phase_ns(self, last_step_only: bool) -> Sequence[float]:
+        return []
+
+    def step_ns(self, last_step_only: bool) -> float:
+        return 0.0
+
+    def keep_log(self, rows: int) -> None:
+        """Nothing is logged."""
+
+    def take_log(self) -> NDArray[np.int64]:
+        return np.zeros((0, 4), np.int64)
+
+    def lend(self, threads: int) -> None:
+        """It has no threads that could be others'."""
+
+
+class EnvsBatch(Batch):
+    """Such envs behind the arrays of a batch."""
+
+    can_save = False
+    spec: EnvsSpec
+
+    def __init__(self, engine: EnvsEngine, spec: EnvsSpec, crew: Crew) -> None:
+        super().__init__(engine, spec)
+        self.crew = crew
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """All of it is theirs: none of our paths is asked for or counted."""
+        return dict(self.engine.counters()) | {"actions_converted": self._converted}
+
+    def draw(self, random: np.random.Generator, calls: int) -> list[NDArray[Any]]:
+        shape = (calls * self.spec.num_envs, self.spec.agents)
+        drawn = random_actions(self.spec.layout, random, shape, None)
+        like = self.new_actions()
+        return list(drawn.astype(like.dtype).reshape(calls, *like.shape))
+
+    def close(self) -> None:
+        with lifeline.doing(Doing.CLOSE):
+            self.crew.close()
+        super().close()
+
+    def _accept(self, actions: NDArray[Any]) -> NDArray[Any]:
+        if self.spec.layout.acts is None:
+            return super()._accept(actions)
+        like, given = self.new_actions(), np.asarray(actions)
+        if (given.dtype, given.shape) == (like.dtype, like.shape):
+            return actions
+        raise InputError(f"actions are {given.dtype} {given.shape}: expected {like.dtype} {like.shape}")
+
+
+def random_actions(
+    layout: Layout, random: np.random.Generator, rows: tuple[int, ...], masks: NDArray[np.bool_] | None
+) -> NDArray[Any]:
+    """Actions that are legal and all as likely, for rows [envs, agents]; of real numbers from -1 to 1."""
+    acts = layout.acts
+    if acts is not None and acts.low:
+        return random.uniform(-1, 1, (*rows, acts.width)).astype(np.float32)
+    sizes = (layout.num_actions,) if acts is None else acts.choices
+    chances = random.random((*rows, sum(sizes)))
+    if masks is not None:
+        chances = np.where(masks, chances, -1)
+    parts = np.split(chances, np.cumsum(sizes)[:-1], axis=-1)
+    drawn = np.stack([part.argmax(-1) for part in parts], axis=-1)
+    return drawn[..., 0] if acts is None else drawn
+
+
+def open_trainable(target: Target) -> Batch:
+    """The batch that is trained on; refuses what the trainer cannot take, with what it is."""
+    gymnasium = need("gymnasium")
+    by_id = target.name.startswith((GYM, ZOO))
+    own = () if by_id else callables.parameters_of(callables.find(target.name))
+    ours = {"num_envs", *(key for key in ("vector", "workers") if key not in own)}
+    order = ordered(Target(target.name, {k: v for k, v in target.keys.items() if k not in ours}), own=own)
+    if order.reseed:
+        raise InputError("reseed=true repeats episodes, which a training must not: leave it out")
+    options = apply(BatchSettings, {"num_envs": target.keys.get("num_envs", 1), "seed": order.seed})
+    vector, workers = crew_asked({k: v for k, v in target.keys.items() if k in ours}, options.num_envs)
+    number = NUMBERS.take(options.num_envs)  # here, since workers would all begin with the same
+    makers = [partial(make_env, target.name, order, number + env) for env in range(options.num_envs)]
+    first = makers[0]()
+    form = form_of(target.name, first, gymnasium)
+    spec = replace(
+        batch_spec(target, form, options), arguments=order.arguments, vector=vector, workers=workers
+    )
+    arrays, actions = make_arrays(spec)
+    if vector == PROCESSES:
+        first.close()
+        crew: Crew = Processes(form, makers, arrays, actions, workers)
+    else:
+        envs = [first, *(make() for make in makers[1:])]
+        here = vector == SYNC
+        crew = Here(form, envs, arrays, actions) if here else Threads(form, envs, arrays, actions, workers)
+    return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
+
+
+def batch_spec(target: Target, form: Form, options: BatchSettings) -> EnvsSpec:
+    """What a batch of such envs says about itself."""
+    return EnvsSpec(
+        target=target.name,
+        world=world_of(target.name, form.layout),
+        preset="",
+        impl="foreign",
+        layout=form.layout,
+        parameters=NoParameters(),
+        settings=options,
+        build=None,
+        notices=(),
+        decided_by={},
+        origin=target.name,
+        asked=target,
+    )
+
+
+def crew_asked(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:
+    """Who is to step the envs, and how many of them."""
+    vector = str(keys.get("vector", SYNC))
+    if vector not in VECTORS:
+        raise InputError(f"vector={vector} does not fit: expected one of {', '.join(VECTORS)}")
+    if "workers" in keys and vector == SYNC:
+        raise InputError(f"workers= is for vector={PROCESSES} and vector={THREADS}: give one of them")
+    usual = min(num_envs, len(os.sched_getaffinity(0)))
+    workers = callables.literal(keys.get("workers", usual))
+    if not isinstance(workers, int) or not 1 <= workers <= min(num_envs, MOST_WORKERS):
+        most = min(num_envs, MOST_WORKERS)
+        raise InputError(f"workers={workers} does not fit: expected int from 1 to {most}, one an env at most")
+    return vector, workers if vector != SYNC else 1
+
+
+def make_arrays(spec: EnvsSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
+    """The batch's arrays and the actions, in memory that workers can share."""
+    envs, layout = spec.num_envs, spec.layout
+    arrays = {each.name: room((envs, *each.shape), each.dtype) for each in layout.arrays}
+    arrays["final_observations"] = room(arrays["observations"].shape, np.float32)
+    return arrays, room((envs, *layout.action_shape), layout.action_type)
+
+
+def make_env(name: str, order: Order, number: int) -> Any:
+    """One env; `number` stands for `{instance}` in its keys."""
+    if not name.startswith((GYM, ZOO)):
+        return one_of(name, order.arguments, number)
+    maker, prefix = (gym, GYM) if name.startswith(GYM) else (pettingzoo, ZOO)
+    return maker(name.removeprefix(prefix), replace(order, arguments=numbered(order.arguments, number)))
+
+
+def world_of(name: str, layout: Layout) -> World:
+    """What the trainer asks of a world, said of an env."""
+
+    def no_twin() -> Any:
+        raise InputError(f"{name} has no twin: leave out validate=")
+
+    return World(
+        name=name,
+        summary="an environment of somebody else's",
+        parameters=NoParameters,
+        presets={"": {}},
+        phases=(),
+        plan=lambda parameters: {},
+        layout=lambda parameters: layout,
+        twin=no_twin,
+    )

@@ -1,0 +1,1 @@
+"""The ways to learn: PPO with imitation before it, and deep Q-learning with its replay."""

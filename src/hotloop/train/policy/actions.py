@@ -1,0 +1,131 @@
+"""How a policy's outputs are read as actions: one numbered action, several choices at once, real numbers.
+
+All of them speak of outputs [..., outputs] as a network gives them and of actions [...] or [..., width].
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from hotloop.core.world import Acts
+from hotloop.train.policy.policy import allowed, chosen, log_probabilities, read, sample
+
+HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+
+NEAREST = 1e-7
+"""How near a number from [0, 1) may come to its ends before it is made a normal one."""
+
+
+class Actions(Protocol):
+    """One way to read a policy."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of actions as a rollout keeps them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one agent's action, and of the numbers from [0, 1) that it is drawn by."""
+
+    def draw(self, outputs: Tensor, masks: Tensor | None, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions, and their log-probabilities."""
+
+    def likeliest(self, outputs: Tensor, masks: Tensor | None) -> Tensor:
+        """The action that each policy finds best."""
+
+    def read(self, outputs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """The log-probability of each policy's action, and its entropy; masks are applied already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """One numbered action."""
+
+    dtype = torch.int64
+    shape: tuple[int, ...] = ()
+
+    def draw(self, outputs: Tensor, masks: Tensor | None, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        found = log_probabilities(outputs, masks)
+        actions = sample(found, uniforms)
+        return actions, chosen(found, actions)
+
+    def likeliest(self, outputs: Tensor, masks: Tensor | None) -> Tensor:
+        return allowed(outputs, masks).argmax(-1)
+
+    def read(self, outputs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        return read(outputs, actions)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Several numbered choices that know nothing of one another, their outputs one behind the other."""
+
+    sizes: tuple[int, ...]
+    dtype = torch.int64
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.sizes),)
+
+    def draw(self, outputs: Tensor, masks: Tensor | None, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        found = [log_probabilities(part, None) for part in self._parts(allowed(outputs, masks))]
+        actions = [sample(part, uniforms[..., place]) for place, part in enumerate(found)]
+        likely = [chosen(*each) for each in zip(found, actions, strict=True)]
+        return torch.stack(actions, -1), torch.stack(likely, -1).sum(-1)
+
+    def likeliest(self, outputs: Tensor, masks: Tensor | None) -> Tensor:
+        return torch.stack([part.argmax(-1) for part in self._parts(allowed(outputs, masks))], -1)
+
+    def read(self, outputs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        each = [
+            read(part, picked) for part, picked in zip(self._parts(outputs), actions.unbind(-1), strict=True)
+        ]
+        return summed(likely for likely, _ in each), summed(entropy for _, entropy in each)
+
+    def _parts(self, outputs: Tensor) -> Sequence[Tensor]:
+        return torch.split(outputs, list(self.sizes), dim=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Real numbers, each by a normal distribution of its own: the means, then the logs of the spreads."""
+
+    numbers: int
+    dtype = torch.float32
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.numbers,)
+
+    def draw(self, outputs: Tensor, masks: Tensor | None, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+        means, logs = torch.split(outputs, self.numbers, dim=-1)
+        normal = torch.erfinv(2 * uniforms.clamp(NEAREST, 1 - NEAREST) - 1) * math.sqrt(2)
+        likely = -(0.5 * normal.square() + logs + HALF_LOG_TAU).sum(-1)
+        return torch.addcmul(means, normal, logs.exp()), likely
+
+    def likeliest(self, outputs: Tensor, masks: Tensor | None) -> Tensor:
+        return outputs[..., : self.numbers]
+
+    def read(self, outputs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        means, logs = torch.split(outputs, self.numbers, dim=-1)
+        normal = (actions - means) * (-logs).exp()
+        entropies = (logs + (0.5 + HALF_LOG_TAU)).sum(-1)
+        return -(0.5 * normal.square() + logs + HALF_LOG_TAU).sum(-1), entropies
+
+
+NUMBERED = Numbered()
+
+
+def actions_of(acts: Acts | None) -> Actions:
+    """How the policies over these actions are read."""
+    if acts is None:
+        return NUMBERED
+    return Choices(acts.choices) if acts.choices else Gaussian(acts.width)
+
+
+def summed(parts: Iterator[Tensor]) -> Tensor:
+    return torch.stack(list(parts), -1).sum(-1)
