@@ -241,4 +241,4 @@ def drained_ns(ns: int, others_ns: int) -> int:
         now, at = spent().others_ns, now_ns()
         if now - before < IDLE_SHARE * (at - looked):
             break
-    return now - begin
+    return max(0, now - begin)  # two clocks are read one after the other: their difference can go back
