@@ -28,9 +28,9 @@ from hotloop.train.evaluation import Actor
 from hotloop.train.kernels.kernels import use_threads
 from hotloop.train.kernels.native import find_kernels
 from hotloop.train.normalise import ObservationScale
+from hotloop.train.policy.inputs import row_shape
 from hotloop.train.policy.networks import default_network
 from hotloop.train.policy.player import Trained
-from hotloop.train.policy.sight import row_shape
 from hotloop.train.settings import TrainSettings
 
 TARGET, ENVS, MODEL_ENVS, ROLLOUTS = "cards/mirror", 64, 256, 64

@@ -24,8 +24,8 @@ import numpy as np
 import benchmark
 import hotloop
 from hotloop.envs.spatial import KINDS, Index
-from hotloop.lab.measure.held import heap_reader, settle
 from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.measure.usage import heap_reader, settle
 
 AGENTS = 1_000
 SEEING = 200

@@ -30,10 +30,10 @@ from hotloop.core.isolate.supervisor import STEP_S, Limits, Supervisor
 from hotloop.core.progress import silent
 from hotloop.core.record import A, B, Ratio
 from hotloop.core.target import Target
-from hotloop.envs.elsewhere import Process
+from hotloop.envs.projects import Process
 from hotloop.lab.compare.compare import Asked, SoFar, run
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.compare.elsewhere import RemoteSide
+from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.settle import Found, Plan
 from hotloop.lab.measure.turns import Side
 from hotloop.stats.ratio import ratio
@@ -58,7 +58,7 @@ import os, socket, sys
 from hotloop.core.isolate import lifeline
 if lifeline.VARIABLE in os.environ:
     lifeline.attach()
-from hotloop.envs.elsewhere import serve
+from hotloop.envs.projects import serve
 line = socket.socket(socket.AF_UNIX)
 line.connect(sys.argv[1])
 serve(line.detach())

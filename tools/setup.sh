@@ -50,6 +50,8 @@ modules_fingerprint() {
         cd "$root" || exit
         find CMakeLists.txt native src/hotloop/worlds -type f ! -name '*.py' ! -name '*.pyc' -exec cksum {} + |
             LC_ALL=C sort
+        # An installation remembers which modules are folders: where one becomes a folder it is made anew.
+        find src/hotloop -name __init__.py | LC_ALL=C sort
     )
 }
 

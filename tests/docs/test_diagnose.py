@@ -1,6 +1,6 @@
 from support.pages import ROOT
 
-from hotloop.judge.symptoms import RULES
+from hotloop.judge.rules import RULES
 
 
 def test_the_table_of_rules_is_that_of_the_code() -> None:

@@ -11,7 +11,7 @@ from hotloop.core.record import Overhead, PathRan, Pauses, Ratio, Record, Resour
 from hotloop.judge.case import Alternative, Case, Part, gain
 from hotloop.judge.diagnose import Diagnosis, again, diagnose, since
 from hotloop.judge.expect import expect
-from hotloop.judge.symptoms import RULES
+from hotloop.judge.rules import RULES
 
 GOOD = {"collect": (10, 0.5), "collect/env": (10, 0.28), "collect/policy": (10, 0.2), "learn": (10, 0.48)}
 """A loop in which nothing is wrong: a hundred rows a call, and everything in a row."""

@@ -14,7 +14,7 @@ from hotloop.core import registry
 from hotloop.core.record import write
 from hotloop.core.settings import describe
 from hotloop.envs.settings import BatchSettings
-from hotloop.lab.sim import SimSettings
+from hotloop.lab.sim.sim import SimSettings
 from hotloop.train.settings import EvalSettings, TrainSettings
 
 Line = tuple[str, ...]

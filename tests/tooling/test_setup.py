@@ -125,6 +125,13 @@ def test_removed_native_source_is_built_again(ready: Checkout) -> None:
     assert ready.steps() == ["modules"]
 
 
+def test_a_module_that_became_a_folder_is_installed_again(ready: Checkout) -> None:
+    (ready.root / "src/hotloop/lab").mkdir()
+    (ready.root / "src/hotloop/lab/__init__.py").write_text("")
+    assert ready.run("hotloop").returncode == 0
+    assert ready.steps() == ["modules"]
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
 def test_changed_requirements_are_installed_again(ready: Checkout, name: str) -> None:
     (ready.root / name).write_text("two\n")

@@ -15,8 +15,8 @@ from hotloop.core.errors import InputError, SetupError
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
     from hotloop.core.record import Record
-    from hotloop.lab.axes import Axes
     from hotloop.lab.cells import Cell, Executor, Shelf
+    from hotloop.lab.scale.axes import Axes
     from hotloop.report.pictures.curves import Panel
 
 ASK_S = 1_800

@@ -25,8 +25,8 @@ def open_target(target: Target, *, profile: bool = False) -> Subject:
     """Open whatever a target names: a preset of ours, or somebody else's environment."""
     if not target.is_foreign:
         return make(target.name, **{"profile": profile, **target.keys})
-    from hotloop.envs.elsewhere import is_apart, open_apart
-    from hotloop.envs.foreign.opening import open_foreign
+    from hotloop.envs.foreign.open import open_foreign
+    from hotloop.envs.projects import is_apart, open_apart
 
     if is_apart(target):
         return open_apart(target, profile=profile)

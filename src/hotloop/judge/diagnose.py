@@ -9,9 +9,9 @@ from hotloop.core.record.plain import Interval
 from hotloop.judge.alike import differences, setting_of
 from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
 from hotloop.judge.compare import ratio_of
+from hotloop.judge.evidence import Sight, told
 from hotloop.judge.expect import Expectations
-from hotloop.judge.sights import Sight, told
-from hotloop.judge.symptoms import RULES, Rule
+from hotloop.judge.rules import RULES, Rule
 
 WORTH = 1.02
 """Times as fast, below which a change is not worth a word."""

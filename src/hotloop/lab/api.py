@@ -12,7 +12,7 @@ from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.callables import parameters_of
-from hotloop.envs.foreign.opening import Order, made, subject_of
+from hotloop.envs.foreign.open import Order, made, subject_of
 from hotloop.envs.instances import KEY, NUMBERS, numbered
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching

@@ -30,7 +30,7 @@ from hotloop.core.record import (
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.judge.soak import conclude
-from hotloop.lab.measure import held
+from hotloop.lab.measure import usage
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.target import check_player, open_subject
@@ -165,14 +165,14 @@ def soak(target: Target, asked: Asked, progress: Progress = silent, *, policy: s
 
 def holdings() -> Held:
     """What this process holds, once garbage is collected and free memory given back."""
-    heap, gpus = held.heap_reader(), gpu_reader()
+    heap, gpus = usage.heap_reader(), gpu_reader()
 
     def read() -> Mapping[str, float]:
-        held.settle()
+        usage.settle()
         told: dict[str, float] = {
-            RSS_BYTES: held.resident_bytes(),
-            OPEN_FILES: held.open_files(),
-            RUNNING: held.running_threads(),
+            RSS_BYTES: usage.resident_bytes(),
+            OPEN_FILES: usage.open_files(),
+            RUNNING: usage.running_threads(),
         }
         if heap is not None:
             told[HEAP_BYTES] = heap()

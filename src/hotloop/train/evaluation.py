@@ -19,8 +19,8 @@ from hotloop.envs.foreign.trainable.trainable import EnvsSpec
 from hotloop.envs.open import make
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.policy.actions import actions_of
+from hotloop.train.policy.inputs import Sight
 from hotloop.train.policy.networks import ByType
-from hotloop.train.policy.sight import Sight
 from hotloop.train.rollout import Presence, think_of
 from hotloop.train.settings import EvalSettings
 

@@ -14,9 +14,9 @@ from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.normalise import ObservationScale
 from hotloop.train.opponents import Opponents
 from hotloop.train.policy.actions import NUMBERED, Actions, actions_of
+from hotloop.train.policy.inputs import Sight
 from hotloop.train.policy.networks import Memory
 from hotloop.train.policy.policy import Student
-from hotloop.train.policy.sight import Sight
 from hotloop.train.timing import mark, span
 from hotloop.train.windows import Watcher
 

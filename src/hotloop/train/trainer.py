@@ -21,8 +21,8 @@ from hotloop.train.device.graphs import use_own_stream
 from hotloop.train.kernels.kernels import USUAL_THREADS, Kernels
 from hotloop.train.kernels.native import torch_threads
 from hotloop.train.normalise import ObservationScale
+from hotloop.train.policy.inputs import row_shape
 from hotloop.train.policy.policy import Student
-from hotloop.train.policy.sight import row_shape
 from hotloop.train.processes.ranks import ALONE, STRIDE, Command, Ranks
 from hotloop.train.rollout import stagger
 from hotloop.train.settings import AUTO, TrainSettings, check_sizes

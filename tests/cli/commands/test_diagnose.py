@@ -14,7 +14,7 @@ from hotloop.core.errors import ExitCode
 from hotloop.core.machine import machine
 from hotloop.core.record import Ratio, Record, write
 from hotloop.judge.case import Alternative
-from hotloop.lab import alternatives
+from hotloop.lab.diagnose import alternatives
 
 Command = Callable[..., Any]
 

@@ -12,7 +12,7 @@ from PIL import Image
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Record, read
 from hotloop.envs import tapes
-from hotloop.lab import sim as lab
+from hotloop.lab.sim import sim as lab
 
 SHORT = ("max_steps=12", "episodes=3")
 

@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell
-from hotloop.lab.search import asked, halving
+from hotloop.lab.tune import asked, halving
 
 Command = Callable[..., Any]
 

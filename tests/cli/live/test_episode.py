@@ -6,7 +6,7 @@ import pytest
 from hotloop.cli.live import episode as module
 from hotloop.cli.live.episode import Screen, open_screen
 from hotloop.core.target import Target
-from hotloop.lab.sim import Game, SimSettings, open_game, sim
+from hotloop.lab.sim.sim import Game, SimSettings, open_game, sim
 
 
 class Terminal(StringIO):

@@ -4,7 +4,7 @@ from support.micro import CALLED
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.envs.foreign.opening import open_foreign
+from hotloop.envs.foreign.open import open_foreign
 from hotloop.envs.subject import Subject
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from hotloop.core.clock import now_ns
 from hotloop.core.record.times import Region, Times
 from hotloop.core.target import Target
-from hotloop.lab.training.others import Processes
+from hotloop.lab.training.followers import Processes
 from hotloop.lab.training.ranks import added, from_torchrun, named, share_of
 from hotloop.lab.training.settings import read
 from hotloop.lab.training.sides import TrainSide, untimed

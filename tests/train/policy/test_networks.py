@@ -2,6 +2,7 @@ import torch
 from torch.nn.functional import embedding_bag
 
 import hotloop
+from hotloop.train.policy.inputs import row_shape
 from hotloop.train.policy.networks import (
     BITS,
     SPREAD,
@@ -11,7 +12,6 @@ from hotloop.train.policy.networks import (
     TokenBag,
     default_network,
 )
-from hotloop.train.policy.sight import row_shape
 from hotloop.train.settings import TrainSettings
 
 

@@ -8,7 +8,7 @@ from hotloop.core.record import Record
 from hotloop.core.registry import find
 from hotloop.core.target import Target
 from hotloop.envs import tapes
-from hotloop.lab.sim import SimSettings, open_game, sim
+from hotloop.lab.sim.sim import SimSettings, open_game, sim
 from hotloop.stats.intervals import mean_interval
 
 PLAYERS = ("greedy", "cautious", "timer")

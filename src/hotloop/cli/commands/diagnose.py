@@ -109,8 +109,8 @@ def delay(
     record: "Record", path: Path, functions: tuple[str, ...], trust: Path | None, *, as_json: bool
 ) -> int:
     """Play the target of a profile with delays in its parts; other loops are run after the dashes."""
-    from hotloop.lab.causal import TURNS
-    from hotloop.lab.causal_target import of_target
+    from hotloop.lab.diagnose.causal import TURNS
+    from hotloop.lab.diagnose.parts import of_target
 
     if record.slow is None:
         raise InputError(
@@ -184,7 +184,7 @@ def look(record: "Record", path: Path, *, quick: bool) -> "Diagnosis":
 
 def measured(record: "Record") -> "tuple[Alternative, ...] | None":
     """The other ways of a phase, where the world has some; what cannot be opened here is said and no more."""
-    from hotloop.lab.alternatives import alternatives
+    from hotloop.lab.diagnose.alternatives import alternatives
 
     try:
         with bar("both ways of a phase") as progress:
@@ -197,7 +197,7 @@ def measured(record: "Record") -> "tuple[Alternative, ...] | None":
 
 def expected(record: "Record", here: str, *, quick: bool) -> "Expectations":
     from hotloop.judge.expect import expect
-    from hotloop.lab.alternatives import copy_bytes_per_s
+    from hotloop.lab.diagnose.alternatives import copy_bytes_per_s
 
     others = [each for path in files() if (each := read_or_none(path))]
     return expect(record, others, here, None if quick else copy_bytes_per_s())
@@ -224,7 +224,7 @@ def hold(before: "Record", after: "Record", *, quick: bool) -> "Since":
 
 def side_by_side(before: "Record", after: "Record") -> "Ratio | None":
     """Both measured in turns, where they can be opened here."""
-    from hotloop.lab.alternatives import in_turns
+    from hotloop.lab.diagnose.alternatives import in_turns
 
     try:
         with bar("before and after in turns") as progress:

@@ -219,7 +219,7 @@ def plays_games(target: Target) -> bool:
 def profile_games(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Play games, split their time, and keep the page and the record."""
     from hotloop.cli.commands import sim
-    from hotloop.lab.sim import open_game
+    from hotloop.lab.sim.sim import open_game
     from hotloop.report.sections.sim import sim as sections
     from hotloop.report.terminal import draw
 

@@ -74,8 +74,8 @@ def scale(  # noqa: PLR0913 - one argument a flag
     laws that would fit as well; where one phase overtakes another, where more brings little, and what bounds
     threads. Beside the record lie a PNG and an SVG. Ctrl-C leaves what is done, --resume goes on from there.
     """
-    from hotloop.lab import axes as reading
-    from hotloop.lab import scale as lab
+    from hotloop.lab.scale import axes as reading
+    from hotloop.lab.scale import scale as lab
 
     asked_target = flags.reporting(Target.typed(target, words), phases)
     axes = reading.read(asked_target, grid)

@@ -25,7 +25,7 @@ from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
-    from hotloop.lab.sim import Game, SimSettings
+    from hotloop.lab.sim.sim import Game, SimSettings
 
 
 ISOLATED = True
@@ -115,7 +115,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     where nobody says how often. A record is saved and never overwrites another.
     """
     from hotloop.core.registry import contests
-    from hotloop.lab.sim import open_game
+    from hotloop.lab.sim.sim import open_game
 
     if frames:
         return keep_frames(replay)
@@ -174,7 +174,7 @@ def keep_frames(tape: Path | None) -> int:
     from hotloop.core.errors import ExitCode
     from hotloop.core.record.frames import SUFFIX, write_frames
     from hotloop.envs.tapes import read
-    from hotloop.lab.frames import frames_of_tape
+    from hotloop.lab.sim.frames import frames_of_tape
 
     if tape is None:
         raise InputError("--frames draws a tape: give --replay TAPE, too")
@@ -205,16 +205,16 @@ def sim_on(
 ) -> int:
     """Play the episodes in pieces, each with a seed of its own, wherever there is room."""
     from hotloop.cli.console import stdout_kept_clean
-    from hotloop.lab import many
+    from hotloop.lab import seeds
     from hotloop.lab.cells import FOLDER as SHELVES
     from hotloop.lab.cells import Here, shelf_of
 
     make_room(output)
-    cells = many.sims_of(target, asked)
+    cells = seeds.sims_of(target, asked)
     with sweeps.executor(on, cells, Here(), timed=False) as (executor, machines):
         shelf = shelf_of(SHELVES, "sim", cells, resume=resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
-            played = many.sim(target, asked, executor, shelf, progress)
+            played = seeds.sim(target, asked, executor, shelf, progress)
     return report(kept_in(output, played), as_json=as_json)
 
 
@@ -224,11 +224,11 @@ def sim_theirs(
     """Play somebody else's environment."""
     from hotloop.cli.console import stdout_kept_clean
     from hotloop.envs.tapes import write_played
-    from hotloop.lab import theirs
+    from hotloop.lab.sim import foreign
 
     make_room(output)
     with bar(target.name) as progress, stdout_kept_clean():
-        played, kept = theirs.play(target, asked, progress, keep=tape is not None)
+        played, kept = foreign.play(target, asked, progress, keep=tape is not None)
     if tape is not None and kept is not None:
         write_played(tape, *kept)
     return report(kept_in(output, played), as_json=as_json)
@@ -237,7 +237,7 @@ def sim_theirs(
 def split(target: Target) -> "tuple[Target, SimSettings]":
     """Sort keys into those of the target and those of the game."""
     from hotloop.core.registry import find
-    from hotloop.lab.sim import SimSettings
+    from hotloop.lab.sim.sim import SimSettings
 
     target = seated(
         Target(target.name, {plain_key(target, key): value for key, value in target.keys.items()})
@@ -302,7 +302,7 @@ def drawn(target: Target, asked: "SimSettings", *, show: bool, pictures: bool) -
 def play(game: "Game", keepsakes: "Sequence[Keepsake]", *, fps: float | None, as_json: bool) -> "Record":
     """Play a game under a bar, or before a person's eyes where `fps` says how fast."""
     from hotloop.core.progress import silent
-    from hotloop.lab import sim as lab
+    from hotloop.lab.sim import sim as lab
 
     watches = [keepsake.watch for keepsake in keepsakes]
     with ExitStack() as stack:

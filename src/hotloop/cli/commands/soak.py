@@ -80,14 +80,14 @@ def soaked_on(on: str, target: Target, asked: "Asked", policy: str) -> "Record":
     """Soak on another machine, which nothing else of ours is timed on meanwhile."""
     from dataclasses import asdict
 
-    from hotloop.lab import many
+    from hotloop.lab import seeds
     from hotloop.lab.cells import Cell, Here, sweep
 
-    cell = Cell(target=target, experiment=many.SOAK, asked=asdict(asked) | {"policy": policy})
+    cell = Cell(target=target, experiment=seeds.SOAK, asked=asdict(asked) | {"policy": policy})
     with sweeps.executor(on, [cell], Here(), timed=True) as (executor, _), bar(target.name) as progress:
         swept = sweep([cell], executor, None, progress)
     if not swept.records:
-        raise KeyboardInterrupt if swept.interrupted else many.refusal(swept.refused)
+        raise KeyboardInterrupt if swept.interrupted else seeds.refusal(swept.refused)
     return swept.records[0][1]
 
 

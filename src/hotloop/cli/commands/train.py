@@ -118,7 +118,7 @@ def train(  # noqa: PLR0913 - one argument a flag
 
 def put_aside(folder: Path, output: Path, *, resume: bool) -> tuple[Path, Path]:
     """Where the run and its record go: of one that `diagnose --causal` delays, away with all it leaves."""
-    from hotloop.lab.causal import aside
+    from hotloop.lab.diagnose.causal import aside
 
     away = aside()
     if away is None:

@@ -15,7 +15,7 @@ from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record
-    from hotloop.lab.axes import Axes
+    from hotloop.lab.scale.axes import Axes
 
 ISOLATED = True
 
@@ -89,10 +89,10 @@ def tune(  # noqa: PLR0913 - one argument a flag
     n_envs, rollout_steps, n_steps, batch_size, n_epochs and num_minibatches are understood. Exit: 3 where the
     winner learns less, 4 cannot tell.
     """
-    from hotloop.lab import tune as lab
-    from hotloop.lab.search.asked import Asked
-    from hotloop.lab.search.combinations import read
-    from hotloop.lab.search.halving import Sweeping
+    from hotloop.lab.tune import tune as lab
+    from hotloop.lab.tune.asked import Asked
+    from hotloop.lab.tune.combinations import read
+    from hotloop.lab.tune.halving import Sweeping
 
     axes = read(Target.typed(target, words))
     confirm_ns = None if confirm is None else confirmed_ns(confirm)

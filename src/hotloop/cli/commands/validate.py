@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hotloop.lab.validate.bundle import Bundle
     from hotloop.lab.validate.lockstep import Way
     from hotloop.lab.validate.match import Match
-    from hotloop.lab.validate.statistical import Asked as Distributions
+    from hotloop.lab.validate.statistical.statistical import Asked as Distributions
 
 
 ISOLATED = True
@@ -193,20 +193,20 @@ def over_seeds(
     target: Target, seeds: int, asked: "dict[str, Any]", output: Path, *, on: str | None, resume: bool
 ) -> "list[Record]":
     """Validate every preset with every seed as cells; a difference is found again here, with its bundle."""
-    from hotloop.lab import many
     from hotloop.lab.cells import FOLDER as SHELVES
     from hotloop.lab.cells import Here, shelf_of, sweep
+    from hotloop.lab.seeds import refusal, validations_of
 
     if names_file(output):
         raise InputError(f"--output {output} is for one record: name a folder for those of many seeds")
-    cells = [cell for each in targets_of(target) for cell in many.validations_of(each, seeds, **asked)]
+    cells = [cell for each in targets_of(target) for cell in validations_of(each, seeds, **asked)]
     make_room(output)
     with sweeps.executor(on, cells, Here(), timed=False) as (executor, machines):
         shelf = shelf_of(SHELVES, "validate", cells, resume=resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             swept = sweep(cells, executor, shelf, progress)
     if not swept.records:
-        raise KeyboardInterrupt if swept.interrupted else many.refusal(swept.refused)
+        raise KeyboardInterrupt if swept.interrupted else refusal(swept.refused)
     for each in swept.refused:
         remark(f"failed: {each.cell.target.words}: {each.refused}")
     if swept.interrupted:
@@ -244,7 +244,7 @@ def check_statistical(statistical: bool, transfer: int | None, *, single: bool, 
 
 
 def by_distributions(scale: str, transfer: int | None, policy: str | None) -> "Distributions":
-    from hotloop.lab.validate.statistical import asked_for
+    from hotloop.lab.validate.statistical.statistical import asked_for
 
     return asked_for(scale, TRANSFER if transfer is None else transfer, policy)
 
@@ -253,7 +253,7 @@ def tell_distributions(
     candidate: Target, matches: "dict[str, Match]", asked: "Distributions", output: Path, *, as_json: bool
 ) -> int:
     """Compare the distributions of the targets, one after another."""
-    from hotloop.lab.validate.statistical import validate as compared
+    from hotloop.lab.validate.statistical.statistical import validate as compared
     from hotloop.report.sections.statistical import statistical as sections
     from hotloop.report.terminal import draw
 
@@ -330,7 +330,7 @@ def keep_frames(path: Path, bundle: "Bundle") -> None:
     """Draw what leads to a difference beside its bundle, for the page, where it can be drawn."""
     from hotloop.core.errors import HotloopError
     from hotloop.core.record.frames import SUFFIX, write_frames
-    from hotloop.lab.frames import frames_of_bundle
+    from hotloop.lab.sim.frames import frames_of_bundle
 
     try:
         if frames := frames_of_bundle(bundle):

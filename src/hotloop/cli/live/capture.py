@@ -10,7 +10,7 @@ from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
     from hotloop.lab.measure.stepping import Actions
-    from hotloop.lab.sim import Game, Moment
+    from hotloop.lab.sim.sim import Game, Moment
 
 
 MOST_FRAMES = 300

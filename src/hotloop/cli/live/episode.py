@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from hotloop.core.world import Narrator
-    from hotloop.lab.sim import Moment
+    from hotloop.lab.sim.sim import Moment
 
 
 PLAIN_EVERY = 100

@@ -40,7 +40,7 @@ def diagnose(
     promises (Amdahl); where the two differ, the part is hidden behind other work. Writes
     .design/diagnosis-<YYYYMMDD-HHMM>.md and .json (UTC).
     """
-    from hotloop.lab.causal import of_program
+    from hotloop.lab.diagnose.causal import of_program
 
     program = program_of(context)
     if not causal:

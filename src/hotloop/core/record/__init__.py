@@ -1,6 +1,7 @@
 """The record: everything one run found out. Whoever reads or makes one imports its parts from here."""
 
 from hotloop.core.record.adoption import STEPS, Adoption, Configuration
+from hotloop.core.record.budget import Estimate, Held, Standing
 from hotloop.core.record.comparison import (
     AFTER,
     RETURNS,
@@ -28,7 +29,6 @@ from hotloop.core.record.described import (
     own_commit,
 )
 from hotloop.core.record.findings import Finding, Table
-from hotloop.core.record.held import Estimate, Held, Standing
 from hotloop.core.record.profile import (
     PYTHON,
     STEP,

@@ -12,10 +12,10 @@ from typing import Any, Self
 from hotloop.core.errors import InputError
 from hotloop.core.files import small_text, write_new
 from hotloop.core.notices import Notice
+from hotloop.core.record.budget import Held
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
 from hotloop.core.record.findings import Finding
-from hotloop.core.record.held import Held
 from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
 from hotloop.core.record.soak import Soak

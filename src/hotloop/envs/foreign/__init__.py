@@ -1,8 +1,8 @@
 """Somebody else's environments as subjects: Gymnasium's, PettingZoo's, PufferLib's, and plain objects.
 
-`opening` makes a subject of what a target's name leads to; `kinds` has one file a kind of env. What the
-kinds share: `answering` (calls, spans, tapes), `spec` (what they say about themselves), `actions` and
-`masks` (random ones, legal ones), `phases` (what an env says of its own steps), `examine` (what its
+`open` makes a subject of what a target's name leads to; `kinds` has one file a kind of env. What the
+kinds share: `subject` (calls, spans, tapes), `spec` (what they say about themselves), `actions` and
+`masks` (random ones, legal ones), `phases` (what an env says of its own steps), `conformance` (what its
 interface forbids), `functions` (of the user's, in spans). `trainable` makes of the same envs the batch
 that the trainer takes.
 """

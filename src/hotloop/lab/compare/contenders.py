@@ -12,10 +12,10 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.record import Code, Instructions
 from hotloop.core.target import Target
-from hotloop.envs.elsewhere import apart, is_apart
+from hotloop.envs.projects import apart, is_apart
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
-from hotloop.lab.compare.elsewhere import RemoteSide
+from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting
 from hotloop.lab.measure.target import Opener, check_player, open_subject

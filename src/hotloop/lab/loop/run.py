@@ -12,8 +12,8 @@ from hotloop.core.clock import clock_cost_ns, thread_ns
 from hotloop.core.errors import InputError
 from hotloop.core.interrupt import put_off_interrupt
 from hotloop.core.record import Record
-from hotloop.lab import causal
-from hotloop.lab.causal import Experiment
+from hotloop.lab.diagnose import causal
+from hotloop.lab.diagnose.causal import Experiment
 from hotloop.lab.loop.account import Account, Ended, Timing, cuda_runs, elsewhere, open_account
 from hotloop.lab.loop.record import Found, Origin, record_of, trace_of
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopWindow, Windows, whole

@@ -19,7 +19,7 @@ from hotloop.core.record.times import Times
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.lab.on_ray import on_ray
-from hotloop.lab.training.others import Others, Processes, Tasks, here
+from hotloop.lab.training.followers import Others, Processes, Tasks, here
 from hotloop.lab.training.settings import RunSettings
 from hotloop.train.settings import AUTO, HERE
 from hotloop.train.windows import WindowEpisodes, windows_of

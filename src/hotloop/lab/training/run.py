@@ -24,7 +24,7 @@ from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import broken_off, judge
-from hotloop.lab import causal
+from hotloop.lab.diagnose import causal
 from hotloop.lab.measure.record import Recorder
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.training import folder as folders

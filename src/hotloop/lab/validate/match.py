@@ -8,7 +8,7 @@ from hotloop.core.errors import InputError, SetupError
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.core.world import Rival
-from hotloop.envs import elsewhere
+from hotloop.envs import projects
 from hotloop.envs.cuda import device
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
@@ -105,7 +105,7 @@ def other(words: str, candidate: Target) -> Target:
 
 def with_envs(match: Match) -> Match:
     """Give both sides as many envs: those that one of them insists on, or as many as are worth playing."""
-    with elsewhere.apart(match.reference, match.candidate):
+    with projects.apart(match.reference, match.candidate):
         return sized(match)
 
 
@@ -134,7 +134,7 @@ def takes(target: Target, key: str) -> bool:
         return key in ("num_envs", "threads") or key in {info.name for info in describe(world.parameters)}
     if target.name.partition(":")[0] in ("gym", "pettingzoo", "puffer"):
         return False
-    return key in elsewhere.parameters(target)
+    return key in projects.parameters(target)
 
 
 def opened(target: Target, **more: object) -> Subject:

@@ -15,7 +15,7 @@ from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation, field_words
-from hotloop.envs.elsewhere import apart
+from hotloop.envs.projects import apart
 from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge

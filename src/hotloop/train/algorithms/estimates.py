@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hotloop.envs.batch import Batch
 from hotloop.train.algorithms.dqn import best
 from hotloop.train.evaluation import Policy
+from hotloop.train.policy.inputs import Sight
 from hotloop.train.policy.networks import ByType
-from hotloop.train.policy.sight import Sight
 from hotloop.train.rollout import Presence
 
 

@@ -24,9 +24,9 @@ from hotloop.train.algorithms.replay import Replay, Steps, Transitions
 from hotloop.train.kernels.kernels import Move
 from hotloop.train.kernels.native import find_kernels
 from hotloop.train.normalise import ObservationScale, scales_observations
+from hotloop.train.policy.inputs import Sight, row_shape
 from hotloop.train.policy.networks import ByType, Network, TheirNetwork, default_network, is_by_type
 from hotloop.train.policy.policy import make_student
-from hotloop.train.policy.sight import Sight, row_shape
 from hotloop.train.rollout import LOOK_EVERY, Presence
 from hotloop.train.settings import TrainSettings
 from hotloop.train.threads import use_fitting

@@ -22,9 +22,9 @@ from hotloop.train.kernels.native import find_kernels
 from hotloop.train.normalise import ObservationScale, RewardScale, scales_observations
 from hotloop.train.opponents import find_opponents
 from hotloop.train.policy.actions import actions_of
+from hotloop.train.policy.inputs import row_shape, with_room
 from hotloop.train.policy.networks import ActorCritic, default_network, is_by_type
 from hotloop.train.policy.policy import Student, make_student
-from hotloop.train.policy.sight import row_shape, with_room
 from hotloop.train.processes.ranks import ALONE, STRIDE, Ranks
 from hotloop.train.rollout import Collector, Rollout, bootstrap
 from hotloop.train.settings import TrainSettings

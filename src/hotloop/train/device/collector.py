@@ -18,9 +18,9 @@ from hotloop.train.algorithms.imitation import Teacher
 from hotloop.train.device.graphs import Recorded
 from hotloop.train.kernels.kernels import Kernels
 from hotloop.train.normalise import ObservationScale
+from hotloop.train.policy.inputs import row_shape
 from hotloop.train.policy.networks import WIDTH_UNIT, Memory
 from hotloop.train.policy.policy import Student, allowed
-from hotloop.train.policy.sight import row_shape
 from hotloop.train.rollout import LOOK_EVERY, Cut, Rollout
 from hotloop.train.settings import TrainSettings
 from hotloop.train.timing import mark, span

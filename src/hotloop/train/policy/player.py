@@ -16,9 +16,9 @@ from hotloop.train.evaluation import Actor
 from hotloop.train.kernels.kernels import Kernels, use_threads
 from hotloop.train.kernels.native import find_kernels
 from hotloop.train.normalise import ObservationScale
+from hotloop.train.policy.inputs import row_shape
 from hotloop.train.policy.networks import Network, default_network
 from hotloop.train.policy.policy import make_student
-from hotloop.train.policy.sight import row_shape
 from hotloop.train.settings import TrainSettings
 
 TRUSTED = "HOTLOOP_TRUST"

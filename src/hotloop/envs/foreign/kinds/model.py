@@ -8,11 +8,11 @@ import numpy as np
 from hotloop.core.errors import InputError
 from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
-from hotloop.envs.foreign.answering import NAMES, Answering
-from hotloop.envs.foreign.examine import STEPS, examine
+from hotloop.envs.foreign.conformance import STEPS, examine
 from hotloop.envs.foreign.kinds.single import first_of, five, seeded
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.spec import BROKEN, is_number, raised
+from hotloop.envs.foreign.subject import NAMES, Answering
 
 NOTHING = np.zeros(0)
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
-from hotloop.envs.foreign.answering import ForeignSubject
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised, unseen
+from hotloop.envs.foreign.subject import ForeignSubject
 
 
 class RowsSubject(ForeignSubject):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.notices import Notice
-from hotloop.envs.foreign.answering import ForeignSubject
+from hotloop.envs.foreign.subject import ForeignSubject
 from hotloop.envs.subject import Proxy
 
 

@@ -9,9 +9,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
-from hotloop.envs.foreign.answering import NAMES, Answering, earned, place_of, plainly
 from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, raised
+from hotloop.envs.foreign.subject import NAMES, Answering, earned, place_of, plainly
 from hotloop.envs.subject import WholeNumbers
 
 Given = tuple[Any, Any, Any, Any, Any]

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
-from hotloop.envs.foreign.answering import ForeignSubject
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised
+from hotloop.envs.foreign.subject import ForeignSubject
 
 PARTS = {"reward": "rewards", "terminated": "terminals", "truncated": "truncations"}
 

@@ -15,7 +15,6 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled, sampler
-from hotloop.envs.foreign.answering import NAMES, ForeignSubject
 from hotloop.envs.foreign.kinds.single import first_of, five, second_of, seeded
 from hotloop.envs.foreign.masks import METHOD, Pick, mask_in, mask_method, settled
 from hotloop.envs.foreign.spec import (
@@ -29,6 +28,7 @@ from hotloop.envs.foreign.spec import (
     unseen,
     unwrapped,
 )
+from hotloop.envs.foreign.subject import NAMES, ForeignSubject
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
 

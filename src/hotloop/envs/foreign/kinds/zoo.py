@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, from_space
-from hotloop.envs.foreign.answering import NAMES, Answering, plain_action, plainly
 from hotloop.envs.foreign.kinds.single import first_of, second_of, seeded
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, in_span, raised
+from hotloop.envs.foreign.subject import NAMES, Answering, plain_action, plainly
 
 
 class ZooSubject(Answering):

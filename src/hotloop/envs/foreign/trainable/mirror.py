@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.envs.foreign.answering import ForeignSubject
 from hotloop.envs.foreign.kinds.single import SingleSubject
 from hotloop.envs.foreign.kinds.vector import VectorSubject
 from hotloop.envs.foreign.kinds.zoo import ParallelSubject
+from hotloop.envs.foreign.subject import ForeignSubject
 from hotloop.envs.foreign.trainable.crew import Begun
 from hotloop.envs.foreign.trainable.members import Form, maskable, show, tell_mask
 from hotloop.envs.foreign.trainable.spaces import doing_of, reader_of

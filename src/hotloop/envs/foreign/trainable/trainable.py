@@ -20,7 +20,7 @@ from hotloop.core.world import Layout, World
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Seeds
-from hotloop.envs.foreign.opening import Order, gym, one_of, ordered, pettingzoo
+from hotloop.envs.foreign.open import Order, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.spec import plain
 from hotloop.envs.foreign.trainable.crew import (
     PROCESSES,

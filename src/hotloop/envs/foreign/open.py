@@ -1,0 +1,400 @@
+"""From a foreign target to a subject: what its name means, what came back, which keys are ours."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hotloop.core.errors import InputError, SetupError, TheirError
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.notices import Code, notice
+from hotloop.core.packages import need
+from hotloop.core.target import Target
+from hotloop.envs import callables
+from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.kinds.model import Call, FunctionSubject, ModelSubject
+from hotloop.envs.foreign.kinds.rows import RowsSubject
+from hotloop.envs.foreign.kinds.seeded import SeededSubject
+from hotloop.envs.foreign.kinds.several import SeveralSubject
+from hotloop.envs.foreign.kinds.single import SingleSubject
+from hotloop.envs.foreign.kinds.tensors import TensorSubject
+from hotloop.envs.foreign.kinds.vector import VectorSubject
+from hotloop.envs.foreign.kinds.zoo import ParallelSubject, TurnSubject
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, is_a, unwrapped
+from hotloop.envs.foreign.subject import Answering, ForeignSubject
+from hotloop.envs.instances import NUMBERS, numbered
+from hotloop.envs.subject import Subject
+
+MODES = ("sync", "async", "own")
+"""How several envs of one id are run: one after another, in workers, or by the vector env of its makers."""
+
+PROFILING = "HOTLOOP_PROFILING"
+
+PARALLEL = "pettingzoo parallel"
+"""The interface whose agents have names."""
+
+REGISTER = "; if a package registers it, name that too: gym:package:ID"
+
+KINDS = (
+    "an env of Gymnasium or dm_env, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib "
+    "or torchrl, a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step and perhaps "
+    "reset"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What was asked for: the target, the keys of its makers, and ours."""
+
+    target: Target
+    arguments: dict[str, object]
+    """The keys of its makers."""
+    num_envs: int | None = None
+    vector: str | None = None
+    seed: int = 42
+    reseed: bool = False
+    """Whether every episode is given a seed."""
+    looks: Callable[[Any], Any] | None = None
+    """From the env to what reports its phases."""
+    again: Callable[[], Any] | None = None
+    """Makes another, where that is how an episode begins."""
+
+
+def open_foreign(target: Target, *, timed: bool) -> Subject:
+    """Open a target that is not a preset; with `timed`, its calls are in spans."""
+    prefix, _, name = target.name.partition(":")
+    makers: dict[str, Callable[[str, Order], Any]] = {"gym": gym, "pettingzoo": pettingzoo, "puffer": puffer}
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
+    if prefix in makers:
+        order = ordered(target, own=())
+        if timed and name.startswith("hotloop/"):
+            order = replace(order, arguments={**order.arguments, "profile": True})
+        made_with = replace(order, arguments=numbered(order.arguments, NUMBERS.take()))
+        return subject_of(makers[prefix](name, made_with), order, timed=timed)
+    order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
+    with profiling(on=timed):
+        make = callables.maker(target.name, order.arguments)
+        order = replace(order, again=lambda: make(NUMBERS.take()))
+        env = called(order)
+        one = order.num_envs is None and order.vector is None
+        return (
+            function(env, order, timed=timed)
+            if one and not is_env(env)
+            else subject_of(env, order, timed=timed)
+        )
+
+
+def is_env(returned: Any) -> bool:
+    """Whether what a callable returned is to be stepped, or a class that somebody forgot to call."""
+    return isinstance(returned, (Batch, Several, type)) or callable(getattr(returned, "step", None))
+
+
+def function(returned: Any, order: Order, *, timed: bool) -> Subject:
+    """A function that returned no env, and is measured itself; that call was its warm-up."""
+    said = notice(Code.FUNCTION, target=order.target.name, returned=type(returned).__name__)
+    spec = ForeignSpec(
+        asked=order.target,
+        kind="function",
+        arguments=order.arguments,
+        num_envs=1,
+        agents=1,
+        seed=order.seed,
+        notices=(said,),
+    )
+    return FunctionSubject(Call(callables.bound(order.target.name, order.arguments)), spec, timed=timed)
+
+
+@contextmanager
+def profiling(*, on: bool) -> Iterator[None]:
+    """Have batches of ours that somebody's callable makes meanwhile time their phases, if `on`."""
+    kept = os.environ.get(PROFILING)
+    if on:
+        os.environ[PROFILING] = "1"
+    try:
+        yield
+    finally:
+        if kept is None:
+            os.environ.pop(PROFILING, None)
+        else:
+            os.environ[PROFILING] = kept
+
+
+def ordered(target: Target, own: tuple[str, ...]) -> Order:
+    """Sort keys into ours and the callable's; one that the callable has itself is its own."""
+    words = {key: callables.literal(value) for key, value in target.keys.items()}
+    ours: dict[str, Any] = {
+        key: words[key] for key in ("num_envs", "vector", "seed", "reseed") if key in words and key not in own
+    }
+    if not isinstance(ours.get("reseed", False), bool):
+        raise InputError(f"reseed={ours['reseed']} does not fit: expected true or false")
+    for key, least in (("num_envs", 1), ("seed", 0)):
+        value = ours.get(key, least)
+        if not isinstance(value, int) or value < least:
+            raise InputError(f"{key}={value} does not fit: expected int of at least {least}")
+    if ours.get("vector", "sync") not in MODES:
+        raise InputError(f"vector={ours['vector']} does not fit: expected one of {', '.join(MODES)}")
+    arguments = {key: value for key, value in words.items() if key not in ours}
+    looks = callables.find(target.phases) if target.phases else None
+    return Order(target=target, arguments=arguments, looks=looks, **ours)
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Envs that no vector env takes, stepped one after another."""
+
+    envs: list[Any]
+
+
+def called(order: Order) -> Any:
+    """What a callable returns, or as many of it as were asked for."""
+    name, arguments = order.target.name, order.arguments
+    if order.num_envs is None and order.vector is None:
+        return callables.call(name, arguments)
+    if order.vector == "own":
+        raise InputError(f"vector=own is for gym: ids; let {name} return its vector env itself")
+    count = order.num_envs or 1
+    number = NUMBERS.take(count)  # here, since workers would all begin with the same
+    makers = [partial(one_of, name, arguments, number + env) for env in range(count)]
+    if order.vector == "async":
+        return made(name, lambda: need("gymnasium").vector.AsyncVectorEnv(makers))
+    return several(name, makers)
+
+
+def one_of(name: str, arguments: dict[str, object], number: int) -> Any:
+    """One of several that a callable makes."""
+    return known(callables.call(name, arguments, number))
+
+
+def several(name: str, makers: Sequence[Callable[[], Any]]) -> Any:
+    """Envs of Gymnasium in its vector env; others, whatever they are, one after another."""
+    first = makers[0]()
+    if is_a(first, "gymnasium", "Env") and not is_a(first, "gymnasium.vector", "VectorEnv"):
+        vector = need("gymnasium").vector
+        return made(name, lambda: vector.SyncVectorEnv([lambda: first, *makers[1:]]))
+    return Several([first, *(make() for make in makers[1:])])
+
+
+def gym(name: str, order: Order) -> Any:
+    """An env, or several in a vector env, of an id that is registered with Gymnasium."""
+    gymnasium = need("gymnasium")
+    registered(name, gymnasium)
+    if order.num_envs is None and order.vector is None:
+        return made(order.target.name, lambda: gymnasium.make(name, **order.arguments))
+    mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")
+    return made(
+        order.target.name,
+        lambda: gymnasium.make_vec(
+            name, num_envs=order.num_envs or 1, vectorization_mode=mode, **order.arguments
+        ),
+    )
+
+
+REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
+"""The first word of an id to the package that registers it, where the two are not called alike."""
+
+
+def registered(name: str, gymnasium: Any) -> None:
+    """Import what registers an id: the package before a colon, or one called about as the id begins."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a package of the current folder
+    module, _, name = name.rpartition(":")
+    if name in gymnasium.registry or module:
+        return
+    first = re.split(r"[/\-]", name)[0].lower()
+    if first == "hotloop":
+        importlib.import_module("hotloop.envs.adapters.registration").register_envs()
+        return
+    usual = (first, f"{first}_env", f"{first}_gymnasium", f"gym_{first}")
+    package = next(filter(is_installed, (REGISTERED_BY[first],) if first in REGISTERED_BY else usual), None)
+    if package is not None:
+        made(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
+
+
+def is_installed(package: str) -> bool:
+    """Whether there is such a package, beside those of Python itself."""
+    try:
+        return package not in sys.stdlib_module_names and importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def pettingzoo(name: str, order: Order) -> Any:
+    """An env of a module such as `sisl.pursuit_v5`: parallel where there is one, or as `api=` says."""
+    need("pettingzoo")
+    arguments = dict(order.arguments)
+    api = arguments.pop("api", None)
+    if api not in (None, "parallel", "aec"):
+        raise InputError(f"api={api} does not fit: expected one of parallel, aec")
+    module = zoo_module(name, order.target.name)
+    wanted = {"parallel": "parallel_env", "aec": "env"}.get(str(api)) or (
+        "parallel_env" if hasattr(module, "parallel_env") else "env"
+    )
+    maker = getattr(module, wanted, None)
+    if maker is None:
+        raise InputError(f"pettingzoo.{name} has no {wanted}: leave out api={api}")
+    if order.vector in ("async", "own"):
+        raise InputError(f"vector={order.vector} is for Gymnasium: envs of PettingZoo take vector=sync")
+    if order.num_envs is None and order.vector is None:
+        return made(order.target.name, lambda: maker(**arguments))
+    return Several([made(order.target.name, lambda: maker(**arguments)) for _ in range(order.num_envs or 1)])
+
+
+def zoo_module(name: str, target: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"pettingzoo.{name}")
+    except ModuleNotFoundError as error:
+        if error.name and not error.name.startswith("pettingzoo"):
+            raise SetupError(f"{target} needs {error.name}: pip install {error.name}") from None
+        raise InputError(f"PettingZoo has no {name}: write for example pettingzoo:sisl.pursuit_v5") from None
+    except ImportError as error:  # a version that is no longer there says so
+        raise InputError(f"{target}: {' '.join(str(error).split())}") from None
+    except BROKEN as error:
+        raise InputError(f"{target} cannot be imported: {callables.last_words(error)}") from error
+
+
+def puffer(name: str, order: Order) -> Any:
+    """An env of PufferLib's ocean by its name."""
+    need("pufferlib")
+    creator = importlib.import_module("pufferlib.ocean").env_creator
+    extra = {} if order.num_envs is None else {"num_envs": order.num_envs}
+    return made(order.target.name, lambda: creator(name)(**extra, **order.arguments))
+
+
+def made(target: str, make: Callable[[], Any]) -> Any:
+    """What somebody's code makes; its own last words where it raises."""
+    try:
+        with lifeline.doing(Doing.MAKE):
+            return make()
+    except KeyboardInterrupt:
+        raise
+    except BROKEN as error:
+        what = " ".join(str(error).split())
+        if type(error).__name__ == "DependencyNotInstalled":
+            raise SetupError(f"{target}: {what}") from None
+        if type(error).__module__.startswith("gymnasium.error"):
+            raise InputError(f"{target}: {what}{REGISTER if 'exist' in what else ''}") from None
+        if isinstance(error, (InputError, SetupError)):
+            raise
+        said = f"{target} raised: {callables.last_words(error)}{lifeline.at_step()}"
+        raise TheirError(said) from error
+
+
+def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
+    """The adapter for what was made; InputError where there is none for it."""
+    if isinstance(env, Batch):
+        env.spec = replace(env.spec, origin=order.target.name)
+        return env
+    if isinstance(env, Several):
+        orders = (replace(order, seed=order.seed + number) for number in count())
+        return SeveralSubject(
+            [subject_of(*each, timed=timed) for each in zip(env.envs, orders, strict=False)]
+        )
+    env = known(env)
+    kind, adapter, num_envs, agents = interface(env, order.target.name)
+    if order.reseed and not (issubclass(adapter, Answering) and hasattr(env, "reset")):
+        raise InputError(
+            f"reseed=true is for what is reset one by one: {order.target.name} begins episodes by itself"
+        )
+    named = kind == PARALLEL
+    spec = ForeignSpec(
+        asked=order.target,
+        kind=kind,
+        arguments=order.arguments,
+        num_envs=num_envs,
+        agents=agents,
+        seed=order.seed,
+        reseed=order.reseed,
+        agent_names=tuple(map(str, env.possible_agents)) if named else (),
+        looks=order.looks,
+    )
+    subject = adapter(env, spec, timed=timed)
+    if isinstance(subject, ModelSubject):
+        subject.again = order.again
+    return subject
+
+
+DM_METHODS = ("reset", "step", "action_spec", "observation_spec")
+
+
+def known(env: Any) -> Any:
+    """The env itself, or one of Gymnasium's where it has DeepMind's interface."""
+    if hasattr(env, "action_space") or not all(callable(getattr(env, each, None)) for each in DM_METHODS):
+        return env
+    need("gymnasium")
+    return importlib.import_module("hotloop.envs.foreign.kinds.dm").DmEnv(env)
+
+
+Interface = tuple[str, type[ForeignSubject], int, int]
+"""Its name, the adapter for it, envs and agents of each."""
+
+
+def interface(env: Any, target: str) -> Interface:
+    """Which of the known interfaces an object has."""
+    if is_a(env, "gymnasium.vector", "VectorEnv"):
+        return "gymnasium vector", VectorSubject, env.num_envs, 1
+    if is_a(env, "stable_baselines3.common.vec_env", "VecEnv"):
+        return "stable-baselines3", SeededSubject, env.num_envs, 1
+    if is_a(env, "torchrl.envs", "EnvBase"):
+        return "torchrl", TensorSubject, max(1, env.batch_size.numel()), 1
+    return with_agents(env) or of_object(env, target)
+
+
+def with_agents(env: Any) -> Interface | None:
+    """The interfaces of PettingZoo and PufferLib."""
+    if is_a(env, "pettingzoo", "ParallelEnv"):
+        return PARALLEL, ParallelSubject, 1, len(env.possible_agents)
+    if is_a(env, "pettingzoo", "AECEnv"):
+        return "pettingzoo aec", TurnSubject, 1, 1
+    names = ("num_agents", "single_action_space", "reset", "step")
+    if all(hasattr(env, name) for name in names) and not is_a(env, "gymnasium", "Env"):
+        envs = int(getattr(env, "num_envs", 1))
+        return "pufferlib", RowsSubject, envs, env.num_agents // envs
+    return None
+
+
+def of_object(env: Any, target: str) -> Interface:
+    """The interface of what belongs to no library that is known, or to Gymnasium: by what it has."""
+    if not callable(getattr(env, "step", None)):
+        raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
+    if isinstance(env, type):
+        raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
+    envs, agents = counted(env, "num_envs"), counted(env, "num_agents") or counted(env, "n_agents")
+    if not callable(getattr(env, "reset", None)):
+        return "step alone", ModelSubject, 1, agents or 1
+    if envs is not None:
+        return "batched", SeededSubject, envs, max(1, (agents or 1) // envs)
+    if is_a(env, "gymnasium", "Env"):
+        return "gymnasium", SingleSubject, 1, agents or 1
+    return "reset and step", ModelSubject if plays_itself(env) else SingleSubject, 1, agents or 1
+
+
+def plays_itself(env: Any) -> bool:
+    """Whether an object says nothing of actions, and its step needs none."""
+    if any(hasattr(env, name) for name in ("action_space", "action_spaces", "num_actions")):
+        return False
+    try:
+        inspect.signature(env.step).bind()
+    except (TypeError, ValueError):  # it takes one, or does not say what it takes
+        return False
+    return True
+
+
+def counted(env: Any, name: str) -> int | None:
+    """A number that an object says of itself, itself or inside its wrappers; None where it does not."""
+    for owner in (env, unwrapped(env)):
+        value = getattr(owner, name, None)
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value > 0:
+            return int(value)
+    return None

@@ -1,0 +1,321 @@
+"""What all of somebody else's envs have in common as subjects: calls in spans, tapes, spaces, generators.
+
+And what those have that are stepped one at a time: counts and answers.
+"""
+
+import inspect
+import random as standard
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.errors import InputError, unknown
+from hotloop.core.isolate import lifeline
+from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.notices import Notice
+from hotloop.envs.batch import Batch
+from hotloop.envs.callables import last_words
+from hotloop.envs.foreign.conformance import examine
+from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
+from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
+from hotloop.envs.foreign.spec import (
+    ENV_RESET,
+    Answers,
+    ForeignSpec,
+    attribute,
+    everything,
+    in_span,
+    time_inside,
+    unseen,
+    unwrapped,
+)
+from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers, Workers
+
+SELECT = "action selection"
+"""The row of a tree: which of the legal actions a random one is."""
+
+NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
+
+GENERATORS = (np.random.Generator, np.random.RandomState, standard.Random)
+
+
+def reseeded(reset: Callable[..., Any], seed: int) -> Callable[..., Any]:
+    """A reset that gives every episode a seed, one after another from the first; the first begins anew."""
+    episodes = count(seed)
+
+    def begin(**given: Any) -> Any:
+        nonlocal episodes
+        episodes = count(seed) if "seed" in given else episodes
+        return reset(**{**given, "seed": next(episodes)})
+
+    return begin
+
+
+class ForeignSubject(OneByOne, ABC):
+    """An env that somebody else wrote; a kind of env says what a reset, a step and a draw are."""
+
+    restarts = True
+    can_save = logs_itself = False
+    players = RANDOM_ONLY
+    workers: Workers | None = None
+    autoreset: str = "by itself"
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        self.env, self.spec, self.in_spans = env, spec, timed
+        if timed:
+            self._look_inside()
+        self._reported = Reported(lambda: self.env, spec.looks)
+        inside = attribute(unwrapped(env), "_batch")
+        self._batch = inside if isinstance(inside, Batch) else None
+        """That of one of our own adapters, which has a log."""
+        logs = timed and self._batch is None and self._reported.has_phases
+        self._log = PhaseLog(self._reported) if logs else None
+        self._step = logged(env.step, self._log, timed=timed)
+        reset = in_span(ENV_RESET, getattr(env, "reset", None) or self._anew, timed=timed)
+        reset = reseeded(reset, spec.seed) if spec.reseed else reset
+        self._reset = skipped(reset, self._log)
+        self._pick = in_span(SELECT, self._settled, timed=timed)
+        self._chance = np.random.default_rng(spec.seed)
+        self._pulse = lifeline.pulse
+        self.resets = 0
+        self.observation: Any = None
+
+    def _look_inside(self) -> None:
+        """Set what is inside the env apart, before its calls are put into spans."""
+        time_inside(self.env)
+
+    def _anew(self) -> Any:
+        """What begins an episode of something without a reset."""
+        raise InputError(f"{self.spec.name} has no reset")
+
+    @abstractmethod
+    def reset(self) -> None: ...
+
+    def reset_some(self, envs: Sequence[int]) -> None:
+        """Begin all of them anew, if any: a foreign env knows only its whole reset."""
+        if len(envs):
+            self.reset()
+
+    @property
+    def resets_together(self) -> bool:
+        return True
+
+    @abstractmethod
+    def step(self, actions: Any) -> None: ...
+
+    def wait(self) -> None:
+        """Nothing is left to wait for: a step is over when it returns."""
+
+    draws_legal = True
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Actions of its space; where it says which are legal, each is settled when its turn comes."""
+        return self.legal(random, self._drawn(random, calls))
+
+    @abstractmethod
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        """Actions of its space."""
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return actions if self._mask() is None else picks(random, actions, self._rows)
+
+    _rows: int | None = None
+    """Chances that a call takes; None where it takes one."""
+
+    def settle(self, actions: Any) -> Any:
+        return self._settled(actions) if type(actions) is Pick else actions
+
+    def _settled(self, pick: Pick) -> Any:
+        """What a pick comes to by what is legal now."""
+        return pick.drawn
+
+    def _mask(self) -> Any:
+        """Which actions are legal now, as the env says it; None where it does not."""
+        return None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the env counts itself, and what is counted of it here."""
+        return {**self._reported.counters(), **self._counted()}
+
+    @abstractmethod
+    def _counted(self) -> dict[str, int]:
+        """Steps, agent-steps and resets."""
+
+    @abstractmethod
+    def answers(self) -> Mapping[str, NDArray[Any]]: ...
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        return self.answers()
+
+    def unseen(self) -> Sequence[str]:
+        return ()
+
+    def choose(self, player: str) -> Any:
+        if player not in self.players:
+            then = f"{self.spec.name} is played by random, tape:FILE or module:callable"
+            raise unknown("player", player, self.players, then)
+        return self.settle(self.draw(self._chance, 1)[0])
+
+    @property
+    def spaces(self) -> tuple[object, object]:
+        """Its spaces, where it has one for all; a method that is asked by agent is none."""
+        found = (getattr(self.env, name, None) for name in ("observation_space", "action_space"))
+        observation, action = (None if callable(space) else space for space in found)
+        return observation, action
+
+    @property
+    def whole_numbers(self) -> WholeNumbers | None:
+        return None
+
+    @property
+    def _is_masked(self) -> bool:
+        return self._mask() is not None
+
+    @property
+    def masks(self) -> NDArray[np.bool_] | None:
+        mask = self._mask()
+        return None if mask is None else flat(mask).reshape(self.spec.num_envs, 1, -1)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        mask = self._mask()
+        return {} if mask is None else {MASK: mask}
+
+    def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
+        if not actions:
+            return np.zeros((0, self.spec.num_envs), np.int32)
+        try:
+            rows = np.array([without_names(each) for each in actions])
+        except ValueError:
+            rows = np.array(None)
+        if rows.dtype.kind not in "iufb":
+            raise InputError(
+                f"the actions of {self.spec.name} do not make one array of numbers: they cannot be kept"
+            )
+        return self._by_env(rows)
+
+    def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Actions [calls, ...] as [calls, num_envs, ...]."""
+        return rows[:, None]
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        return plain_action(row[0])
+
+    def generators(self) -> Sequence[Mapping[str, Any]]:
+        """What each env keeps as attributes of its own."""
+        inner = unwrapped(self.env)
+        envs = [unwrapped(each) for each in getattr(inner, "envs", [inner])]
+        held = (vars(each) if hasattr(each, "__dict__") else {} for each in envs)
+        return [{name: each for name, each in own.items() if isinstance(each, GENERATORS)} for own in held]
+
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        return examine(self, actions)
+
+    def phase_totals(self) -> dict[str, int]:
+        if self._batch is not None:
+            return self._batch.phase_totals()
+        return {} if self._log is None else self._log.totals
+
+    def step_log(self) -> StepLog | None:
+        """That of the batch inside one of our own adapters, or of what the env says itself."""
+        return self._log if self._batch is None else self._batch.step_log()
+
+    def save(self, env: int) -> bytes:
+        raise InputError(f"{self.spec.name} is not one of our batches: its envs cannot be saved")
+
+    def load(self, env: int, saved: bytes) -> None:
+        raise InputError(f"{self.spec.name} is not one of our batches: it takes no saved state")
+
+    def close(self) -> None:
+        """Close the env; one that raises then has been measured all the same."""
+        close = getattr(self.env, "close", None)
+        if not callable(close):
+            return
+        with lifeline.doing(Doing.CLOSE):
+            try:
+                close()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
+                lifeline.unclosed.append(last_words(error))
+
+
+class Answering(ForeignSubject):
+    """An env that is asked call by call."""
+
+    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+        super().__init__(env, spec, timed=timed)
+        self._steps = 0
+        self._answers = Answers()
+        self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
+        """The last observation, reward, terminated, truncated and info."""
+
+    def _counted(self) -> dict[str, int]:
+        return {
+            "foreign_steps": self._steps,
+            "env_steps": self._steps,
+            "agent_steps": self.agent_steps,
+            "resets": self.resets,
+        }
+
+    @property
+    def agent_steps(self) -> int:
+        return self._steps * self.spec.agents
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        return self._answers.read(self._parts())
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        """All of the last call's answers, also those that a reset does not give."""
+        return everything(self._parts())
+
+    def unseen(self) -> Sequence[str]:
+        return unseen(self._parts())
+
+    def _parts(self) -> dict[str, Any]:
+        """What was given, by name."""
+        return dict(zip(NAMES, self._given, strict=True))
+
+
+def plainly(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
+    """What one agent was given, its reward a float; a flag that is no truth value stays what it is."""
+    seen, reward, ended, cut, info = given
+    return seen, earned(reward, env), flag(ended), flag(cut), info
+
+
+def earned(reward: Any, env: object) -> float:
+    try:
+        return float(reward)
+    except (TypeError, ValueError):
+        what = type(reward).__name__ if reward is None or not np.ndim(reward) else f"{np.shape(reward)}"
+        raise InputError(
+            f"step returned a reward that is {what}: expected a number; an env of several agents has "
+            f"num_agents, one of several envs num_envs ({place_of(env)})"
+        ) from None
+
+
+def place_of(env: object) -> str:
+    """Where the step of an env is written."""
+    step = getattr(type(unwrapped(env)), "step", None)
+    code = getattr(inspect.unwrap(step) if step else None, "__code__", None)
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno} in step" if code else "its step"
+
+
+def flag(given: Any) -> Any:
+    return bool(given) if isinstance(given, (bool, np.bool_)) else given
+
+
+def without_names(actions: Any) -> Any:
+    """One call's actions without the names of agents, in their order."""
+    return list(actions.values()) if isinstance(actions, dict) else actions
+
+
+def plain_action(value: NDArray[Any]) -> Any:
+    """A whole number by itself is what Gymnasium's own sampling gives: NumPy's int64."""
+    return np.int64(value) if value.ndim == 0 and value.dtype.kind in "iu" else value

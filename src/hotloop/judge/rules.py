@@ -1,0 +1,270 @@
+"""Rules: each one of a diagnosis as data, with the evidence it needs and what to do.
+
+Where a rule's evidence is not in a record, `has` says so, and `get` is what to run to have it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+
+from hotloop.judge import evidence, names
+from hotloop.judge.case import Case
+from hotloop.judge.evidence import Sight, rows_over
+from hotloop.judge.names import pattern
+
+
+def always(_: Case) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One thing that can be wrong with a loop."""
+
+    name: str
+    symptom: str
+    needs: str
+    """The evidence, in words."""
+    look: Callable[[Case], Iterator[Sight]]
+    remedy: str
+    check: str = ""
+    """The command that shows what it came to; the usual one where it is empty."""
+    get: str = ""
+    """What to run where the evidence is not there."""
+    concerns: Callable[[Case], bool] = always
+    """Whether it could matter here at all."""
+    has: Callable[[Case], bool] = lambda case: bool(case.rows or case.functions)
+    """Whether the evidence is in the record."""
+
+
+PROFILE = "hotloop profile {target}"
+
+MEMORY, THREADS, TORCH = (
+    f"hotloop profile --probe {name} {{target}}" for name in ("memory", "threads", "torch")
+)
+
+WORKERS = pattern("wait for workers", names.SKEW.pattern)
+
+AGAIN = "{again}"
+"""The same once more: the records of this version have it."""
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="rival",
+        symptom="a slower way of a phase is chosen",
+        needs="both ways measured in turns",
+        look=evidence.rival,
+        concerns=lambda case: bool(case.alternatives) or case.record.target.world is not None,
+        has=lambda case: case.alternatives is not None,
+        remedy="take the other way: {keys}",
+        get="hotloop diagnose on the machine of the record, without --quick",
+    ),
+    Rule(
+        name="path",
+        symptom="a path that did not run",
+        needs="counters kept by the code that did the steps",
+        look=evidence.path_not_taken,
+        has=lambda case: bool(case.record.path.ran),
+        remedy="find what leaves the fast path: the build, a setting, an action's type",
+        check="hotloop doctor",
+    ),
+    Rule(
+        name="teacher-on",
+        symptom="the teacher is not off in PPO",
+        needs="rows of the teacher, and for how many steps it was asked (supervised_steps, fade_steps)",
+        look=evidence.teacher_left_on,
+        concerns=lambda case: case.is_loop and bool(case.named(names.TEACHER)),
+        has=lambda case: evidence.imitation_steps(case) is not None,
+        remedy="call the teacher only while its labels are learnt from",
+        get="give hotloop.run params=dict(supervised_steps=..., fade_steps=...), and count the steps",
+    ),
+    Rule(
+        name="teacher",
+        symptom="teacher calls",
+        needs="a row of the teacher's calls",
+        look=rows_over(names.TEACHER, 0.1),
+        concerns=lambda case: case.is_loop,
+        remedy="label all envs in one call, fewer of the steps, or from a record of the teacher's labels",
+    ),
+    Rule(
+        name="eval",
+        symptom="evaluated too often",
+        needs="a row of the evaluation",
+        look=evidence.evaluation,
+        concerns=lambda case: case.is_loop,
+        remedy="evaluate a tenth as often, or beside the training",
+    ),
+    Rule(
+        name="logging",
+        symptom="logging in the loop",
+        needs="a row, or sampled functions, that write logs",
+        look=rows_over(names.LOGGING, 0.02, evidence.RARER),
+        remedy="write a tenth as often, means over the steps between",
+    ),
+    Rule(
+        name="inserts",
+        symptom="single inserts",
+        needs="rows with calls, and env-steps; or SQL by --probe cprofile",
+        look=evidence.inserts,
+        remedy="put a whole step, or a rollout, away in one call: arrays, executemany",
+    ),
+    Rule(
+        name="index",
+        symptom="an index rebuilt for nothing",
+        needs="counters of rebuilds, and of queries or changes",
+        look=evidence.rebuilt,
+        concerns=lambda case: bool(case.named(names.INDEX)) or has_counter(case, "rebuild"),
+        has=lambda case: has_counter(case, "rebuild"),
+        remedy="rebuild it where something moved and somebody asks, or only the part that moved",
+        get="have the env tell counters() with rebuilds and queries, and: " + PROFILE,
+    ),
+    Rule(
+        name="skew",
+        symptom="thread or worker skew",
+        needs="the waiting for workers by the first and the last, or CPU time by thread",
+        look=evidence.skew,
+        concerns=lambda case: case.record.method.threads > 1 or bool(case.named(WORKERS)),
+        has=lambda case: case.looked("threads") or bool(case.named(names.SKEW)),
+        remedy="give the workers even work: mix long and short episodes, or more envs a worker",
+        get=THREADS,
+    ),
+    Rule(
+        name="barriers",
+        symptom="threads wait for each other",
+        needs="rows that wait, or a step on several threads with its phases",
+        look=evidence.barriers,
+        remedy="fewer and longer parallel stretches, or fewer threads",
+        check="hotloop compare '{target}' '{target} threads=1'",
+    ),
+    Rule(
+        name="copies",
+        symptom="copies between device and host",
+        needs="rows that copy, or torch's own operators",
+        look=evidence.copies,
+        concerns=lambda case: case.on_gpu or bool(case.named(names.COPIES)),
+        has=lambda case: bool(case.named(names.ON_GPU)) or case.looked("torch"),
+        remedy="keep it on the device, copy a rollout at once from pinned memory, drop .item() and .cpu()",
+        get=TORCH,
+    ),
+    Rule(
+        name="store",
+        symptom="storing experience",
+        needs="a row of what is stored",
+        look=rows_over(names.STORE, 0.1),
+        remedy="write into arrays made once, in the type that is learnt from",
+    ),
+    Rule(
+        name="small-batch",
+        symptom="forward calls with a small batch",
+        needs="a row of the forward calls, and the steps they were for",
+        look=evidence.small_batch,
+        has=lambda case: bool(case.record.work.agent_steps) or not case.named(names.STUDENT),
+        concerns=lambda case: bool(case.named(names.STUDENT)),
+        remedy="step more envs between two calls",
+        get="count the steps of the loop: run.count(steps=...)",
+    ),
+    Rule(
+        name="python",
+        symptom="Python for each env",
+        needs="calls of the env's step, and how many envs there are",
+        look=evidence.python_per_env,
+        remedy="step all envs in one call: a vector env that computes on arrays, or native code",
+    ),
+    Rule(
+        name="resets",
+        symptom="resets dominate",
+        needs="a row of the resets",
+        look=rows_over(names.RESETS, 0.15),
+        remedy="make a reset cheaper, keep states to begin from, or let episodes last longer",
+    ),
+    Rule(
+        name="garbage",
+        symptom="garbage collection",
+        needs="the collector's pauses",
+        look=evidence.garbage,
+        has=lambda case: evidence.pauses_of(case)[0] is not None,
+        concerns=lambda case: not case.record.work.runs,
+        remedy="gc.freeze() after the start, fewer objects that point at each other, collect between updates",
+        get=AGAIN,
+    ),
+    Rule(
+        name="allocation",
+        symptom="allocation in every step",
+        needs="allocations by step",
+        look=evidence.allocations,
+        has=lambda case: case.fact("memory", "allocations_per_env_step") is not None,
+        concerns=lambda case: case.record.kind == "profile" and case.record.target.impl == "foreign",
+        remedy="allocate once and write into it: out=, in-place operators, buffers made before the loop",
+        check=MEMORY,
+        get=MEMORY,
+    ),
+    Rule(
+        name="precision",
+        symptom="mixed precision is off on a GPU",
+        needs="the device, and whether mixed precision is on",
+        look=evidence.half_precision,
+        concerns=lambda case: case.on_gpu and case.is_loop,
+        has=lambda case: case.setting("mixed_precision", "amp", "bf16") is not None,
+        remedy="multiply in bfloat16: train.mixed_precision=true, or torch.autocast",
+        get="give hotloop.run variant=dict(mixed_precision=False)",
+    ),
+    Rule(
+        name="idle-core",
+        symptom="a core is idle",
+        needs="CPU time, and time without a core, of the whole run; how many threads or workers it may use",
+        look=evidence.idle_core,
+        concerns=lambda case: case.is_loop and (case.cores or 1) > 1,
+        has=lambda case: case.busy is not None and evidence.says_threads(case),
+        remedy="step on more threads, let torch use them, or work on two things at once",
+        get="give hotloop.run variant=dict(threads=...), num_workers or torch_threads",
+    ),
+    Rule(
+        name="crowd",
+        symptom="more threads than cores",
+        needs="CPU time, and time without a core, of the whole run",
+        look=evidence.crowd,
+        has=lambda case: case.busy is not None or case.record.method.threads > (case.cores or inf),
+        remedy="as many threads as cores in all: OMP_NUM_THREADS, torch.set_num_threads, threads=, workers",
+        get=AGAIN,
+    ),
+    Rule(
+        name="waiting",
+        symptom="a row waits instead of working",
+        needs="rows that wait, or the CPU time of spans or sampled functions",
+        look=evidence.waits,
+        remedy="give it something to do meanwhile, or make what it waits for faster: --causal says which",
+    ),
+    Rule(
+        name="growth",
+        symptom="memory grows",
+        needs="memory over time",
+        look=evidence.growth,
+        has=lambda case: bool(case.record.resources and case.record.resources.rss_over_time),
+        remedy="find who keeps it: --probe memory names the lines",
+        check=MEMORY,
+        get=AGAIN,
+    ),
+    Rule(
+        name="unaccounted",
+        symptom="time in no row",
+        needs="a tree that adds up",
+        look=evidence.unaccounted,
+        has=lambda case: case.record.unaccounted_ns is not None,
+        concerns=lambda case: bool(case.rows),
+        remedy="put spans around what has none, or name functions with --time",
+    ),
+    Rule(
+        name="instrument",
+        symptom="the instrument is too heavy",
+        needs="what the instrument cost",
+        look=evidence.heavy,
+        has=lambda case: case.record.overhead is not None,
+        concerns=lambda case: bool(case.rows),
+        remedy="fewer and longer spans, marks in hot loops, fewer functions after --time",
+    ),
+)
+"""In the order in which they may claim a row: the particular before the general."""
+
+
+def has_counter(case: Case, word: str) -> bool:
+    return any(word in name.lower() for name in case.record.path.counters)

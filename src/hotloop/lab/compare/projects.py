@@ -1,0 +1,84 @@
+"""Sides of a comparison whose projects must not meet: each in a process of its own, which also times it."""
+
+import gc
+from collections.abc import Mapping, Sequence
+
+from hotloop.core.target import Target
+from hotloop.envs.open import open_target
+from hotloop.envs.projects import Process
+from hotloop.lab.measure.stepping import collect_rest
+from hotloop.lab.measure.target import check_player, refuse_instrument
+from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.validate.equal import is_ignored
+
+
+class RemoteSide:
+    """A side in another process; only one of them runs at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        target: Target,
+        policy: str,
+        *,
+        profile: bool,
+        process: Process | None = None,
+        ignore: Sequence[str] = (),
+    ) -> None:
+        """In a new process, or in one that was started for it and is closed with it."""
+        self.name, self._ignore = name, ignore
+        self._process = process or Process(name)
+        try:
+            collects = gc.isenabled()
+            self._side = self._process.new(
+                f"{__name__}:open_side", name, target, policy, profile=profile, collects=collects
+            )
+        except BaseException:
+            self._process.close()
+            raise
+
+    @property
+    def grain(self) -> int:
+        grain: int = self._side.grain
+        return grain
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        taken: Turn = self._side.turn(env_steps, run_in)
+        return taken
+
+    def seen(self) -> Mapping[str, str]:
+        return {name: told for name, told in self._side.seen().items() if not is_ignored(name, self._ignore)}
+
+    def counters(self) -> Mapping[str, int]:
+        counters: Mapping[str, int] = self._side.counters()
+        return counters
+
+    def close(self) -> None:
+        self._process.close()
+
+
+class OwnSide(SubjectSide):
+    """The side itself, in its process, which leaves no garbage for its next turn."""
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        taken = super().turn(env_steps, run_in)
+        collect_rest()
+        return taken
+
+    def seen(self) -> Mapping[str, str]:
+        return dict(super().seen())
+
+    def counters(self) -> Mapping[str, int]:
+        return dict(super().counters())
+
+
+def open_side(name: str, target: Target, policy: str, *, profile: bool, collects: bool) -> OwnSide:
+    """Open a side here, with the garbage collector as it is where it is compared."""
+    refuse_instrument(target)
+    subject = open_target(target, profile=profile)
+    check_player(subject, policy)
+    gc.collect()
+    gc.freeze()
+    if not collects:
+        gc.disable()
+    return OwnSide(name, subject, policy)

@@ -1,0 +1,350 @@
+"""Scale: what a target costs at every place of a grid, measured in shuffled order with repeats.
+
+Every place is a cell: how many steps it makes follows from the target and what was asked, so the same sweep
+twice does the same work; only a call that takes long makes them ten times fewer, or a hundred.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from statistics import median
+from typing import Any
+
+from hotloop.core.clock import utc_now
+from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import (
+    CPU_NS,
+    CPU_SHARE,
+    PHASE,
+    RSS,
+    RUN_NS,
+    STEP_NS,
+    Point,
+    Record,
+    Refused,
+    Sweep,
+    own_commit,
+    run_id,
+)
+from hotloop.core.target import Target
+from hotloop.envs.subject import Subject
+from hotloop.judge.judge import judge
+from hotloop.judge.scale import conclude
+from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, run_again, sweep, untold
+from hotloop.lab.measure.policy import RANDOM, Play, play_of
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.rounds import calls_for
+from hotloop.lab.measure.stepping import Stretch, accounted, collect_rest, no_collection, play
+from hotloop.lab.measure.target import open_subject
+from hotloop.lab.measure.usage import resident_bytes, settle
+from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.scale.axes import Axes, Place
+
+KIND = "scale"
+
+EXPERIMENT = f"{__name__}:measure"
+
+ROUNDS = 5
+"""Of a cell; it gives their median."""
+
+WHOLE = "step"
+"""What the whole of a step is called beside its phases."""
+
+REPEATS = 5
+
+ENV_STEPS = 4_096
+"""Of a round, made up to whole calls."""
+
+TRIED = 3
+"""Calls that tell how long one takes."""
+
+BOX_NS = 300_000_000
+"""What a round may take; else it has ten times fewer calls."""
+
+TURNS = 40
+"""In which phases are looked at: short, so that most end before the core is given to somebody else."""
+
+TURN_NS = 1_000_000
+
+FEWEST_CALM = 5
+"""Turns in which nobody else had the core that are enough to leave out the others."""
+
+Phases = tuple[dict[str, float], bool]
+
+WARM: set[str] = set()
+"""Targets that were opened in this process."""
+
+CELL_S = 1.0
+"""What a cell takes about, where nothing is known yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How a sweep is measured."""
+
+    repeats: int = REPEATS
+    env_steps: int = ENV_STEPS
+    policy: str = RANDOM
+    phases: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in (("repeats", 1), ("env_steps", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
+
+
+def cells_of(axes: Axes, asked: Asked) -> list[Cell]:
+    """Every place once in every repeat, each repeat shuffled by itself: no place is always first."""
+    cells = list[Cell]()
+    for repeat in range(asked.repeats):
+        block = [cell_at(axes, place, asked, repeat) for place in axes.places]
+        random.Random(repeat).shuffle(block)
+        cells += block
+    return cells
+
+
+def cell_at(axes: Axes, place: Place, asked: Asked, repeat: int) -> Cell:
+    told: dict[str, Any] = {"repeat": repeat, "at": place.at, "env_steps": asked.env_steps}
+    told |= {"policy": asked.policy, "phases": asked.phases, "steps": place.steps}
+    return Cell(target=axes.target_at(place), experiment=EXPERIMENT, asked=told)
+
+
+def check(axes: Axes, policy: str = RANDOM) -> None:
+    """Refuse, before anything is measured, axes that the target does not have; the rest refuses itself."""
+    places = axes.places[:1] if axes.target.is_foreign else axes.places
+    refused = list[InputError]()
+    for place in places:
+        try:
+            open_subject(axes.target_at(place), profile=False).close()
+        except InputError as error:
+            refused.append(error)
+    if len(refused) == len(places):
+        raise refused[0]
+
+
+def scale(
+    axes: Axes,
+    asked: Asked,
+    progress: Progress = silent,
+    *,
+    executor: Executor | None = None,
+    shelf: Shelf | None = None,
+    tell: Callable[[Done], None] = untold,
+) -> Record:
+    """Measure every place and say by which laws it grows; Ctrl-C leaves a record of the cells there were."""
+    now = utc_now()
+    so_far = list[Done]()
+
+    def told(each: Done) -> None:
+        so_far.append(each)
+        if each.record is not None:
+            lifeline.offer(lambda: record_of(axes, asked, now, so_far, partial=True))
+        tell(each)
+
+    swept = sweep(cells_of(axes, asked), executor or Here(), shelf, progress, told)
+    if not swept.records:
+        if swept.interrupted:
+            raise KeyboardInterrupt
+        raise InputError(f"no place of {axes.words} can be measured: {swept.refused[0].refused}")
+    return judge(record_of(axes, asked, now, swept.done, partial=swept.interrupted))
+
+
+def record_of(axes: Axes, asked: Asked, now: datetime, done: Sequence[Done], *, partial: bool) -> Record:
+    """One record of all cells, made from the first and what all of them found."""
+    records = [(each.cell, each.record) for each in done if each.record is not None]
+    first = records[0][1]
+    again = run_again(done)
+    points = tuple(point for place in axes.places for point in point_of(place, records))
+    found = Sweep(
+        axes=axes.values,
+        repeats=asked.repeats,
+        points=points,
+        refused=tuple(refusals(axes, done)),
+    )
+    keys = {**axes.target.keys, **{axis: ",".join(values) for axis, values in axes.values.items()}}
+    target = replace(first.target, name=axes.target.name, keys=keys)
+    return replace(
+        first,
+        run_id=run_id(now, *own_commit(first.code), f"scale-{target.words}"),
+        kind=KIND,
+        created=now.isoformat(timespec="seconds"),
+        target=target,
+        method=replace(first.method, rounds=asked.repeats, order="all places, shuffled in each repeat"),
+        work=added([record for _, record in records]),
+        values={},
+        metrics={},
+        notices=(*dict.fromkeys(said for _, record in records for said in record.notices), *again),
+        sweep=conclude(found, first.machine.get("usable_cores")),
+        partial=partial,
+    )
+
+
+def added(records: Sequence[Record]) -> Any:
+    """The work of all cells."""
+    total = records[0].work
+    names = ("env_steps", "agent_steps", "resets", "decisions", "updates", "tokens", "rows")
+    return replace(
+        total, coverage={}, **{name: sum(getattr(each.work, name) for each in records) for name in names}
+    )
+
+
+def point_of(place: Place, records: Sequence[tuple[Cell, Record]]) -> list[Point]:
+    """What the repeats found at a place; nothing where none could be measured."""
+    here = [record for cell, record in records if cell.asked["at"] == place.at]
+    if not here:
+        return []
+    names = dict.fromkeys(name for record in here for name in record.values)
+    values = {
+        name: tuple(median(record.values[name]) for record in here if record.values.get(name))
+        for name in names
+        if name not in (CPU_SHARE, "env_steps_per_s", "episodes_per_s")
+    }
+    return [Point(at=place.at, values=values, env_steps=here[0].work.env_steps)]
+
+
+def refusals(axes: Axes, done: Sequence[Done]) -> list[Refused]:
+    """Each refused place once."""
+    refused = {str(each.cell.asked["at"]): each for each in done if each.record is None}
+    return [Refused(at=each.cell.asked["at"], why=each.refused) for each in refused.values()]
+
+
+def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """One cell: its speed, what memory it takes, and its phases in a pass of their own."""
+    warmed(target, asked["policy"])
+    before = held_bytes()
+    with ExitStack() as stack:
+        subject = stack.enter_context(closing(open_subject(target, profile=False)))
+        script = stack.enter_context(closing(play_of(asked["policy"], subject)))
+        recorder = Recorder("bench", subject.spec)
+        stack.enter_context(no_collection())
+        work = Tally(lambda: subject.counters)
+        taken = rounds_of(subject, script, asked, work, progress)
+        memory = held_bytes() - before
+        made = cell_record(subject, recorder, script.policy, taken, work)
+    extra = {RSS: (float(memory),)} if memory > 0 else {}
+    phases = phases_of(target, asked, taken.calls) if asked["phases"] and not taken.partial else {}
+    return replace(made, values=made.values | extra | phases)
+
+
+@dataclass(slots=True, kw_only=True)
+class Taken:
+    """The rounds of a cell."""
+
+    calls: int
+    rounds: list[Stretch]
+    from_reset: bool
+    partial: bool = False
+
+
+def rounds_of(
+    subject: Subject, script: Play, asked: dict[str, Any], work: Tally, progress: Progress
+) -> Taken:
+    """Warm up and time the rounds; where the length of a run is asked for, each is one, from its reset on."""
+    subject.reset()
+    steps = asked["steps"]
+    calls = steps or fitting(subject, script, calls_for(asked["env_steps"], subject))
+    taken = Taken(calls=calls, rounds=[], from_reset=steps is not None)
+    play(subject, script.draw(calls), calls)
+    work.begin()
+    try:
+        while len(taken.rounds) < ROUNDS:
+            drawn = script.draw(calls)
+            if taken.from_reset:
+                subject.reset()
+            collect_rest()
+            taken.rounds.append(accounted(lambda drawn=drawn: play(subject, drawn, calls)))  # type: ignore[misc]
+            work.note()
+            progress(len(taken.rounds), ROUNDS + 1)
+    except KeyboardInterrupt:
+        taken.partial = True
+    return taken
+
+
+def fitting(subject: Subject, script: Play, calls: int) -> int:
+    """As many calls as are asked for, or ten times fewer until they fit the box: the same on every run."""
+    slowest = min(play(subject, script.draw(1), 1) for _ in range(TRIED))
+    while calls > 1 and calls * slowest > BOX_NS:
+        calls = max(1, calls // 10)
+    return calls
+
+
+def cell_record(subject: Subject, recorder: Recorder, policy: str, taken: Taken, work: Tally) -> Record:
+    """The record of a cell's rounds."""
+    spec = subject.spec
+    env_steps = taken.calls * spec.num_envs
+    # Without what the machine did for others meanwhile.
+    walls = [max(each.ns - each.off_ns, 1) for each in taken.rounds]
+    speeds = throughput(spec, env_steps, walls, work.gained)
+    costs = {
+        STEP_NS: [ns / env_steps for ns in walls],
+        CPU_NS: [each.cpu_ns / env_steps for each in taken.rounds],
+        CPU_SHARE: [each.cpu_ns / ns for each, ns in zip(taken.rounds, walls, strict=True)],
+        **({RUN_NS: [float(ns) for ns in walls]} if taken.from_reset else {}),
+    }
+    return recorder.record(
+        method=describe_method(spec, rounds=ROUNDS, iterations=env_steps, policy=policy, warmup=env_steps),
+        counters=work.gained,
+        values={**speeds, **costs},
+        partial=taken.partial,
+        validation=describe_validation(subject.counters),
+    )
+
+
+def phases_of(target: Target, asked: dict[str, Any], calls: int) -> dict[str, tuple[float, ...]]:
+    """The ns of an env-step in each phase, one a round, from another instance, with the instrument."""
+    with (
+        closing(open_subject(target, profile=True)) as subject,
+        closing(play_of(asked["policy"], subject)) as script,
+        no_collection(),
+    ):
+        subject.reset()
+        warm = min(calls, TRIED)
+        play(subject, script.draw(warm), warm)
+        rounds = phase_rounds(subject, script, asked["steps"], calls)
+    calm = [phases for phases, was_calm in rounds if was_calm]
+    kept = calm if len(calm) >= FEWEST_CALM else [phases for phases, _ in rounds]
+    names = [name for name in kept[0] if name != WHOLE and any(each.get(name) for each in kept)]
+    return {f"{PHASE}{name}": tuple(each.get(name, 0.0) for each in kept) for name in names}
+
+
+def phase_rounds(subject: Subject, script: Play, steps: int | None, calls: int) -> list[Phases]:
+    """Short turns, or whole runs where their length is an axis, each with its phases."""
+    if steps is not None:
+        return [phase_round(subject, script, calls, reset=True) for _ in range(ROUNDS)]
+    one_ns = max(1, min(play(subject, script.draw(1), 1) for _ in range(TRIED)))
+    turn = max(1, min(calls // TURNS, TURN_NS // one_ns))
+    return [phase_round(subject, script, turn, reset=False) for _ in range(min(calls, TURNS))]
+
+
+def phase_round(subject: Subject, script: Play, calls: int, *, reset: bool) -> Phases:
+    """What an env-step took in each phase, and whether nobody else had the core meanwhile."""
+    drawn = script.draw(calls)
+    if reset:
+        subject.reset()
+    before = subject.phase_totals()
+    took = accounted(partial(play, subject, drawn, calls))
+    env_steps = calls * subject.spec.num_envs
+    totals = subject.phase_totals().items()
+    return {name: (ns - before.get(name, 0)) / env_steps for name, ns in totals}, not took.off_ns
+
+
+def warmed(target: Target, policy: str) -> None:
+    """Open and play a target once in this process, so that no cell pays for what is loaded only once."""
+    if target.name in WARM:
+        return
+    WARM.add(target.name)
+    with closing(open_subject(target, profile=False)) as subject, closing(play_of(policy, subject)) as script:
+        Recorder("bench", subject.spec)
+        subject.reset()
+        accounted(partial(play, subject, script.draw(1), 1))
+
+
+def held_bytes() -> int:
+    """The resident memory of this process, once what is free was given back."""
+    settle()
+    return resident_bytes()

@@ -1,0 +1,190 @@
+"""Sim of somebody else's environment: episodes played to their end by random play, a policy or a tape."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import EPISODES_PER_S, RETURN_OF, Record
+from hotloop.core.target import Target
+from hotloop.envs.foreign.kinds.several import SeveralSubject
+from hotloop.envs.foreign.kinds.vector import NEXT_STEP
+from hotloop.envs.subject import Subject
+from hotloop.judge.judge import judge
+from hotloop.lab.measure.policy import acting
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.target import check_player, open_subject
+from hotloop.lab.measure.work import Tally
+from hotloop.lab.sim.sim import SimSettings
+
+ENDLESS_STEPS = 100_000
+"""An episode that is longer is cut off, unless somebody says when."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One episode that is over."""
+
+    length: int
+    returns: NDArray[np.float64]
+    """By agent."""
+    cut: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class SoFar:
+    """What is known so far."""
+
+    work: Tally
+    episodes: list[Played] = field(default_factory=list)
+    actions: list[Any] = field(default_factory=list)
+    """What was played, where it is kept."""
+    wall_ns: int = 0
+    partial: bool = True
+
+
+class Scores:
+    """The age and the returns of the episode that each env is in."""
+
+    def __init__(self, subject: Subject, limit: int) -> None:
+        self._subject, self._limit = subject, limit
+        envs = subject.spec.num_envs
+        self._ages = np.zeros(envs, np.int64)
+        self._returns: NDArray[np.float64] | None = None
+        self._over = np.zeros(envs, np.bool_)
+        """Envs that are only begun anew in the next call."""
+
+    def step(self, actions: Any) -> list[Played]:
+        """Step, and tell the episodes that ended."""
+        subject, begun = self._subject, self._subject.resets
+        subject.step(actions)
+        earned, alive = rewards_of(subject), ~self._over
+        if self._returns is None:
+            self._returns = np.zeros(earned.shape)
+        self._ages += alive
+        self._returns += earned * alive[:, None]
+        over = ended(subject, begun)
+        self._over = over & alive if subject.autoreset == NEXT_STEP else np.zeros_like(over)
+        cut = ~over & (self._ages >= self._limit)
+        told = [
+            self._played(env, cut=bool(cut[env])) for env in np.flatnonzero((over & alive) | cut).tolist()
+        ]
+        if cut.any():
+            subject.reset_some(np.flatnonzero(cut).tolist())
+        return told
+
+    def _played(self, env: int, *, cut: bool) -> Played:
+        assert self._returns is not None
+        played = Played(length=int(self._ages[env]), returns=self._returns[env].copy(), cut=cut)
+        self._ages[env] = 0
+        self._returns[env] = 0
+        return played
+
+
+def ended(subject: Subject, resets_before: int) -> NDArray[np.bool_]:
+    """Envs whose episode is over with the last call."""
+    if subject.spec.num_envs == 1:
+        return np.array([subject.resets > resets_before])
+    shown, envs = subject.everything(), subject.spec.num_envs
+    over: NDArray[np.bool_] = np.zeros(envs, np.bool_)
+    for name in ("terminals", "truncations"):
+        over |= np.asarray(shown[name], np.bool_).reshape(envs, -1).all(axis=1)
+    return over
+
+
+def rewards_of(subject: Subject) -> NDArray[np.float64]:
+    """What every agent of every env was given by the last call, [num_envs, agents]."""
+    own = getattr(subject, "rewards_now", None)  # turns give rewards to others than whose turn it is
+    if own is not None:
+        return np.asarray(own, np.float64).reshape(1, -1)
+    shown, envs = subject.everything(), subject.spec.num_envs
+    rows = [each for name, each in shown.items() if name.partition(".")[0] == "rewards"]
+    return np.concatenate([np.asarray(each, np.float64).reshape(envs, -1) for each in rows], axis=1)
+
+
+def play(
+    target: Target, asked: SimSettings, progress: Progress = silent, *, keep: bool = False
+) -> tuple[Record, Any]:
+    """Play episodes of a target; returns the record, and what was played as a tape's actions if asked to."""
+    with closing(open_subject(target, profile=False)) as subject:
+        if isinstance(subject, SeveralSubject):
+            raise InputError("sim plays one env of this kind: leave out num_envs=")
+        check_player(subject, asked.player)
+        recorder = Recorder("sim", subject.spec)
+        subject.reset()
+        found = SoFar(work=Tally(lambda: subject.counters))
+        try:
+            play_all(subject, asked, found, progress, keep=keep)
+            found.partial = False
+        except KeyboardInterrupt:
+            found.partial = True
+        found.work.note()
+        tape = (subject, found.actions) if keep else None
+        return judge(record(subject, asked, recorder, found)), tape
+
+
+def play_all(subject: Subject, asked: SimSettings, found: SoFar, progress: Progress, *, keep: bool) -> None:
+    scores, actions = Scores(subject, asked.steps or ENDLESS_STEPS), acting(asked.player, subject)
+    while len(found.episodes) < asked.episodes:
+        start = now_ns()
+        chosen = next(actions)
+        over = scores.step(chosen)
+        found.wall_ns += now_ns() - start
+        if keep:
+            found.actions.append(chosen)
+        found.episodes += over
+        progress(min(len(found.episodes), asked.episodes), asked.episodes)
+    del found.episodes[asked.episodes :]
+
+
+def record(subject: Subject, asked: SimSettings, recorder: Recorder, found: SoFar) -> Record:
+    env_steps, played = found.work.gained["env_steps"], found.episodes
+    speeds = throughput(subject.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
+    if found.wall_ns and played:
+        speeds[EPISODES_PER_S] = [len(played) * 1e9 / found.wall_ns]
+    return recorder.record(
+        method=describe_method(
+            subject.spec,
+            rounds=len(played),
+            iterations=env_steps // max(len(played), 1),
+            policy=asked.player,
+        ),
+        counters=found.work.gained,
+        values={
+            "return_per_agent": [float(each.returns.mean()) for each in played],
+            "episode_length": [float(each.length) for each in played],
+            **returns_by_agent(subject, played),
+            **speeds,
+            "wall_ns": [float(found.wall_ns)],
+        },
+        notices=notices(asked, found),
+        partial=found.partial,
+    )
+
+
+def returns_by_agent(subject: Subject, played: Sequence[Played]) -> dict[str, list[float]]:
+    """Of agents that have names, what each came to."""
+    names = list(getattr(getattr(subject, "env", None), "possible_agents", ()))
+    if not played or len(names) != len(played[0].returns):
+        return {}
+    return {
+        f"{RETURN_OF}{name}": [float(each.returns[agent]) for each in played]
+        for agent, name in enumerate(names)
+    }
+
+
+def notices(asked: SimSettings, found: SoFar) -> list[Notice]:
+    said, cut = [], sum(each.cut for each in found.episodes)
+    if found.partial:
+        said.append(notice(Code.PARTIAL, done=f"{len(found.episodes)} of {asked.episodes}"))
+    if cut:
+        steps = asked.steps or ENDLESS_STEPS
+        said.append(notice(Code.CUT_OFF, cut=cut, episodes=len(found.episodes), steps=steps))
+    return said

@@ -1,0 +1,331 @@
+"""Sim: episodes played to their end by a named player, and what came of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import cpu_ns, now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Method, Record, Resources
+from hotloop.core.registry import find
+from hotloop.core.settings import by_role, parameter
+from hotloop.core.spans.monitor import peak_rss_bytes
+from hotloop.core.target import Target
+from hotloop.envs import tapes
+from hotloop.envs.batch import Batch
+from hotloop.envs.cuda import require_host
+from hotloop.envs.episodes import Episode, Episodes
+from hotloop.envs.open import make
+from hotloop.judge.judge import judge
+from hotloop.lab.measure.policy import RANDOM, TAPE
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.stepping import Actions
+from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.sim.players import Player, find_players
+
+MOST_ENVS = 64
+"""Envs played at once where nobody says how many."""
+
+ENDLESS_STEPS = 1_000
+"""Where a world never ends and nobody says when to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimSettings:
+    """Who plays, and how much."""
+
+    player: str = parameter(RANDOM, role="workload", help="Who chooses the actions.")
+    opponent: str = parameter(
+        "", role="workload", help="Who plays the other seat from outside, as run:NAME; the world where empty."
+    )
+    episodes: int = parameter(64, low=1, high=1_000_000, role="workload", help="Episodes to play.")
+    steps: int = parameter(
+        0, low=0, high=2**31 - 1, role="workload", help="Cut an episode off after so many; 0 is never."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What there is to see between two steps."""
+
+    batch: Batch
+    episodes: Episodes
+    length: int
+    """Steps of an episode at most; 0 where that is not known."""
+    actions: Actions | None = None
+    """Of the step that led here; None before the first."""
+    ended: Sequence[Episode] = ()
+    """The episodes that this step ended."""
+
+
+Watch = Callable[[Moment], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class SoFar:
+    """What is known so far."""
+
+    work: Tally
+    finished: list[list[Episode]]
+    """By env; each env plays its share, so that short episodes are not counted more often than long ones."""
+    shares: list[int]
+    wall_ns: int = 0
+    """Of choosing and stepping; what watching costs is not in it."""
+    cpu_ns: int = 0
+    """Of the process, on all its cores, while choosing and stepping."""
+    sums: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Of the infos of the world's history, over all steps of each env."""
+    steps: int = 0
+    """Of each env."""
+    partial: bool = True
+
+    @property
+    def episodes(self) -> list[Episode]:
+        """The episodes that count, the first of every env first."""
+        rows = [played[:share] for played, share in zip(self.finished, self.shares, strict=True)]
+        longest = max(map(len, rows))
+        return [row[k] for k in range(longest) for row in rows if k < len(row)]
+
+    @property
+    def done(self) -> bool:
+        return all(len(row) >= share for row, share in zip(self.finished, self.shares, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Game:
+    """A batch, its player and when to stop."""
+
+    batch: Batch
+    player: Player
+    asked: SimSettings
+    limit: int
+    """Steps after which an episode is cut off; 0 is never."""
+
+    @property
+    def length(self) -> int:
+        """Steps of an episode at most; 0 where that is not known."""
+        ends = (self.limit, self.batch.spec.world.most_steps(self.batch.spec.parameters))
+        return min((end for end in ends if end), default=0)
+
+    @property
+    def shares(self) -> list[int]:
+        """Episodes of each env that count; of a tape all that it has."""
+        envs, episodes = self.batch.spec.num_envs, self.asked.episodes
+        if self.asked.player.startswith(TAPE):
+            return [2**31] * envs
+        return [episodes // envs + (env < episodes % envs) for env in range(envs)]
+
+    def play(self, found: SoFar) -> Iterator[Moment]:
+        """Play until every env has played its share, stopping before each step for whoever looks."""
+        batch, length = self.batch, self.length
+        episodes = Episodes(batch, self.limit, watched=found.sums)
+        yield Moment(batch=batch, episodes=episodes, length=length)
+        while not found.done:
+            start, used = now_ns(), cpu_ns()
+            try:
+                actions = self.player.choose()
+            except StopIteration:
+                return
+            ended = episodes.step(actions)
+            self.player.note([episode.env for episode in ended])
+            found.wall_ns += now_ns() - start
+            found.cpu_ns += cpu_ns() - used
+            found.steps += 1
+            for info in found.sums:
+                found.sums[info] += episodes.told[info]
+            for episode in ended:
+                found.finished[episode.env].append(episode)
+            yield Moment(batch=batch, episodes=episodes, length=length, actions=actions, ended=ended)
+
+    def how_far(self, found: SoFar, age: int) -> tuple[int, int]:
+        """In steps of one env where an episode's length is known, else in episodes."""
+        if self.length:
+            return len(found.finished[0]) * self.length + age, found.shares[0] * self.length
+        return sum(map(len, found.finished)), self.asked.episodes
+
+
+def open_game(target: Target, asked: SimSettings) -> Game:
+    """Make the batch to play on; refuses a player it does not have."""
+    if "autoreset" in target.keys:
+        raise InputError("leave out autoreset=: sim begins every next episode by itself")
+    timed = {"profile": True} if not target.is_foreign and find(target.name).world.contest else {}
+    batch = make(
+        target.name,
+        **{"num_envs": envs_for(asked.episodes), **recorded(target, asked), **timed, **target.keys},
+    )
+    require_host(batch, "sim")
+    player = find_players(batch, asked.player, asked.opponent)
+    return Game(batch=batch, player=player, asked=asked, limit=limit_of(batch, asked.steps))
+
+
+def recorded(target: Target, asked: SimSettings) -> dict[str, object]:
+    """The keys that a tape was recorded with, where one is to be played."""
+    if not asked.player.startswith(TAPE):
+        return {}
+    tape = tapes.read(Path(asked.player.removeprefix(TAPE)))
+    if tape.target != find(target.name).target:
+        raise InputError(
+            f"{asked.player} was recorded on {tape.target}: write {tape.target} for {target.name}"
+        )
+    return {**tape.parameters, "seed": tape.seed, "seed_step": tape.seed_step, "num_envs": tape.num_envs}
+
+
+def envs_for(episodes: int) -> int:
+    """As many as are played to the end in the fewest turns, and no more."""
+    turns = -(-episodes // MOST_ENVS)
+    return -(-episodes // turns)
+
+
+def limit_of(batch: Batch, steps: int) -> int:
+    return steps or (ENDLESS_STEPS if is_endless(batch) else 0)
+
+
+def is_endless(batch: Batch) -> bool:
+    return batch.spec.world.is_endless(batch.spec.parameters)
+
+
+def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) -> Record:
+    """Play the episodes of a game; Ctrl-C leaves a record of those that ended."""
+    with closing(game.batch) as batch:
+        recorder = Recorder("sim", batch.spec)
+        batch.reset()
+        found = SoFar(
+            work=Tally(lambda: batch.counters),
+            finished=[[] for _ in range(batch.spec.num_envs)],
+            shares=game.shares,
+            sums={info: np.zeros(batch.spec.num_envs) for info in history_of(batch).values()},
+        )
+        try:
+            for moment in game.play(found):
+                for watch in watches:
+                    watch(moment)
+                progress(*game.how_far(found, int(moment.episodes.ages[0])))
+            start = now_ns()
+            batch.wait()
+            found.wall_ns += now_ns() - start
+            found.partial = False
+        except KeyboardInterrupt:
+            found.partial = True
+        found.work.note()
+        return judge(record(game, recorder, found))
+
+
+def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
+    batch, episodes = game.batch, found.episodes
+    env_steps = found.work.gained["env_steps"]
+    speeds = throughput(batch.spec, env_steps, [found.wall_ns], found.work.gained) if env_steps else {}
+    made = recorder.record(
+        method=method(game, found),
+        counters=found.work.gained,
+        values={
+            "return_per_agent": [episode.return_per_agent for episode in episodes],
+            "episode_length": [float(episode.length) for episode in episodes],
+            **outcomes(game, episodes),
+            **means(game, found),
+            **reasons(game, episodes),
+            **contest(game, found),
+            **speeds,
+            "wall_ns": [float(found.wall_ns)],
+        },
+        partial=found.partial,
+        validation=describe_validation(batch.counters),
+        resources=Resources(rss_peak_bytes=peak_rss_bytes(), cpu_share=found.cpu_ns / max(found.wall_ns, 1)),
+    )
+    return replace(made, notices=(*made.notices, *notices(game, found, made)))
+
+
+def outcomes(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
+    """What episodes came to by the world's own measures."""
+    names = game.batch.spec.world.outcomes
+    return {f"{OUTCOME}{name}": [episode.outcomes[name] for episode in episodes] for name in names}
+
+
+def history_of(batch: Batch) -> dict[str, str]:
+    """Heading and label to info, of what a run is about as it goes on."""
+    each = batch.spec.world.history.items()
+    return {f"{heading}.{label}": info for heading, labels in each for label, info in labels.items()}
+
+
+def means(game: Game, found: SoFar) -> dict[str, list[float]]:
+    """Over all steps of each env, what the world's history is about."""
+    names = history_of(game.batch).items() if found.steps else ()
+    return {f"{MEAN}{name}": (found.sums[info] / found.steps).tolist() for name, info in names}
+
+
+def reasons(game: Game, episodes: Sequence[Episode]) -> dict[str, list[float]]:
+    """Why episodes ended, where the world says why its own do."""
+    ended = game.batch.spec.world.rules_end
+    said = [ended if episode.terminal else "steps" for episode in episodes] if ended else []
+    return {f"{ENDED}{reason}": [float(said.count(reason))] for reason in dict.fromkeys(said)}
+
+
+def contest(game: Game, found: SoFar) -> dict[str, list[float]]:
+    """Games won and lost, why they ended, how many a second, and where the time went."""
+    said, episodes = game.batch.spec.world.contest, found.episodes
+    if said is None or not episodes:
+        return {}
+    every = [episode for row in found.finished for episode in row]
+    seconds = max(found.wall_ns, 1) / 1e9
+    reasons = [said.reasons[int(episode.outcomes[said.reason])] for episode in episodes]
+    return {
+        f"{CONTEST}won": [episode.outcomes[said.won] for episode in episodes],
+        f"{CONTEST}began": [episode.outcomes[said.began] for episode in episodes],
+        f"{CONTEST}games_per_s": [len(every) / seconds],
+        f"{CONTEST}decisions_per_s": [sum(each.outcomes[said.decisions] for each in every) / seconds],
+        **{f"{REASON}{reason}": [float(reasons.count(reason))] for reason in dict.fromkeys(reasons)},
+        **split(game, found, said.encoding),
+    }
+
+
+def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
+    """The parts of the wall time, in nanoseconds; one thread's, so that they add up."""
+    phases = game.batch.phase_totals()
+    encoded = phases.get(encoding, 0)
+    stepped = sum(phases.values()) - phases.get("step", 0) - encoded
+    player = game.player
+    parts = {
+        "env.step": stepped,
+        "inference/forward": player.forward_ns,
+        "inference/selection": player.select_ns,
+        "encoding": encoded,
+    }
+    parts["rest"] = max(found.wall_ns - sum(parts.values()), 0)
+    return {f"{SPLIT}{name}": [float(ns)] for name, ns in parts.items()}
+
+
+def method(game: Game, found: SoFar) -> Method:
+    """A round is an episode; its steps are the mean."""
+    played = len(found.episodes)
+    iterations = found.work.gained["env_steps"] // max(played, 1)
+    return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=who_plays(game))
+
+
+def who_plays(game: Game) -> str:
+    """The player; in a contest also whom it plays."""
+    spec, asked = game.batch.spec, game.asked
+    if spec.world.contest is None:
+        return asked.player
+    known = by_role(spec.parameters, "workload")
+    [inside] = (known[key] for key in spec.world.contest.both_outside)
+    return f"{asked.player} against {asked.opponent or inside}"
+
+
+def notices(game: Game, found: SoFar, made: Record) -> list[Notice]:
+    """What a reader must know about the episodes."""
+    said = []
+    cut = sum(episode.cut for episode in found.episodes)
+    if found.partial:
+        said.append(notice(Code.PARTIAL, done=f"{len(found.episodes)} of {game.asked.episodes}"))
+    if cut:
+        said.append(notice(Code.CUT_OFF, cut=cut, episodes=len(found.episodes), steps=game.limit))
+    wanted = game.batch.spec.world.mechanics.get(game.batch.spec.preset, ())
+    silent_ones = [name for name in wanted if not made.work.coverage.get(name)]
+    if silent_ones:
+        said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
+    return said

@@ -1,0 +1,71 @@
+"""The winner against the present settings, in turns."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Record
+from hotloop.core.target import Target
+from hotloop.lab.cells import Cell, Executor
+from hotloop.lab.compare.compare import Asked as Comparing
+from hotloop.lab.compare.compare import compare
+from hotloop.lab.compare.contenders import TargetContender
+from hotloop.lab.measure.settle import Plan
+from hotloop.lab.training.settings import is_training
+from hotloop.lab.training.sides import TrainContender, compare_trainings
+from hotloop.lab.tune.asked import Asked
+from hotloop.lab.tune.combinations import is_same
+
+LONGER = (1, 2)
+"""How many times as long as asked for each confirmation may take, and as much again for a verdict."""
+
+
+def confirm(
+    present: Target,
+    chosen: Target,
+    asked: Asked,
+    executor: Executor,
+    progress: Progress,
+    say: Callable[[str], None],
+) -> Record | None:
+    """The winner against the present settings, in turns; None where they are the same.
+
+    What cannot be told is measured anew for longer, until it can be or the last time was.
+    """
+    if is_same(present, chosen):
+        return None
+    budget_ns = asked.confirming_ns(training=is_training(chosen))
+    for times in LONGER:
+        told = {"present": asdict(present), "budget_ns": times * budget_ns}
+        cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
+        [found] = executor.run([cell], progress)
+        if found.record is None:
+            raise InputError(f"{chosen.words} cannot be confirmed: {found.refused}")
+        if times == LONGER[-1] or not is_open(found.record):
+            break
+        say(again(found.record, times * budget_ns, 2 * times * budget_ns))
+    return found.record
+
+
+def is_open(record: Record) -> bool:
+    """Whether more rounds could tell what these could not, were they too few for an interval or too noisy."""
+    return not record.partial and any(each.outcome == "cannot tell" for each in record.comparisons)
+
+
+def again(record: Record, took_ns: int, next_ns: int) -> str:
+    """Why it is measured once more, and for how long."""
+    why = record.comparisons[0].why
+    return (
+        f"confirmation: {took_ns / 1e9:.0f} s could not tell ({why}): once more, up to {next_ns / 1e9:.0f} s"
+    )
+
+
+def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """A target against the present settings, in turns."""
+    present = Target(**asked["present"])
+    how = Comparing(plan=Plan(budget_ns=asked["budget_ns"]), unlike=True)
+    if is_training(target):
+        return compare_trainings(TrainContender(present), TrainContender(target), how, None, progress)
+    return compare(TargetContender(present), TargetContender(target), how, progress)

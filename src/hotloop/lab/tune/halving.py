@@ -1,0 +1,177 @@
+"""Successive halving: rung after rung, each for twice as many rounds, of the faster half.
+
+A rung measures what is left in shuffled order, every combination as a cell of its own.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import ENV_STEPS_PER_S, RSS, Record, Refused, Tried
+from hotloop.core.target import Target
+from hotloop.judge import tune as choosing
+from hotloop.lab.cells import Cell, Executor, Shelf, sweep
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.stepping import no_collection
+from hotloop.lab.measure.target import open_subject
+from hotloop.lab.measure.turns import Side, SubjectSide, Turn
+from hotloop.lab.measure.usage import resident_bytes, settle
+from hotloop.lab.scale.axes import Axes, Place
+from hotloop.lab.training.settings import is_training
+from hotloop.lab.training.settings import read as read_training
+from hotloop.lab.training.sides import LEARNING, TrainSide, spec_of, untimed
+from hotloop.lab.tune.asked import FIRST_ROUNDS
+from hotloop.lab.tune.combinations import name_of, target_at
+
+EXPERIMENT = f"{__name__}:measure"
+
+MOST_ROUNDS = 24
+
+TURN_NS = 20_000_000
+"""What a round of envs alone takes about; of a training it is an update."""
+
+WARM_UPDATES = 2
+"""Of a training, before its rounds."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What is known of a place so far."""
+
+    place: Place
+    speeds: list[float] = field(default_factory=list)
+    rungs: int = 0
+    rss_bytes: float = 0.0
+    latency_ns: float = 0.0
+    record: Record | None = None
+
+    def tried(self) -> Tried:
+        return choosing.tried(
+            self.place.at,
+            self.speeds,
+            rungs=self.rungs,
+            rss_bytes=self.rss_bytes,
+            latency_ns=self.latency_ns,
+        )
+
+
+Measures = Callable[[Sequence[Place], int, int], Mapping[str, Record]]
+"""Measures places in one rung, for so many rounds; by the name of the place."""
+
+
+def halve(places: Sequence[Place], measure: Measures, rounds: int = FIRST_ROUNDS) -> list[Found]:
+    """Measure rung after rung until one is left, or two that had rounds enough."""
+    found = {name_of(place): Found(place=place) for place in places}
+    left, rung = list(found), 0
+    while left:
+        records = measure([found[name].place for name in left], rung, min(rounds << rung, MOST_ROUNDS))
+        rung += 1
+        for name, record in records.items():
+            note(found[name], record, rung)
+        left = [name for name in left if name in records]
+        if len(left) <= 2 or not records:
+            break
+        left = choosing.survivors({name: found[name].speeds for name in left})
+    return [each for each in found.values() if each.speeds]
+
+
+def note(found: Found, record: Record, rung: int) -> None:
+    found.speeds += record.values[ENV_STEPS_PER_S]
+    found.rungs, found.record = rung, record
+    found.rss_bytes = median(record.values.get(RSS, (0.0,)))
+    found.latency_ns = median(record.values["latency_ns"])
+
+
+class Sweeping:
+    """Measures rungs as cells; a cell that its target refuses on the way is skipped."""
+
+    def __init__(self, axes: Axes, executor: Executor, shelf: Shelf | None, progress: Progress) -> None:
+        self.axes, self.executor, self.shelf, self.progress = axes, executor, shelf, progress
+        self.skipped: list[Refused] = []
+
+    def __call__(self, places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
+        order = [self.cell_of(self.axes, place, rung, rounds) for place in places]
+        cells = {cell.id: name_of(place) for cell, place in zip(order, places, strict=True)}
+        random.Random(rung).shuffle(order)
+        swept = sweep(order, self.executor, self.shelf, self.progress)
+        if swept.interrupted:
+            raise KeyboardInterrupt
+        ats = {name_of(place): place.at for place in places}
+        self.skipped += [Refused(at=ats[cells[each.cell.id]], why=each.refused) for each in swept.refused]
+        return {cells[cell.id]: record for cell, record in swept.records}
+
+    @staticmethod
+    def cell_of(axes: Axes, place: Place, rung: int, rounds: int) -> Cell:
+        asked = {"rung": rung, "rounds": rounds}
+        return Cell(target=target_at(axes, place), experiment=EXPERIMENT, asked=asked)
+
+
+def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """One cell: rounds of envs alone or updates of a training, with its memory and its latency."""
+    settle()
+    before = resident_bytes()
+    training = is_training(target)
+    side, spec = opened(target)
+    recorder = Recorder("bench", spec)
+    with closing(side), no_collection():
+        one = side.turn(side.grain, 0)
+        length = side.grain if training else side.grain * max(1, round(TURN_NS / max(one.ns, 1)))
+        side.turn(length, 0)
+        start = dict(side.counters())
+        turns = [turned(side, length, number, asked["rounds"], progress) for number in range(asked["rounds"])]
+        memory = resident_bytes() - before
+        gained = {name: count - start.get(name, 0) for name, count in side.counters().items()}
+    calls = max(1, length // side.grain)
+    walls = [max(1, each.ns - each.off_ns) for each in turns]
+    return recorder.record(
+        method=describe_method(
+            spec, rounds=len(turns), iterations=length, policy=LEARNING if training else RANDOM
+        ),
+        counters=gained,
+        values={
+            **throughput(spec, length, walls, gained),
+            "latency_ns": [ns / calls for ns in walls],
+            RSS: [float(max(memory, 0))],
+        },
+    )
+
+
+def opened(target: Target) -> tuple[Side, Any]:
+    """A side and what it says of itself."""
+    if is_training(target):
+        settings = untimed(read_training(target))
+        return TrainSide(target.words, settings), spec_of(settings)
+    side = SubjectSide(target.words, open_subject(target, profile=False), RANDOM)
+    return side, side.subject.spec
+
+
+def turned(side: Side, length: int, number: int, rounds: int, progress: Progress) -> Turn:
+    taken = side.turn(length, 0)
+    progress(number + 1, rounds)
+    return taken
+
+
+def updates_of(count: int, rounds: int) -> int:
+    """Updates of so many trainings over all rungs."""
+    total, rung = 0, 0
+    while True:
+        total += count * (min(rounds << rung, MOST_ROUNDS) + WARM_UPDATES)
+        if count <= 2:
+            return total
+        count, rung = -(-count // 2), rung + 1
+
+
+def update_s(target: Target) -> float | None:
+    """What the second update of a training takes; None where it cannot be run."""
+    try:
+        side, _ = opened(target)
+    except InputError:
+        return None
+    with closing(side):
+        return [side.turn(side.grain, 0) for _ in range(WARM_UPDATES)][-1].ns / 1e9

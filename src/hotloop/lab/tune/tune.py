@@ -1,0 +1,106 @@
+"""Tune: which settings are the fastest, found by halving, confirmed in turns, and held to what is learnt.
+
+Combinations that cannot be run are left out before anything runs. Who wins is who can be relied on for most:
+the highest lower end of an interval.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from statistics import fmean
+
+from hotloop.core.clock import utc_now
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import Learnt, Record, Tuning, own_commit, run_id
+from hotloop.core.record.tuning import BENCH, TRAIN
+from hotloop.judge import tune as choosing
+from hotloop.judge.judge import judge
+from hotloop.lab.cells import Executor, Here, Shelf
+from hotloop.lab.scale.axes import Axes
+from hotloop.lab.training.settings import is_training
+from hotloop.lab.tune.asked import Asked
+from hotloop.lab.tune.combinations import KIND, checked_present, sort, target_at
+from hotloop.lab.tune.confirmation import confirm
+from hotloop.lab.tune.halving import Sweeping, halve, update_s, updates_of
+from hotloop.lab.tune.learning import learn
+
+CELL_S = 5.0
+"""What a cell of envs alone takes about, over all rungs."""
+
+
+def forecast(axes: Axes, asked: Asked) -> float:
+    """Seconds that the search and its confirmation take about; of a training, by an update or two of it."""
+    count, training = len(axes.places), is_training(target_at(axes, axes.places[0]))
+    confirming = 2 * asked.confirming_ns(training=training) / 1e9
+    if not training:
+        return count * CELL_S + confirming
+    ends = [target_at(axes, place) for place in (axes.places[0], axes.places[-1])]
+    took = [seconds for seconds in map(update_s, ends) if seconds is not None]
+    return updates_of(count, asked.rounds) * (fmean(took) if took else 1.0) + confirming
+
+
+def tune(
+    axes: Axes,
+    asked: Asked,
+    progress: Progress = silent,
+    *,
+    executor: Executor | None = None,
+    learners: Executor | None = None,
+    shelf: Shelf | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Record:
+    """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next.
+
+    `learners` run trainings, which nobody times; where none are given the executor does.
+    """
+    now = utc_now()
+    places, skipped = sort(axes)
+    present = checked_present(axes)
+    sweeping = Sweeping(axes, executor or Here(), shelf, progress)
+    found = halve(places, sweeping, asked.rounds)
+    if not found:
+        raise InputError(f"none of the combinations can be measured: {sweeping.skipped[0].why}")
+    tried = choosing.marked([each.tried() for each in found])
+    won = choosing.winner(tried)
+    best = next(each for each in found if each.place.at == won.at)
+    chosen, running = target_at(axes, best.place), executor or Here()
+    confirmed = confirm(present, chosen, asked, running, progress, say)
+    keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
+    stopped = confirmed is not None and confirmed.partial
+    learning: Learnt | None = None
+    try:
+        if not (keep or stopped):
+            learning = learn(present, chosen, asked, learners or running, progress, say)
+    except KeyboardInterrupt:
+        stopped = True
+    keep = keep or (learning is not None and learning.outcome == "worse")
+    result = Tuning(
+        axes=axes.values,
+        present=present.words,
+        tried=tried,
+        skipped=(*skipped, *sweeping.skipped),
+        winner=won.at,
+        words=f"{TRAIN if is_training(chosen) else BENCH} {(present if keep else chosen).words}",
+        kept=keep,
+        floor=None if keep or stopped else choosing.floor(won.speeds),
+        learnt=learning,
+    )
+    assert best.record is not None
+    made = record_of(best.record, confirmed, result, axes, now)
+    return judge(replace(made, partial=stopped))
+
+
+def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes, now: datetime) -> Record:
+    """The winner's record, with all that was tried and how it was confirmed."""
+    several = {axis: ",".join(values) for axis, values in axes.values.items()}
+    target = replace(best.target, keys={**axes.target.keys, **several})
+    return replace(
+        best,
+        run_id=run_id(now, *own_commit(best.code), f"{KIND}-{target.words}"),
+        kind=KIND,
+        created=now.isoformat(timespec="seconds"),
+        target=target,
+        comparisons=confirmed.comparisons if confirmed else (),
+        tuning=result,
+    )

@@ -1,0 +1,1 @@
+"""Validation where bytes cannot be equal: pairs of episodes, their numbers, policy transfer."""

@@ -1,0 +1,335 @@
+"""What two sides are compared in: of each episode its numbers, all from one lens for both.
+
+A lens is fitted to the rows of both sides together, so that to exchange the two of a pair changes nothing in
+it: cuts of marginals, and cells of alike states and actions. Both are a little wider than rounding, which
+another order of floating-point operations changes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.lab.validate.statistical.pairs import Rows, sums_of
+
+RETURN, LENGTH = "return", "length"
+REWARDS, OBSERVATIONS = "rewards", "observations"
+BY_ACTION, BY_STATE = "transitions by action", "transitions by state"
+
+CUTS = np.linspace(0.1, 0.9, 9)
+"""Quantiles at which a marginal is cut."""
+
+GRAIN = 1e-4
+"""Of a spread: what is closer counts as the same state."""
+
+MOST_STATES = 1_024
+"""Distinct states that are cells of their own; where there are more, those that lie near are one."""
+
+NEAR_STATES, NEAR_ACTIONS = 64, 8
+
+MOST_ACTIONS = 32
+
+MOST_COLUMNS = 12_000
+
+CHANGES = 8
+"""Of an observation that transitions are compared in: its own, or random sums of them where it has more."""
+
+FEWEST_VISITS = 12
+"""Pairs in which both sides came to a cell; of others too little is known."""
+
+COARSE, FINE = 0, 1
+"""Tiers: a few numbers about everything, and the many about single components and cells; each has half of
+what may be found by chance."""
+
+MOVED, REWARD, END = "change of observation {}", "reward", "end of the episode"
+
+Numbers = NDArray[np.float64]
+Cells = NDArray[np.int64]
+
+
+def spread_of(values: Numbers) -> Numbers:
+    """How much columns vary; where they do not, how large they are, or 1."""
+    spread: Numbers = values.std(axis=0)
+    size = np.abs(values).mean(axis=0)
+    return np.where(spread > 1e-9 * np.maximum(size, 1e-12), spread, np.where(size > 0, size, 1.0))
+
+
+class Cellar:
+    """Which of a few cells a row belongs to: its own where rows repeat, else the nearest of some rows."""
+
+    def __init__(self, rows: Numbers, most: int, near: int) -> None:
+        self.spread = spread_of(rows)
+        grains, first = np.unique(self._grains(rows), axis=0, return_index=True)
+        self.exact = len(grains) <= most
+        centres = (
+            first if self.exact else first[np.random.default_rng(len(first)).permutation(len(first))[:near]]
+        )
+        self.centres = rows[np.sort(centres)]
+        self.count = len(self.centres)
+        self._known = {each.tobytes(): number for number, each in enumerate(self._grains(self.centres))}
+
+    def _grains(self, rows: Numbers) -> Cells:
+        return np.floor(rows / (GRAIN * self.spread) + 0.1234).astype(np.int64)
+
+    def cells(self, rows: Numbers) -> Cells:
+        """The cell of each row; -1 is a state that was not there when it was fitted."""
+        if self.exact:
+            grains, places = np.unique(self._grains(rows), axis=0, return_inverse=True)
+            found = np.array([self._known.get(each.tobytes(), -1) for each in grains], np.int64)
+            return found[places.reshape(-1)]
+        scaled, centres = rows / self.spread, self.centres / self.spread
+        lengths = (centres**2).sum(axis=1)
+        nearest = [
+            np.argmin(lengths - 2 * part @ centres.T, axis=1)
+            for part in np.array_split(scaled, max(len(scaled) // 65_536, 1))
+        ]
+        return np.concatenate(nearest).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Some things of one kind that are compared."""
+
+    group: str
+    tier: int
+    names: list[str]
+    differences: Numbers
+    """[pairs, names], candidate less reference."""
+    per: Numbers
+    """What a mean is divided by to be in its own unit."""
+    spreads: Numbers
+    seen: Cells
+    """Pairs that each was seen in, on both sides; 0 where those are too few: it is then nothing but zeros."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What one side's rows led to: which cell each began in, and what came of it."""
+
+    rows: Rows
+    cells: Cells
+    outcomes: Numbers
+
+    def sums(self, count: int, outcomes: Numbers) -> Numbers:
+        """[episodes, cells, outcomes]."""
+        inside = self.cells >= 0
+        place = (self.rows.episode * count + self.cells)[inside]
+        room = self.rows.episodes * count
+        summed = [np.bincount(place, each, room) for each in outcomes[inside].T]
+        return np.stack(summed, axis=-1).astype(float).reshape(self.rows.episodes, count, -1)
+
+
+class Lens:
+    """Looks at both sides in the same way."""
+
+    def __init__(self, a: Rows, b: Rows) -> None:
+        seen, rewards = np.concatenate([a.seen, b.seen]), np.concatenate([a.rewards, b.rewards])
+        first = np.concatenate([rows.seen[begins(rows)] for rows in (a, b)])
+        self._seen, self._first, self._rewards = Marginal(seen), Marginal(first), Marginal(rewards[:, None])
+        self._actions = Cellar(np.concatenate([a.actions, b.actions]), MOST_ACTIONS, NEAR_ACTIONS)
+        outcomes = min(seen.shape[1], CHANGES) + 4
+        room = max(MOST_COLUMNS // (outcomes * self._actions.count), 4)
+        self._states = Cellar(seen, min(MOST_STATES, room), min(NEAR_STATES, room))
+
+    def look(self, a: Rows, b: Rows) -> list[Columns]:
+        """Everything that is compared, always in the same places."""
+        return [
+            of_episodes(RETURN, a.returns, b.returns),
+            of_episodes(LENGTH, a.lengths.astype(float), b.lengths.astype(float)),
+            self._rewards.columns(
+                REWARDS, "reward", COARSE, (a, a.rewards[:, None]), (b, b.rewards[:, None])
+            ),
+            self._seen.columns(OBSERVATIONS, "observation {}", FINE, (a, a.seen), (b, b.seen)),
+            self._first.columns(OBSERVATIONS, "first observation {}", FINE, *map(beginning, (a, b))),
+            *self._transitions(a, b),
+            *self._arrivals(a, b),
+        ]
+
+    def _transitions(self, a: Rows, b: Rows) -> Iterator[Columns]:
+        """What follows from alike states by alike actions."""
+        by = self._actions.count
+        sides = []
+        for rows in (a, b):
+            states, actions = self._states.cells(rows.seen), self._actions.cells(rows.actions)
+            inside = (states >= 0) & (actions >= 0)
+            moved = changes_of(rows)
+            told = np.column_stack([moved, rows.rewards, rows.ended])
+            sides.append(
+                Followed(rows=rows, cells=np.where(inside, states * by + actions, -1), outcomes=told)
+            )
+        count = sides[0].outcomes.shape[1]
+        names = [*(MOVED.format(each) for each in range(count - 2)), REWARD, END]
+        action = [f"after action {spelled(each)}" for each in self._actions.centres]
+        places = [
+            f"{action[cell % by]} in {self._place(cell // by)}" for cell in range(self._states.count * by)
+        ]
+        yield from followed(sides, names, places, action)
+
+    def _arrivals(self, a: Rows, b: Rows) -> Iterator[Columns]:
+        """What is earned on coming to a state."""
+        sides = [
+            Followed(rows=rows, cells=self._states.cells(rows.after), outcomes=rows.rewards[:, None])
+            for rows in (a, b)
+        ]
+        places = [f"on coming to {self._place(cell)}" for cell in range(self._states.count)]
+        yield from followed(sides, [REWARD], places, ["on coming to any state"])
+
+    def _place(self, state: int) -> str:
+        """A state by its first numbers."""
+        return f"{'state' if self._states.exact else 'near'} {spelled(self._states.centres[state])}"
+
+
+def followed(
+    sides: list[Followed], names: list[str], places: list[str], wholes: list[str]
+) -> Iterator[Columns]:
+    """Outcomes and their spread in each cell, and over all cells that share a last name.
+
+    Of each episode the sum, less what the mean of both sides in the same cells would make it: nothing where
+    both do the same, however often each came there.
+    """
+    count, pairs = len(places), sides[0].rows.episodes
+    visits = [each.sums(count, np.ones((len(each.cells), 1)))[:, :, 0] for each in sides]
+    both = np.maximum((visits[0] + visits[1]).sum(axis=0), 1)
+    means = sum_of(sides, count, [each.outcomes for each in sides]) / both[:, None]
+    scale = spread_of(np.concatenate([each.outcomes for each in sides]))
+    wide = [np.column_stack([each.outcomes, spreads_in(each, means, scale)]) for each in sides]
+    means = sum_of(sides, count, wide) / both[:, None]
+    rest = [
+        each.sums(count, values) - seen[:, :, None] * means
+        for each, values, seen in zip(sides, wide, visits, strict=True)
+    ]
+    apart = rest[1] - rest[0]
+    told = [*names, *(f"spread of {each}" for each in spread_names(names))]
+    spreads = spread_of(np.concatenate(wide))
+    came = np.minimum(*((each > 0).sum(axis=0) for each in visits))
+    known = came >= FEWEST_VISITS
+    yield Columns(
+        group=BY_STATE,
+        tier=FINE,
+        names=[f"{name} {place}" for place in places for name in told],
+        differences=np.where(known[:, None], apart, 0.0).reshape(pairs, -1),
+        per=np.repeat(both / 2 / pairs, len(told)),
+        spreads=np.tile(spreads, count),
+        seen=np.repeat(np.where(known, came, 0), len(told)),
+    )
+    together = apart.reshape(pairs, -1, len(wholes), len(told)).sum(axis=1)
+    yield Columns(
+        group=BY_ACTION,
+        tier=COARSE,
+        names=[f"{name} {whole}" for whole in wholes for name in told],
+        differences=together.reshape(pairs, -1),
+        per=np.repeat(both.reshape(-1, len(wholes)).sum(axis=0) / 2 / pairs, len(told)),
+        spreads=np.tile(spreads, len(wholes)),
+        seen=np.full(len(wholes) * len(told), pairs),
+    )
+
+
+def sum_of(sides: list[Followed], count: int, outcomes: list[Numbers]) -> Numbers:
+    """Over all episodes of both, [cells, outcomes]."""
+    parts = [each.sums(count, values).sum(axis=0) for each, values in zip(sides, outcomes, strict=True)]
+    total: Numbers = parts[0] + parts[1]
+    return total
+
+
+def spread_names(names: list[str]) -> list[str]:
+    return ["the change", REWARD] if len(names) > 1 else names
+
+
+def spreads_in(side: Followed, means: Numbers, scale: Numbers) -> Numbers:
+    """How far each row is from the mean of its cell, squared: of the change in all, and of the reward."""
+    away: Numbers = ((side.outcomes - means[side.cells]) / scale) ** 2
+    if away.shape[1] == 1:
+        return away
+    told: Numbers = np.column_stack([away[:, :-2].mean(axis=1), away[:, -2]])
+    return told
+
+
+def changes_of(rows: Rows) -> Numbers:
+    """How an observation changes, or some random sums of that where it has many components."""
+    moved = rows.after - rows.seen
+    return moved if moved.shape[1] <= CHANGES else moved @ sums_of(moved.shape[1])[:, :CHANGES]
+
+
+def spelled(row: Numbers) -> str:
+    """A state or an action in few words."""
+    shown = " ".join(f"{each:.3g}" for each in row[:4])
+    return f"{shown} ..." if len(row) > 4 else shown
+
+
+def begins(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows are the first of an episode."""
+    first: NDArray[np.bool_] = np.diff(rows.episode, prepend=-1) != 0
+    return first
+
+
+def beginning(rows: Rows) -> tuple[Rows, Numbers]:
+    """An episode's first row, as if it were all of it."""
+    first = begins(rows)
+    return replace(rows, episode=rows.episode[first], rewards=rows.rewards[first]), rows.seen[first]
+
+
+def of_episodes(group: str, a: Numbers, b: Numbers) -> Columns:
+    return Columns(
+        group=group,
+        tier=COARSE,
+        names=[group],
+        differences=(b - a)[:, None],
+        per=np.ones(1),
+        spreads=spread_of(np.concatenate([a, b])[:, None]),
+        seen=np.array([len(a)]),
+    )
+
+
+class Marginal:
+    """How columns are distributed, by a few numbers each: mean, square, changes, shares below cuts."""
+
+    def __init__(self, values: Numbers) -> None:
+        self._spreads = spread_of(values)
+        self._sizes = np.maximum(np.abs(values).mean(axis=0), self._spreads)
+        above = (
+            5 * GRAIN * self._spreads
+        )  # a grain above what is seen often, so that rounding does not cross it
+        quantiles = np.quantile(values, CUTS, axis=0) + above
+        self._cuts = [merged(column, grain) for column, grain in zip(quantiles.T, above, strict=True)]
+
+    def columns(self, group: str, name: str, tier: int, *sides: tuple[Rows, Numbers]) -> Columns:
+        """Means over the rows of each episode."""
+        a, b = (self._means(rows, values) for rows, values in sides)
+        names, spreads = [], []
+        for index, cuts in enumerate(self._cuts):
+            each, spread = name.format(index), float(self._spreads[index])
+            names += [
+                each,
+                f"{each} squared",
+                f"step of {each}",
+                *(f"{each} below {cut:.4g}" for cut in cuts),
+            ]
+            spreads += [spread, 2 * spread * float(self._sizes[index]), spread, *(0.5 for _ in cuts)]
+        return Columns(
+            group=group,
+            tier=tier,
+            names=names,
+            differences=b - a,
+            per=np.ones(len(names)),
+            spreads=np.array(spreads),
+            seen=np.full(len(names), sides[0][0].episodes),
+        )
+
+    def _means(self, rows: Rows, values: Numbers) -> Numbers:
+        steps = np.abs(np.diff(values, axis=0, append=values[-1:]))
+        steps[np.diff(rows.episode, append=-1) != 0] = 0
+        told = []
+        for index, cuts in enumerate(self._cuts):
+            column = values[:, index]
+            told += [column, column**2, steps[:, index], *(column <= cut for cut in cuts)]
+        count = np.maximum(np.bincount(rows.episode, minlength=rows.episodes), 1)
+        means = [np.bincount(rows.episode, each, rows.episodes) / count for each in told]
+        return np.column_stack(means)
+
+
+def merged(cuts: Numbers, grain: float) -> Numbers:
+    """Cuts further apart than a grain."""
+    apart = np.concatenate([[True], np.diff(cuts) > grain])
+    chosen: Numbers = cuts[apart]
+    return chosen

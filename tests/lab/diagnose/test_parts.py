@@ -1,0 +1,58 @@
+"""Delays in the parts of somebody's environment."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.records import PROFILE
+
+from hotloop.core import spans
+from hotloop.core.errors import InputError
+from hotloop.lab.diagnose import parts
+from hotloop.lab.diagnose.causal import SWITCH, Delays, Experiment, read
+from hotloop.lab.diagnose.parts import is_enough, of_target, play_target
+
+ENV = """
+class Env:
+    num_actions = 2
+
+    def reset(self, seed=None):
+        return 0
+
+    def look(self):
+        return sum(range(200))
+
+    def step(self, action):
+        return self.look(), 0.0, False, False, {}
+"""
+
+
+def test_its_parts_are_delayed_and_what_was_seen_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "delayed_env.py").write_text(ENV)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SWITCH, str(tmp_path))
+    monkeypatch.setattr(parts, "UPDATE_NS", 500_000)
+    monkeypatch.setattr(parts, "Experiment", lambda: Experiment(delays=Delays(wait=lambda _: None), seed=1))
+    asked = {
+        "target": "delayed_env.py:Env",
+        "keys": {},
+        "policy": "random",
+        "functions": ["delayed_env.Env.look"],
+        "turns": 2,
+    }
+    play_target(json.dumps(asked))
+    assert "delayed_env.Env.look" in {trial.part for trial in read(tmp_path)}
+    assert not spans.enabled()
+
+
+def test_a_native_step_is_one_part_and_is_told_where_it_can_be_tried() -> None:
+    with pytest.raises(InputError, match=r"hotloop diagnose --causal -- hotloop train grid/toy"):
+        of_target(replace(PROFILE), (), 3)
+
+
+def test_nothing_to_delay_is_enough_at_once() -> None:
+    assert is_enough(Experiment(), 100, 3)
+    assert not is_enough(Experiment(), 1, 3)

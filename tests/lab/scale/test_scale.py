@@ -1,0 +1,146 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support import sized_target
+from support.clock import CLOCK
+
+from hotloop.core.code import code
+from hotloop.core.errors import InputError
+from hotloop.core.machine import machine
+from hotloop.core.record import PHASE, RUN_NS, STEP_NS, Record
+from hotloop.core.target import Target
+from hotloop.lab.cells import Cell, Shelf
+from hotloop.lab.measure import record, stepping
+from hotloop.lab.measure.stepping import Stretch
+from hotloop.lab.scale import scale as lab
+from hotloop.lab.scale.axes import read
+from hotloop.lab.scale.scale import Asked, cells_of, check, scale
+
+MAKE = f"{Path(sized_target.__file__)}:make"
+MACHINE, CODE = machine(), code(None)
+
+SHORT = Asked(repeats=1, env_steps=20)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask once what this machine and this code are, and not for every cell."""
+    monkeypatch.setattr(record, "machine", lambda: MACHINE)
+    monkeypatch.setattr(record, "code", lambda *_, **__: CODE)
+    monkeypatch.setattr(lab, "settle", lambda: None)
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the targets move the clock."""
+
+    def took(play: Callable[[], int]) -> Stretch:
+        ns = play()
+        return Stretch(ns, ns, 0, 0)
+
+    monkeypatch.setattr(stepping, "now_ns", CLOCK.now)
+    monkeypatch.setattr(lab, "accounted", took)
+
+
+def sized(*words: str, asked: Asked = SHORT) -> Record:
+    return scale(read(Target.typed(MAKE, words)), asked)
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize(("law", "word"), [("n", "linear"), ("nn", "quadratic"), ("nlogn", "n log n")])
+def test_the_law_of_somebodys_env_is_found(law: str, word: str) -> None:
+    found = sized("n=10,50,100,500", f"law={law}")
+    assert found.sweep is not None
+    laws = {each.metric: each.law for each in found.sweep.growths}
+    assert laws[STEP_NS] == word
+    assert laws[f"{PHASE}rising"] == word
+    assert laws[f"{PHASE}flat"] == "constant"
+    assert found.exit_code == 0
+
+
+@pytest.mark.usefixtures("still")
+def test_where_a_phase_overtakes_another_is_said() -> None:
+    swept = sized("n=10,40,60,500").sweep
+    assert swept is not None
+    [found] = swept.crossings
+    assert (found.riser, found.fallen, found.low, found.high) == ("rising", "flat", 40, 60)
+
+
+@pytest.mark.usefixtures("still")
+def test_a_run_of_more_steps_takes_longer_from_its_reset_on() -> None:
+    swept = sized("steps=10,20,40,80").sweep
+    assert swept is not None
+    assert [(each.metric, each.law) for each in swept.growths if each.metric == RUN_NS] == [
+        (RUN_NS, "linear")
+    ]
+
+
+def test_the_same_sweep_twice_does_the_same_work() -> None:
+    axes = read(Target.typed("grid/toy", ["agents=2,4", "num_envs=2"]))
+    once, again = (scale(axes, SHORT) for _ in range(2))
+    assert once.work == again.work
+    assert once.work.env_steps == 2 * lab.ROUNDS * 20
+    assert once.sweep is not None
+    assert again.sweep is not None
+    assert [each.env_steps for each in once.sweep.points] == [each.env_steps for each in again.sweep.points]
+
+
+def test_every_repeat_has_every_place_in_an_order_of_its_own() -> None:
+    axes = read(Target.typed("grid/toy", ["agents=1,2,3,4,5"]))
+    cells = cells_of(axes, Asked(repeats=2))
+    first, second = ([cell.target.keys["agents"] for cell in cells[k : k + 5]] for k in (0, 5))
+    assert sorted(first) == sorted(second) == ["1", "2", "3", "4", "5"]
+    assert first != second
+    assert cells == cells_of(axes, Asked(repeats=2))
+
+
+@pytest.mark.usefixtures("still")
+def test_a_size_that_the_target_refuses_is_skipped_and_said() -> None:
+    found = sized("n=10,50,20000")
+    assert found.sweep is not None
+    assert [each.at for each in found.sweep.refused] == [{"n": "20000"}]
+    assert any(said.code == "skipped" and "too large" in said.text for said in found.notices)
+
+
+@pytest.mark.usefixtures("still")
+def test_where_every_place_is_refused_there_is_no_record() -> None:
+    with pytest.raises(InputError, match=r"no place of n=20000,30000 can be measured: .*too large"):
+        sized("n=20000,30000")
+
+
+@pytest.mark.parametrize("name", ["grid/toy", MAKE])
+def test_an_axis_that_the_target_does_not_have_is_refused_before_anything_runs(name: str) -> None:
+    with pytest.raises(InputError, match="wrong"):
+        check(read(Target.typed(name, ["wrong=1,2"])))
+
+
+@pytest.mark.usefixtures("still")
+def test_ctrl_c_leaves_a_record_of_what_is_done_and_resume_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = read(Target.typed(MAKE, ["n=10,50,100"]))
+    ran, run = list[Cell](), Cell.run
+
+    def stopping(cell: Cell, *given: object) -> Record:
+        ran.append(cell)
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        return run(cell, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Cell, "run", stopping)
+    stopped = scale(axes, SHORT, shelf=Shelf(tmp_path))
+    assert (stopped.partial, stopped.exit_code) == (True, 130)
+    assert stopped.sweep is not None
+    assert len(stopped.sweep.points) == 2
+    whole = scale(axes, SHORT, shelf=Shelf(tmp_path))
+    assert not whole.partial
+    assert len(ran) == 3 + 1
+
+
+@pytest.mark.usefixtures("still")
+def test_a_slow_call_makes_a_round_ten_times_shorter() -> None:
+    quick, slow = (sized(f"n={n},{n + 1}", asked=replace(SHORT, env_steps=200)) for n in (10, 5_000))
+    assert quick.work.env_steps == 2 * lab.ROUNDS * 200
+    assert slow.work.env_steps == 2 * lab.ROUNDS * 20

@@ -1,0 +1,59 @@
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from support.records import BENCH
+
+from hotloop.core.record import ENV_STEPS_PER_S, Record
+from hotloop.core.target import Target
+from hotloop.judge import tune as choosing
+from hotloop.lab.scale.axes import Place
+from hotloop.lab.tune.combinations import name_of
+from hotloop.lab.tune.halving import halve, update_s
+
+PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
+
+
+def measured(truth: Mapping[str, float], spread: Mapping[str, float], seed: int):
+    """Speeds drawn around what is true of each place, and how many were asked for."""
+    chance, asked = random.Random(seed), list[tuple[int, int]]()
+
+    def measure(places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
+        asked.append((len(places), rounds))
+        return {name_of(place): record(place, rounds) for place in places}
+
+    def record(place: Place, rounds: int) -> Record:
+        n = place.at["n"]
+        speeds = tuple(truth[n] * max(0.01, 1 + chance.gauss(0, spread.get(n, 0.02))) for _ in range(rounds))
+        return replace(BENCH, values={ENV_STEPS_PER_S: speeds, "latency_ns": (1.0,), "rss_bytes": (1.0,)})
+
+    return measure, asked
+
+
+def won(truth: Mapping[str, float], spread: Mapping[str, float], seed: int) -> str:
+    measure, _ = measured(truth, spread, seed)
+    found = halve(PLACES, measure)
+    tried = [
+        choosing.tried(each.place.at, each.speeds, rungs=each.rungs, rss_bytes=1.0, latency_ns=1.0)
+        for each in found
+    ]
+    return choosing.winner(tried).at["n"]
+
+
+def test_every_rung_keeps_the_faster_half_and_measures_it_for_longer() -> None:
+    measure, asked = measured({str(k): 100.0 + k for k in range(16)}, {}, seed=1)
+    found = halve(PLACES, measure)
+    assert asked == [(16, 6), (8, 12), (4, 24), (2, 24)]
+    assert max(len(each.speeds) for each in found) == 6 + 12 + 24 + 24
+
+
+def test_noise_in_one_cell_does_not_make_it_win() -> None:
+    truth = {str(k): 100.0 for k in range(16)} | {"3": 95.0, "7": 110.0}
+    winners = [won(truth, {"3": 0.4}, seed) for seed in range(20)]
+    assert "3" not in winners
+    assert winners.count("7") == 20
+
+
+def test_what_cannot_be_run_takes_no_time() -> None:
+    words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=100"]
+    assert update_s(Target.typed("grid/guard", words)) is None

@@ -1,0 +1,55 @@
+from types import SimpleNamespace
+
+import pytest
+
+from hotloop.core.progress import Progress, silent
+from hotloop.core.target import Target
+from hotloop.lab.cells import Here
+from hotloop.lab.training.sides import TrainSide
+from hotloop.lab.tune import learning as lab
+from hotloop.lab.tune.asked import Asked
+
+
+def test_both_settings_learn_for_as_long_with_each_seed_and_that_is_said_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said, trained = list[str](), list[tuple[object, object]]()
+
+    def learn_one(target: Target, progress: Progress, *, env_steps: int) -> SimpleNamespace:
+        trained.append((target.keys["seed"], target.keys["train.seed"]))
+        returns = (float(env_steps), float(env_steps) + 2 * ("b" in target.keys))
+        return SimpleNamespace(values={lab.RETURN: returns}, partial=False)
+
+    monkeypatch.setattr(lab, "learn_one", learn_one)
+    monkeypatch.setattr(lab, "is_same", lambda one, other: one == other)
+    monkeypatch.setattr(lab, "training_s", lambda target, env_steps: env_steps * (1 + ("b" in target.keys)))
+    present, chosen = Target("t", {"train.a": "1"}), Target("t", {"train.a": "1", "b": "2"})
+    asked = Asked(learn_steps=100, seeds=3)
+    found = lab.learn(present, chosen, asked, Here(), silent, said.append)
+    assert found is not None
+    assert (found.difference, len(found.present)) == (1.0, 3)
+    assert said == ["learning check: 6 trainings of 100 env-steps, about 900 s"]
+    assert trained == [(seed, seed) for seed in (1, 1, 2, 2, 3, 3)]
+    assert lab.learn(chosen, chosen, asked, Here(), silent, said.append) is None
+
+
+def test_a_training_of_the_check_is_a_record_of_its_steps_and_of_the_returns_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TrainSide, "evaluate", lambda _: (1.0, 3.0))
+    words = ["num_envs=2", "train.num_steps=4", "train.minibatch_size=64", "train.hidden=8,8"]
+    cell = lab.learn_cell(Target.typed("grid/guard", words), env_steps=12)
+    [done] = Here().run([cell], silent)
+    assert done.record is not None, done.refused
+    assert done.record.values[lab.RETURN] == (1.0, 3.0)
+    assert done.record.work.env_steps == 16
+    assert done.record.work.updates > 0
+
+
+def test_what_a_training_takes_is_told_by_its_updates_and_an_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lab, "update_s", lambda _: 0.5)
+    monkeypatch.setattr(lab.TrainContender, "evaluation_s", lambda _: 2.0)
+    words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=64"]
+    assert lab.training_s(Target.typed("grid/guard", words), 65) == 3 * 0.5 + 2
