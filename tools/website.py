@@ -30,6 +30,9 @@ LINK = re.compile(r"(\]\()([^)\s]+)(?=\))")
 FENCE = re.compile(r"^```(\w+) ([^\n]+)$", re.MULTILINE)
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 ITEM = re.compile(r"^( *)(?:[-*]|\d+\.) +")
+NUMBER = re.compile(r"<td>(?=[-+\d][^<]{0,31}<)((?:[-+\d.,\[\]()%/ ]|\b(?:[kM]|[nµm]?s|[KMG]i?B)\b)+)</td>")
+"""A cell of a table with a number, its unit, its interval."""
+
 ELSEWHERE = ("http:", "https:", "//", "mailto:", "data:", "#", "javascript:")
 
 
@@ -47,6 +50,10 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     return as_mkdocs_reads_it(markdown, home_of(page.file.src_uri))
+
+
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    return NUMBER.sub(r'<td class="number">\1</td>', html)
 
 
 # --- From the web's Markdown to that of mkdocs ----------------------------------------------------

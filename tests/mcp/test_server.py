@@ -145,6 +145,26 @@ def test_an_argument_that_is_not_known_is_refused_and_nothing_runs(
     assert takes in said.content[0].text
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "bench cannot be called so: target: field required"),
+        (
+            {"target": "grid/toy", "effort": "huge"},
+            "bench cannot be called so: effort: input should be 'quick', 'usual' or 'thorough'",
+        ),
+        ({"target": "grid/toy", "keys": {"agents": [1]}}, "bench cannot be called so: keys: input should"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused_in_one_line(
+    here: Path, asked: dict[str, Any], said: str
+) -> None:
+    refused = call(here, "bench", **asked)
+    assert refused.is_error
+    assert refused.content[0].text.startswith(said)
+    assert "\n" not in refused.content[0].text
+
+
 def test_a_planted_bug_is_named_by_its_step_and_field(here: Path) -> None:
     said = call(
         here, "validate", candidate="walk.py:Wrong", against="walk.py:Slow", amount=20

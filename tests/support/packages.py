@@ -39,7 +39,7 @@ class Place:
         self.folder = folder
         venv.create(folder, with_pip=True)
 
-    def install(self, wheel: Path, *options: str) -> None:
+    def install(self, wheel: Path | str, *options: str) -> None:
         constraints = ROOT / "constraints.txt"
         self.run("python", "-m", "pip", "install", "--force-reinstall", "-c", constraints, *options, wheel)
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from website import ROOT, as_mkdocs_reads_it, broken, links_out_of, moved
+from website import NUMBER, ROOT, as_mkdocs_reads_it, broken, links_out_of, moved
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,17 @@ def test_every_page_is_in_the_navigation() -> None:
     named = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert f": {page.name}\n" in named, page.name
+
+
+@pytest.mark.parametrize(
+    "cell", ["12", "-0.4%", "7.912 M .. 11.227 M", "56.2 [52.6, 74.2]", "19 ns", "6.9 MiB"]
+)
+def test_a_number_and_its_interval_stay_in_one_line(cell: str) -> None:
+    assert NUMBER.sub("", f"<td>{cell}</td>") == ""
+
+
+@pytest.mark.parametrize(
+    "cell", ["3 share", "1 or 0; of any batch", "", ", ".join(["1.25"] * 8), "-- python"]
+)
+def test_words_and_long_rows_of_numbers_are_broken(cell: str) -> None:
+    assert NUMBER.sub("", f"<td>{cell}</td>") != ""

@@ -3,16 +3,16 @@
 Run by `./check package`: it builds the package, and installs what it needs from a package registry.
 """
 
-import importlib.util
 import os
 import shutil
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from subprocess import PIPE, STDOUT, run
 
 import pytest
-from support.packages import STEP, Place
+from support.packages import ROOT, STEP, Place
 
 from hotloop.core.errors import ExitCode
 
@@ -44,6 +44,32 @@ crew: _kernels.Crew = _kernels.make("plain", 1, 0)
 """
 """A user's program."""
 
+OVERWRITTEN = """
+from collections import defaultdict
+from importlib.metadata import distributions
+
+hashes = defaultdict(dict)
+for package in distributions():
+    for file in package.files or ():
+        if file.hash:
+            hashes[str(file)][package.name] = file.hash.value
+print(sorted({tuple(by) for by in hashes.values() if len({*by.values()}) > 1}))
+"""
+"""Prints the packages that were written over one another: pip says nothing of it."""
+
+SESSION = """
+import asyncio
+from mcp import Client, StdioServerParameters
+
+async def talk() -> None:
+    async with Client(StdioServerParameters(command="bin/hotloop", args=["mcp"])) as client:
+        said = await client.call_tool("validate", {"candidate": "grid/toy", "amount": 400})
+        print(said.structured_content["verdict"])
+
+asyncio.run(talk())
+"""
+"""A coding agent's session with the server."""
+
 
 @pytest.fixture(scope="module")
 def wheel(dist: Path) -> Path:
@@ -64,6 +90,15 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
+@pytest.fixture(scope="module")
+def full_place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """All extras at once, as the quickstart says they may be."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    place = Place(tmp_path_factory.mktemp("full"))
+    place.install(f"{wheel}[{','.join(extras)}]")
+    return place
+
+
 def test_the_wheel_says_which_systems_it_runs_on_and_brings_nothing_along(wheel: Path) -> None:
     assert "manylinux_2_" in wheel.name
     with zipfile.ZipFile(wheel) as inside:
@@ -79,13 +114,32 @@ def test_everything_but_training_works_where_only_the_wheel_is(place: Place) -> 
     assert (place.folder / "artifacts/throughput").is_dir()
 
 
-def test_training_works_where_torch_is_beside_the_wheel(place: Place) -> None:
-    torch = importlib.util.find_spec("torch")
-    if torch is None or torch.origin is None:
-        pytest.skip("torch is not installed here, and is too large to install for this")
-    beside = str(Path(torch.origin).parents[1])
-    words = ("train", "prospector", "run=smoke", "total_timesteps=2048", "num_envs=8", "minibatch_size=512")
-    place.run("hotloop", *words, fine=VERDICTS, PYTHONPATH=beside)
+def test_no_extra_breaks_another(full_place: Place) -> None:
+    full_place.run("python", "-m", "pip", "check")
+    assert full_place.run("python", "-c", OVERWRITTEN) == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "worlds",
+        "bench grid/toy --quick",
+        "bench gym:LunarLander-v3 --quick",
+        "profile gym:CartPole-v1 --steps 2000 --probe pyspy --probe line --probe memory --probe threads",
+        "compare --budget 1 gym:CartPole-v1 gym:CartPole-v1",
+        "scale grid/toy agents=10,20 num_envs=2 --repeats 2 --on ray",
+        "train prospector run=smoke total_timesteps=2048 num_envs=8 minibatch_size=512",
+        "sim grid/guard player=teacher episodes=1 steps=20 --gif guard.gif",
+        "report",
+    ],
+    ids=lambda line: line.split()[0],
+)
+def test_every_command_works_with_all_extras(full_place: Place, line: str) -> None:
+    full_place.run("hotloop", *line.split(), fine=VERDICTS)
+
+
+def test_an_agent_is_served_with_all_extras(full_place: Place) -> None:
+    assert full_place.run("python", "-c", SESSION) == "pass\n"
 
 
 def test_without_torch_training_says_what_to_install(place: Place) -> None:

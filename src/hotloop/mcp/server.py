@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from mcp.types import Tool as McpTool
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from hotloop.core.code import version
 from hotloop.core.errors import ExitCode, HotloopError, InputError
@@ -131,7 +131,18 @@ class Strict(MCPServer[Any]):
             raise ToolError(
                 f"{name} takes no {strays[0]!a}: it takes {known}; what a target is made with, as keys"
             )
-        return await super().call_tool(name, arguments, context)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(f"{name} cannot be called so: {misfits(error.__cause__)}") from None
+            raise
+
+
+def misfits(error: ValidationError) -> str:
+    """What is wrong with the arguments, in one line: of each the first complaint."""
+    firsts = {each["loc"][0]: each["msg"] for each in reversed(error.errors())}
+    return "; ".join(f"{name}: {said[0].lower()}{said[1:]}" for name, said in sorted(firsts.items()))
 
 
 class Server:
