@@ -3,7 +3,6 @@
 Their rows are told apart by sleeping, so that a busy machine changes little; it still takes a while.
 """
 
-import gc
 import os
 import queue
 import sys
@@ -24,6 +23,7 @@ from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.judge.case import Case
 from hotloop.judge.diagnose import diagnose
+from hotloop.lab.diagnose.alternatives import alternatives
 from hotloop.lab.profile.probes import choose
 from hotloop.lab.profile.profile import Extras, profile
 from hotloop.lab.programs.launch import Program
@@ -123,23 +123,22 @@ def test_an_own_loop_that_infers_and_inserts_one_at_a_time() -> None:
 
 def test_an_own_loop_that_makes_garbage() -> None:
     class Node:
-        def __init__(self) -> None:
-            self.me = self
+        def __init__(self, at_itself: bool) -> None:
+            self.me = self if at_itself else None
 
-    def litters(run: Any) -> None:
-        with hotloop.span("env"):
-            for _ in range(20_000):
-                Node()
-        run.count(steps=1_000)
+    def making(at_itself: bool) -> Callable[[Any], None]:
+        def body(run: Any) -> None:
+            with hotloop.span("env"):
+                for _ in range(20_000):
+                    Node(at_itself)
+            run.count(steps=1_000)
 
-    kept = [Node() for _ in range(300_000)]
-    assert "garbage" in named(own(litters))
-    gc.freeze()
-    try:
-        assert "garbage" not in named(own(rows(env=20)))
-    finally:
-        gc.unfreeze()
-        del kept
+        return body
+
+    kept = [Node(at_itself=True) for _ in range(300_000)]
+    assert "garbage" in named(own(making(at_itself=True)))
+    assert "garbage" not in named(own(making(at_itself=False)))
+    kept.clear()
 
 
 def test_an_own_loop_whose_memory_grows() -> None:
@@ -268,12 +267,22 @@ def test_several_gymnasium_envs_stepped_one_by_one() -> None:
     assert "python" not in named(arrays)
 
 
-def test_a_step_too_short_for_the_instrument(folder: Path) -> None:
+def test_a_step_too_short_for_the_instrument_and_one_call_for_many_such_steps(folder: Path) -> None:
     (folder / "quick.py").write_text(
-        "class Env:\n    num_actions = 2\n    def reset(self, seed=None):\n        return 0\n"
-        "    def step(self, action):\n        return 0, 0.0, False, False, {}\n"
+        "class Env:\n    num_actions = 2\n    def __init__(self, moves=1):\n        self.moves = moves\n"
+        "    def reset(self, seed=None):\n        return 0\n"
+        "    def step(self, action):\n        for _ in range(self.moves):\n            action ^= 1\n"
+        "        return action, 0.0, False, False, {}\n"
     )
     assert "instrument" in named(profile(Target("quick.py:Env", {}), 40_000))
+    assert "instrument" not in named(profile(Target("quick.py:Env", {"moves": "10000"}), 2_000))
+
+
+def test_the_slower_of_two_ways_of_a_phase() -> None:
+    for encoder, is_slower in (("original", True), ("optimized", False)):
+        record = profile(Target("grid/toy", {"encoder": encoder}), 20_000)
+        found = diagnose(record, alternatives(record)).candidates
+        assert ("rival" in [each.rule for each in found]) is is_slower
 
 
 WORKS = "def work():\n    sum(range(10**6))\n[work() for _ in range(100)]"
@@ -360,6 +369,8 @@ def test_a_training_with_a_slow_teacher_an_idle_core_and_an_evaluation_after_eve
         "train__supervised_steps": 10**6,
         "train__eval__every": 1,
         "train__eval__episodes": 2,
+        "train__hidden": 256,  # so that there is something to learn on both cores
+        "train__update_epochs": 16,
     }
     record, _, _ = trained(tmp_path, small(updates=16, **settings))
     found = diagnose(record).candidates
