@@ -62,6 +62,22 @@ def test_learning_is_told_by_the_whole_interval_and_a_band(
     assert learnt(100, present, winner).outcome == outcome
 
 
+def test_what_may_be_lost_is_a_part_of_what_was_learnt_and_not_of_what_a_return_is_counted_from() -> None:
+    lower = [9.97, 9.96, 9.98, 9.97, 9.96, 9.98]
+    assert learnt(100, [10.0] * 6, lower, [0.0] * 6).outcome == "as well"
+    assert learnt(100, [10.0] * 6, lower, [9.9] * 6).outcome == "worse"
+    shifted = learnt(100, [0.0] * 6, [each - 10 for each in lower], [-10.0] * 6)
+    assert shifted.outcome == "as well"
+    assert shifted.margin == 0.5
+    assert learnt(100, [10.0] * 6, lower, [0.0] * 6, band=0.001).outcome == "worse"
+
+
+def test_where_nothing_was_learnt_nobody_learns_as_well() -> None:
+    noisy = [10.5, 9.4, 10.2, 9.8, 10.3, 9.7]
+    found = learnt(100, [10.0] * 6, noisy, [10.1] * 6)
+    assert (found.margin, found.outcome) == (0.0, "cannot tell")
+
+
 def test_the_difference_is_of_seeds_that_both_share() -> None:
     same = learnt(100, [1.0, 2, 3, 4, 5, 6], [1.2, 1.9, 3.1, 3.8, 5.3, 5.9])
     assert same.low <= 0 <= same.high

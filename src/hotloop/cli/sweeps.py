@@ -39,12 +39,12 @@ On = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="Begin a sweep that takes long without being asked.")]
 
 
-def announce(cells: int, seconds: float, *, yes: bool) -> None:
+def announce(cells: int, seconds: float, *, yes: bool, more: str = "") -> None:
     """Say how long a sweep takes before it begins; refuse one of hours that nobody asked for on purpose."""
     told = f"{cells:,} cells, about {duration(seconds)}"
     if seconds > ASK_S and not yes:
         raise InputError(f"{told}: narrow the axes or the repeats, or give --yes")
-    remark(told)
+    remark(told + more)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from dataclasses import replace
 from statistics import fmean, median
 
 from hotloop.core.record import Learnt, Tried
+from hotloop.core.record.tuning import LEARNING_BAND
 from hotloop.stats.intervals import mean_interval, sign_interval
 
 FLOOR_MISS_IN = 10
@@ -57,7 +58,13 @@ def beats(one: Tried, other: Tried) -> bool:
     return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
 
 
-def learnt(env_steps: int, present: Sequence[float], of_winner: Sequence[float]) -> Learnt:
+def learnt(
+    env_steps: int,
+    present: Sequence[float],
+    of_winner: Sequence[float],
+    untrained: Sequence[float] = (),
+    band: float = LEARNING_BAND,
+) -> Learnt:
     """The difference of two trainings over seeds that both share."""
     differences = [b - a for a, b in zip(present, of_winner, strict=True)]
     around = mean_interval(differences) or (min(differences), max(differences))
@@ -68,4 +75,6 @@ def learnt(env_steps: int, present: Sequence[float], of_winner: Sequence[float])
         difference=fmean(differences),
         low=around[0],
         high=around[1],
+        untrained=tuple(untrained),
+        band=band,
     )

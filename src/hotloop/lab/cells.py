@@ -217,16 +217,22 @@ def untold(_: Done) -> None:
     """Tell nobody."""
 
 
+def never() -> bool:
+    """Go on to the end."""
+    return False
+
+
 def sweep(
     cells: Sequence[Cell],
     executor: Executor,
     shelf: Shelf | None = None,
     progress: Progress = silent,
     tell: Callable[[Done], None] = untold,
+    over: Callable[[], bool] = never,
 ) -> Swept:
     """Run the cells that the shelf has no record of; each record is kept and told as it comes.
 
-    Ctrl-C ends it, and leaves what is done.
+    Ctrl-C ends it, and so does a time that is over; both leave what is done.
     """
     swept = Swept()
     found = {cell.id: shelf.find(cell) if shelf else None for cell in cells}
@@ -245,6 +251,8 @@ def sweep(
                 shelf.keep(each.cell, each.record)
             swept.done.append(each)
             tell(each)
+            if over():
+                break
     except KeyboardInterrupt:
         swept.interrupted = True
     return swept

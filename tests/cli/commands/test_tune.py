@@ -24,7 +24,7 @@ def test_a_winner_is_told_with_its_line_and_its_floor_is_written(hotloop: Comman
     words = ("grid/toy", "agents=2", "num_envs=1,16", "threads=1", "--write-floor", "toy")
     said = hotloop("tune", *words)
     assert said.code in (0, 4)
-    assert "2 cells, about 10 s" in said.err
+    assert "2 cells, about 10 s, at most 20 s" in said.err
     assert "hotloop bench grid/toy agents=2" in said.out
     written = Path("hotloop.toml").read_text()
     assert written.startswith("# ours\n")
@@ -38,6 +38,8 @@ def test_a_winner_is_told_with_its_line_and_its_floor_is_written(hotloop: Comman
     [
         (("num_envs=4",), "tune needs an axis: a key with several values, such as agents=10,100,1000\n"),
         (("num_envs=4,8", "--confirm", "0"), "--confirm 0 does not fit: expected seconds, above 0"),
+        (("num_envs=4,8", "--minutes", "0"), "--minutes 0 does not fit: expected minutes, above 0"),
+        (("num_envs=4,8", "--learning-band", "100"), "--learning-band 100 does not fit: expected per cent"),
         (("wrong=4,8",), "unknown key"),
         (("num_envs=0,-1",), "none of the 2 combinations can be run"),
         (("train.num_steps=8,16", "--write-floor", "x"), "a gate measures no training"),

@@ -12,6 +12,7 @@ from hotloop.core.target import Target
 from hotloop.lab.cells import Cell, Done
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.confirmation import confirm
+from hotloop.lab.tune.deadline import Deadline
 
 PRESENT, CHOSEN = Target("grid/toy", {"num_envs": "1"}), Target("grid/toy", {"num_envs": "2"})
 
@@ -65,6 +66,16 @@ def test_it_goes_on_until_it_can_tell_or_its_time_is_over(
     assert [each.outcome for each in found.comparisons] == [outcome]
     assert executor.budgets == budgets
     assert len(said) == len(budgets) - 1
+
+
+@pytest.mark.parametrize(
+    ("left_s", "budgets"), [(100, [10, 20]), (30, [10, 15]), (16, [8]), (2, [2.5]), (-9, [2.5])]
+)
+def test_it_takes_no_more_than_is_left_twice_over(left_s: float, budgets: list[float]) -> None:
+    executor = Answers(UNTOLD, UNTOLD)
+    end = Deadline(left_s, lambda: 0)
+    confirm(PRESENT, CHOSEN, Asked(confirm_ns=10 * 10**9), executor, silent, [].append, end)
+    assert executor.budgets == [round(each * 1e9) for each in budgets]
 
 
 def test_why_it_is_made_once_more_is_said() -> None:

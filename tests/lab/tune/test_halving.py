@@ -4,12 +4,14 @@ from dataclasses import replace
 
 from support.records import BENCH
 
+from hotloop.core.progress import silent
 from hotloop.core.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
+from hotloop.lab.cells import Here
 from hotloop.lab.scale.axes import Place
-from hotloop.lab.tune.combinations import name_of
-from hotloop.lab.tune.halving import halve, update_s
+from hotloop.lab.tune.combinations import name_of, read
+from hotloop.lab.tune.halving import Sweeping, halve, update_s
 
 PLACES = [Place(at={"n": str(k)}, keys={"n": str(k)}) for k in range(16)]
 
@@ -52,6 +54,30 @@ def test_noise_in_one_cell_does_not_make_it_win() -> None:
     winners = [won(truth, {"3": 0.4}, seed) for seed in range(20)]
     assert "3" not in winners
     assert winners.count("7") == 20
+
+
+def test_a_rung_that_the_time_was_too_short_for_lets_nobody_come_further() -> None:
+    measure, asked = measured({str(k): 100.0 + k for k in range(16)}, {}, seed=1)
+    rungs = list[int]()
+
+    def late(places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
+        rungs.append(rung)
+        found = measure(places, rung, rounds)
+        return found if rung < 2 else dict([*found.items()][:1])
+
+    found = halve(PLACES, late, over=lambda: len(rungs) == 3)
+    assert [count for count, _ in asked] == [16, 8, 4]
+    assert sorted({each.rungs for each in found}) == [1, 2]
+    assert len([each for each in found if each.rungs == 2]) == 8
+
+
+def test_a_search_without_time_for_all_says_who_had_no_turn() -> None:
+    axes = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2,3"]))
+    sweeping = Sweeping(axes, Here(), None, silent, over=lambda: True)
+    found = halve(axes.places, sweeping, 1, over=lambda: True)
+    assert len(found) == 1
+    assert found[0].rungs == 1
+    assert [each.why for each in sweeping.skipped] == ["the time was over before its turn"] * 2
 
 
 def test_what_cannot_be_run_takes_no_time() -> None:

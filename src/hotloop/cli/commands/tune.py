@@ -16,6 +16,7 @@ from hotloop.core.target import Target
 if TYPE_CHECKING:
     from hotloop.core.record import Record
     from hotloop.lab.scale.axes import Axes
+    from hotloop.lab.tune.asked import Asked
 
 ISOLATED = True
 
@@ -25,7 +26,7 @@ MOST_S = 1_000_000
 EXAMPLES = (
     "hotloop tune grid/toy num_envs=64,256,1024 threads=1,2",
     "hotloop tune prospector num_envs=64,256 threads=1,2 train.num_steps=64,128 num_minibatches=2,4",
-    "hotloop tune grid/guard num_envs=64,128 train.num_steps=32,64 --learn-steps 100000",
+    "hotloop tune grid/guard num_envs=64,128 train.num_steps=32,64 --learn-steps 100000 --minutes 15",
     "hotloop tune prospector num_workers=1,2 rollout_steps=64,128 num_minibatches=2,4",
     "hotloop tune farm/default index=grid,hash,quadtree,kdtree resources=list,memmap",
     "hotloop tune grid/toy num_envs=64,256 --write-floor toy-speed",
@@ -60,6 +61,23 @@ Confirm = Annotated[
     ),
 ]
 
+LearningBand = Annotated[
+    float,
+    typer.Option(
+        metavar="%",
+        help="What the winner may learn less and still learn as well, of what the present settings learn.",
+    ),
+]
+
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N",
+        help="What search and confirmation may take at most.  [default: twice what is expected]",
+        show_default=False,
+    ),
+]
+
 Rounds = Annotated[
     int, typer.Option(metavar="N", min=1, help="Rounds of the first rung; each next has twice as many.")
 ]
@@ -71,8 +89,10 @@ def tune(  # noqa: PLR0913 - one argument a flag
     *,
     rounds: Rounds = 6,
     confirm: Confirm = None,
+    minutes: Minutes = None,
     learn_steps: LearnSteps = 0,
     seeds: Seeds = 6,
+    learning_band: LearningBand = 5,
     write_floor: WriteFloor = None,
     on: sweeps.On = None,
     resume: sweeps.Resume = False,
@@ -85,7 +105,8 @@ def tune(  # noqa: PLR0913 - one argument a flag
     Keys with several values are combined. With a train. key trainings are measured, else envs alone. What
     cannot be run is skipped first, with the reason. The rest is measured in rungs, each of twice as many
     rounds for the faster half; the winner has the highest lower end of an interval, and takes turns with the
-    present settings before it is recommended. --learn-steps trains both and compares returns. num_workers,
+    present settings before it is recommended. How long that takes, and at most, is said first, and kept: a
+    search that is late has fewer rungs. --learn-steps trains both and compares returns. num_workers,
     n_envs, rollout_steps, n_steps, batch_size, n_epochs and num_minibatches are understood. Exit: 3 where the
     winner learns less, 4 cannot tell.
     """
@@ -95,12 +116,12 @@ def tune(  # noqa: PLR0913 - one argument a flag
     from hotloop.lab.tune.halving import Sweeping
 
     axes = read(Target.typed(target, words))
-    confirm_ns = None if confirm is None else confirmed_ns(confirm)
-    asked = Asked(rounds=rounds, learn_steps=learn_steps, seeds=seeds, confirm_ns=confirm_ns)
+    band, ns, at_most_s = share_of(learning_band), confirmed_ns(confirm), seconds_of(minutes)
+    asked = Asked(
+        rounds=rounds, learn_steps=learn_steps, seeds=seeds, band=band, confirm_ns=ns, at_most_s=at_most_s
+    )
     check_floor(write_floor, axes)
-    with stdout_kept_clean():
-        seconds = lab.forecast(axes, asked)
-    sweeps.announce(len(axes.places), seconds, yes=yes)
+    asked = announced(axes, asked, yes=yes)
     make_room(output)
     record = sweeps.swept(
         axes,
@@ -123,8 +144,46 @@ def tune(  # noqa: PLR0913 - one argument a flag
     return code
 
 
-def confirmed_ns(seconds: float) -> int:
+def announced(axes: "Axes", asked: "Asked", *, yes: bool) -> "Asked":
+    """Say how long it takes, and at most, before it begins; the same with that bound."""
+    from dataclasses import replace
+
+    from hotloop.lab.tune import learning
+    from hotloop.lab.tune import tune as lab
+    from hotloop.lab.tune.combinations import checked_present
+
+    with stdout_kept_clean():
+        seconds = lab.forecast(axes, asked)
+        learning_s = learning.announced(checked_present(axes), asked)
+    longest = lab.LONGEST * seconds if asked.at_most_s is None else asked.at_most_s
+    then = f"; then the learning check, about {sweeps.duration(learning_s)}" if learning_s else ""
+    expected = seconds if asked.at_most_s is None else min(seconds, asked.at_most_s)
+    more = f", at most {sweeps.duration(longest)}{then}"
+    sweeps.announce(len(axes.places), expected, yes=yes, more=more)
+    return replace(asked, at_most_s=longest)
+
+
+def seconds_of(minutes: float | None) -> float | None:
+    """What search and confirmation may take."""
+    if minutes is None:
+        return None
+    if not 0 < minutes <= MOST_S:
+        raise InputError(
+            f"--minutes {minutes:g} does not fit: expected minutes, above 0 and up to {MOST_S:,}"
+        )
+    return 60 * minutes
+
+
+def share_of(band: float) -> float:
+    if not 0 <= band < 100:
+        raise InputError(f"--learning-band {band:g} does not fit: expected per cent, from 0 to below 100")
+    return band / 100
+
+
+def confirmed_ns(seconds: float | None) -> int | None:
     """What a confirmation may take, in nanoseconds."""
+    if seconds is None:
+        return None
     if not 0 < seconds <= MOST_S:
         raise InputError(
             f"--confirm {seconds:g} does not fit: expected seconds, above 0 and up to {MOST_S:,}"

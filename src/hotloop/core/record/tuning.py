@@ -10,7 +10,7 @@ from hotloop.core.record.sweep import Refused
 Learning = Literal["worse", "as well", "better", "cannot tell"]
 
 LEARNING_BAND = 0.05
-"""Of the return that the present settings come to: less of a difference is none."""
+"""Of what the present settings learn, that others may learn less and still learn as well."""
 
 TRAIN, BENCH = "hotloop train", "hotloop bench"
 """What a line to paste begins with: of a training, and of envs alone."""
@@ -50,14 +50,31 @@ class Learnt:
     low: float
     high: float
     """Its 95% interval."""
+    untrained: tuple[float, ...] = ()
+    """The mean return of each seed before anything was learnt; empty in records that do not know it."""
+    band: Amount = LEARNING_BAND
+
+    @property
+    def learned(self) -> float:
+        """What the present settings have learnt: their return beyond that of the same policy untrained.
+
+        Where that is not known their return itself, which says as much only where 0 means nothing.
+        """
+        if not self.untrained:
+            return abs(fmean(self.present))
+        return fmean(self.present) - fmean(self.untrained)
+
+    @property
+    def margin(self) -> float:
+        """The return that may be lost; nothing where nothing was learnt that could be kept."""
+        return self.band * max(self.learned, 0.0)
 
     @property
     def outcome(self) -> Learning:
-        """Worse or better by the whole interval; as well where it ends within the band below."""
-        band = LEARNING_BAND * abs(fmean(self.present))
-        if self.low > -band:
-            return "better" if self.low > band else "as well"
-        return "worse" if self.high < -band else "cannot tell"
+        """Worse or better by the whole interval; as well where it ends within the margin below."""
+        if self.low > -self.margin:
+            return "better" if self.low > self.margin else "as well"
+        return "worse" if self.high < -self.margin else "cannot tell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -203,12 +203,16 @@ class TrainContender:
             counted = dict(side.counters())
             return side.evaluate(), counted
 
+    def untrained(self) -> tuple[float, ...]:
+        """The returns of the same episodes before anything was learnt."""
+        with closing(TrainSide(self.name, self.settings)) as side:
+            return side.evaluate()
+
     def evaluation_s(self) -> float:
         """What the episodes after a training take, of one that has not begun to learn."""
-        with closing(TrainSide(self.name, self.settings)) as side:
-            begin = now_ns()
-            side.evaluate()
-            return (now_ns() - begin) / 1e9
+        begin = now_ns()
+        self.untrained()
+        return (now_ns() - begin) / 1e9
 
 
 def check_one_variable(a: TrainContender, b: TrainContender) -> None:

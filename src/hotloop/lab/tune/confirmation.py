@@ -17,6 +17,7 @@ from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.sides import TrainContender, compare_trainings
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
+from hotloop.lab.tune.deadline import NEVER, Deadline
 
 LONGER = (1, 2)
 """How many times as long as asked for each confirmation may take, and as much again for a verdict."""
@@ -29,24 +30,32 @@ def confirm(
     executor: Executor,
     progress: Progress,
     say: Callable[[str], None],
+    end: Deadline = NEVER,
 ) -> Record | None:
     """The winner against the present settings, in turns; None where they are the same.
 
-    What cannot be told is measured anew for longer, until it can be or the last time was.
+    What cannot be told is measured anew for longer, until it can be, the last time was, or no time is left.
     """
     if is_same(present, chosen):
         return None
-    budget_ns = asked.confirming_ns(training=is_training(chosen))
+    usual_ns = asked.confirming_ns(training=is_training(chosen))
     for times in LONGER:
-        told = {"present": asdict(present), "budget_ns": times * budget_ns}
+        budget_ns = within(end, times * usual_ns, least_ns=usual_ns // 4)
+        told = {"present": asdict(present), "budget_ns": budget_ns}
         cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
         [found] = executor.run([cell], progress)
         if found.record is None:
             raise InputError(f"{chosen.words} cannot be confirmed: {found.refused}")
-        if times == LONGER[-1] or not is_open(found.record):
+        longer_ns = within(end, LONGER[-1] * usual_ns)
+        if times == LONGER[-1] or not is_open(found.record) or longer_ns <= budget_ns:
             break
-        say(again(found.record, times * budget_ns, 2 * times * budget_ns))
+        say(again(found.record, budget_ns, longer_ns))
     return found.record
+
+
+def within(end: Deadline, wanted_ns: int, least_ns: int = 0) -> int:
+    """Of what is wanted, as much as can be had twice: faster or slower takes it a second time."""
+    return int(min(wanted_ns, max(1e9 * end.left_s / 2, least_ns)))
 
 
 def is_open(record: Record) -> bool:

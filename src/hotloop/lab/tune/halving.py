@@ -15,7 +15,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import ENV_STEPS_PER_S, RSS, Record, Refused, Tried
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
-from hotloop.lab.cells import Cell, Executor, Shelf, sweep
+from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import no_collection
@@ -38,6 +38,8 @@ TURN_NS = 20_000_000
 
 WARM_UPDATES = 2
 """Of a training, before its rounds."""
+
+LATE = "the time was over before its turn"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,17 +67,26 @@ Measures = Callable[[Sequence[Place], int, int], Mapping[str, Record]]
 """Measures places in one rung, for so many rounds; by the name of the place."""
 
 
-def halve(places: Sequence[Place], measure: Measures, rounds: int = FIRST_ROUNDS) -> list[Found]:
-    """Measure rung after rung until one is left, or two that had rounds enough."""
+def halve(
+    places: Sequence[Place],
+    measure: Measures,
+    rounds: int = FIRST_ROUNDS,
+    over: Callable[[], bool] = never,
+) -> list[Found]:
+    """Measure rung after rung until one is left, or two that had rounds enough, or the time is over.
+
+    Of a later rung that the time was too short for nobody is said to have come further than the others.
+    """
     found = {name_of(place): Found(place=place) for place in places}
     left, rung = list(found), 0
     while left:
         records = measure([found[name].place for name in left], rung, min(rounds << rung, MOST_ROUNDS))
-        rung += 1
+        cut = over()
+        rung += rung == 0 or not cut or len(records) == len(left)
         for name, record in records.items():
             note(found[name], record, rung)
         left = [name for name in left if name in records]
-        if len(left) <= 2 or not records:
+        if len(left) <= 2 or not records or cut:
             break
         left = choosing.survivors({name: found[name].speeds for name in left})
     return [each for each in found.values() if each.speeds]
@@ -91,19 +102,30 @@ def note(found: Found, record: Record, rung: int) -> None:
 class Sweeping:
     """Measures rungs as cells; a cell that its target refuses on the way is skipped."""
 
-    def __init__(self, axes: Axes, executor: Executor, shelf: Shelf | None, progress: Progress) -> None:
+    def __init__(
+        self,
+        axes: Axes,
+        executor: Executor,
+        shelf: Shelf | None,
+        progress: Progress,
+        over: Callable[[], bool] = never,
+    ) -> None:
         self.axes, self.executor, self.shelf, self.progress = axes, executor, shelf, progress
+        self.over = over
         self.skipped: list[Refused] = []
 
     def __call__(self, places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
         order = [self.cell_of(self.axes, place, rung, rounds) for place in places]
         cells = {cell.id: name_of(place) for cell, place in zip(order, places, strict=True)}
         random.Random(rung).shuffle(order)
-        swept = sweep(order, self.executor, self.shelf, self.progress)
+        swept = sweep(order, self.executor, self.shelf, self.progress, over=self.over)
         if swept.interrupted:
             raise KeyboardInterrupt
         ats = {name_of(place): place.at for place in places}
         self.skipped += [Refused(at=ats[cells[each.cell.id]], why=each.refused) for each in swept.refused]
+        done = {each.cell.id for each in swept.done}
+        late = [cells[cell.id] for cell in order if rung == 0 and cell.id not in done]
+        self.skipped += [Refused(at=ats[name], why=LATE) for name in late]
         return {cells[cell.id]: record for cell, record in swept.records}
 
     @staticmethod

@@ -1,6 +1,6 @@
 """Whether the winner still learns as well: both trained for as many env-steps, seed by seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -16,10 +16,21 @@ from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import LEARNING, TrainContender
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
+from hotloop.lab.tune.deadline import Deadline
 from hotloop.lab.tune.halving import update_s
 
-RETURN = "return"
-"""Of each episode after a training of the learning check."""
+RETURN, UNTRAINED = "return", "untrained_return"
+"""Of each episode after a training of the learning check, and before it."""
+
+LONGEST = 2.0
+"""Times what was said that the check may take: no further seed is begun after that."""
+
+
+def announced(present: Target, asked: Asked) -> float:
+    """Seconds that the check will take about, were the winner as fast as the present settings are."""
+    if not asked.learn_steps or not is_training(present):
+        return 0.0
+    return 2 * asked.seeds * training_s(present, asked.learn_steps)
 
 
 def learn(
@@ -35,21 +46,49 @@ def learn(
         return None
     trainings = 2 * asked.seeds
     seconds = asked.seeds * sum(training_s(each, asked.learn_steps) for each in (present, chosen))
-    say(f"learning check: {trainings} trainings of {asked.learn_steps:,} env-steps, about {seconds:.0f} s")
-    sides = {"present": present, "chosen": chosen}
+    say(
+        f"learning check: {trainings} trainings of {asked.learn_steps:,} env-steps, about {seconds:.0f} s, "
+        f"at most {LONGEST * seconds:.0f} s; "
+        f"as well is at most {asked.band:.0%} less than the present settings learn"
+    )
     cells = {
-        (name, seed): learn_cell(target.with_keys({"seed": seed, f"{PREFIX}seed": seed}), asked.learn_steps)
+        (name, seed): learn_cell(at_seed(target, seed), asked.learn_steps, untrained=target is present)
         for seed in range(1, asked.seeds + 1)
-        for name, target in sides.items()
+        for name, target in (("present", present), ("chosen", chosen))
     }
-    swept = sweep(list(cells.values()), executor, None, progress)
+    end = Deadline(LONGEST * seconds)
+    swept = sweep(list(cells.values()), executor, None, progress, over=end.before(0))
     if swept.interrupted:
         raise KeyboardInterrupt
     if swept.refused:
         raise InputError(f"a training of the learning check cannot be run: {swept.refused[0].refused}")
-    found = {cell.id: fmean(record.values[RETURN]) for cell, record in swept.records}
-    returns = {name: [found[cells[name, seed].id] for seed in range(1, asked.seeds + 1)] for name in sides}
-    return choosing.learnt(asked.learn_steps, returns["present"], returns["chosen"])
+    found = {cell.id: record.values for cell, record in swept.records}
+    pairs = [
+        (found[cells["present", seed].id], found[cells["chosen", seed].id])
+        for seed in range(1, asked.seeds + 1)
+        if found.keys() >= {cells["present", seed].id, cells["chosen", seed].id}
+    ]
+    if len(pairs) < asked.seeds:
+        say(f"learning check: its time was over after {len(pairs)} of {asked.seeds} seeds")
+    return judged(pairs, asked) if pairs else None
+
+
+Values = Mapping[str, Sequence[float]]
+
+
+def judged(pairs: Sequence[tuple[Values, Values]], asked: Asked) -> Learnt:
+    """What the seeds that both sides had come to."""
+    return choosing.learnt(
+        asked.learn_steps,
+        [fmean(present[RETURN]) for present, _ in pairs],
+        [fmean(chosen[RETURN]) for _, chosen in pairs],
+        [fmean(present[UNTRAINED]) for present, _ in pairs],
+        asked.band,
+    )
+
+
+def at_seed(target: Target, seed: int) -> Target:
+    return target.with_keys({"seed": seed, f"{PREFIX}seed": seed})
 
 
 def training_s(target: Target, env_steps: int) -> float:
@@ -58,14 +97,16 @@ def training_s(target: Target, env_steps: int) -> float:
     return updates * (update_s(target) or 0.0) + TrainContender(target).evaluation_s()
 
 
-def learn_cell(target: Target, env_steps: int) -> Cell:
-    return Cell(target=target, experiment=f"{__name__}:learn_one", asked={"env_steps": env_steps})
+def learn_cell(target: Target, env_steps: int, *, untrained: bool = False) -> Cell:
+    told = {"env_steps": env_steps, "untrained": untrained}
+    return Cell(target=target, experiment=f"{__name__}:learn_one", asked=told)
 
 
 def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
-    """Train for so many env-steps; the record has the returns of the episodes after it."""
+    """Train for so many env-steps; the record has the returns of the episodes after it, and before it."""
     contender = TrainContender(target)
     recorder = Recorder("bench", contender.spec)
+    before = {UNTRAINED: list(contender.untrained())} if asked["untrained"] else {}
     returns, counted = contender.trained_for(asked["env_steps"])
     method = describe_method(contender.spec, rounds=1, iterations=asked["env_steps"], policy=LEARNING)
-    return recorder.record(method=method, counters=counted, values={RETURN: list(returns)})
+    return recorder.record(method=method, counters=counted, values=before | {RETURN: list(returns)})

@@ -22,6 +22,7 @@ from hotloop.lab.training.settings import is_training
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import KIND, checked_present, sort, target_at
 from hotloop.lab.tune.confirmation import confirm
+from hotloop.lab.tune.deadline import Deadline
 from hotloop.lab.tune.halving import Sweeping, halve, update_s, updates_of
 from hotloop.lab.tune.learning import learn
 
@@ -29,10 +30,19 @@ CELL_S = 5.0
 """What a cell of envs alone takes about, over all rungs."""
 
 
+LONGEST = 2.0
+"""Times what is expected that search and confirmation may take, unless somebody says how long."""
+
+
+def confirming_s(axes: Axes, asked: Asked) -> float:
+    """What the confirmation takes at most the first time: as much again for faster or slower."""
+    return 2 * asked.confirming_ns(training=is_training(target_at(axes, axes.places[0]))) / 1e9
+
+
 def forecast(axes: Axes, asked: Asked) -> float:
     """Seconds that the search and its confirmation take about; of a training, by an update or two of it."""
     count, training = len(axes.places), is_training(target_at(axes, axes.places[0]))
-    confirming = 2 * asked.confirming_ns(training=training) / 1e9
+    confirming = confirming_s(axes, asked)
     if not training:
         return count * CELL_S + confirming
     ends = [target_at(axes, place) for place in (axes.places[0], axes.places[-1])]
@@ -52,20 +62,24 @@ def tune(
 ) -> Record:
     """Search, confirm, check what is learnt; Ctrl-C leaves the cells, for --resume, and what came next.
 
-    `learners` run trainings, which nobody times; where none are given the executor does.
+    The search leaves the confirmation its time. `learners` run trainings, which nobody times; where none are
+    given the executor does.
     """
-    now = utc_now()
+    now, end = utc_now(), Deadline(asked.at_most_s)
+    over = end.before(min(confirming_s(axes, asked), (asked.at_most_s or 0.0) / 2))
     places, skipped = sort(axes)
     present = checked_present(axes)
-    sweeping = Sweeping(axes, executor or Here(), shelf, progress)
-    found = halve(places, sweeping, asked.rounds)
+    sweeping = Sweeping(axes, executor or Here(), shelf, progress, over)
+    found = halve(places, sweeping, asked.rounds, over)
     if not found:
         raise InputError(f"none of the combinations can be measured: {sweeping.skipped[0].why}")
+    if over():
+        say("search: its time was over, the winner is of what was measured by then")
     tried = choosing.marked([each.tried() for each in found])
     won = choosing.winner(tried)
     best = next(each for each in found if each.place.at == won.at)
     chosen, running = target_at(axes, best.place), executor or Here()
-    confirmed = confirm(present, chosen, asked, running, progress, say)
+    confirmed = confirm(present, chosen, asked, running, progress, say, end)
     keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None

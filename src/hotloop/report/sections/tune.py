@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 
 from hotloop.core.record import Learnt, Record, Tried, Tuning
-from hotloop.core.record.tuning import LEARNING_BAND, Learning
+from hotloop.core.record.tuning import Learning
 from hotloop.report.pictures.curves import Curve, Panel
 from hotloop.report.pictures.heat import Map, draw
 from hotloop.report.sections.compare import comparisons
@@ -145,8 +145,15 @@ def learning(learnt: Learnt) -> Span:
         f"{learnt.env_steps:,} env-steps, {len(learnt.present)} seeds"
     )
     tone = TONES.get(learnt.outcome, "plain")
-    band = f"{LEARNING_BAND:.0%} of it are no difference"
-    return Span(f"{learnt.outcome}: {words}; {band}", tone, strong=tone == "bad")
+    return Span(f"{learnt.outcome}: {words}; {allowed(learnt)}", tone, strong=tone == "bad")
+
+
+def allowed(learnt: Learnt) -> str:
+    """What may be lost, and of what."""
+    if learnt.learned <= 0:
+        return "they learnt nothing that could be kept: give more --learn-steps"
+    gained = f" ({learnt.learned:.3g} beyond an untrained policy)" if learnt.untrained else ""
+    return f"a loss up to {learnt.margin:.3g}, {learnt.band:.0%} of what they learn{gained}, is none"
 
 
 def left_out(found: Tuning) -> Iterator[Section]:
