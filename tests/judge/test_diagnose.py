@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.cases import env, loop, probed, program
+from support.cases import counted, env, loop, probed, program
 from support.records import BENCH, MACHINE, PROFILE
 
 from hotloop.core.errors import InputError
@@ -23,6 +23,8 @@ ENV = env({"env.step": (1_000, 0.9), "env.reset": (20, 0.03), "everything else":
 PROGRAM = program({"step (env.py:3)": (0.6, 0.9), "learn (train.py:9)": (0.3, 0.9)})
 
 PPO = {"supervised_steps": 100, "fade_steps": 100}
+
+NEAR = "near (env.py:3)"
 
 GPU = {"device": "cuda", "mixed_precision": False}
 
@@ -99,6 +101,7 @@ FAULTS: dict[str, tuple[Record, Record]] = {
         env({"env.step": (1_000, 0.9), "env.step/envs.step": (4_000, 0.5)}),
         env({"env.step": (1_000, 0.9)}),
     ),
+    "calls": (counted(ENV, NEAR, 50_000, 0.6), counted(ENV, NEAR, 1_000, 0.6)),
     "resets": (
         env({"env.step": (1_000, 0.5), "env.reset": (900, 0.4)}),
         env({"env.step": (1_000, 0.9), "env.reset": (90, 0.04)}),
@@ -233,6 +236,8 @@ def test_a_row_that_is_most_of_the_time_is_opened_by_what_samples_met() -> None:
     assert found.bounds[0].name == "env.step"
     assert [each.name for each in found.inside] == ["near (env.py:3)"]
     assert found.inside[0].halved == pytest.approx(1 / (1 - 0.35))
+    [gap] = [each for each in found.gaps if each.rule == "calls"]
+    assert gap.get.startswith("hotloop profile --probe cprofile ")
 
 
 def test_a_row_among_others_is_not_opened() -> None:
@@ -240,7 +245,6 @@ def test_a_row_among_others_is_not_opened() -> None:
     assert diagnose(ENV).inside == ()
 
 
-COUNTED = ("function", "calls", "own_ns", "total_ns", "own_share")
 EXECUTE = "<method 'execute' of 'sqlite3.Connection' objects>"
 
 
@@ -248,9 +252,7 @@ EXECUTE = "<method 'execute' of 'sqlite3.Connection' objects>"
 def test_statements_that_are_run_one_at_a_time_are_seen_by_their_calls(
     calls: int, share: float, seen: int
 ) -> None:
-    table = Table(title="Functions", columns=COUNTED, rows=((EXECUTE, calls, 1, 1, share),))
-    found = diagnose(probed(ENV, "cprofile", {"env_steps": 1_000}, table))
-    assert named(found).count("inserts") == seen
+    assert named(diagnose(counted(ENV, EXECUTE, calls, share))) == ["inserts"] * seen
 
 
 def test_candidates_come_in_the_order_of_what_they_buy() -> None:
@@ -478,7 +480,10 @@ def test_what_a_row_takes_beside_those_below_it_is_a_bound_too() -> None:
     first, *others = diagnose(env(PARTLY)).bounds
     assert (first.name, first.path) == ("Slow.step itself", "wall/env.step/Slow.step/itself")
     assert first.share == pytest.approx(0.86)
-    assert {each.name: round(each.share, 6) for each in others} == {"physics": 0.02, "env.step itself": 0.02}
+    assert {each.name: round(each.share, 6) for each in others} == {
+        "Slow.step/physics": 0.02,
+        "env.step itself": 0.02,
+    }
 
 
 def test_what_changed_in_it_is_said_of_it_whether_or_not_it_has_rows_below_later() -> None:

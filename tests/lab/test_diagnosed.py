@@ -62,7 +62,7 @@ def rows(**ms: float) -> Callable[[Any], None]:
 LOOPS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "teacher": ({"env": 20, "expert": 20}, {"env": 40, "expert": 0}),
     "eval": ({"env": 20, "eval": 20}, {"env": 40, "eval": 0}),
-    "logging": ({"env": 20, "log": 20}, {"env": 60, "log": 0}),
+    "logging": ({"env": 20, "write logs": 20}, {"env": 60, "write logs": 0}),
     "store": ({"env": 20, "store": 20}, {"env": 40, "store": 0}),
     "copies": ({"env": 20, "to_cpu": 20}, {"env": 60, "to_cpu": 0}),
     "barriers": ({"env": 20, "barrier": 20}, {"env": 40, "barrier": 0}),
@@ -276,6 +276,39 @@ def test_a_step_too_short_for_the_instrument_and_one_call_for_many_such_steps(fo
     )
     assert "instrument" in named(profile(Target("quick.py:Env", {}), 40_000))
     assert "instrument" not in named(profile(Target("quick.py:Env", {"moves": "10000"}), 2_000))
+
+
+LIFE = """
+import numpy as np
+
+
+class Env:
+    num_actions = 2
+
+    def __init__(self, arrays=False):
+        self.arrays, self.board = arrays, np.zeros((24, 24), np.uint8)
+
+    def reset(self, seed=None):
+        return self.board
+
+    def near(self, row, column):
+        return sum(int(self.board[row - down, column - right]) for down in (0, 1) for right in (0, 1))
+
+    def step(self, action):
+        if self.arrays:
+            turned = [np.roll(self.board, (down, right), (0, 1)) for down in (0, 1) for right in (0, 1)]
+            self.board = np.sum(turned, axis=0, dtype=np.uint8)
+        else:
+            self.board = np.array([[self.near(row, column) for column in range(24)] for row in range(24)])
+        return self.board, 0.0, False, False, {}
+"""
+
+
+def test_an_env_in_python_cell_by_cell_and_one_on_arrays(folder: Path) -> None:
+    (folder / "life.py").write_text(LIFE)
+    for keys, is_slow in (({}, True), ({"arrays": "true"}, False)):
+        found = profile(Target("life.py:Env", keys), 200, extras=Extras(probes=choose(["cprofile"])))
+        assert ("calls" in named(found)) is is_slow
 
 
 def test_the_slower_of_two_ways_of_a_phase() -> None:

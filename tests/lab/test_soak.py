@@ -71,7 +71,7 @@ def watched(world: World, minutes: float, **planted: float) -> tuple[Soak, SoFar
         asked=Asked(seconds=60 * minutes),
         read=lambda: {RSS_BYTES: world.rss, OPEN_FILES: world.files},
         clock=lambda: world.ns,
-        room=1e12,
+        room={RSS_BYTES: 1e12},
     )
     side = Ageing(world, **planted)
     watch.run(side, found)
@@ -126,7 +126,7 @@ def test_what_new_instances_leave_behind_is_told_and_is_no_alarm() -> None:
         world.rss += 1e6
         return Ageing(world)
 
-    read = {"read": lambda: {RSS_BYTES: world.rss}, "clock": lambda: world.ns, "room": 1e12}
+    read = {"read": lambda: {RSS_BYTES: world.rss}, "clock": lambda: world.ns, "room": {}}
     Watch(make=make, asked=Asked(seconds=180), **read).run(Ageing(world), found)  # type: ignore[arg-type]
     [rising] = [each for each in found.soak().trends if each.by_new]
     assert rising.name == RSS_BYTES
@@ -134,19 +134,23 @@ def test_what_new_instances_leave_behind_is_told_and_is_no_alarm() -> None:
     assert found.soak().alarms == ()
 
 
-def test_who_takes_the_machines_memory_is_stopped() -> None:
-    world = World()
-    found = SoFar()
+@pytest.mark.parametrize(("planted", "what"), [({"leaks": 2e4}, "memory"), ({"opens": 0.15}, "files")])
+def test_who_takes_half_of_what_there_is_is_stopped_and_its_leak_is_told(
+    planted: dict[str, float], what: str
+) -> None:
+    world, found = World(), SoFar()
     watch = Watch(
         make=lambda: Ageing(world),
         asked=Asked(seconds=600),
-        read=lambda: {RSS_BYTES: world.rss},
+        read=lambda: {RSS_BYTES: world.rss, OPEN_FILES: world.files},
         clock=lambda: world.ns,
-        room=1e8,
+        room={RSS_BYTES: 1e8, OPEN_FILES: 900},
     )
-    watch.run(Ageing(world, leaks=1e5), found)
-    assert "memory" in found.ended
-    assert found.seconds < 60
+    watch.run(Ageing(world, **planted), found)
+    assert what in found.ended
+    assert found.seconds < 120
+    assert not found.partial
+    assert found.soak().alarms
 
 
 def test_what_takes_long_to_make_serves_for_several_looks() -> None:
@@ -158,7 +162,7 @@ def test_what_takes_long_to_make_serves_for_several_looks() -> None:
         return made[-1]
 
     found = SoFar()
-    watch = Watch(make=make, asked=Asked(seconds=120), read=dict, clock=lambda: world.ns, room=1e12)
+    watch = Watch(make=make, asked=Asked(seconds=120), read=dict, clock=lambda: world.ns, room={})
     watch.run(Ageing(world), found)
     assert 1 < found.fresh < found.soak().looks / 5
     assert all(each.closed for each in made)

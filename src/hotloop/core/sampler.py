@@ -145,9 +145,14 @@ def stack_of(frame: FrameType | None) -> Stack:
         frame = frame.f_back
     found: list[Frame] = []
     while frame is not None:
-        found.append((name_of(frame.f_code), frame.f_code.co_filename, frame.f_lineno))
+        found.append((name_of(frame.f_code), frame.f_code.co_filename, line_of(frame)))
         frame = frame.f_back
     return tuple(reversed(found)) or NO_FRAME
+
+
+def line_of(frame: FrameType) -> int:
+    """Where it is; an instruction that belongs to no line is told as its function."""
+    return frame.f_lineno or frame.f_code.co_firstlineno
 
 
 def name_of(code: CodeType) -> str:

@@ -31,6 +31,9 @@ OPAQUE = 0.5
 LEAST_INSIDE = 0.05
 """Of the time, that a function takes which is listed."""
 
+DEEP = 3
+"""Levels, with the wall itself, up to which a row's own name says what it is."""
+
 MOVED = 1.1
 """How many times as fast a row is called changed."""
 
@@ -170,7 +173,7 @@ def inside(case: Case) -> Iterable[Bound]:
 
 def bound(row: Row) -> Bound:
     return Bound(
-        name=row.path if row.sampled else row.name,
+        name=row.path if row.sampled else placed(row),
         path=row.path,
         share=row.part.share,
         interval=row.part.interval,
@@ -178,6 +181,12 @@ def bound(row: Row) -> Bound:
         halved=gain(row.part, 2.0),
         gone=gain(row.part, AWAY),
     )
+
+
+def placed(row: Row) -> str:
+    """A row deep in a tree with what it is in: calls of what, or whose observations."""
+    parts = row.path.split("/")
+    return row.name if len(parts) <= DEEP or row.name.endswith(SELF) else "/".join(parts[-2:])
 
 
 def candidates(case: Case, file: str) -> list[Candidate]:

@@ -22,9 +22,6 @@ SMALL_BATCH = 64
 RARER = 10.0
 """How many times as rarely one may evaluate, or write a log, and still see a training."""
 
-MANY = 8
-"""Calls each time the loop goes round, from which on one would do."""
-
 SHORT_CALL_NS = 200_000
 """A call of one env that is shorter has much of Python's own in it."""
 
@@ -381,44 +378,6 @@ def rebuilt(case: Case) -> Iterator[Sight]:
         said = f"{builds:,} rebuilds for {max(reasons):,} queries or changes"
         part = row.part.scaled(wasted) if row else None
         yield Sight(said=f"{told(row)}; {said}" if row else said, row=row, part=part)
-
-
-def inserts(case: Case) -> Iterator[Sight]:
-    """Rows that put things away one at a time."""
-    steps, envs = case.record.work.env_steps, case.setting("num_envs") or 1
-    for row in case.named(names.INSERTS):
-        if (
-            steps
-            and row.calls >= 0.9 * steps
-            and row.part.share >= 0.05
-            and (envs > 1 or row.calls >= MANY * calls_of(case))
-        ):
-            said = f"{told(row)}, in {row.calls:,} calls for {steps:,} env-steps"
-            yield Sight(
-                said=said, row=row, part=row.part, factor=row.calls / max(calls_of(case), 1), at_most=True
-            )
-    yield from queries(case)
-
-
-def queries(case: Case) -> Iterator[Sight]:
-    """Statements of names.SQL that are run one at a time, as cProfile counted them."""
-    for found in case.record.findings:
-        for table in found.tables if found.probe == "cprofile" else ():
-            rows = [dict(zip(table.columns, each, strict=False)) for each in table.rows]
-            for each in rows if found.facts.get("env_steps") else ():
-                often = each["calls"] / found.facts["env_steps"]
-                if often >= MANY and each["own_share"] >= 0.05 and names.SQL.search(str(each["function"])):
-                    said = f"{each['function']} is {each['own_share']:.1%} of the time under cProfile"
-                    part = Part(share=each["own_share"])
-                    yield Sight(
-                        said=f"{said}, {often:,.0f} calls an env-step", part=part, factor=often, at_most=True
-                    )
-
-
-def calls_of(case: Case) -> int:
-    """How often the loop went round: its updates, or the calls of a batch."""
-    work, envs = case.record.work, case.setting("num_envs") or 1
-    return work.updates or max(1, work.env_steps // max(int(envs), 1))
 
 
 def waits(case: Case) -> Iterator[Sight]:

@@ -79,7 +79,7 @@ def expect(
 ) -> Expectations:
     """Hold a record against all of this machine; `fingerprint` is this machine's."""
     if record.machine["fingerprint"] != fingerprint:
-        return Expectations(refused=f"the record is of another machine, {record.machine['fingerprint']}")
+        return Expectations(refused=f"the record is from another machine, {record.machine['fingerprint']}")
     mine = [each for each in others if usable(each, record)]
     mine = [each for each in mine if each.run_id != record.run_id] + [record]
     same = [each for each in mine if same_work(each, record) and speed(each)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf
 
-from hotloop.judge import evidence, names
+from hotloop.judge import calls, evidence, names
 from hotloop.judge.case import Case
 from hotloop.judge.evidence import Sight, rows_over
 from hotloop.judge.names import pattern
@@ -15,6 +15,10 @@ from hotloop.judge.names import pattern
 
 def always(_: Case) -> bool:
     return True
+
+
+def is_foreign_env(case: Case) -> bool:
+    return case.record.kind == "profile" and case.record.target.impl == "foreign"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +43,8 @@ class Rule:
 
 PROFILE = "hotloop profile {target}"
 
-MEMORY, THREADS, TORCH = (
-    f"hotloop profile --probe {name} {{target}}" for name in ("memory", "threads", "torch")
+MEMORY, THREADS, TORCH, CALLS = (
+    f"hotloop profile --probe {name} {{target}}" for name in ("memory", "threads", "torch", "cprofile")
 )
 
 WORKERS = pattern("wait for workers", names.SKEW.pattern)
@@ -84,7 +88,7 @@ RULES: tuple[Rule, ...] = (
         needs="a row of the teacher's calls",
         look=rows_over(names.TEACHER, 0.1),
         concerns=lambda case: case.is_loop,
-        remedy="label all envs in one call, fewer of the steps, or from a record of the teacher's labels",
+        remedy="label all envs in one call, label only some of the steps, or store the labels and reuse them",
     ),
     Rule(
         name="eval",
@@ -92,21 +96,21 @@ RULES: tuple[Rule, ...] = (
         needs="a row of the evaluation",
         look=evidence.evaluation,
         concerns=lambda case: case.is_loop,
-        remedy="evaluate a tenth as often, or beside the training",
+        remedy="evaluate a tenth as often, or in another process beside the training",
     ),
     Rule(
         name="logging",
         symptom="logging in the loop",
         needs="a row, or sampled functions, that write logs",
         look=rows_over(names.LOGGING, 0.02, evidence.RARER),
-        remedy="write a tenth as often, means over the steps between",
+        remedy="log a tenth as often, and then the means over the steps in between",
     ),
     Rule(
         name="inserts",
         symptom="single inserts",
         needs="rows with calls, and env-steps; or SQL by --probe cprofile",
-        look=evidence.inserts,
-        remedy="put a whole step, or a rollout, away in one call: arrays, executemany",
+        look=calls.inserts,
+        remedy="store a whole step, or a whole rollout, in one call: arrays, executemany",
     ),
     Rule(
         name="index",
@@ -115,7 +119,7 @@ RULES: tuple[Rule, ...] = (
         look=evidence.rebuilt,
         concerns=lambda case: bool(case.named(names.INDEX)) or has_counter(case, "rebuild"),
         has=lambda case: has_counter(case, "rebuild"),
-        remedy="rebuild it where something moved and somebody asks, or only the part that moved",
+        remedy="rebuild it only when something has moved and somebody asks, or only the part that moved",
         get="have the env tell counters() with rebuilds and queries, and: " + PROFILE,
     ),
     Rule(
@@ -151,7 +155,7 @@ RULES: tuple[Rule, ...] = (
         symptom="storing experience",
         needs="a row of what is stored",
         look=rows_over(names.STORE, 0.1),
-        remedy="write into arrays made once, in the type that is learnt from",
+        remedy="write into arrays that are allocated once, in the type that is learnt from",
     ),
     Rule(
         name="small-batch",
@@ -171,11 +175,21 @@ RULES: tuple[Rule, ...] = (
         remedy="step all envs in one call: a vector env that computes on arrays, or native code",
     ),
     Rule(
+        name="calls",
+        symptom="a Python function called over and over in a step",
+        needs="how often each function is called",
+        look=calls.over_and_over,
+        concerns=lambda case: case.looked("cprofile") or (is_foreign_env(case) and calls.is_opaque(case)),
+        has=lambda case: case.looked("cprofile"),
+        remedy="do it for all of them in one call: NumPy on whole arrays, numba, or native code",
+        get=CALLS,
+    ),
+    Rule(
         name="resets",
         symptom="resets dominate",
         needs="a row of the resets",
         look=rows_over(names.RESETS, 0.15),
-        remedy="make a reset cheaper, keep states to begin from, or let episodes last longer",
+        remedy="make a reset cheaper, keep prepared states to start from, or let episodes last longer",
     ),
     Rule(
         name="garbage",
@@ -184,7 +198,8 @@ RULES: tuple[Rule, ...] = (
         look=evidence.garbage,
         has=lambda case: evidence.pauses_of(case)[0] is not None,
         concerns=lambda case: not case.record.work.runs,
-        remedy="gc.freeze() after the start, fewer objects that point at each other, collect between updates",
+        remedy="call gc.freeze() after start-up, make fewer objects that refer to each other, "
+        "or collect between updates",
         get=AGAIN,
     ),
     Rule(
@@ -193,7 +208,7 @@ RULES: tuple[Rule, ...] = (
         needs="allocations by step",
         look=evidence.allocations,
         has=lambda case: case.fact("memory", "allocations_per_env_step") is not None,
-        concerns=lambda case: case.record.kind == "profile" and case.record.target.impl == "foreign",
+        concerns=is_foreign_env,
         remedy="allocate once and write into it: out=, in-place operators, buffers made before the loop",
         check=MEMORY,
         get=MEMORY,
@@ -213,9 +228,9 @@ RULES: tuple[Rule, ...] = (
         symptom="a core is idle",
         needs="CPU time, and time without a core, of the whole run; how many threads or workers it may use",
         look=evidence.idle_core,
-        concerns=lambda case: case.is_loop and (case.cores or 1) > 1,
+        concerns=lambda case: case.is_loop and not case.record.work.runs and (case.cores or 1) > 1,
         has=lambda case: case.busy is not None and evidence.says_threads(case),
-        remedy="step on more threads, let torch use them, or work on two things at once",
+        remedy="step on more threads, let torch use more threads, or do two things at once",
         get="give hotloop.run variant=dict(threads=...), num_workers or torch_threads",
     ),
     Rule(
@@ -224,7 +239,8 @@ RULES: tuple[Rule, ...] = (
         needs="CPU time, and time without a core, of the whole run",
         look=evidence.crowd,
         has=lambda case: case.busy is not None or case.record.method.threads > (case.cores or inf),
-        remedy="as many threads as cores in all: OMP_NUM_THREADS, torch.set_num_threads, threads=, workers",
+        remedy="use no more threads in all than there are cores: OMP_NUM_THREADS, torch.set_num_threads, "
+        "threads=, workers",
         get=AGAIN,
     ),
     Rule(
@@ -240,7 +256,7 @@ RULES: tuple[Rule, ...] = (
         needs="memory over time",
         look=evidence.growth,
         has=lambda case: bool(case.record.resources and case.record.resources.rss_over_time),
-        remedy="find who keeps it: --probe memory names the lines",
+        remedy="find out what keeps it: --probe memory names the lines",
         check=MEMORY,
         get=AGAIN,
     ),

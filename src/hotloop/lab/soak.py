@@ -8,7 +8,7 @@ its leak.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import log
+from math import inf, log
 from statistics import median
 
 from hotloop.core.clock import now_ns
@@ -62,8 +62,9 @@ RUN_IN = 3
 MAKING = 0.1
 """Of the time, at most, that goes into making instances anew."""
 
-MOST_MEMORY = 0.5
-"""Of what the machine had free at the beginning: who takes more is stopped."""
+MOST = 0.5
+"""Of the memory that was free and the files that could be opened at the beginning: who takes more is stopped,
+while there is some left to say so with."""
 
 WHOLE = "step"
 
@@ -188,10 +189,18 @@ def gpu_reader() -> Callable[[], tuple[tuple[float, int], ...]]:
     return resources.gpu_reader()
 
 
-def free_bytes() -> float:
+TAKEN = {
+    RSS_BYTES: "it took half of the memory that was free",
+    OPEN_FILES: "it took half of the files that it could open",
+}
+
+
+def room() -> dict[str, float]:
+    """The memory that is free, and how many files more this process may open."""
     import psutil
 
-    return float(psutil.virtual_memory().available)
+    free = float(psutil.virtual_memory().available)
+    return {RSS_BYTES: free, OPEN_FILES: held.most_files() - held.open_files()}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,7 +212,8 @@ class Watch:
     progress: Progress = silent
     read: Held = field(default_factory=holdings)
     clock: Callable[[], int] = now_ns
-    room: float = field(default_factory=free_bytes)
+    room: Mapping[str, float] = field(default_factory=room)
+    """What could be taken of each thing that is read."""
     fresh: Side | None = None
     due: int = 0
     """Looks until an instance is made anew."""
@@ -236,10 +246,17 @@ class Watch:
             found.env_steps = side.counters().get("env_steps", 0)
             found.note(found.seconds, values)
             self.moved(found)
-            if values.get(RSS_BYTES, 0.0) - first.get(RSS_BYTES, 0.0) > MOST_MEMORY * self.room:
-                found.ended = "it took half of the memory that was free"
+            found.ended = self.taken(first, values)
+            if found.ended:
                 return
             before = self.read()
+
+    def taken(self, first: Mapping[str, float], values: Mapping[str, float]) -> str:
+        """What it has taken too much of; empty where there is enough of everything."""
+        for name, words in TAKEN.items():
+            if values.get(name, 0.0) - first.get(name, 0.0) > MOST * self.room.get(name, inf):
+                return words
+        return ""
 
     def is_over(self, found: SoFar) -> bool:
         if self.asked.env_steps is not None:

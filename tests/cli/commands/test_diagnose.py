@@ -89,7 +89,7 @@ def test_a_record_of_another_machine_is_diagnosed_and_nothing_is_expected(
     at_hand(ORIGINAL, "profile-a", here=False)
     said = hotloop("diagnose")
     assert said.code == ExitCode.FINE
-    assert "nothing is expected: the record is of another machine" in said.out
+    assert "no expectations: the record is from another machine" in said.out
     assert "bottleneck  observations" in said.out
 
 

@@ -38,9 +38,10 @@ def test_a_change_is_told_with_evidence_remedy_and_check() -> None:
 
 
 def test_a_healthy_record_is_told_its_next_bound() -> None:
-    assert "nothing worth doing: the next bound is observations (80% of step = 64.0% of the time)" in text(
-        replace(PROFILE, unaccounted_ns=0)
-    )
+    bound = "the next bound is observations (80% of step = 64.0% of the time)"
+    assert f"nothing worth doing in what was looked at: {bound}" in text(replace(PROFILE, unaccounted_ns=0))
+    found = replace(diagnose(replace(PROFILE, unaccounted_ns=0)), gaps=())
+    assert sections.healthy(found).startswith(f"nothing worth doing: {bound}")
 
 
 def test_a_rule_without_evidence_says_what_to_run() -> None:

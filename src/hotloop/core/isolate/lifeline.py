@@ -9,6 +9,7 @@ import fcntl
 import json
 import mmap
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -59,6 +60,13 @@ class Keepable(Protocol):
     def to_json(self) -> str: ...
 
 
+def set_apart(descriptor: int) -> int:
+    """A copy of a descriptor beyond those that others use; halfway up, where few are allowed."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = limit != resource.RLIM_INFINITY and limit <= 2 * MESSAGES_FROM
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, limit // 2 if few else MESSAGES_FROM)
+
+
 SoFar = Callable[[], Keepable | None]
 """Makes a record of what there is so far; None where that is nothing."""
 
@@ -72,7 +80,7 @@ class Line:
         self._owner = os.getpid()
         self._path = path
         """Where the other end's own descriptor can be opened again."""
-        self._descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, MESSAGES_FROM)
+        self._descriptor = set_apart(descriptor)
         self._inode = os.fstat(self._descriptor).st_ino
         self._pending: SoFar | None = None
         self._record_due_ns = self._progress_due_ns = self._records = 0
@@ -95,7 +103,7 @@ class Line:
         except OSError:
             pass
         opened = os.open(self._path, os.O_WRONLY)
-        self._descriptor = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, MESSAGES_FROM)
+        self._descriptor = set_apart(opened)
         os.close(opened)
         faulthandler.enable(self._descriptor)
         faulthandler.register(STACK_SIGNAL, self._descriptor)

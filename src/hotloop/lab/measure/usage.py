@@ -3,9 +3,11 @@
 import ctypes
 import gc
 import os
+import resource
 import sys
 import threading
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -64,6 +66,12 @@ def heap_reader() -> Callable[[], int] | None:
 def python_blocks() -> int:
     """Blocks that Python objects take."""
     return sys.getallocatedblocks()
+
+
+def most_files() -> float:
+    """Files that this process may have open at once."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return inf if limit == resource.RLIM_INFINITY else limit
 
 
 def open_files() -> int:

@@ -80,7 +80,8 @@ def tune(
     best = next(each for each in found if each.place.at == won.at)
     chosen, running = target_at(axes, best.place), executor or Here()
     confirmed = confirm(present, chosen, asked, running, progress, say, end)
-    keep = confirmed is not None and any(each.outcome == "slower" for each in confirmed.comparisons)
+    outcomes = {each.outcome for each in confirmed.comparisons} if confirmed else {"same"}
+    keep = "slower" in outcomes
     stopped = confirmed is not None and confirmed.partial
     learning: Learnt | None = None
     try:
@@ -97,7 +98,7 @@ def tune(
         winner=won.at,
         words=f"{TRAIN if is_training(chosen) else BENCH} {(present if keep else chosen).words}",
         kept=keep,
-        floor=None if keep or stopped else choosing.floor(won.speeds),
+        floor=None if keep or stopped or "cannot tell" in outcomes else choosing.floor(won.speeds),
         learnt=learning,
     )
     assert best.record is not None

@@ -102,7 +102,8 @@ def healthy(found: Diagnosis) -> str:
         return "nothing worth doing"
     first = (*found.inside, *found.bounds)[0]
     bound = f"{first.name} ({first.said}); 2x there buys {times(first.halved)}"
-    return f"nothing worth doing: the next bound is {bound}"
+    where = " in what was looked at" if found.gaps else ""
+    return f"nothing worth doing{where}: the next bound is {bound}"
 
 
 def told(number: int, each: Candidate) -> Iterator[Words]:
@@ -149,7 +150,7 @@ def expected(found: Expectations | None) -> Sections:
     if found is None:
         return ()
     if found.refused:
-        return (Note(words=Span(f"nothing is expected: {found.refused}", "dim")),)
+        return (Note(words=Span(f"no expectations: {found.refused}", "dim")),)
     said: list[Section] = []
     if found.table:
         columns = (

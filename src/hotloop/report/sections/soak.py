@@ -79,7 +79,8 @@ def headline(record: Record) -> Words:
     found = record.soak
     assert found is not None
     if not found.enough:
-        return Span(f"cannot tell: {count(found.looks, 'look')} cannot be judged; soak it for longer", "warn")
+        rest = f": {found.ended}" if found.ended else "; soak it for longer"
+        return Span(f"cannot tell: {count(found.looks, 'look')} cannot be judged{rest}", "warn")
     if not found.alarms:
         return Span("nothing grows", "good", strong=True)
     told = "; ".join(f"{name_of(each)} {change(each)}" for each in found.alarms)

@@ -130,6 +130,8 @@ def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
         yield "result", Span(f"the present settings stay: {why}", "warn")
     elif not record.comparisons and not record.partial:
         yield "result", "the winner is the present settings: there is nothing to confirm"
+    elif any(each.outcome == "cannot tell" for each in record.comparisons):
+        yield "result", Span("not confirmed: whether the winner is faster could not be told in turns", "warn")
     yield "paste", Span(found.words, strong=True, code=True)
     if found.floor is not None:
         keeps = "" if found.is_training else ": --write-floor NAME keeps it as a budget"
@@ -151,7 +153,7 @@ def learning(learnt: Learnt) -> Span:
 def allowed(learnt: Learnt) -> str:
     """What may be lost, and of what."""
     if learnt.learned <= 0:
-        return "they learnt nothing that could be kept: give more --learn-steps"
+        return "in so few the present settings learn nothing that could be lost: give more --learn-steps"
     gained = f" ({learnt.learned:.3g} beyond an untrained policy)" if learnt.untrained else ""
     return f"a loss up to {learnt.margin:.3g}, {learnt.band:.0%} of what they learn{gained}, is none"
 
