@@ -200,7 +200,7 @@ def room() -> dict[str, float]:
     import psutil
 
     free = float(psutil.virtual_memory().available)
-    return {RSS_BYTES: free, OPEN_FILES: held.most_files() - held.open_files()}
+    return {RSS_BYTES: free, OPEN_FILES: usage.most_files() - usage.open_files()}
 
 
 @dataclass(slots=True, kw_only=True)
