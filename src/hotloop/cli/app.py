@@ -18,7 +18,7 @@ CODES = ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code
 
 HELP = f"""Hotloop finds, fixes and proves the speed of reinforcement-learning simulation.
 
-What is measured is key=value (agents=24 num_envs=64); how it is measured is --flags.
+key=value says what to measure (agents=24 num_envs=64); --flags say how to measure it.
 
 Exit codes: {CODES}.
 """

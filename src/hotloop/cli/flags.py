@@ -32,7 +32,7 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="KEY=VALUE",
-        help="Parameters; `hotloop worlds WORLD` lists them. Of others: arguments, seed, num_envs, vector.",
+        help="Parameters; `hotloop worlds WORLD` lists them. Of your env: arguments, seed, num_envs, vector.",
         show_default=False,
     ),
 ]
@@ -41,7 +41,7 @@ Policy = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Who plays: random, a player of the world's (live:PLAYER chooses in the loop), run:NAME, "
+        help="Who plays: random, one of the world's players (live:PLAYER chooses in the loop), run:NAME, "
         "tape:FILE or module:callable.",
     ),
 ]
@@ -51,7 +51,7 @@ Output = Annotated[
     typer.Option(metavar="F", help="Where the record goes: a file if it ends in .json, else a folder."),
 ]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
 
 TargetOrNone = Annotated[
     str | None,
@@ -67,7 +67,7 @@ ProfileSteps = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Env-steps with and without the instrument, each.  [default: 200000; a slow target fewer]",
+        help="Env-steps with the timing on, and as many without.  [default: 200000; fewer if slow]",
     ),
 ]
 
@@ -77,17 +77,17 @@ Functions = Annotated[
 ]
 
 TapeFile = Annotated[
-    Path | None, typer.Option(metavar="TAPE", help="Write the actions that were played to a tape.")
+    Path | None, typer.Option(metavar="TAPE", help="Save the actions that were played as a tape.")
 ]
 
 RoundCount = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Measured rounds; from 6 on with an interval.  [default: 20]"),
+    typer.Option(metavar="N", min=1, help="Measured rounds; 6 or more give an interval.  [default: 20]"),
 ]
 
 Iterations = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Env-steps in a round.  [default: 20000; a slow target fewer]"),
+    typer.Option(metavar="N", min=1, help="Env-steps in a round.  [default: 20000; fewer if slow]"),
 ]
 
 Warmup = Annotated[
@@ -113,20 +113,18 @@ Mode = Annotated[
     str,
     typer.Option(
         metavar="NAMES",
-        help="What is measured: env_only, rollout, trainer, trainer_eval, or several, with commas, in turns.",
+        help="What to measure: env_only, rollout, trainer, trainer_eval, or several, separated by commas.",
     ),
 ]
 
-Phases = Annotated[
-    bool, typer.Option("--profile", help="After the clean rounds, say where the time goes, too.")
-]
+Phases = Annotated[bool, typer.Option("--profile", help="After the rounds, also show where the time goes.")]
 
 Reports = Annotated[
     str | None,
     typer.Option(
         "--phases",
         metavar="my.py:function",
-        help="Given somebody's env, returns what reports its phases: phase_totals, step_timing or counters.",
+        help="A function that takes your env and returns what has its phase_totals, step_timing or counters.",
         show_default=False,
     ),
 ]
@@ -134,10 +132,10 @@ Reports = Annotated[
 Label = Annotated[str | None, typer.Option(metavar="LABEL", help="What to call this run in its record.")]
 
 TargetSpeed = Annotated[
-    float | None, typer.Option(metavar="N", help="Env-steps a second to hold the speed against.")
+    float | None, typer.Option(metavar="N", help="A speed to reach, in env-steps a second.")
 ]
 
-Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 where that is not reached.")]
+Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 if it is not reached.")]
 
 Baselines = Annotated[
     list[str] | None,
@@ -150,29 +148,31 @@ SaveBaseline = Annotated[
 
 Folder = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Measure nothing: show all records of a folder as one table."),
+    typer.Option(metavar="DIR", help="Measure nothing; show all records of a folder in one table."),
 ]
 
 SuiteName = Annotated[
     str | None,
-    typer.Option("--suite", metavar="NAME", help="Do all that a suite asks for: of hotloop.toml, or ours."),
+    typer.Option("--suite", metavar="NAME", help="Run a suite from hotloop.toml, or one of ours."),
 ]
 
 ResumeSuite = Annotated[
     bool,
-    typer.Option("--resume", help="Go on with a suite where it was interrupted; failures are tried anew."),
+    typer.Option("--resume", help="Continue an interrupted suite; failures are tried again."),
 ]
 
 Gc = Annotated[
     str,
     typer.Option(
-        "--gc", metavar="WHEN", help="When garbage is collected: between rounds, untimed, or as in life."
+        "--gc",
+        metavar="WHEN",
+        help="When garbage is collected: between (rounds, untimed), or life (as Python does).",
     ),
 ]
 
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(metavar="FIELD", help="A field not to compare, such as infos.time; may be given often."),
+    typer.Option(metavar="FIELD", help="A field not to compare, such as infos.time; may be repeated."),
 ]
 
 Instructions = Annotated[
@@ -184,7 +184,7 @@ InProcess = Annotated[
     bool,
     typer.Option(
         "--in-process",
-        help="Open somebody else's target in this process, for a debugger; a crash of it is then ours.",
+        help="Open your target in this process, for a debugger; if it crashes, so does this.",
     ),
 ]
 
@@ -193,8 +193,8 @@ StepTimeout = Annotated[
     typer.Option(
         "--step-timeout",
         metavar="S",
-        help="Seconds without a step after which a target of somebody else's hangs; ten times as many to "
-        "make it, to reset it and for its first step.",
+        help="Seconds without a step after which your target counts as hung; ten times as long to make it, "
+        "to reset it and for its first step.",
     ),
 ]
 
@@ -202,7 +202,7 @@ Trust = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Let FILE, which is replayed or resumed, call code outside this project; said first.",
+        help="Let FILE, when replayed or resumed, call code outside this project; it is named first.",
         show_default=False,
     ),
 ]

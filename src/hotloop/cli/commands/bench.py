@@ -85,11 +85,11 @@ def bench(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """How fast a target steps, with its spread.
+    """Measure how fast a target steps, and how much that varies.
 
-    Random play, every probe off, actions drawn before the clock. One call makes num_envs env-steps. --mode:
-    the ladder to training, in turns. After -- any program: bench --help --. --suite NAME does all that a list
-    of hotloop.toml, or ours (farm, worlds, quick), asks for. Exit: 1 spread over 20%, 3 slower, 4 unsure.
+    Random actions, drawn before the clock starts; every probe is off. One call makes num_envs env-steps.
+    --mode measures the stages up to training, in turns. For programs see bench --help --. --suite NAME runs a
+    list from hotloop.toml, or one of ours (farm, worlds, quick). Exit: 1 spread over 20%, 3 slower, 4 unsure.
     """
     from hotloop.lab import bench as lab
     from hotloop.lab.ladder import ENV_ONLY, check_modes

@@ -39,12 +39,12 @@ Build = Annotated[
 ]
 
 Band = Annotated[
-    float | None, typer.Option(metavar="%", help="Changes up to this are the same.  [default: 2]")
+    float | None, typer.Option(metavar="%", help="Smaller changes count as the same.  [default: 2]")
 ]
 
 ReturnAfter = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Of two trainings: also the return after N env-steps each."),
+    typer.Option(metavar="N", min=1, help="For two trainings: also compare the return after N env-steps."),
 ]
 
 MOST_S = 1_000_000
@@ -55,7 +55,7 @@ SIDE = "A target with its key=value words in one quoted argument, or a record (.
 
 More = Annotated[
     list[str] | None,
-    typer.Argument(metavar="C ...", help="More targets, each against A too.", show_default=False),
+    typer.Argument(metavar="C ...", help="More targets, each compared with A.", show_default=False),
 ]
 
 ARef = Annotated[
@@ -65,12 +65,13 @@ ARef = Annotated[
 
 Budget = Annotated[
     float | None,
-    typer.Option(metavar="S", help="Seconds that one run may take, warm-up and all.  [default: 6]"),
+    typer.Option(metavar="S", help="Seconds that one run may take, with warm-up.  [default: 6]"),
 ]
 
 
 Control = Annotated[
-    str | None, typer.Option(metavar="PHASE", help="A phase the change cannot touch; implies --profile.")
+    str | None,
+    typer.Option(metavar="PHASE", help="A phase that the change cannot affect; implies --profile."),
 ]
 
 
@@ -89,7 +90,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     band: Band = None,
     budget: Budget = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Compare phase by phase too, and say what each is worth.")
+        bool, typer.Option("--profile", help="Also compare phase by phase, and say what each is worth.")
     ] = False,
     phases: flags.Reports = None,
     control: Control = None,
@@ -104,13 +105,13 @@ def compare(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Which is faster, and do both do the same?
+    """Compare two or more: which is faster, and do they do the same?
 
-    A is the baseline; B, and C, ... each by itself, are held against it. First both step through one tape and
-    must give the same bytes, or the exit code is 2. Then A, B and a second A take turns; the ratio is the
-    median over the rounds with its exact 95% interval, beside that of A against itself. Faster and slower are
-    said if a second run agrees. Sides with train. keys are trainings. After -- come programs: compare --help
-    -- says how. Exit: 0 faster or same, 3 slower, 4 cannot tell.
+    A is the baseline; B, and each of C, ..., is compared with it. First both play the same recorded actions
+    and must return the same bytes, or the exit code is 2. Then A, B and a second A take turns; the ratio is
+    the median over the rounds with its exact 95% interval, next to that of A against itself. Faster and
+    slower need a second run that agrees. With train. keys, trainings are compared. For programs see compare
+    --help --. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
 

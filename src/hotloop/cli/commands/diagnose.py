@@ -49,18 +49,22 @@ RecordFile = Annotated[
 SinceFile = Annotated[
     Path | None,
     typer.Option(
-        "--since", metavar="RECORD", help="The record from before a change: predicted against what was seen."
+        "--since",
+        metavar="RECORD",
+        help="The record from before a change; compares the prediction with the result.",
     ),
 ]
 
 Causal = Annotated[
     bool,
-    typer.Option("--causal", help="Measure what a speed-up is worth by small delays, one part at a time."),
+    typer.Option(
+        "--causal", help="Measure what speeding up a part is worth, by delaying one part at a time."
+    ),
 ]
 
 Quick = Annotated[
     bool,
-    typer.Option("--quick", help="Measure nothing: no other ways of a phase, no copying of memory."),
+    typer.Option("--quick", help="Measure nothing: no alternatives to a phase, no copying of memory."),
 ]
 
 
@@ -74,16 +78,17 @@ def diagnose(
     quick: Quick = False,
     json: Json = False,
 ) -> int:
-    """What to change first, and what it would buy end to end.
+    """Say what to change first, and how much that would gain overall.
 
-    Reads a record and says what bounds the speed: each row's share with its interval, and what making it
-    faster would buy in all (Amdahl). Some twenty rules look for known faults (copies, teacher calls, small
-    batches, Python for each env, resets, skew, garbage, logging, evaluation, idle cores, waiting, ...), each
-    with its evidence, its remedy and the command that checks it; a rule whose evidence is not in the record
-    says what to run to have it. Where a world has a faster way of a phase, both are measured in turns for
-    seconds. What this machine has reached before stands beside it. Make the change, measure again, and
-    --since RECORD says what was predicted and what came of it. Writes .design/diagnosis-<YYYYMMDD-HHMM>.md.
-    --causal -- CMD runs a loop of your own with small delays instead: diagnose --help -- says how.
+    Reads a record and says what limits the speed: each row's share with its interval, and how much faster
+    everything would be if that row were (Amdahl's law). Some twenty rules look for known faults (copies,
+    teacher calls, small batches, Python for each env, resets, skew, garbage, logging, evaluation, idle cores,
+    waiting, ...); each gives its evidence, a remedy and a command to check it. If the record lacks the
+    evidence for a rule, it says what to run. Where a world has a faster way to do a phase, both are timed in
+    turns for a few seconds. What this machine has reached before is shown for comparison. After a change,
+    measure again: --since RECORD shows what was predicted and what happened. Writes
+    .design/diagnosis-<YYYYMMDD-HHMM>.md. --causal -- CMD slows parts of your own loop instead: see diagnose
+    --help --.
     """
     from hotloop.report.sections import diagnose as sections
     from hotloop.report.terminal import draw

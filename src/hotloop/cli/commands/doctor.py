@@ -14,10 +14,10 @@ EXAMPLES = (
 
 
 def doctor(*, json: Json = False) -> int:
-    """Is this machine fit to measure, and what is missing.
+    """Check this machine: is it fit to measure, and what is missing?
 
-    Every line is ok, warn or bad, with what to do. A bad line means that numbers measured now would
-    mean little: the machine is called unfit and the exit code is 4, cannot tell.
+    Every line is ok, warn or bad, with what to do about it. A bad line means that numbers measured now would
+    mean little: the machine is called unfit, and the exit code is 4, cannot tell.
     """
     from hotloop.lab.doctor import examine, gather, is_fit
     from hotloop.report.sections.listings import doctor as sections

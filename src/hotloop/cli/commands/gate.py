@@ -93,30 +93,31 @@ def gate(  # noqa: PLR0913 - one argument a flag
         bool, typer.Option("--list", help="Show the budgets and measure nothing.")
     ] = False,
     bisect: Annotated[
-        bool, typer.Option("--bisect", help="Find the commit since which a budget is missed.")
+        bool, typer.Option("--bisect", help="Find the commit that first missed a budget.")
     ] = False,
     no_explain: Annotated[
-        bool, typer.Option("--no-explain", help="Do not profile both commits where a budget is missed.")
+        bool, typer.Option("--no-explain", help="Do not profile both commits when a budget is missed.")
     ] = False,
     unlike: Unlike = False,
     build: Build = None,
     budget: Seconds = 6.0,
     init: Annotated[
-        bool, typer.Option("--init", help="Measure TARGET and write a first hotloop.toml, and CI for it.")
+        bool, typer.Option("--init", help="Measure TARGET and write a first hotloop.toml, with CI jobs.")
     ] = False,
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="Plant a slow-down, nothing and a mismatch: does it see them?")
+        bool,
+        typer.Option("--self-test", help="Plant a slow-down, no change and a mismatch: are they told apart?"),
     ] = False,
     output: Output = None,
     json: Json = False,
 ) -> int:
-    """Hold budgets of hotloop.toml against what is measured; for CI.
+    """Check the speed budgets of hotloop.toml; for CI.
 
-    A budget is [budget.NAME] with a target, a metric and either limit or max_change with against, a branch,
-    tag, commit or saved baseline; reason, owner, expires and enforce = false (a target to be reached) if you
-    like. A commit is built beside and both take turns; what is missed is measured again before it is red,
-    and then says in which phase and function. Green is 0; 3 is a budget missed or expired, 2 an answer that
-    changed, 4 that it cannot be told, such as no baseline yet.
+    A budget is [budget.NAME] with a target, a metric and either limit, or max_change with against (a branch,
+    tag, commit or saved baseline); optional are reason, owner, expires and enforce = false (a goal to reach).
+    The other commit is built separately, and both take turns; a miss is measured again before it counts, and
+    is then explained by phase and function. Exit: 0 all met, 2 an answer changed, 3 a budget is missed or
+    expired, 4 cannot tell, for example without a baseline.
     """
     lifeline.endless = True
     if self_test:

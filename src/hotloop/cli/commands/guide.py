@@ -10,7 +10,7 @@ EXAMPLES = ("hotloop guide", "hotloop guide --json")
 
 
 def guide(*, json: Json = False) -> int:
-    """One page for a coding agent: faster, without fooling oneself."""
+    """Print a page for coding agents: faster, without fooling oneself."""
     from hotloop.mcp.guide import guide as page
 
     emit(f"{json_format.dumps({'page': page()})}\n" if json else page())

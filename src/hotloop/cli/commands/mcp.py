@@ -12,16 +12,16 @@ from hotloop.core.packages import need
 
 EXAMPLES = ("hotloop mcp", "hotloop mcp --json")
 
-Tools = Annotated[bool, typer.Option("--json", help="Serve nobody: print the tools with their schemas.")]
+Tools = Annotated[bool, typer.Option("--json", help="Print the tools and their schemas instead of serving.")]
 
 
 def mcp(*, json: Tools = False) -> int:
-    """Serve a coding agent by the Model Context Protocol.
+    """Offer the commands to a coding agent (Model Context Protocol).
 
-    It speaks on stdin and stdout. The agent gets worlds, bench, profile, compare, validate, diagnose, report
-    and guide as tools with typed arguments and short answers; long ones say how far they are and can be
-    cancelled. Everything happens in the folder that this is started in: what names a path outside it is
-    refused, and nothing is written but records. Needs the package mcp: pip install 'hotloop[mcp]'.
+    It talks over stdin and stdout. The agent gets worlds, bench, profile, compare, validate, diagnose, report
+    and guide as tools with typed arguments and short answers; long ones report progress and can be cancelled.
+    Everything happens in the folder it is started in: a path outside it is refused, and nothing but records
+    is written. Needs the package mcp: pip install 'hotloop[mcp]'.
     """
     need("mcp")
     from hotloop.mcp.server import serve, tools

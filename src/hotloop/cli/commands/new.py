@@ -49,10 +49,11 @@ def new(
     *,
     json: Json = False,
 ) -> int:
-    """A folder to start from: the smallest complete world.
+    """Create the folder of a small but complete world.
 
-    Native and twin. Writes src/hotloop/worlds/NAME in the checkout around the current folder. It is found by
-    existing: ./hotloop builds it, and every contract test of tests/worlds runs over it.
+    It has native code and a Python twin. Writes src/hotloop/worlds/NAME in the checkout around the current
+    folder, where it is found automatically: ./hotloop builds it, and the contract tests in tests/worlds
+    include it.
     """
     check_name(name)
     folder = checkout() / WORLDS / name

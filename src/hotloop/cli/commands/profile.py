@@ -85,7 +85,9 @@ Probes = Annotated[
 
 Pid = Annotated[
     int | None,
-    typer.Option(metavar="PID", min=1, help="Instead of a target: a process that runs already (py-spy)."),
+    typer.Option(
+        metavar="PID", min=1, help="Instead of a target: a process that is already running (py-spy)."
+    ),
 ]
 
 Seconds = Annotated[
@@ -99,7 +101,7 @@ ReplaySlow = Annotated[
     Path | None,
     typer.Option(
         metavar="RECORD [K]",
-        help="Profile nothing: run a slow step of that record again, the first or the one numbered K.",
+        help="Profile nothing; repeat a slow step of that record, the first or number K.",
     ),
 ]
 
@@ -112,7 +114,10 @@ TraceFiles = Annotated[
 
 
 SlowSteps = Annotated[
-    bool, typer.Option("--slow", help="Show the percentiles and the slowest steps, too; the page has them.")
+    bool,
+    typer.Option(
+        "--slow", help="Also print the percentiles and the slowest steps; the page always has them."
+    ),
 ]
 
 
@@ -152,17 +157,16 @@ def profile(  # noqa: PLR0913 - one argument a flag
     slow: SlowSteps = False,
     json: Json = False,
 ) -> int:
-    """Where the time of a step goes.
+    """Show where the time of a step goes.
 
-    Two of the target play the same actions, random ones or those of a policy, in alternation: one timed,
-    one clean. Throughput comes from the clean one only, and what the instrument cost is said with its
-    interval. One of our worlds is taken apart by phase; somebody else's environment, or a loop with a
-    policy in it, into env.step, env.reset, the policy, the functions of --time and spans of its own, and
-    a short pass of samples shows the hot functions below them. Each --probe looks at a pass of its own:
-    every function, samples from outside, lines, memory, threads, torch, instructions. The slowest step
-    calls are kept: --slow shows them, --replay-slow runs one again. Writes
-    .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and the probes' files; compares with the previous one.
-    After -- comes a program of any kind: profile --help -- says how.
+    Two copies of the target take turns playing the same actions, random ones or a policy's: one is timed, the
+    other is not. Throughput comes only from the untimed one, and the cost of the timing is printed with its
+    interval. Our worlds are split by phase; your environment, or a loop with a policy in it, is split into
+    env.step, env.reset, the policy, functions named with --time and your own spans, and a short run with
+    samples finds the hot functions below them. Each --probe looks deeper in a run of its own: every function,
+    samples from outside, lines, memory, threads, torch, instructions. The slowest calls are kept: --slow
+    shows them, --replay-slow repeats one. Writes .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC) and the
+    files of the probes; compares with the previous profile. For programs see profile --help --.
     """
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile import probes as probes_lab

@@ -44,7 +44,9 @@ Dir = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="F", help="The file to write; one that exists is kept."),
+    typer.Option(
+        "-o", "--output", metavar="F", help="The file to write; an existing one is not overwritten."
+    ),
 ]
 Format = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FORMATS)}.")]
 Read = Annotated[
@@ -56,14 +58,14 @@ Read = Annotated[
 ]
 Accept = Annotated[
     str | None,
-    typer.Option(metavar="RUN", help="Accept the level since this run: the baseline starts there."),
+    typer.Option(metavar="RUN", help="Accept the speed since this run; the baseline starts there."),
 ]
 Why = Annotated[str | None, typer.Option(metavar="TEXT", help="Why it is accepted.")]
 Serve = Annotated[bool, typer.Option("--serve", help="Serve the page, live, until Ctrl-C.")]
 Host = Annotated[
-    str, typer.Option(metavar="H", help="Where to listen; beyond this machine a token is asked for.")
+    str, typer.Option(metavar="H", help="Where to listen; from other machines a token is needed.")
 ]
-Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 for any that is free.")]
+Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="0 picks a free one.")]
 
 
 def report(  # noqa: PLR0913 - one a flag
@@ -79,10 +81,10 @@ def report(  # noqa: PLR0913 - one a flag
     port: Port = 8765,
     json: Json = False,
 ) -> int:
-    """Every record, one picture: a page that opens offline.
+    """Put every record on one page that opens offline.
 
-    It has trends, phases, flames, comparisons and trainings, in one file. The trend has one point a commit,
-    and marks where the level changed. Results of other tools join it by --read. --serve follows records and
+    One file with trends, phases, flame graphs, comparisons and trainings. The trend has one point for each
+    commit and marks where the speed changed. --read adds results of other tools. --serve follows records and
     trainings as they are written.
     """
     if format not in FORMATS:

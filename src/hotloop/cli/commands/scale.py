@@ -33,7 +33,7 @@ Grid = Annotated[
 ]
 
 Repeats = Annotated[
-    int, typer.Option(metavar="N", min=1, help="How often every place is measured, in shuffled order.")
+    int, typer.Option(metavar="N", min=1, help="How often each size is measured, in shuffled order.")
 ]
 
 Steps = Annotated[
@@ -65,14 +65,14 @@ def scale(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """What a target costs against its size, and by which law.
+    """Measure how the cost of a target grows with its size.
 
     A key with several values is an axis: agents=10,100,1000, also threads, num_envs (or envs), an encoder or
     an index by name, any argument of your own function, and steps, the length of a run from its reset on.
-    Every place is measured in shuffled order, with repeats; of each phase, of the step and of memory the law
-    is said (constant, log, linear, n log n, quadratic, or a power with its exponent and interval), with the
-    laws that would fit as well; where one phase overtakes another, where more brings little, and what bounds
-    threads. Beside the record lie a PNG and an SVG. Ctrl-C leaves what is done, --resume goes on from there.
+    Every combination is measured several times, in shuffled order. For each phase, the step and memory it
+    says how they grow (constant, log, linear, n log n, quadratic, or a power with its exponent and interval)
+    and what else would fit; where one phase overtakes another, where more brings little, and what limits
+    threads. A PNG and an SVG are saved with the record. Ctrl-C keeps what is done; --resume continues.
     """
     from hotloop.lab.scale import axes as reading
     from hotloop.lab.scale import scale as lab

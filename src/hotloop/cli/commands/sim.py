@@ -59,30 +59,28 @@ TapedTarget = Annotated[
     str | None,
     typer.Argument(
         metavar="TARGET",
-        help="A preset such as grid/guard, or any target of bench; of --replay the tape's own.",
+        help="A preset such as grid/guard, or any target that bench takes; --replay uses the tape's.",
         show_default=False,
     ),
 ]
-Show = Annotated[bool, typer.Option("--show", help="Draw or tell one env as it is played.")]
+Show = Annotated[bool, typer.Option("--show", help="Draw or describe one env as it plays.")]
 Fps = Annotated[float, typer.Option(metavar="F", min=0.1, max=50, help="Frames a second.")]
-Recorded = Annotated[
-    Path | None, typer.Option(metavar="TAPE", help="Keep seeds and actions, to be replayed.")
-]
+Recorded = Annotated[Path | None, typer.Option(metavar="TAPE", help="Save seeds and actions for --replay.")]
 Replay = Annotated[
     Path | None, typer.Option(metavar="TAPE", help="Play a tape again, with the keys it was recorded with.")
 ]
 DrawFrames = Annotated[
-    bool, typer.Option("--frames", help="Of --replay: draw its first env for the page, beside the tape.")
+    bool, typer.Option("--frames", help="With --replay: also draw its first env for the page of report.")
 ]
 Gif = Annotated[Path | None, typer.Option(metavar="F", help="Film the first episode, up to 300 steps.")]
-Png = Annotated[Path | None, typer.Option(metavar="F", help="Keep three moments of that film.")]
+Png = Annotated[Path | None, typer.Option(metavar="F", help="Save three moments of that film.")]
 Plots = Annotated[
     list[Path] | None,
-    typer.Option(metavar="F", help="Draw what changed over steps, as .png or .svg; may be given twice."),
+    typer.Option(metavar="F", help="Plot what changed over the steps, as .png or .svg; may be given twice."),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a log that is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing log.")]
 Account = Annotated[
-    bool, typer.Option("--perf-profile", help="Keep cProfile's account of the run beside the record.")
+    bool, typer.Option("--perf-profile", help="Save cProfile's result of the run with the record.")
 ]
 
 
@@ -107,12 +105,12 @@ def sim(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Episodes played to the end, and what came of them.
+    """Play whole episodes and sum up what happened.
 
-    Keys of its own: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode
-    off; a world that never ends is cut off after 1000). Every env plays its share, so that short
-    episodes do not count more often than long ones; a world with a history to plot is played once
-    where nobody says how often. A record is saved and never overwrites another.
+    Its own keys: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode off; a
+    world that never ends is cut off after 1000). Every env plays its share, so that short episodes do not
+    count more often than long ones; a world with a history to plot is played once unless you say how often. A
+    record is saved and never overwrites another.
     """
     from hotloop.core.registry import contests
     from hotloop.lab.sim.sim import open_game

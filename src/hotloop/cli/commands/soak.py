@@ -49,13 +49,13 @@ def soak(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Does it slow down or leak over minutes and hours.
+    """Find out whether a target slows down or leaks over time.
 
-    One instance is stepped all the time. Again and again memory, the native heap, GPU memory, open files and
-    threads are read, and an instance just made is stepped in turns with the old one: the slope of their
-    ratio is judged, so that a neighbour on the machine is not blamed on the target. Each slope has its 99.99%
-    interval; what surely rises, and to the end, is named, phases too. With a train. key a training is soaked.
-    After -- any program. Exit: 3 where something grows, 4 where the run was too short to tell.
+    One instance is stepped throughout. At regular moments memory, the native heap, GPU memory, open files and
+    threads are read, and a new instance takes turns with the old one: what is judged is the slope of their
+    ratio, so a busy machine is not blamed on the target. Each slope has its 99.99% interval; what certainly
+    rises, and still does at the end, is named, down to phases. With a train. key a training is soaked; after
+    --, any program. Exit: 3 something grows, 4 the run was too short to tell.
     """
     from hotloop.lab.training.settings import is_training
 

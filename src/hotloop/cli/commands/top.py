@@ -25,11 +25,11 @@ def top(
     pid: Annotated[int, typer.Option(metavar="PID", min=1, help="The Python process to look at.")],
     json: Json = False,
 ) -> int:
-    """What a running Python process does, live.
+    """Show live what a running Python process does.
 
-    Its functions by the time they take, like top. py-spy looks from outside; the process need not be started
-    in any special way and hardly notices. Ctrl-C ends the view, not the process. hotloop profile --pid PID
-    keeps what it sees instead; --json prints what is seen in one second.
+    Its functions by the time they take, like top. py-spy looks from outside; the process needs no special
+    start and hardly notices. Ctrl-C ends the view, not the process. hotloop profile --pid PID saves what it
+    sees instead; --json prints one second of it.
     """
     from hotloop.lab.profile import attach as attaching
 

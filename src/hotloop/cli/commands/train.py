@@ -65,7 +65,7 @@ def train(  # noqa: PLR0913 - one argument a flag
     words: Words = None,
     *,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with run=NAME from its last checkpoint.")
+        bool, typer.Option("--resume", help="Continue run=NAME from its last checkpoint.")
     ] = False,
     keys: Annotated[
         bool, typer.Option("--keys", help="List every key and what it is for; train nothing.")
@@ -84,18 +84,18 @@ def train(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Train a policy by PPO or DQN, and say where the time went.
+    """Train a policy with PPO or DQN, and show where the time went.
 
-    With supervised_steps it imitates a scripted player first. Everything of a run is in train_dir/<run>/:
-    logs/script.log and logs/metrics.jsonl, tensorboard/, checkpoints/. Every log_every rollouts there is a
-    tree of the time, which adds up. A run is never overwritten: the same name needs --resume, which takes the
-    run's own words and those given now over them. Ctrl-C finishes the update under way, saves a checkpoint
-    and a record marked partial. validate=true (or smoke, soak, a number of comparisons) lets the world's
-    Python twin shadow the first envs while the policy plays; a difference is exit code 2. With
-    train.timing=off nothing is timed. Your env is one of Gymnasium or a parallel one of PettingZoo;
-    vector=async steps it in processes; further keys go to its maker. train.network and train.teacher name a
-    network and a teacher of yours. train.ranks=N trains in N processes, here, as torchrun started them or
-    (--on) as tasks of Ray on the machines of a cluster, each with its share of envs.
+    With supervised_steps it first imitates a scripted player. All files of a run are in train_dir/<run>/:
+    logs/script.log and logs/metrics.jsonl, tensorboard/, checkpoints/. Every log_every rollouts it prints a
+    tree of the time, which adds up. A run is never overwritten: to use a name again, give --resume, which
+    takes the run's own settings and lets new ones override them. Ctrl-C finishes the current update and saves
+    a checkpoint and a record marked partial. With validate=true (or smoke, soak, a number of comparisons) the
+    world's Python twin checks the first envs while the policy plays; a difference is exit code 2.
+    train.timing=off turns timing off. Your env may be a Gymnasium env or a parallel PettingZoo env;
+    vector=async steps it in processes; other keys are passed to your function. train.network and
+    train.teacher name your own network and teacher. train.ranks=N trains in N processes, here, as started by
+    torchrun, or (--on) as Ray tasks on the machines of a cluster, each with its share of envs.
     """
     asked_target = typed(target, words)
     if on is not None:

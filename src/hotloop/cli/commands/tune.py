@@ -35,11 +35,11 @@ EXAMPLES = (
 LearnSteps = Annotated[
     int,
     typer.Option(
-        metavar="N", min=0, help="Of a training: also train both settings for N env-steps, seed by seed."
+        metavar="N", min=0, help="For trainings: also train both settings for N env-steps, seed by seed."
     ),
 ]
 
-Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="Seeds of that; from 6 on with an interval.")]
+Seeds = Annotated[int, typer.Option(metavar="N", min=1, help="Seeds for that; 6 or more give an interval.")]
 
 WriteFloor = Annotated[
     str | None,
@@ -79,7 +79,7 @@ Minutes = Annotated[
 ]
 
 Rounds = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Rounds of the first rung; each next has twice as many.")
+    int, typer.Option(metavar="N", min=1, help="Rounds of the first stage; each later one has twice as many.")
 ]
 
 
@@ -100,15 +100,15 @@ def tune(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Which settings are the fastest, of all combinations.
+    """Find the fastest of all combinations of settings.
 
-    Keys with several values are combined. With a train. key trainings are measured, else envs alone. What
-    cannot be run is skipped first, with the reason. The rest is measured in rungs, each of twice as many
-    rounds for the faster half; the winner has the highest lower end of an interval, and takes turns with the
-    present settings before it is recommended. How long that takes, and at most, is said first, and kept: a
-    search that is late has fewer rungs. --learn-steps trains both and compares returns. num_workers,
-    n_envs, rollout_steps, n_steps, batch_size, n_epochs and num_minibatches are understood. Exit: 3 where the
-    winner learns less, 4 cannot tell.
+    Keys with several values are combined. With a train. key trainings are measured, otherwise envs alone.
+    Combinations that cannot run are skipped first, with the reason. The rest is measured in stages: each
+    keeps the faster half and gives it twice as many rounds. The winner has the highest lower end of its
+    interval, and takes turns with the present settings before it is recommended. How long that takes, and at
+    most, is said first and kept: a search that is late has fewer stages. --learn-steps trains both and
+    compares returns. num_workers, n_envs, rollout_steps, n_steps, batch_size, n_epochs and num_minibatches
+    are understood. Exit: 3 the winner learns less, 4 cannot tell.
     """
     from hotloop.lab.tune import tune as lab
     from hotloop.lab.tune.asked import Asked

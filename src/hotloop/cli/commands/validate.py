@@ -142,15 +142,15 @@ def validate(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Is the fast one the same as the slow one, at every step?
+    """Check that a fast version does the same as the slow one.
 
-    TARGET is the candidate, held against its reference. Both play the same tapes, random, scripted and
-    adversarial (actions that do not exist, resets in the middle, short episodes), and must show the same
-    observations, rewards, flags, infos, random numbers and state at every step; then the candidate plays them
-    in other batch sizes and with more threads. The first difference is named, and shrunk into a bundle that
-    --replay plays again. Exit code 2: they differ. --statistical holds returns, lengths, observations,
-    rewards and transitions against each other by their distributions, and says how large a difference can
-    still be.
+    TARGET is the candidate; it is compared with its reference. Both play the same actions, random, scripted
+    and adversarial (actions that do not exist, resets in the middle, short episodes), and must show the same
+    observations, rewards, flags, infos, random numbers and state at every step; then the candidate repeats
+    them in other batch sizes and with more threads. The first difference is named, and shrunk into a bundle
+    that --replay plays again. Exit code 2: they differ. --statistical compares the distributions of returns,
+    lengths, observations, rewards and transitions instead, and says how large a difference could have gone
+    unseen.
     """
     from hotloop.lab.validate.equal import closeness_of
     from hotloop.lab.validate.lockstep import Way

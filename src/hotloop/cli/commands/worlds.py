@@ -30,9 +30,9 @@ def worlds(
     *,
     json: Json = False,
 ) -> int:
-    """What there is to measure: worlds, presets, parameters.
+    """List what there is to measure: worlds, presets, parameters.
 
-    A workload parameter changes results. A variant must not, and is what comparisons are for.
+    A workload parameter changes results. A variant must not: variants are what you compare.
     """
     from hotloop.report.sections import listings
     from hotloop.report.terminal import draw

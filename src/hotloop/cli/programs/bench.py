@@ -54,12 +54,12 @@ def bench(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """How long a whole program takes, with its spread: hotloop bench [OPTIONS] -- CMD.
+    """Measure how long a whole program takes: hotloop bench [OPTIONS] -- CMD.
 
-    CMD is any command, run as it stands and without a shell. A round is one run from its start to its end:
-    wall time, CPU time of all its processes, peak memory of the largest. With --metric what the program
-    prints itself is judged: the median of each run, its warm-up cut; with --rounds 1 the series of one run.
-    A program that fails ends it, with its own last line. Exit codes as of bench.
+    CMD is any command, run as it is, without a shell. A round is one run from start to end: wall time, CPU
+    time of all its processes, peak memory of the largest. --metric judges what the program itself prints:
+    the median of each run without its warm-up; with --rounds 1, the series of that one run. If the program
+    fails, so does this, with its last line. The exit codes are those of bench.
     """
     from hotloop.lab import bench as lab
     from hotloop.lab.programs import bench as programs

@@ -44,13 +44,12 @@ def compare(  # noqa: PLR0913 - one argument a flag
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Which of several programs is faster: hotloop compare [OPTIONS] -- "CMD A" "CMD B" ...
+    """Compare whole programs: hotloop compare [OPTIONS] -- "CMD A" "CMD B" ...
 
-    Each CMD is one quoted argument, split into words as a shell would, and run without one. All of them and
-    A a second time take turns in shuffled order; the ratio is the median over the rounds with its exact 95%
-    interval, beside that of A against itself. Faster and slower are said if a second run agrees. With
-    --metric what the programs print themselves is compared. Exit codes: 0 faster or the same, 3 slower,
-    4 cannot tell.
+    Each CMD is one quoted argument, split into words as a shell would, and run without one. All of them, and
+    A a second time, take turns in shuffled order; the ratio is the median over the rounds with its exact 95%
+    interval, next to that of A against itself. Faster and slower need a second run that agrees. --metric
+    compares what the programs themselves print. Exit codes: 0 faster or the same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.programs.compare import check
     from hotloop.lab.programs.compare import compare as run

@@ -32,12 +32,12 @@ def diagnose(
     runs: Runs = RUNS,
     json: Json = False,
 ) -> int:
-    """What a speed-up of each part of a loop is worth, measured: hotloop diagnose --causal -- CMD.
+    """Measure what speeding up each part of a loop is worth: hotloop diagnose --causal -- CMD.
 
     CMD is any program with hotloop.run around its loop and spans inside, or hotloop train. Small delays are
-    added to one part at a time, in turns with none, and what they cost the whole says what a speed-up of that
-    part would buy, also where threads, workers or a GPU overlap it. Beside it stands what its share alone
-    promises (Amdahl); where the two differ, the part is hidden behind other work. Writes
+    added to one part at a time, in turns with none; what they cost the whole loop shows what speeding up that
+    part would gain, even where threads, workers or a GPU overlap it. Next to it is what its share alone
+    promises (Amdahl's law); where the two differ, the part is hidden behind other work. Writes
     .design/diagnosis-<YYYYMMDD-HHMM>.md and .json (UTC).
     """
     from hotloop.lab.diagnose.causal import of_program

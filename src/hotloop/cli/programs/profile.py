@@ -38,12 +38,12 @@ Probes = Annotated[
 def profile(
     context: typer.Context, *, probe: Probes = None, commit: Commit = False, json: Json = False
 ) -> int:
-    """Where the time of a whole program goes: hotloop profile [OPTIONS] -- CMD.
+    """Show where the time of a whole program goes: hotloop profile [OPTIONS] -- CMD.
 
-    CMD is any command, run without a shell: once as it stands, then watched: its hot functions by samples,
-    its spans where it uses hotloop.spans, its processes, threads and memory over time. --probe line shows the
+    CMD is any command, run without a shell: first undisturbed, then watched: its hot functions by samples,
+    its spans if it uses hotloop.spans, its processes, threads and memory over time. --probe line shows the
     lines of the five hottest functions; cprofile, memory and pyspy each look at a run of their own. Writes
-    .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), a web page and the probes' files.
+    .design/profile-<YYYYMMDD-HHMM>.md and .json (UTC), a web page and the files of the probes.
     """
     from hotloop.lab.programs import profile as lab
     from hotloop.report.files import folder_of, pictured

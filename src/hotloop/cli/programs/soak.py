@@ -24,11 +24,11 @@ def soak(
     output: Output = FOLDER,
     json: Json = False,
 ) -> int:
-    """Does a whole program slow down or leak: hotloop soak [OPTIONS] -- CMD.
+    """Find out whether a whole program slows down or leaks: hotloop soak [OPTIONS] -- CMD.
 
-    CMD is any command, run without a shell for so many minutes, then ended by Ctrl-C. Memory, open files and
-    threads of it and its children are looked at from outside; with --metric, what it prints about its own
-    speed, too. There is no second instance to hold it against: a slow machine looks like a slow program.
+    CMD is any command, run without a shell for that many minutes, then ended by Ctrl-C. Its memory, open
+    files and threads, and those of its children, are watched from outside; --metric adds what it prints about
+    its own speed. There is no second instance to compare with: a slow machine looks like a slow program.
     """
     from hotloop.cli.commands.soak import asked_for
     from hotloop.lab.programs.soak import soak as lab
