@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.archives import check_room
 from hotloop.core.errors import InputError
 from hotloop.core.files import whole_bytes, write_new
 from hotloop.core.isolate.lifeline import anchored
@@ -119,6 +120,7 @@ def read(path: Path) -> Tape:
     except OSError as error:
         raise InputError(f"cannot read the tape {path}: {error.strerror}") from None
     try:
+        check_room(content)
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return parse(str(arrays["header"]), arrays["actions"])
     except DAMAGES as error:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hotloop.core.archives import check_room
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, whole_bytes, write_new
 from hotloop.envs.batch import Batch
@@ -109,7 +110,9 @@ def read(path: Path) -> dict[str, Any]:
             raise InputError(f"{path} has no checkpoint: expected files like checkpoint-000001000000.pt")
         path = last
     try:
-        file = io.BytesIO(whole_bytes(path))
+        written = whole_bytes(path)
+        check_room(written)
+        file = io.BytesIO(written)
         check_bytes(file)
         content = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError:

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.archives import check_room
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.files import free_path, write_new
+from hotloop.core.files import free_path, whole_bytes, write_new
 from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.record import file_name
 from hotloop.core.record.plain import from_plain, parse
@@ -167,7 +168,9 @@ def read_windows(checkpoint: Path) -> dict[str, NDArray[Any]] | None:
     Nothing is trained on them; without them those episodes do not count.
     """
     try:
-        with np.load(windows_path(checkpoint), allow_pickle=False) as arrays:
+        content = whole_bytes(windows_path(checkpoint))
+        check_room(content)
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}
     except DAMAGES:
         return None

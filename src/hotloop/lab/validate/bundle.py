@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.core.archives import check_room
 from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, whole_bytes, write_new
@@ -80,6 +81,7 @@ def read_bundle(path: Path) -> Bundle:
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise InputError(f"{path} is not a bundle of Hotloop: validate writes one where two sides differ")
     try:
+        check_room(content)
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return parse_bundle(path, arrays)
     except InputError:
