@@ -4,6 +4,7 @@ import copy
 import json
 import random
 from collections.abc import Iterator
+from datetime import date
 from typing import Any
 
 NASTY: tuple[Any, ...] = (
@@ -95,3 +96,25 @@ def damaged(content: bytes, seed: int) -> bytes:
             for _ in range(chance.choice((1, 4, 64))):
                 data[chance.randrange(len(data))] = chance.randrange(256)
     return bytes(data)
+
+
+def toml(table: dict[str, Any]) -> str:
+    """The text of a table, one line a key; what TOML has no word for is left out."""
+    return "".join(
+        f"{json.dumps(key)} = {toml_value(value)}\n" for key, value in table.items() if sayable(value)
+    )
+
+
+def sayable(value: Any) -> bool:
+    return value is not None
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = (f"{json.dumps(key)} = {toml_value(each)}" for key, each in value.items() if sayable(each))
+        return f"{{{', '.join(inner)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(toml_value(each) for each in value if sayable(each))}]"
+    if isinstance(value, float):
+        return repr(value)
+    return value.isoformat() if isinstance(value, date) else json.dumps(value)

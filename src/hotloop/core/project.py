@@ -14,8 +14,8 @@
 It is the nearest one upward from the current folder. What does not fit is refused with its line and key.
 """
 
-import math
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -263,7 +263,7 @@ class Source:
 
     def number(self, where: Keys, value: Any) -> float:
         is_one = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_one or not 0 <= value < math.inf:
+        if not is_one or not 0 <= value <= sys.float_info.max:
             raise self.refuse(where, f"expected a number of at least 0, got {shown(value)}")
         return float(value)
 

@@ -29,7 +29,16 @@ EFFECTS = ("spawn", "drain", "clip", "team")
 STATS = ("deposit", "hit")
 """What an agent counts of itself, for rewards: goods put into a store, others frozen."""
 
-PLAIN: dict[Any, Any] = {int: int, str: str, bool: bool, float: (int, float)}
+NAMES, AMOUNTS = tuple[str, ...], Mapping[str, int]
+
+EXPECTED: dict[Any, str] = {
+    int: "int",
+    str: "str",
+    bool: "bool",
+    float: "float",
+    NAMES: "a list of names",
+    AMOUNTS: f"a table of names and amounts, each at most {MOST}",
+}
 """What TOML must have for a field of each type."""
 
 T = TypeVar("T")
@@ -170,34 +179,61 @@ def read_rules(name_or_path: str) -> Rules:
 def parse(table: Mapping[str, Any]) -> Rules:
     """Turn a TOML table into rules; every key must be known."""
     rows = dict(table)
-    rows["resources"] = tuple(rows.get("resources", ()))
-    rows["loot"] = tuple(rows.get("loot", ()))
     for key, cls in (("changes", Change), ("events", Event), ("rewards", Reward)):
-        rows[key] = tuple(_row(cls, key, row) for row in rows.get(key, ()))
-    rows["stations"] = tuple(_station(row) for row in rows.get("stations", ()))
+        rows[key] = tuple(_row(cls, key, row) for row in _rows(key, table))
+    rows["stations"] = tuple(_station(row) for row in _rows("stations", table))
     if "mobile" in rows:
         rows["mobile"] = _row(Area, "mobile", rows["mobile"])
     return _row(Rules, "rules", rows)
 
 
-def _station(row: Mapping[str, Any]) -> Recipe:
-    area = {"area": _row(Area, f"area of {row.get('kind')}", row["area"])} if "area" in row else {}
-    return _row(Recipe, "stations", {**row, **area})
+def _rows(key: str, table: Mapping[str, Any]) -> list[Any]:
+    rows = table.get(key, [])
+    if not isinstance(rows, list):
+        raise InputError(f"{key} is {shown(rows)}: expected rows, each under [[{key}]]")
+    return rows
 
 
-def _row(cls: type[T], what: str, row: Mapping[str, Any]) -> T:
+def _station(row: Any) -> Recipe:
+    if isinstance(row, dict) and "area" in row:
+        row = {**row, "area": _row(Area, f"area of {shown(row.get('kind'))}", row["area"])}
+    return _row(Recipe, "stations", row)
+
+
+def _row(cls: type[T], what: str, row: Any) -> T:
+    if not isinstance(row, dict):
+        raise InputError(f"a row of {what} is {shown(row)}: expected a table of keys and values")
     types: dict[str, Any] = {each.name: each.type for each in fields(cls)}  # type: ignore[arg-type]
     for key, value in row.items():
         if key not in types:
             raise unknown(f"key in {what}", key, types, f"the keys are {', '.join(types)}")
-        if types[key] in PLAIN and not isinstance(value, PLAIN[types[key]]):
-            raise InputError(f"{key} in {what} is {value!r}: expected {types[key].__name__}")
+        if not fits(types[key], value):
+            raise InputError(f"{key} in {what} is {shown(value)}: expected {EXPECTED[types[key]]}")
         if types[key] is int and not -MOST <= value <= MOST:
-            raise InputError(f"{key}={value} in {what}: expected at most {MOST}")
+            raise InputError(f"{key}={shown(value)} in {what}: expected at most {MOST}")
     try:
-        return cls(**row)
+        return cls(**{key: tuple(value) if types[key] == NAMES else value for key, value in row.items()})
     except TypeError as error:
         raise InputError(f"a row of {what} lacks a key: {error}") from None
+
+
+def fits(kind: Any, value: Any) -> bool:
+    """Whether a value of TOML's is one of a field's type; what has rows of its own is looked at by itself."""
+    if kind == NAMES:
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if kind == AMOUNTS:
+        return isinstance(value, dict) and all(
+            type(each) is int and abs(each) <= MOST for each in value.values()
+        )
+    if kind is float:
+        return type(value) in (int, float) and abs(value) <= MOST
+    return type(value) is kind if kind in EXPECTED else True
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def check(rules: Rules) -> Rules:
@@ -214,6 +250,8 @@ def check(rules: Rules) -> Rules:
     names |= {name for name in (rules.attack_costs, rules.shield, rules.move_costs) if name}
     for name in sorted(names):
         _known_resource(rules, name, "the agents' settings")
+    if rules.move_price and not rules.move_costs:
+        raise InputError(f"move_price={rules.move_price} of nothing: say of which resource with move_costs")
     for reward in rules.rewards:
         if reward.of not in (*rules.resources, *STATS):
             raise unknown("resource or stat", reward.of, (*rules.resources, *STATS), "named by a reward")
