@@ -84,6 +84,8 @@ def explain(error: BaseException) -> int:
         code, what = ExitCode.FAULT, f"{error.strerror}{where}: make room and run again"
     elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         code, what = ExitCode.USAGE, "a name is longer than the file system takes: give a shorter one"
+    elif lifeline.line is not None and isinstance(error, OSError) and error.errno == errno.EBADF:
+        code, what = ExitCode.USAGE, "the target closed a file that is ours: it may close what it opened"
     elif is_theirs(error):
         from hotloop.envs.callables import last_words
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from hotloop.cli import child
 from hotloop.cli.console import remark
 from hotloop.core.clock import now_ns
 from hotloop.report.units import percent, plain, sparkline, speed
@@ -66,10 +67,11 @@ class Lines:
 
     def window(self, window: "Window") -> None:
 
+        stream = child.err or sys.stderr
         if self._title:
-            sys.stderr.write(f"{self._title}\n")
+            stream.write(f"{self._title}\n")
             self._title = ""
-        sys.stderr.write(f"{window_words(window)}\n")
+        stream.write(f"{window_words(window)}\n")
 
     def say(self, text: str) -> None:
         remark(text)

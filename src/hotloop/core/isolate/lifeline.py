@@ -88,12 +88,16 @@ class Line:
         faulthandler.register(STACK_SIGNAL, self._descriptor)
 
     def say(self, **message: object) -> None:
-        if os.getpid() != self._owner:
-            os._exit(1)  # a copy that somebody's code forked, and that came back here
+        self.end_copy()
         self._mend()
         rest = memoryview(json.dumps(message).encode() + b"\n")
         while rest:
             rest = rest[os.write(self._descriptor, rest) :]
+
+    def end_copy(self) -> None:
+        """End this process where it is a copy that somebody's code forked, and that came back here."""
+        if os.getpid() != self._owner:
+            os._exit(1)
 
     def _mend(self) -> None:
         """Open the line again where somebody closed it, or took its number for a file of his own."""
@@ -196,6 +200,12 @@ def join() -> None:
     stacks = os.open(f"/proc/{supervisor}/fd/{messages}", os.O_WRONLY)
     faulthandler.enable(stacks)
     faulthandler.register(STACK_SIGNAL, stacks)
+
+
+def end_copy() -> None:
+    """End a copy of the process that is watched over, before it does the work a second time."""
+    if line is not None:
+        line.end_copy()
 
 
 def offer(make: SoFar) -> None:

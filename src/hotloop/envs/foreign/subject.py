@@ -233,17 +233,7 @@ class ForeignSubject(OneByOne, ABC):
         raise InputError(f"{self.spec.name} is not one of our batches: it takes no saved state")
 
     def close(self) -> None:
-        """Close the env; one that raises then has been measured all the same."""
-        close = getattr(self.env, "close", None)
-        if not callable(close):
-            return
-        with lifeline.doing(Doing.CLOSE):
-            try:
-                close()
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
-                lifeline.unclosed.append(last_words(error))
+        close_env(self.env)
 
 
 class Answering(ForeignSubject):
@@ -283,6 +273,20 @@ class Answering(ForeignSubject):
         return dict(zip(NAMES, self._given, strict=True))
 
 
+def close_env(env: Any) -> None:
+    """Close an env; one that raises then has been measured all the same."""
+    close = getattr(env, "close", None)
+    if not callable(close):
+        return
+    with lifeline.doing(Doing.CLOSE):
+        try:
+            close()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, it is over
+            lifeline.unclosed.append(last_words(error))
+
+
 def plainly(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
     """What one agent was given, its reward a float; a flag that is no truth value stays what it is."""
     seen, reward, ended, cut, info = given
@@ -292,7 +296,7 @@ def plainly(given: tuple[Any, ...], env: object) -> tuple[Any, ...]:
 def earned(reward: Any, env: object) -> float:
     try:
         return float(reward)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         what = type(reward).__name__ if reward is None or not np.ndim(reward) else f"{np.shape(reward)}"
         raise InputError(
             f"step returned a reward that is {what}: expected a number; an env of several agents has "

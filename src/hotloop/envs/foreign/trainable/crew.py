@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, TheirError
+from hotloop.core.isolate import lifeline
 from hotloop.envs.foreign.trainable.members import Arrays, Form, Member
 
 SYNC, THREADS, PROCESSES = VECTORS = ("sync", "threads", "async")
@@ -63,6 +64,7 @@ class Here:
     def step(self) -> None:
         for member, action in zip(self.members, self._actions, strict=True):
             member.step(action)
+            lifeline.end_copy()  # before the next env makes two of it
 
     def close(self) -> None:
         for member in self.members:
@@ -86,6 +88,7 @@ class Threads(Here):
     def _step_some(self, share: range) -> None:
         for place in share:
             self.members[place].step(self._actions[place])
+            lifeline.end_copy()
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
+from hotloop.core.isolate import lifeline
 from hotloop.core.world import Array, Layout
+from hotloop.envs.foreign.kinds.single import check_given, five
 from hotloop.envs.foreign.masks import MASK, flat, mask_in, mask_method
 from hotloop.envs.foreign.spec import BROKEN, plain, raised
+from hotloop.envs.foreign.subject import close_env, earned
 from hotloop.envs.foreign.trainable.spaces import Doing, Reader, doing_of, reader_of
 
 EXPECTED = "hotloop train takes envs of Gymnasium, one agent each, and parallel envs of PettingZoo"
@@ -60,7 +63,7 @@ def form_of(name: str, env: Any, gymnasium: Any) -> Form:
     """How an env, which is reset once for that, is read and acted on; InputError where it cannot be."""
     if isinstance(env, gymnasium.Env):
         reader, doing = reader_of(name, env.observation_space), doing_of(name, env.action_space)
-        _, info = ask(name, partial(env.reset, seed=0))
+        _, info = first_reset(name, env)
         told = says_mask(env.observation_space, info) or mask_method(env) is not None
         return Form(name=name, reader=reader, doing=doing, masked=told and maskable(doing))
     agents = getattr(env, "possible_agents", None)
@@ -71,7 +74,7 @@ def form_of(name: str, env: Any, gymnasium: Any) -> Form:
         check_alike(name, agents, [getattr(env, space)(agent) for agent in agents], space)
     seen = env.observation_space(first)
     reader, doing = reader_of(name, seen), doing_of(name, env.action_space(first))
-    given = ask(name, partial(env.reset, seed=0))
+    given = first_reset(name, env)
     told = says_mask(seen, given[1].get(first) if isinstance(given, tuple) else None)
     return Form(
         name=name,
@@ -80,6 +83,12 @@ def form_of(name: str, env: Any, gymnasium: Any) -> Form:
         agents=tuple(map(str, agents)),
         masked=told and maskable(doing),
     )
+
+
+def first_reset(name: str, env: Any) -> Any:
+    """What it shows before there is a batch that would say that it is asked."""
+    with lifeline.doing(lifeline.Doing.RESET):
+        return ask(name, partial(env.reset, seed=0))
 
 
 def check_alike(name: str, agents: Sequence[Any], spaces: Sequence[Any], what: str) -> None:
@@ -127,9 +136,10 @@ class SoloMember:
     def step(self, action: NDArray[Any]) -> None:
         arrays, place = self._arrays, self._place
         taken = self._form.doing.own(action[0])
-        seen, arrays["rewards"][place, 0], ended, cut, info = ask(
-            self._form.name, partial(self.env.step, taken)
-        )
+        given = five(ask(self._form.name, partial(self.env.step, taken)))
+        check_given(given, self.env)
+        seen, reward, ended, cut, info = given
+        arrays["rewards"][place, 0] = earned(reward, self.env)
         arrays["terminals"][place], arrays["truncations"][place] = ended, cut
         if ended or cut:
             self._show("final_observations", seen)
@@ -148,7 +158,7 @@ class SoloMember:
             tell_mask(self._form, found, self._arrays["masks"][self._place, 0])
 
     def close(self) -> None:
-        self.env.close()
+        close_env(self.env)
 
 
 class TeamMember:
@@ -199,7 +209,7 @@ class TeamMember:
                 tell_mask(self._form, mask, self._rows["masks"][0, number])
 
     def close(self) -> None:
-        self.env.close()
+        close_env(self.env)
 
 
 def show(form: Form, seen: Any, row: NDArray[np.float32]) -> None:

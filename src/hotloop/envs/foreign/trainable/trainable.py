@@ -22,6 +22,7 @@ from hotloop.envs.batch import Batch, Spec
 from hotloop.envs.engine import Seeds
 from hotloop.envs.foreign.open import Order, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.spec import plain
+from hotloop.envs.foreign.subject import close_env
 from hotloop.envs.foreign.trainable.crew import (
     PROCESSES,
     SYNC,
@@ -101,6 +102,7 @@ class EnvsEngine:
             begun.append((env, seed))
         with lifeline.doing(Doing.RESET, Doing.STEP):
             self._crew.begin(begun)
+        self._check_numbers("observations", "after a reset")
 
     def step(self, actions: NDArray[Any]) -> None:
         if actions.dtype != self._actions.dtype or actions.size != self._actions.size:
@@ -111,7 +113,22 @@ class EnvsEngine:
         lifeline.pulse[lifeline.STEPS] = self._steps // self._envs
         self._crew.step()
         self._steps += self._envs
-        self._resets += int(np.count_nonzero(self._arrays["terminals"] | self._arrays["truncations"]))
+        ended = int(np.count_nonzero(self._arrays["terminals"] | self._arrays["truncations"]))
+        self._resets += ended
+        for name in ("observations", "rewards", *(["final_observations"] if ended else [])):
+            self._check_numbers(name, f"in step {self._steps // self._envs}")
+
+    def _check_numbers(self, name: str, when: str) -> None:
+        """Refuse what would spoil a network, and every mean that it is taken into, at once and for good."""
+        found = self._arrays[name]
+        if np.isfinite(found).all():
+            return
+        env, *_ = place = tuple(map(int, np.argwhere(~np.isfinite(found))[0]))
+        raise InputError(
+            f"{self._name}: env {env} had {found[place]:g} among its {name.replace('_', ' ')} {when}, and "
+            "nothing can be learnt from that: find where it divides or overflows, or give it a wrapper that "
+            "replaces such numbers"
+        )
 
     def players(self) -> list[str]:
         return ["random"]
@@ -230,7 +247,7 @@ def open_trainable(target: Target) -> Batch:
     )
     arrays, actions = make_arrays(spec)
     if vector == PROCESSES:
-        first.close()
+        close_env(first)
         crew: Crew = Processes(form, makers, arrays, actions, workers)
     else:
         envs = [first, *(make() for make in makers[1:])]
