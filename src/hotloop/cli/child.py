@@ -32,7 +32,10 @@ err: TextIO | None = None
 
 
 class Told:
-    """A stream whose text is said over the lifeline."""
+    """A stream whose text is said over the lifeline.
+
+    Whatever we say, the first thread says: what others print is somebody's code's, whenever it comes.
+    """
 
     encoding = "utf-8"
 
@@ -40,6 +43,9 @@ class Told:
         self._line, self._name, self._is_terminal = line, name, is_terminal
 
     def write(self, text: str) -> int:
+        if threading.current_thread() is not threading.main_thread():
+            theirs = sys.__stdout__ if self._name == "out" else sys.__stderr__
+            return theirs.write(text) if theirs is not None else len(text)
         if text:
             self._line.say(said=text, on=self._name)
         return len(text)
@@ -133,6 +139,15 @@ def streams_of_theirs() -> Iterator[None]:
         yield
 
 
+def left_behind() -> list[str]:
+    """What somebody's code left behind, in words; it is undone, and nothing more is asked of it."""
+    if surroundings is None or lifeline.line is None:
+        return []
+    left = surroundings.settle()
+    lifeline.line.settle()
+    return left
+
+
 def settled(record: "Record") -> "Record":
     """A record that is about to be kept, with what somebody's code left behind, which is undone."""
     from dataclasses import replace
@@ -145,8 +160,6 @@ def settled(record: "Record") -> "Record":
     if lifeline.unclosed:
         said.append(notice(Code.INTERFACE, target=name, fault=f"close() raised {lifeline.unclosed[0]}"))
         lifeline.unclosed.clear()
-    if surroundings is not None and lifeline.line is not None:
-        left = surroundings.settle()
-        said += [notice(Code.UNTIDY, target=name, what=", ".join(left))] if left else []
-        lifeline.line.settle()
+    left = left_behind()
+    said += [notice(Code.UNTIDY, target=name, what=", ".join(left))] if left else []
     return replace(record, notices=(*record.notices, *said)) if said else record

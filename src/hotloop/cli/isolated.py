@@ -108,6 +108,8 @@ def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
     for key in REPLAYS:
         if asked.get(key) is not None:
             yield str(asked[key])
+    if asked.get("causal"):
+        yield f"the target of {asked.get('record') or 'the newest record'}"
     if asked.get("resume") and "=" in (asked.get("target") or "="):
         yield "the run that goes on"
 

@@ -1,6 +1,5 @@
 """Delays in the parts of somebody's environment."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +8,9 @@ from support.records import PROFILE
 
 from hotloop.core import spans
 from hotloop.core.errors import InputError
+from hotloop.core.target import Target
 from hotloop.lab.diagnose import parts
-from hotloop.lab.diagnose.causal import SWITCH, Delays, Experiment, read
+from hotloop.lab.diagnose.causal import Delays, Experiment, trials
 from hotloop.lab.diagnose.parts import is_enough, of_target, play_target
 
 ENV = """
@@ -28,23 +28,15 @@ class Env:
 """
 
 
-def test_its_parts_are_delayed_and_what_was_seen_is_left(
+def test_its_parts_are_delayed_and_what_was_seen_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "delayed_env.py").write_text(ENV)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(SWITCH, str(tmp_path))
     monkeypatch.setattr(parts, "UPDATE_NS", 500_000)
-    monkeypatch.setattr(parts, "Experiment", lambda: Experiment(delays=Delays(wait=lambda _: None), seed=1))
-    asked = {
-        "target": "delayed_env.py:Env",
-        "keys": {},
-        "policy": "random",
-        "functions": ["delayed_env.Env.look"],
-        "turns": 2,
-    }
-    play_target(json.dumps(asked))
-    assert "delayed_env.Env.look" in {trial.part for trial in read(tmp_path)}
+    experiment = Experiment(delays=Delays(wait=lambda _: None), seed=1)
+    play_target(experiment, Target("delayed_env.py:Env", {}), "random", ["delayed_env.Env.look"], 2)
+    assert "delayed_env.Env.look" in {trial.part for trial in trials(experiment.blocks)}
     assert not spans.enabled()
 
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotloop.cli.console import bar, emit, remark, show
+from hotloop.cli import child
+from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
 from hotloop.cli.flags import Functions, Json, Trust
 from hotloop.cli.results import DIAGNOSIS, check_slow_trust, make_room
 from hotloop.cli.results import FOLDER as RECORDS
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.files import save, small_text
+from hotloop.core.notices import Code, notice
 
 if TYPE_CHECKING:
     from hotloop.core.record import Ratio, Record
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from hotloop.judge.expect import Expectations
     from hotloop.judge.slopes import Trial
     from hotloop.report.sections.section import Page
+
+ISOLATED = True
 
 FOLDER = Path(".design")
 
@@ -62,6 +66,11 @@ Causal = Annotated[
     ),
 ]
 
+Turns = Annotated[
+    int | None,
+    typer.Option("--turns", metavar="N", min=1, help="Delayed turns of each part, at least, with --causal."),
+]
+
 Quick = Annotated[
     bool,
     typer.Option("--quick", help="Measure nothing: no alternatives to a phase, no copying of memory."),
@@ -74,6 +83,7 @@ def diagnose(
     since: SinceFile = None,
     causal: Causal = False,
     time: Functions = None,
+    turns: Turns = None,
     trust: Trust = None,
     quick: Quick = False,
     json: Json = False,
@@ -96,9 +106,9 @@ def diagnose(
     path = record or newest()
     found = load(path)
     if causal:
-        return delay(found, path, tuple(time or ()), trust, as_json=json)
-    if time or trust:
-        raise InputError("--time and --trust go with --causal: leave them out")
+        return delay(found, path, tuple(time or ()), turns, trust, as_json=json)
+    if time or trust or turns:
+        raise InputError("--time, --turns and --trust go with --causal: leave them out")
     before = load(since) if since else None
     told = look(found, path, quick=quick)
     after = hold(before, found, quick=quick) if before else None
@@ -111,7 +121,13 @@ def diagnose(
 
 
 def delay(
-    record: "Record", path: Path, functions: tuple[str, ...], trust: Path | None, *, as_json: bool
+    record: "Record",
+    path: Path,
+    functions: tuple[str, ...],
+    turns: int | None,
+    trust: Path | None,
+    *,
+    as_json: bool,
 ) -> int:
     """Play the target of a profile with delays in its parts; other loops are run after the dashes."""
     from hotloop.lab.diagnose.causal import TURNS
@@ -122,8 +138,11 @@ def delay(
             f"--causal runs a loop with delays in it: hotloop diagnose --causal -- {loop_of(record)}"
         )
     check_slow_trust(path, record.slow, trust)
-    with bar(record.target.name) as progress:
-        trials = of_target(record, functions, TURNS, progress)
+    with bar(record.target.name) as progress, stdout_kept_clean():
+        trials = of_target(record, functions, turns or TURNS, progress)
+    left = child.left_behind()
+    if left:
+        remark(f"! {notice(Code.UNTIDY, target=record.target.name, what=', '.join(left)).text}")
     return tell_causal(record.target.words, trials, as_json=as_json)
 
 

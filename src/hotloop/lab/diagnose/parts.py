@@ -1,10 +1,5 @@
-"""Delays in the parts of somebody's environment: its step, its reset, a policy, functions and spans inside.
+"""Delays in the parts of somebody's env: its step, its reset, a policy, functions and spans inside."""
 
-It is played in a process of its own, which only looks; what it saw is read as that of any loop.
-"""
-
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -17,18 +12,15 @@ from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import find, home_of, watching
 from hotloop.judge.slopes import Trial
-from hotloop.lab.diagnose.causal import FIRST, Experiment, of_program, trials, write
+from hotloop.lab.diagnose.causal import FIRST, Experiment, refuse_nothing, trials
 from hotloop.lab.measure.policy import Actor, RandomPlay, is_live, load, play_of
 from hotloop.lab.measure.stepping import play
 from hotloop.lab.measure.target import Opener
-from hotloop.lab.programs.launch import Program
 
 UPDATE_NS = 10_000_000
 """What a stretch of calls takes that counts as one update."""
 
 LONGEST_NS = 60_000_000_000
-
-START = "import sys; from hotloop.lab.diagnose.parts import play_target; play_target(sys.argv[1])"
 
 
 def of_target(
@@ -40,45 +32,43 @@ def of_target(
             "the phases of a native step cannot be delayed one by one; what the step is worth in a training "
             f"says: hotloop diagnose --causal -- hotloop train {record.target.words} run=NAME"
         )
-    asked = {
-        "target": record.slow.asked.name,
-        "keys": record.slow.asked.keys,
-        "policy": record.slow.policy,
-        "functions": [*functions],
-        "turns": turns,
-    }
-    program = Program((sys.executable, "-c", START, json.dumps(asked)))
-    return of_program(program, turns, 1, progress)
-
-
-def play_target(text: str) -> None:
-    """Play what is asked for until every part was delayed often enough, and leave what was seen."""
-    asked = json.loads(text)
-    target, turns = Target(asked["target"], asked["keys"]), int(asked["turns"])
     experiment = Experiment()
+    play_target(experiment, record.slow.asked, record.slow.policy, functions, turns, progress)
+    found = trials(experiment.blocks)
+    refuse_nothing(found, record.target.words)
+    return found
+
+
+def play_target(
+    experiment: Experiment,
+    target: Target,
+    policy: str,
+    functions: Sequence[str],
+    turns: int,
+    progress: Progress = silent,
+) -> None:
+    """Play a target until every part of it was delayed often enough."""
     with ExitStack() as stack:
         subject = stack.enter_context(closing(Opener().watched(target)))
-        functions = [find(name, home_of(target.name)) for name in asked["functions"]]
-        live = is_live(asked["policy"])
-        player = Actor(subject, load(asked["policy"], timed=True)) if live else subject
-        script = (
-            RandomPlay(player) if live else stack.enter_context(closing(play_of(asked["policy"], subject)))
-        )
+        watched = [find(name, home_of(target.name)) for name in functions]
+        live = is_live(policy)
+        player = Actor(subject, load(policy, timed=True)) if live else subject
+        script = RandomPlay(player) if live else stack.enter_context(closing(play_of(policy, subject)))
         player.reset()
         calls = 1
         while play(player, script.draw(calls), calls) < UPDATE_NS:
             calls *= 2
-        stack.enter_context(watching(functions))
+        stack.enter_context(watching(watched))
         spans.enable()
         stack.callback(spans.disable)
         experiment.begin()
         stack.callback(experiment.end)
         begin, updates = now_ns(), 0
-        while now_ns() - begin < LONGEST_NS and not is_enough(experiment, updates, turns):
+        while (taken := now_ns() - begin) < LONGEST_NS and not is_enough(experiment, updates, turns):
+            progress(taken, LONGEST_NS)
             play(player, script.draw(calls), calls)
             experiment.turn()
             updates += 1
-    write(experiment)
 
 
 def is_enough(experiment: Experiment, updates: int, turns: int) -> bool:
