@@ -62,6 +62,8 @@ class Done:
     err: str
     why: str | None = None
     """What ended it where it did not end by itself."""
+    rest: str | None = None
+    """The record of what there was by then, where that is anything."""
     saved: tuple[str, ...] = field(default_factory=tuple)
 
     @property
@@ -74,7 +76,7 @@ class Done:
 async def run(words: Sequence[str], moved: Moved) -> Done:
     """Run a command line to its end; whoever cancels it interrupts it, and it keeps what it has."""
     hearing = Hearing()
-    supervisor = Supervisor(words[0], [*PROGRAM, *words], Limits(step_s=STEP_S), hearing)
+    supervisor = Supervisor(" ".join(words[:2]), [*PROGRAM, *words], Limits(step_s=STEP_S), hearing)
 
     def watched() -> Ended:
         try:
@@ -110,5 +112,6 @@ def done(hearing: Hearing, ended: Ended) -> Done:
         out=hearing.out,
         err=hearing.err,
         why=ended.why if ended.code is None else None,
+        rest=ended.record if ended.code is None else None,
         saved=tuple(re.findall(r"^saved (\S+)$", hearing.err, re.MULTILINE)),
     )

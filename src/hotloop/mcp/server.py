@@ -16,8 +16,10 @@ from pydantic import Field, ValidationError
 
 from hotloop.core.code import version
 from hotloop.core.errors import ExitCode, HotloopError, InputError
+from hotloop.core.files import save
 from hotloop.core.record import Record, read
 from hotloop.judge import diagnose as judge
+from hotloop.judge.judge import broken_off
 from hotloop.mcp import answers
 from hotloop.mcp.folder import Folder, Keys, spelled
 from hotloop.mcp.guide import guide
@@ -293,8 +295,16 @@ class Server:
         asked = [*words, *([] if "--json" in words else ["--json"])]
         done = await run(asked, context.report_progress)
         if done.code not in VERDICTS or not done.out:
-            raise InputError(done.last_words)
+            raise InputError(f"{done.last_words}{self._rest(done)}")
         return done
+
+    def _rest(self, done: Done) -> str:
+        """Keep what was measured before a target ended its process, and say where."""
+        if done.rest is None:
+            return ""
+        record = broken_off(Record.from_json(done.rest), ExitCode.USAGE, done.why)
+        path = save(self.folder.root / RECORDS[0] / f"{record.run_id}.json", record.to_json())
+        return f"; what was measured by then is in {path.relative_to(self.folder.root)}"
 
 
 def told(tool: Tool) -> Tool:
