@@ -1,8 +1,8 @@
-"""Runs tests with the native module of another build in the place of the installed one.
+"""Runs tests with the native modules of another build in the place of the installed ones.
 
     python tools/boundary.py build/boundary tests/hostile/test_boundary.py
 
-A sanitizer that the module was built with must be there before Python is: it is preloaded.
+A sanitizer that they were built with must be there before Python is: it is preloaded.
 """
 
 import importlib.machinery
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from subprocess import run
 
-NAME = "hotloop._native"
+NAMES = ("hotloop._native", "hotloop.train._kernels")
 USAGE_ERROR = 64
 
 OPTIONS = {
@@ -23,11 +23,11 @@ OPTIONS = {
 }
 
 
-def module_in(folder: Path) -> Path:
-    """The module that was built in a folder."""
-    found = sorted(folder.glob("_native.*.so"))
+def module_in(folder: Path, name: str) -> Path:
+    """The module of a name that was built in a folder."""
+    found = sorted(folder.glob(f"{name.rpartition('.')[2]}.*.so"))
     if not found:
-        print(f"boundary: no module in {folder}: build it first", file=sys.stderr)
+        print(f"boundary: no {name} in {folder}: build it first", file=sys.stderr)
         raise SystemExit(USAGE_ERROR)
     return found[0]
 
@@ -40,24 +40,27 @@ def sanitizers(module: Path) -> Iterator[str]:
             yield words[2]
 
 
-def take_the_place(module: Path) -> None:
-    """Load the module under the name of the installed one."""
-    loader = importlib.machinery.ExtensionFileLoader(NAME, str(module))
-    spec = importlib.util.spec_from_loader(NAME, loader)
+def take_the_place(name: str, module: Path) -> None:
+    """Load a module under the name of the installed one."""
+    loader = importlib.machinery.ExtensionFileLoader(name, str(module))
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     loaded = importlib.util.module_from_spec(spec)
     loader.exec_module(loaded)
-    sys.modules[NAME] = loaded
+    sys.modules[name] = loaded
 
 
 def main() -> int:
-    module, words = module_in(Path(sys.argv[1])), sys.argv[2:]
+    folder, words = Path(sys.argv[1]), sys.argv[2:]
+    modules = {name: module_in(folder, name) for name in NAMES}
     if "LD_PRELOAD" not in os.environ:
-        variables = {**os.environ, **OPTIONS, "LD_PRELOAD": ":".join(sorted(sanitizers(module)))}
+        needed = {each for module in modules.values() for each in sanitizers(module)}
+        variables = {**os.environ, **OPTIONS, "LD_PRELOAD": ":".join(sorted(needed))}
         os.execve(sys.executable, [sys.executable, *sys.argv], variables)
     import pytest
 
-    take_the_place(module)
+    for name, module in modules.items():
+        take_the_place(name, module)
     return int(pytest.main(["-q", "--capture=sys", "-p", "no:cacheprovider", *words]))
 
 

@@ -101,7 +101,7 @@ def fix_stages() -> tuple[Stage, ...]:
 
 def boundary_stages() -> tuple[Stage, ...]:
     """The tests of the native module, with one that stops at the first access out of bounds."""
-    tests = (f"tests/hostile/test_{name}.py" for name in ("boundary", "native", "forged"))
+    tests = (f"tests/hostile/test_{name}.py" for name in ("boundary", "kernels", "native", "forged"))
     commands = (
         ("cmake", "--preset", "boundary", f"-DPython_EXECUTABLE={sys.executable}"),
         ("cmake", "--build", "--preset", "boundary"),

@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "engine/openmp.h"
@@ -29,8 +30,19 @@ using Actions = Array<const int64_t, 1>;
 using Observations = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;  // of any shape
 using Masks = Array<const bool, 2>;
 
+constexpr size_t most_width = 1 << 20;  // of a layer: no product of two overflows
+
 void expect(bool fits, const char* what) {
   if (!fits) throw std::invalid_argument(std::string(what) + " of another shape");
+}
+
+// Refuses arrays whose numbers no instruction may load where they are, as views of bytes have them.
+template <class... Arrays>
+void expect_aligned(const Arrays&... arrays) {
+  const auto fits = [](const auto& each) {
+    return reinterpret_cast<uintptr_t>(each.data()) % each.itemsize() == 0;
+  };
+  if (!(fits(arrays) && ...)) throw std::invalid_argument("an array that begins between two numbers");
 }
 
 const uint8_t* flags(const std::optional<Masks>& masks) {
@@ -42,16 +54,18 @@ void scale(Crew& run, Observations raw, Observations shift, Observations scale, 
   const size_t columns = shift.size(), rows = columns ? raw.size() / columns : 0;
   expect(rows * columns == raw.size() && scale.size() == columns, "shift or scale");
   expect(out.size() == raw.size(), "out");
+  expect_aligned(raw, shift, scale, out);
   run.scale({raw.data(), shift.data(), scale.data(), rows, columns, limit, out.data()});
 }
 
 void choose(Crew& run, Rows logits, std::optional<Masks> masks, Numbers uniforms, Array<int32_t, 1> acting,
             Array<int64_t, 1> chosen, Row log_probs) {
   const size_t rows = logits.shape(0), actions = logits.shape(1);
-  expect(actions <= most_actions, "logits");
+  expect(actions > 0 && actions <= most_actions, "logits");
   expect(uniforms.shape(0) == rows, "uniforms");
   expect(!masks || (masks->shape(0) == rows && masks->shape(1) == actions), "masks");
   expect(acting.shape(0) == rows && chosen.shape(0) == rows && log_probs.shape(0) == rows, "what is chosen");
+  expect_aligned(logits, uniforms, acting, chosen, log_probs);
   run.choose({logits.data(), flags(masks), uniforms.data(), rows, actions, acting.data(), chosen.data(),
               log_probs.data()});
 }
@@ -74,7 +88,7 @@ std::tuple<double, double, double, double, double, double> learn(
     float clip, float value_weight, float entropy_weight, float imitating, bool standardise, Table by_logits,
     Row by_values) {
   const size_t rows = logits.shape(0), actions = logits.shape(1), samples = chosen.shape(0);
-  expect(actions <= most_actions, "logits");
+  expect(actions > 0 && actions <= most_actions, "logits");
   expect(values.shape(0) == rows && index.shape(0) == rows, "values or index");
   expect(by_values.shape(0) == rows && by_logits.shape(0) == rows && by_logits.shape(1) == actions,
          "gradient");
@@ -82,6 +96,8 @@ std::tuple<double, double, double, double, double, double> learn(
          "samples");
   expect(!masks || (masks->shape(0) == samples && masks->shape(1) == actions), "masks");
   expect(!labels || labels->shape(0) == samples, "labels");
+  expect_aligned(logits, values, index, chosen, log_probs, advantages, returns, by_logits, by_values);
+  if (labels) expect_aligned(*labels);
   check(index, chosen, labels, actions);
   const Terms terms = run.learn({logits.data(),
                                  values.data(),
@@ -116,6 +132,7 @@ double move(Crew& run, const std::vector<Moved>& arrays, double rate, double mea
   for (const auto& [at, gradient, mean, square] : arrays) {
     const size_t size = at.shape(0);
     expect(gradient.shape(0) == size && mean.shape(0) == size && square.shape(0) == size, "parameters");
+    expect_aligned(at, gradient, mean, square);
     list.push_back({at.data(), mean.data(), square.data(), gradient.data(), size});
   }
   return run.move(list, {rate, mean_decay, square_decay, epsilon, 1, steps}, limit);
@@ -136,11 +153,20 @@ void for_parts(const Network& network, size_t parts, const Work& work) {
   }
 }
 
+// A network without a layer, or with one of no width, has nothing that its parts could be told apart by.
+void make_network(Network* at, std::vector<size_t> widths, std::vector<size_t> heads) {
+  const auto is_one = [](size_t width) { return width > 0 && width <= most_width; };
+  expect(!widths.empty() && std::ranges::all_of(widths, is_one), "layers");
+  expect(!heads.empty() && std::ranges::all_of(heads, is_one), "heads");
+  new (at) Network(std::move(widths), std::move(heads));
+}
+
 void pack(Network& network, Crew& run, const std::vector<Weights>& arrays) {
   std::vector<Part> parts;
   for_parts(network, arrays.size(), [&](size_t part, size_t inputs, size_t outputs) {
     const auto& [weights, bias] = arrays[part];
     expect(weights.shape(0) == outputs && weights.shape(1) == inputs && bias.shape(0) == outputs, "weights");
+    expect_aligned(weights, bias);
     parts.push_back({weights.data(), bias.data(), outputs});
   });
   network.pack(run.pool(), parts);
@@ -148,7 +174,9 @@ void pack(Network& network, Crew& run, const std::vector<Weights>& arrays) {
 
 Seen seen_of(const Network& network, const Rows& rows, const std::optional<Actions>& index) {
   expect(rows.shape(1) == network.inputs(), "rows");
+  expect_aligned(rows);
   if (!index) return {rows.data(), nullptr, rows.shape(0)};
+  expect_aligned(*index);
   for (size_t k = 0; k < index->shape(0); ++k) {
     expect(index->data()[k] >= 0 && index->data()[k] < static_cast<int64_t>(rows.shape(0)), "index");
   }
@@ -162,6 +190,7 @@ std::vector<Number*> heads_of(const Network& network, const Tables& tables, size
   std::vector<Number*> heads;
   for (const auto& table : tables) {
     expect(table.shape(0) == rows && table.shape(1) == network.heads()[heads.size()], "a head");
+    expect_aligned(table);
     heads.push_back(table.data());
   }
   return heads;
@@ -177,15 +206,17 @@ void backward(Network& network, Crew& run, Rows rows, std::optional<Actions> ind
               const std::vector<Rows>& by_heads, const std::vector<WeightGradients>& arrays,
               std::optional<Table> by_rows) {
   const Seen seen = seen_of(network, rows, index);
-  expect(seen.rows == network.kept_rows(), "rows");
+  expect(seen.rows > 0 && seen.rows == network.kept_rows(), "rows");
   std::vector<PartGradient> parts;
   for_parts(network, arrays.size(), [&](size_t part, size_t inputs, size_t outputs) {
     const auto& [weights, bias] = arrays[part];
     expect(weights.shape(0) == outputs && weights.shape(1) == inputs && bias.shape(0) == outputs,
            "gradients");
+    expect_aligned(weights, bias);
     parts.push_back({weights.data(), bias.data()});
   });
   expect(!by_rows || (by_rows->shape(0) == seen.rows && by_rows->shape(1) == network.inputs()), "by_rows");
+  if (by_rows) expect_aligned(*by_rows);
   network.backward(run.pool(), run.kernels(), seen, heads_of<const float>(network, by_heads, seen.rows),
                    parts, by_rows ? by_rows->data() : nullptr);
 }
@@ -202,6 +233,7 @@ std::unique_ptr<Crew> make(const std::string& name, int threads, uintptr_t fork)
 Column column_of(const nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>& array) {
   using Kind = Column::Kind;
   const auto type = array.dtype();
+  expect_aligned(array);
   for (const auto& [known, kind] : {std::pair{nb::dtype<float>(), Kind::f32},
                                     {nb::dtype<double>(), Kind::f64},
                                     {nb::dtype<int32_t>(), Kind::i32},
@@ -213,7 +245,7 @@ Column column_of(const nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device
   throw std::invalid_argument("a column of numbers that nobody adds up");
 }
 
-// The columns are kept alive by whoever asks for this.
+// The list of columns lives as long as what this returns.
 std::unique_ptr<Sums> sums_of(
     const std::vector<nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>>& arrays, int workers) {
   std::vector<Column> columns;
@@ -225,6 +257,7 @@ std::unique_ptr<Sums> sums_of(
 }
 
 void add_rows(Sums& sums, Actions rows) {
+  expect_aligned(rows);
   const std::span<const int64_t> all(rows.data(), rows.shape(0));
   for (int64_t row : all) expect(row >= 0 && static_cast<size_t>(row) < sums.rows(), "rows");
   sums.add(all);
@@ -244,15 +277,15 @@ NB_MODULE(_kernels, m) {
       .def("choose", choose, same, nb::arg().noconvert().none(), same, same, same, same)
       .def("learn", learn, same, same, same, same, same, same, same, nb::arg().noconvert().none(),
            nb::arg().noconvert().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), same, same)
-      .def("move", move);
+      .def("move", move, same, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
   nb::class_<Network>(m, "Network")
-      .def(nb::init<std::vector<size_t>, std::vector<size_t>>())
+      .def("__init__", make_network)
       .def("pack", pack)
-      .def("forward", forward, nb::arg(), same, nb::arg().noconvert().none(), nb::arg(), nb::arg())
-      .def("backward", backward, nb::arg(), same, nb::arg().noconvert().none(), nb::arg(), nb::arg(),
+      .def("forward", forward, nb::arg(), same, nb::arg().noconvert().none(), same, nb::arg())
+      .def("backward", backward, nb::arg(), same, nb::arg().noconvert().none(), same, same,
            nb::arg().noconvert().none());
   nb::class_<Sums>(m, "Sums").def("add", add_rows, same).def("take", &Sums::take);
-  m.def("sums_of", sums_of);
+  m.def("sums_of", sums_of, same, nb::arg(), nb::keep_alive<0, 1>());
   m.def("make", make);
   m.def("find_openmp", [](const std::string& path_begins) {
     return reinterpret_cast<uintptr_t>(hl::find_openmp(path_begins));
