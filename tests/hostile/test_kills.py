@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
+from support.apart import MARK, PATIENCE_S, check_no_orphan, running
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.isolate.guard import parent_of
@@ -18,13 +18,8 @@ from hotloop.core.record import read
 
 TARGET = f"{Path(__file__).parents[1] / 'support' / 'hostile_env.py'}:make"
 
-MARK = "HOTLOOP_TEST_MARK"
-"""A variable that everything below a command inherits."""
-
 LATEST_S = 4.0
 """After the start: about when the command would end by itself."""
-
-PATIENCE_S = 60.0
 
 IN_PARTS, KILLS, INTERRUPTIONS = 10, 20, 10
 
@@ -68,10 +63,6 @@ def command(words: Sequence[str], folder: Path, mark: str) -> "subprocess.Popen[
     )
 
 
-def running() -> list[str]:
-    return [path.name for path in Path("/proc").iterdir() if path.name.isdecimal()]
-
-
 def below(pid: int) -> Iterator[int]:
     """A process, its guard and what that watches over, as far as they are there."""
     found: int | None = pid
@@ -80,21 +71,8 @@ def below(pid: int) -> Iterator[int]:
         found = next((int(name) for name in running() if parent_of(name) == found), None)
 
 
-def marked(mark: str) -> list[int]:
-    """Processes that come from a command and still run."""
-    wanted, found = f"{MARK}={mark}".encode(), []
-    for name in running():
-        with suppress(OSError):
-            if wanted in Path(f"/proc/{name}/environ").read_bytes():
-                found.append(int(name))
-    return found
-
-
 def check_nothing_left(mark: str, folder: Path) -> None:
-    until = monotonic() + PATIENCE_S
-    while (left := marked(mark)) and monotonic() < until:
-        sleep(0.02)
-    assert not left
+    check_no_orphan(mark)
     for path in folder.glob("*.json"):
         if not path.name.startswith("suite-"):
             read(path)

@@ -6,6 +6,8 @@ It is plain Python on purpose: what it costs to start is what a process of its o
 import atexit
 import ctypes
 import gc
+import logging
+import multiprocessing
 import os
 import random
 import resource
@@ -178,6 +180,40 @@ def traced(_: "Env") -> None:
     sys.settrace(lambda *_: None)
 
 
+def talks(_: "Env") -> None:
+    """Says something now and for ever, also while the result is printed."""
+
+    def talk() -> None:
+        while True:
+            sys.stdout.write("still here\n")
+            time.sleep(0.001)
+
+    threading.Thread(target=talk, daemon=True, name="talks").start()
+
+
+def logs(_: "Env") -> None:
+    logging.basicConfig(level=0, force=True, stream=sys.stdout)
+    logging.getLogger("target").warning("logged by the target")
+
+
+def stopped_clock(_: "Env") -> None:
+    for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns", "perf_counter_ns"):
+        setattr(time, name, lambda: 1)
+    time.sleep = lambda _: None
+
+
+def own_process(_: "Env") -> None:
+    Env.kept = multiprocessing.get_context("fork").Process(target=time.sleep, args=(FOREVER,))
+    Env.kept.start()
+
+
+def strict_numbers(_: "Env") -> None:
+    import numpy as np
+
+    np.seterr(all="raise")
+    np.set_printoptions(threshold=0)
+
+
 def few_files(_: "Env") -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
 
@@ -214,6 +250,12 @@ STANDS: dict[str, Callable[["Env"], None]] = {
     "at_exit_exits": lambda _: atexit.register(os._exit, 3) and None,
     "nice": lambda _: os.nice(5) and None,
     "few_files": few_files,
+    "talks": talks,
+    "logs": logs,
+    "stopped_clock": stopped_clock,
+    "own_process": own_process,
+    "strict_numbers": strict_numbers,
+    "profiled": lambda _: sys.setprofile(lambda *_: None),
     "forks": forks,
 }
 """What a measurement survives, with a notice where something had to be undone."""
@@ -229,7 +271,9 @@ UNTIDY = {
     "clears_variables": "changed the variables",
     "thread": "left threads running (left",
     "daemon_thread": "left threads running (left",
+    "talks": "left threads running (talks",
     "process": "running",
+    "own_process": "running",
     "daemon_process": "running",
     "closes_stdio": "closed stdout",
     "closes_everything": "closed stdout",
@@ -272,6 +316,29 @@ class Env:
 def make(how: str = "fine", at: int = 1, where: str = "step", size: int = 1) -> Env:
     """`at` is the call that does it: of step, reset or close, or the first of make; `size` does nothing."""
     return Env(how, at, where)
+
+
+def taught(how: str = "fine", at: int = 1, where: str = "step", size: int = 1) -> Any:
+    """The same as an env of Gymnasium, which can be trained on."""
+    import gymnasium
+    import numpy as np
+
+    class Taught(gymnasium.Env[Any, Any]):
+        observation_space = gymnasium.spaces.Box(0, 1, (1,))
+        action_space = gymnasium.spaces.Discrete(2)
+        own = Env(how, at, where)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            return np.float32([self.own.reset()[0] / 50]), {}
+
+        def step(self, action: Any) -> Any:
+            seen, *rest = self.own.step(action)
+            return np.float32([seen / 50]), *rest
+
+        def close(self) -> None:
+            self.own.close()
+
+    return Taught()
 
 
 def tidy() -> Env:

@@ -173,4 +173,5 @@ def died(cell: Cell, ended: Ended, last: str) -> Done:
 
 
 def refused(cell: Cell, why: str, code: ExitCode) -> Done:
-    return Done(cell=cell, record=None, refused=why, code=code)
+    line = "".join(each if each.isprintable() else "?" for each in " ".join(why.split()))
+    return Done(cell=cell, record=None, refused=line, code=code)
