@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from subprocess import PIPE, STDOUT, run
-from urllib.parse import unquote
+from urllib.parse import unquote, urlparse
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -145,15 +145,17 @@ class Built(HTMLParser):
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
         self.fetched += [given["src"]] if "src" in given else []
-        self.fetched += [given["href"]] if tag == "link" and "href" in given else []
+        if tag == "link" and given.get("rel") != "canonical":
+            self.fetched += [given["href"]] if "href" in given else []
 
 
-def broken(site: Path) -> Iterator[str]:
-    """Say which links of a built site lead nowhere, and what a browser would fetch from elsewhere."""
+def broken(site: Path, home: str = "/") -> Iterator[str]:
+    """Say which links of a site at `home` lead nowhere, and what a browser would fetch from elsewhere."""
     pages = {path: Built(path) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         for link in (*page.links, *page.fetched):
-            if not leads_somewhere(link, path, site, pages):
+            inside = link.replace(home, "/", 1) if link.startswith(home) else link
+            if not leads_somewhere(inside, path, site, pages):
                 yield f"{path.relative_to(site)}: {link} leads nowhere"
         for url in page.fetched:
             if url.startswith(("http:", "https:", "//")):
@@ -184,7 +186,7 @@ def build(site: Path) -> str:
 
 def main() -> None:
     build(SITE)
-    wrong = list(broken(SITE))
+    wrong = list(broken(SITE, urlparse(os.environ.get("SITE_URL", "")).path or "/"))
     if not (SITE / "search" / "search_index.js").exists():
         wrong.append("there is no index for the search")
     if wrong:

@@ -53,6 +53,13 @@ def test_a_link_that_leads_nowhere_and_a_thing_from_elsewhere_are_told(tmp_path:
     ]
 
 
+def test_a_site_that_is_published_below_a_path_is_followed_there(tmp_path: Path) -> None:
+    (tmp_path / "404.html").write_text('<link href="/hotloop/a.css"><a href="/hotloop/b.html">B</a>')
+    (tmp_path / "b.html").write_text('<link rel="canonical" href="https://example.org/hotloop/b.html">')
+    assert list(broken(tmp_path, "/hotloop/")) == ["404.html: /hotloop/a.css leads nowhere"]
+    assert len(list(broken(tmp_path))) == 2
+
+
 def test_every_page_is_in_the_navigation() -> None:
     named = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
