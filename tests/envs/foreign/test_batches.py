@@ -3,9 +3,11 @@
 from contextlib import closing
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from support import batches
+from support.worded import Worded
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
@@ -207,3 +209,13 @@ def test_workers_of_what_gymnasium_does_not_know_are_refused() -> None:
 def test_a_mistake_of_theirs_is_said_with_its_line(what: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         bench(Target("support.batches:bad_reward", {"what": what}), ROUNDS)
+
+
+def test_observations_that_no_shared_memory_holds_come_through_pipes() -> None:
+    gymnasium.register("Worded-v0", entry_point=Worded, disable_env_checker=True)
+    try:
+        for name in ("support.worded:Worded", "gym:Worded-v0"):
+            with closing(played(name, 3, num_envs=2, vector="async")) as subject:
+                assert counts(subject)[:2] == (6, 6)
+    finally:
+        del gymnasium.registry["Worded-v0"]

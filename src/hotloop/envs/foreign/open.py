@@ -168,8 +168,18 @@ def called(order: Order) -> Any:
     number = NUMBERS.take(count)  # here, since workers would all begin with the same
     makers = [partial(one_of, name, arguments, number + env) for env in range(count)]
     if order.vector == "async":
-        return made(name, lambda: need("gymnasium").vector.AsyncVectorEnv(makers))
+        return made(name, lambda: in_processes(need("gymnasium").vector.AsyncVectorEnv, makers))
     return several(name, makers)
+
+
+def in_processes(make: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+    """Workers that share memory; where a space is of a kind that Gymnasium cannot lay out there, pipes."""
+    try:
+        return make(*arguments, **more)
+    except ValueError as error:
+        if not is_a(error.__cause__, "gymnasium.error", "CustomSpaceError"):
+            raise
+        return make(*arguments, **more, shared_memory=False)
 
 
 def one_of(name: str, arguments: dict[str, object], number: int) -> Any:
@@ -193,12 +203,15 @@ def gym(name: str, order: Order) -> Any:
     if order.num_envs is None and order.vector is None:
         return made(order.target.name, lambda: gymnasium.make(name, **order.arguments))
     mode = {"own": "vector_entry_point"}.get(order.vector or "sync", order.vector or "sync")
-    return made(
-        order.target.name,
-        lambda: gymnasium.make_vec(
-            name, num_envs=order.num_envs or 1, vectorization_mode=mode, **order.arguments
-        ),
-    )
+
+    def make(**vector: Any) -> Any:
+        """Several at once, made as `vector` says."""
+        count, keys = order.num_envs or 1, order.arguments
+        return gymnasium.make_vec(
+            name, num_envs=count, vectorization_mode=mode, vector_kwargs=vector or None, **keys
+        )
+
+    return made(order.target.name, lambda: in_processes(make))
 
 
 REGISTERED_BY = {"ale": "ale_py", "babyai": "minigrid"}
