@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 now_ns = time.perf_counter_ns
 """Nanoseconds of a clock that only goes forward; only differences mean anything."""
@@ -10,8 +11,19 @@ now_ns = time.perf_counter_ns
 cpu_ns = time.process_time_ns
 """Nanoseconds of CPU time that all threads of this process have used."""
 
+QUEUED = Path("/proc/thread-self/schedstat")
+"""Where Linux tells what a thread was on a core for, and what it waited for one."""
+
 thread_ns = time.thread_time_ns
 """Nanoseconds of CPU time that the calling thread has used."""
+
+
+def queued_ns() -> int:
+    """Nanoseconds that the calling thread has waited for a core; 0 where the system does not tell."""
+    try:
+        return int(QUEUED.read_bytes().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def utc_now() -> datetime:

@@ -7,6 +7,7 @@ nothing, however large its share.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import median
 
 from hotloop.core.record.plain import Interval
@@ -15,6 +16,8 @@ from hotloop.stats.intervals import ONE_MISS_IN, sign_interval
 
 HIDDEN = 0.5
 """Of a delay that must cost nothing for a part to be called hidden."""
+
+UNTOLD = "cannot tell yet"
 
 FASTER = 2.0
 """How many times as fast a part is taken to be made."""
@@ -59,6 +62,8 @@ class Causal:
     seen_interval: Interval | None
     said: str
     """How the two stand to each other."""
+    enough: int | None = None
+    """Turns that could tell, by how far the interval reaches now; None where these could, or none would."""
 
 
 def causal(trials: Sequence[Trial]) -> tuple[Causal, ...]:
@@ -89,7 +94,17 @@ def of_part(trials: Sequence[Trial], one_miss_in: int = ONE_MISS_IN) -> Causal:
         seen=worth(share, slope),
         seen_interval=seen_ends,
         said=compared(slope_ends),
+        enough=enough(len(trials), slope, slope_ends),
     )
+
+
+def enough(turns: int, slope: float, ends: Interval | None) -> int | None:
+    """Turns after which an interval would end short of the line: four times as many make it half as wide."""
+    distance = abs(slope - HIDDEN)
+    if ends is None or compared(ends) != UNTOLD or not distance:
+        return None
+    reach = slope - ends[0] if slope > HIDDEN else ends[1] - slope
+    return ceil(turns * (reach / distance) ** 2)
 
 
 def worth(share: float, slope: float) -> float:
@@ -106,4 +121,4 @@ def compared(slope: Interval | None) -> str:
         return "hidden" if low <= HIDDEN / 2 else "partly hidden"
     if low > HIDDEN:
         return "as predicted" if low <= 1 / HIDDEN else "worth more than that"
-    return "cannot tell yet"
+    return UNTOLD

@@ -21,6 +21,7 @@ from hotloop.lab.diagnose.causal import (
     Experiment,
     Own,
     asked_for,
+    of_weight,
     read,
     rounds,
     trials,
@@ -35,11 +36,12 @@ class Loop:
 
     def __init__(self, parts: dict[str, int], *, beside: bool = False) -> None:
         self.parts, self.beside = parts, beside
-        self.ns = self.waited = 0
+        self.ns = self.waited = self.queued = 0
         self.totals = dict.fromkeys(parts, (0, 0))
         self.experiment = Experiment(
-            clock=lambda: self.ns,
-            delays=Delays(lambda: self.waited, self.wait),
+            clock=lambda: self.ns + self.queued,
+            queued=lambda: self.queued,
+            delays=Delays(lambda: self.waited, self.wait, lambda: 0),
             read=lambda: dict(self.totals),
             seed=1,
         )
@@ -75,6 +77,20 @@ def nobody_delays() -> Iterator[None]:
 
 
 PARTS = {"env": 3 * MS, "inference": 8 * MS}
+
+
+def test_a_busy_machine_that_gives_back_a_core_sooner_to_who_slept_hides_no_delay() -> None:
+    class Crowded(Loop):
+        """Waits for a core as long as it worked, but for what it slept before."""
+
+        def update(self) -> None:
+            before = self.waited
+            super().update()
+            self.queued += max(0, sum(self.parts.values()) - 2 * (self.waited - before))
+
+    for each in causal(Crowded(PARTS).trials(400)):
+        assert each.slope == pytest.approx(1.0)
+        assert each.said == "as predicted"
 
 
 def test_in_a_serial_loop_a_delay_costs_what_it_takes_and_amdahl_is_right() -> None:
@@ -182,8 +198,20 @@ def test_nothing_is_delayed_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_a_loop_leaves_is_read_again(tmp_path: Path) -> None:
     blocks = [
-        Block(part=None, wall_ns=(10, 12, 11), inserted_ns=(0, 0, 0), own_ns={"a": 5.0}),
-        Block(part="a", wall_ns=(14, 16, 15), inserted_ns=(4, 4, 4), own_ns={"a": 9.0}),
+        Block(
+            part=None,
+            wall_ns=(10, 12, 11),
+            unqueued_ns=(10, 12, 11),
+            inserted_ns=(0, 0, 0),
+            own_ns={"a": 5.0},
+        ),
+        Block(
+            part="a",
+            wall_ns=(14, 16, 15),
+            unqueued_ns=(14, 16, 15),
+            inserted_ns=(4, 4, 4),
+            own_ns={"a": 9.0},
+        ),
     ]
     plain = [{name: getattr(block, name) for name in block.__slots__} for block in blocks]
     (tmp_path / "1.json").write_text(json.dumps(plain))
@@ -261,3 +289,23 @@ def test_a_delayed_loop_leaves_its_blocks_and_no_record(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert len([*left.glob("*.json")]) == 1
     assert not (tmp_path / ".design").exists()
+
+
+def delayed(part: str, slope: float, share: float = 0.3) -> Trial:
+    return Trial(
+        part=part, own_ns=share * 1000, base_ns=1000.0, delayed_ns=1000 + 200 * slope, inserted_ns=200.0
+    )
+
+
+def test_what_would_be_enough_is_said_where_it_cannot_be_told() -> None:
+    slopes = [0.3, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5]
+    [wide] = causal([delayed("env", slope) for slope in slopes])
+    assert (wide.said, wide.slope) == ("cannot tell yet", pytest.approx(0.9))
+    assert wide.enough == 16  # from 0.3 to 0.9: half as far again as to the line, so 2.25 times as many
+    [sure] = causal([delayed("env", 1.0) for _ in slopes])
+    assert (sure.said, sure.enough) == ("as predicted", None)
+
+
+def test_a_part_that_is_next_to_nothing_over_all_runs_is_not_waited_for() -> None:
+    found = [delayed("env", 1.0), delayed("logs", 1.0, share=0.01), delayed("logs", 1.0, share=0.03)]
+    assert [trial.part for trial in of_weight([*found, delayed("logs", 1.0, share=0.01)])] == ["env"]

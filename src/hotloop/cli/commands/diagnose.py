@@ -298,7 +298,7 @@ def plain(told: "Diagnosis", after: "Since | None") -> dict[str, Any]:
 
 def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int:
     """Say what delays came to, and keep it; nothing is told where no part had enough turns."""
-    from hotloop.judge.slopes import causal
+    from hotloop.judge.slopes import UNTOLD, causal
     from hotloop.report.sections import diagnose as sections
     from hotloop.report.terminal import draw
 
@@ -310,5 +310,5 @@ def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int
         emit(json_format.dumps(told, indent=1, allow_nan=False) + "\n")
     else:
         show(draw(sections.causal(target, found)))
-    known = all(each.slope_interval for each in found)
+    known = all(each.slope_interval and each.said != UNTOLD for each in found)
     return ExitCode.FINE if known else ExitCode.CANNOT_TELL

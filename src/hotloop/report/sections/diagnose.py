@@ -267,7 +267,16 @@ def causal(target: str, found: Sequence[Causal]) -> Sections:
         Note(words=("bottleneck  ", Span(f"{first.part}: 2x there buys {times(first.seen)}", strong=True))),
         table(columns, rows),
         *((Note(words=MORE_TURNS),) if any(each.slope_interval is None for each in found) else ()),
+        *(Note(words=each) for each in untold(found)),
     )
+
+
+def untold(found: Sequence[Causal]) -> Iterator[str]:
+    """What would be enough to tell of parts that could not be."""
+    for each in found:
+        if each.enough is not None:
+            turns = f"about {each.enough:,} turns would do, of {each.trials:,} that it had"
+            yield f"{each.part}: {turns}; a program is given --turns {each.enough}, and more --runs"
 
 
 def causal_page(target: str, found: Sequence[Causal], when: str) -> Page:
