@@ -9,6 +9,19 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import ParallelEnv
 
+SEEN = {"a": np.zeros(2), "b": 2}
+
+ODD: dict[str, Any] = {
+    "sees nan": ({"a": np.full(2, np.nan), "b": 2}, 1.0, False, False, {}),
+    "ends with inf": ({"a": np.full(2, np.inf), "b": 2}, 1.0, True, False, {}),
+    "earns inf": (SEEN, np.inf, False, False, {}),
+    "earns a googol": (SEEN, 10**400, False, False, {}),
+    "earns words": (SEEN, "much", False, False, {}),
+    "two ends": (SEEN, 1.0, np.array([True, False]), False, {}),
+    "six": (SEEN, 1.0, False, False, {}, 6),
+}
+"""What the second step of an episode may return that nothing can be learnt from."""
+
 
 class Echo(gymnasium.Env[Any, Any]):
     """Shows the last action, and what it is told to."""
@@ -22,7 +35,7 @@ class Echo(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
         self.age = 0
-        return {"a": np.zeros(2), "b": 1}, {}
+        return {"a": np.full(2, np.nan if self.fault == "begins as nan" else 0), "b": 1}, {}
 
     def step(self, action: Any) -> Any:
         self.age += 1
@@ -30,7 +43,13 @@ class Echo(gymnasium.Env[Any, Any]):
             raise ValueError("out of fuel")
         if self.fault == "dies" and self.age == 2:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.age == 2 and self.fault in ODD:
+            return ODD[self.fault]
         return {"a": action, "b": 2}, 1.0, False, self.age == 4, {}
+
+    def close(self) -> None:
+        if self.fault == "does not close":
+            raise SystemExit("not now")
 
 
 class Leaving(ParallelEnv[str, Any, Any]):

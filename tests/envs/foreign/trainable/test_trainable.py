@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Se
 from support.made_to_train import Echo
 
 from hotloop.core.errors import InputError, TheirError
+from hotloop.core.isolate import lifeline
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.trainable.crew import shared_out
@@ -103,6 +104,38 @@ def test_an_env_that_raises_says_where(vector: str, capfd: pytest.CaptureFixture
         with pytest.raises(TheirError, match=r"ValueError: out of fuel .*made_to_train.py:\d+ in step"):
             batch.step(actions)
     assert ("Traceback" in capfd.readouterr().err) == (vector == "async")
+
+
+@pytest.mark.parametrize("vector", ["sync", "threads", "async"])
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("sees nan", "env 0 had nan among its observations in step 2, and nothing can be learnt"),
+        ("ends with inf", "env 0 had inf among its final observations in step 2"),
+        ("earns inf", "env 0 had inf among its rewards in step 2"),
+        ("earns a googol", "a reward that is int: expected a number"),
+        ("earns words", "a reward that is str: expected a number"),
+        ("two ends", "terminated as an array of "),
+        ("six", "a tuple of 6: expected"),
+    ],
+)
+def test_what_nothing_can_be_learnt_from_is_refused_where_it_came(vector: str, fault: str, told: str) -> None:
+    with opened("echo", fault=fault, num_envs=2, vector=vector) as batch:
+        batch.step(batch.new_actions())
+        with pytest.raises(InputError, match=told):
+            batch.step(batch.new_actions())
+
+
+def test_an_episode_that_begins_with_no_number_is_refused() -> None:
+    with pytest.raises(InputError, match="env 0 had nan among its observations after a reset"):
+        opened("echo", fault="begins as nan", num_envs=2).__enter__()
+
+
+def test_an_env_that_cannot_be_closed_is_told_of_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifeline, "unclosed", [])
+    with opened("echo", fault="does not close", num_envs=2):
+        pass
+    assert ["not now" in each for each in lifeline.unclosed] == [True, True]
 
 
 def test_a_worker_that_dies_is_named_with_what_ended_it() -> None:
