@@ -5,14 +5,21 @@
 Both train the same network on as many envs with the same minibatches, one thread a process, and take turns of
 whole updates. Beside the time that passes stands the CPU time of the busiest process: its ratio is what ranks
 bring where every process has a core for itself; where others use the machine, too, that of the time is less.
+A third side is as many processes with a share of the work each that do not talk to each other: what they are
+faster than one process is what the machine lets ranks be at most, since cores that are all busy share caches,
+memory and clock.
 Then both learn the env of `actors.py`, which is soon learnt, anew with as many seeds, and their returns are
 compared; --seeds 0 leaves that out, and is done in some minutes.
 """
 
+import argparse
+import json
+import os
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import fmean, median
 from typing import Any
@@ -35,8 +42,12 @@ KEYS = {
     "train.minibatch_size": "4096",
     "train.torch_threads": "1",
 }
-NETWORKS = {"the usual network": {}, "layers of 256": {"train.hidden": "256,256"}}
-"""What is trained: ranks bring more where there is more to compute in a minibatch."""
+CASES = {
+    "the usual network": {},
+    "layers of 256": {"train.hidden": "256,256"},
+    "minibatches of 16,384": {"train.minibatch_size": "16384"},
+}
+"""What is trained: ranks bring more where there is more to compute between two messages."""
 LEARN_STEPS = 8_192
 QUICK_STEPS = 1_024
 WARM, UPDATES = 3, 2
@@ -49,6 +60,17 @@ def target(ranks: int, **keys: object) -> Target:
 
 def name_of(ranks: int) -> str:
     return "one process" if ranks == 1 else f"{ranks} ranks"
+
+
+def apart(ranks: int) -> str:
+    return f"{ranks} that do not talk"
+
+
+def share(ranks: int, keys: Mapping[str, str]) -> dict[str, str]:
+    """The keys of one process that has its part of the work, and nobody to share it with."""
+    whole = {**KEYS, **keys}
+    parts = ("num_envs", "train.minibatch_size")
+    return whole | {name: str(int(whole[name]) // ranks) for name in parts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,21 +99,66 @@ def one_turn(side: TrainSide, others: Sequence[psutil.Process]) -> Update:
     return Update(turn=turn, cpu_ns=(turn.cpu_ns or 0, *gained))
 
 
+@contextmanager
+def neighbours(ranks: int, keys: Mapping[str, str]) -> Iterator[list[psutil.Popen]]:
+    """The others of those that do not talk, at rest."""
+    command = [sys.executable, __file__, "--apart", json.dumps(share(ranks, keys))]
+    made = [psutil.Popen(command, stdout=subprocess.PIPE) for _ in range(ranks - 1)]
+    try:
+        for each in made:
+            each.stdout.readline()  # it is warm
+            each.suspend()
+        yield made
+    finally:
+        for each in made:
+            each.kill()
+            each.wait()
+
+
+def train_apart(keys: Mapping[str, str]) -> None:
+    """Be one of them until somebody ends it, at the latest whoever started it."""
+    parent = os.getppid()
+    with closing(TrainSide("apart", untimed(read(Target(TARGET, keys))))) as side:
+        side.run(WARM)
+        print("warm", flush=True)
+        while os.getppid() == parent:
+            side.run(1)
+
+
+def turn_beside(side: TrainSide, others: Sequence[psutil.Popen], ranks: int) -> Update:
+    """A turn of one of those that do not talk, while the others work; what it makes they make, too."""
+    for each in others:
+        each.resume()
+    found = one_turn(side, [])
+    for each in others:
+        each.suspend()
+    made = found.turn._replace(env_steps=ranks * found.turn.env_steps)
+    return replace(found, turn=made)
+
+
 def speeds(ranks: int, rounds: int, keys: Mapping[str, str]) -> dict[str, Any]:
-    """One process and so many ranks, in turns of some updates."""
+    """One process, so many ranks and as many that do not talk, in turns of some updates."""
     with ExitStack() as stack:
         print("starting", name_of(ranks), file=sys.stderr)
+        asked = {name_of(each): target(each, **keys) for each in (1, ranks)}
+        asked[apart(ranks)] = Target(TARGET, share(ranks, keys))
         sides = [
-            stack.enter_context(closing(TrainSide(name_of(each), untimed(read(target(each, **keys))))))
-            for each in (1, ranks)
+            stack.enter_context(closing(TrainSide(name, untimed(read(each))))) for name, each in asked.items()
         ]
-        others = {sides[0].name: [], sides[1].name: psutil.Process().children()}
+        followers = psutil.Process().children()
+        resting = stack.enter_context(neighbours(ranks, keys))
         for side in sides:
             side.run(WARM)
-        turns = {side.name: partial(one_turn, side, others[side.name]) for side in sides}
+        alone, together, beside = sides
+        turns = {
+            alone.name: partial(one_turn, alone, []),
+            together.name: partial(one_turn, together, followers),
+            beside.name: partial(turn_beside, beside, resting, ranks),
+        }
         taken = benchmark.in_turns(turns, rounds)
-    one, many = (taken[name_of(each)] for each in (1, ranks))
+    one, many, most = (taken[side.name] for side in sides)
     return {
+        "most": ratio([each.turn.ns for each in one], [each.turn.ns for each in most]),
         "sides": {name: benchmark.side_values([each.turn for each in rows]) for name, rows in taken.items()},
         "busiest_ms": {name: busiest_ms(rows) for name, rows in taken.items()},
         "off": {name: off(rows) for name, rows in taken.items()},
@@ -145,7 +212,8 @@ def page(cases: Mapping[str, Mapping[str, Any]], ranks: int) -> str:
             f"{TARGET}, {network}, speed of {ranks} ranks / of one process: "
             f"{benchmark.ratio_text(case['ratio'])} by the time that passed, "
             f"{benchmark.ratio_text(case['cpu_ratio'])} by the CPU time of the busiest process, which is "
-            f"what a core for each gives. {benchmark.resolution(case['ratio'])}"
+            f"what a core for each gives; of {apart(ranks)} {benchmark.ratio_text(case['most'])}, "
+            f"which is what the machine gives. {benchmark.resolution(case['ratio'])}"
         )
         for network, case in cases.items()
     ]
@@ -171,12 +239,16 @@ def main() -> None:
     parser = benchmark.parser(__doc__, rounds=20)
     parser.add_argument("--ranks", type=int, default=2, help="processes, each with one thread (default 2)")
     parser.add_argument("--seeds", type=int, default=6, help="trainings of each side; 0 leaves them out")
+    parser.add_argument("--apart", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.apart:
+        train_apart(json.loads(arguments.apart))
+        return
     ranks = arguments.ranks
     if ranks > len(benchmark.usable_cores()):
         raise SystemExit(f"{ranks} ranks need as many cores, and {len(benchmark.usable_cores())} are there")
     rounds = benchmark.rounds_asked(arguments)
-    cases = {network: speeds(ranks, rounds, keys) for network, keys in NETWORKS.items()}
+    cases = {network: speeds(ranks, rounds, keys) for network, keys in CASES.items()}
     seeds = min(arguments.seeds, 1) if arguments.quick else arguments.seeds
     steps = QUICK_STEPS if arguments.quick else LEARN_STEPS
     benchmark.publish(f"ranks-{ranks}", page(cases, ranks), {"cases": cases}, arguments)

@@ -4,8 +4,10 @@
 """
 
 import json
+import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,9 +33,17 @@ def main(rank: int, path: str) -> None:
     half.add(rows[rank * 7 : 7 + rank * 13])
     ranks.merge(half, merged)
     found["moments"] = float((whole.variance - merged.variance).abs().max())
+    found["readers"] = readers()
     told = {"mean": ranks.mean({"loss": float(rank)})["loss"], "variance": merged.variance.tolist(), **found}
     print(json.dumps(told))  # noqa: T201 - it is a program
     ranking.leave()
+
+
+def readers() -> list[int]:
+    """How the threads that gloo reads with are given a core."""
+    tasks = list(Path("/proc/self/task").iterdir())
+    names = {int(each.name): (each / "comm").read_text().strip() for each in tasks}
+    return [os.sched_getscheduler(task) for task, name in names.items() if name == ranking.READER]
 
 
 def learned(ranks: ranking.Ranks, kernels: str) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from hotloop.train.kernels.kernels import Objective
 from hotloop.train.kernels.native import NativeKernels, torch_threads
 from hotloop.train.kernels.passes import Passes
 from hotloop.train.policy.networks import ActorCritic
+from hotloop.train.processes.ranks import in_one_piece
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer
 
@@ -191,9 +192,11 @@ def test_a_training_takes_the_same_way(target: str) -> None:
 def test_a_small_step_of_an_objective_adds_to_gradients_there_are(small: Passes) -> None:
     seen, index = torch.randn(5, 6), torch.arange(5)
     by = (torch.randn(5, 3), torch.randn(5, 1))
-    for _ in range(2):
+    for number in range(2):
         small.forward(seen, index, keep=True)
         Objective(terms={}, backward=lambda: small.add_gradients(seen, index, by)).backward()
+        _, together = in_one_piece([each.grad for each in small.parameters if each.grad is not None])
+        assert together == (number == 0), "the first are sent to other ranks as they lie"
     twice = [each.grad for each in small.parameters]
     for each in small.parameters:
         each.grad = None

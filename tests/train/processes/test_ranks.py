@@ -1,16 +1,18 @@
 import json
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from support import two_ranks
 from torch.futures import Future
 
 import hotloop
 from hotloop.core.errors import InputError
-from hotloop.train.processes.ranks import ALONE, Command, RankLostError, Ranks, first_line
+from hotloop.train.processes.ranks import ALONE, Command, RankLostError, Ranks, first_line, in_one_piece
 from hotloop.train.settings import TrainSettings, check_ranks
 from hotloop.train.trainer import Trainer
 
@@ -51,6 +53,11 @@ def test_what_ranks_have_seen_agrees_to_the_bit_and_is_that_of_all(told: list[di
 
 def test_terms_are_the_mean_over_ranks(told: list[dict[str, Any]]) -> None:
     assert [each["mean"] for each in told] == [0.5, 0.5]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are told apart by Linux")
+def test_what_reads_takes_no_core_from_what_sends(told: list[dict[str, Any]]) -> None:
+    assert [each["readers"] for each in told] == [[os.SCHED_BATCH]] * 2
 
 
 def test_alone_nothing_is_waited_for() -> None:
@@ -97,18 +104,48 @@ def test_what_nobody_finishes_is_given_up_once_a_rank_is_dead() -> None:
     ranks = Ranks(0, 2)
 
     class Endless:
-        looks = 0
+        waits = 0
 
         def is_completed(self) -> bool:
-            self.looks += 1
-            if self.looks == 2:
-                ranks.give_up("rank 1 of 2 was ended by SIGKILL")
             return False
+
+        def wait(self, _: object) -> None:
+            self.waits += 1
+            if self.waits == 2:
+                ranks.give_up("rank 1 of 2 was ended by SIGKILL")
+            raise RuntimeError("Operation timed out!")
 
     work = Endless()
     with pytest.raises(RankLostError, match="rank 1 of 2"):
         ranks._finish(work)
-    assert work.looks == 2
+    assert work.waits == 2
+
+
+def test_what_comes_as_its_time_runs_out_has_come_and_what_fails_then_is_said() -> None:
+    class Late:
+        def __init__(self, why: str) -> None:
+            self.why = why
+
+        def is_completed(self) -> bool:
+            return True
+
+        def wait(self, timeout: object = None) -> None:
+            if timeout or self.why:
+                raise RuntimeError("Operation timed out!" if timeout else self.why)
+
+    Ranks(0, 2)._finish(Late(""))
+    with pytest.raises(RuntimeError, match="Connection closed"):
+        Ranks(0, 2)._finish(Late("Connection closed by peer"))
+
+
+def test_parts_of_one_piece_are_sent_as_it_lies_and_others_as_a_copy() -> None:
+    whole = torch.arange(6.0)
+    parts = [part.view(-1, 1) for part in whole.split([2, 4])]
+    assert in_one_piece(parts) == (whole, True)
+    for some in (parts[:1], [parts[0], torch.ones(4)], [torch.ones(2), torch.ones(4)]):
+        found, together = in_one_piece(some)
+        assert not together
+        assert found.tolist() == torch.cat([part.flatten() for part in some]).tolist()
 
 
 def test_gradients_that_were_promised_are_given_up_once_a_rank_is_dead() -> None:

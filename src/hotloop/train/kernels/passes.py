@@ -31,6 +31,10 @@ class Passes:
         self._packed: tuple[int, ...] = ()
         """The versions of the weights that were taken last."""
         self._pass = 0
+        sizes = [each.numel() for each in self.parameters]
+        together = torch.split(torch.empty(sum(sizes)), sizes)
+        self._gradients = [part.view_as(each) for part, each in zip(together, self.parameters, strict=True)]
+        """Room for those of all weights and biases, one after the other, so that ranks send them as one."""
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         """A copy of a network has weights of its own, and its passes are torch's until somebody says so."""
@@ -73,21 +77,29 @@ class Passes:
         return self._pass
 
     def backward(
-        self, seen: Tensor, index: Tensor | None, by_heads: Sequence[Tensor], by_seen: Tensor | None
-    ) -> list[Tensor]:
-        """The gradients of all weights and biases, in their order."""
-        found = [torch.empty_like(each) for each in self.parameters]
+        self,
+        seen: Tensor,
+        index: Tensor | None,
+        by_heads: Sequence[Tensor],
+        by_seen: Tensor | None,
+        found: Sequence[Tensor],
+    ) -> None:
+        """Find the gradients of all weights and biases, in their order."""
         pairs = [
             (weights.numpy(), bias.numpy()) for weights, bias in zip(found[::2], found[1::2], strict=True)
         ]
         by = [each.contiguous().numpy() for each in by_heads]
         with traced("native backward"):
             self._network.backward(self._run, seen.numpy(), numbers(index), by, pairs, numbers(by_seen))
-        return found
+
+    def new_gradients(self) -> list[Tensor]:
+        return [torch.empty_like(each) for each in self.parameters]
 
     def add_gradients(self, seen: Tensor, index: Tensor | None, by_heads: Sequence[Tensor]) -> None:
-        """Add to the gradient of every weight, as autograd would."""
-        found = self.backward(seen, index, by_heads, None)
+        """Add to the gradient of every weight, as autograd would; the first ones lie in room of ours."""
+        first = all(weight.grad is None for weight in self.parameters)
+        found = self._gradients if first else self.new_gradients()
+        self.backward(seen, index, by_heads, None, found)
         for weight, gradient in zip(self.parameters, found, strict=True):
             weight.grad = gradient if weight.grad is None else weight.grad + gradient
 
@@ -112,7 +124,9 @@ class Pass(torch.autograd.Function):
             raise RuntimeError("another pass has gone through the network since: this one is forgotten")
         [seen] = ctx.saved_tensors
         by_seen = torch.empty_like(seen) if ctx.by_seen else None
-        return None, by_seen, None, *passes.backward(seen.detach(), ctx.index, by_heads, by_seen)
+        found = passes.new_gradients()
+        passes.backward(seen.detach(), ctx.index, by_heads, by_seen, found)
+        return None, by_seen, None, *found
 
 
 def traced(name: str) -> AbstractContextManager[Any]:

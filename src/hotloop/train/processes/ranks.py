@@ -8,10 +8,11 @@ are found; statistics are merged in the order of ranks, so that they are the sam
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from enum import IntEnum
+from pathlib import Path
 from threading import Lock
 from time import sleep
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,14 @@ WAITING = "waiting on others"
 PATIENCE = timedelta(minutes=30)
 """What others may take, while they live: one that dies closes its line, and is heard of at once."""
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 20e-6, 500e-6
-"""Between two looks at whether all have taken part."""
+LOOK = timedelta(milliseconds=100)
+"""Between two looks at whether somebody is gone, while all are waited for."""
 
-SETTLE_NS = 5_000_000_000
-"""What torch may take to see that a line is closed."""
+SETTLE_NS, SETTLE_S = 5_000_000_000, 500e-6
+"""What torch may take to see that a line is closed, and between two looks at whether it has."""
+
+READER = "gloo_tcp_loop"
+"""What gloo calls the thread that reads from all lines."""
 
 STRIDE = 1_000_003
 """Between the seeds of two ranks."""
@@ -75,6 +79,8 @@ class Ranks:
         self._left: list[Any] = []
         """What was under way when it was given up."""
         self._lock = Lock()
+        self._room = torch.empty(0, 0)
+        """For the gradients of two."""
         self._began_ns = now_ns()
         self.busy_ns = [0] * size
         """What each took for its rollouts since the last `slowest`."""
@@ -179,13 +185,18 @@ class Ranks:
         return self.promised(bucket.buffer())
 
     def average(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average gradients over ranks that were found all at once."""
+        """Average gradients over ranks that were found all at once; what lies together is not copied."""
         found = [each.grad for each in parameters if each.grad is not None]
-        whole = torch.cat([each.reshape(-1) for each in found])
+        whole, together = in_one_piece(found)
+        if self.size == 2 and self._room.shape[1] != whole.numel():
+            self._room = whole.new_empty(2, whole.numel())
+        every = list(self._room)
         with self.together():
-            self.promised(whole).wait()
-        for each, part in zip(found, torch.split(whole, [each.numel() for each in found]), strict=True):
-            each.copy_(part.view_as(each))
+            self._finish(self._sent(whole, every))
+        (torch.add(*every, out=whole) if every else whole).div_(self.size)
+        if not together:
+            for each, part in zip(found, torch.split(whole, [each.numel() for each in found]), strict=True):
+                each.copy_(part.view_as(each))
 
     def same(self, parameters: Iterable[nn.Parameter]) -> None:
         """Give rank 0's weights to all."""
@@ -195,13 +206,10 @@ class Ranks:
                 increment_version(each)
 
     def promised(self, mine: Tensor) -> Future[Tensor]:
-        """The numbers themselves, once they are averaged; what is promised is kept, or given up for lost.
-
-        Two ranks send each other all they have, which is one message each instead of the two of a ring.
-        """
+        """The numbers themselves, once they are averaged; what is promised is kept, or given up for lost."""
         promise: Future[Any] = Future()
         every = [torch.empty_like(mine) for _ in range(2)] if self.size == 2 else []
-        work = dist.all_gather(every, mine, async_op=True) if every else dist.all_reduce(mine, async_op=True)
+        work = self._sent(mine, every)
         with self._lock:
             self._promised[promise] = work
 
@@ -221,6 +229,13 @@ class Ranks:
             self.give_up(self._gone)
         return promise
 
+    def _sent(self, mine: Tensor, every: list[Tensor]) -> Any:
+        """Begin to add what all have, in place, or to put it into `every`.
+
+        Two ranks send each other all they have, which is one message each instead of the two of a ring.
+        """
+        return dist.all_gather(every, mine, async_op=True) if every else dist.all_reduce(mine, async_op=True)
+
     def give_up(self, why: str) -> None:
         """Let nobody be waited for from now on; another thread may say so."""
         self._gone = why
@@ -234,18 +249,22 @@ class Ranks:
         """Wait until what was given up has failed by itself: the lines of those that are gone are closed."""
         until = now_ns() + SETTLE_NS
         while now_ns() < until and not all(work.is_completed() for work in self._left):
-            sleep(LONGEST_PAUSE_S)
+            sleep(SETTLE_S)
 
     def _finish(self, work: Any) -> None:
         """Wait for what all take part in; a rank that is gone is not waited for, whatever its line says."""
-        pause_s = FIRST_PAUSE_S
-        while not work.is_completed():
-            if self._gone:
-                self._left.append(work)
-                raise RankLostError(self._gone)
-            sleep(pause_s)
-            pause_s = min(1.2 * pause_s, LONGEST_PAUSE_S)
-        work.wait()
+        while True:
+            try:
+                work.wait(LOOK)
+            except RuntimeError:
+                if work.is_completed():
+                    work.wait()  # says what became of it, unless it has just come
+                elif self._gone:
+                    self._left.append(work)
+                    raise RankLostError(self._gone) from None
+                else:
+                    continue
+            return
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -262,6 +281,15 @@ class Ranks:
 ALONE = Ranks()
 
 
+def in_one_piece(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
+    """The numbers of all parts one after the other: where they lie, if that is so, or copied."""
+    whole = parts[0]._base  # noqa: SLF001 - torch says it nowhere else
+    together = whole is not None and all(part._base is whole for part in parts)  # noqa: SLF001
+    if whole is not None and together and whole.shape == (sum(part.numel() for part in parts),):
+        return whole, True
+    return torch.cat([part.reshape(-1) for part in parts]), False
+
+
 def first_line(error: BaseException) -> str:
     """The first sentence of an error, without the place in torch's sources that it comes from."""
     said = (str(error).splitlines() or [""])[0].removeprefix("Unable to cast ")
@@ -273,6 +301,20 @@ def join(rank: int, size: int, store: Any) -> None:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     meeting: dict[str, Any] = {"init_method": "env://"} if store is None else {"store": store}
     dist.init_process_group(backend, rank=rank, world_size=size, timeout=PATIENCE, **meeting)
+    let_senders_finish()
+
+
+def let_senders_finish() -> None:
+    """Keep the thread that gloo reads with from taking a core from the one that it sends with.
+
+    That one holds the lock of their line. The reader does not wait for it but looks again at once, for as
+    long as it has the core: without this it burns more of it than there is to send. It is a wish, no more.
+    """
+    tasks = Path("/proc/self/task")
+    for task in tasks.iterdir() if tasks.is_dir() else ():
+        with suppress(OSError):
+            if (task / "comm").read_text().strip() == READER:
+                os.sched_setscheduler(int(task.name), os.SCHED_BATCH, os.sched_param(0))
 
 
 def use_own_gpu(rank: int) -> None:
