@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,17 +15,22 @@ class Raylets:
     """The process that has them."""
 
     def __init__(self, port: int) -> None:
+        self.trouble = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in end()
         self.made = subprocess.Popen(
             [sys.executable, raylets.__file__, str(port)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self.trouble,
             text=True,
         )
         assert self.made.stdin is not None
         assert self.made.stdout is not None
         self.told, self.said = self.made.stdin, self.made.stdout
-        assert any(line.strip() == "ready" for line in self.said)
+        if not any(line.strip() == "ready" for line in self.said):
+            self.trouble.seek(0)
+            why = self.trouble.read()[-2_000:]
+            self.end()
+            pytest.fail(f"two raylets did not start: {why}")
 
     def kill_one(self) -> None:
         """End the second without a word."""
@@ -35,6 +41,7 @@ class Raylets:
         self.told.close()
         self.made.wait()
         self.said.close()
+        self.trouble.close()
 
 
 @contextmanager

@@ -3,12 +3,17 @@
 `python raylets.py PORT`: prints `ready`; on a line from stdin it kills one, at the end of stdin both.
 """
 
+import os
 import sys
+from pathlib import Path
 
 from hotloop.core import cluster
 
 
 def main(port: int, place: str) -> None:
+    # Ray leaves a new cluster's address where clusters usually are, a folder that only its own start makes.
+    os.environ["RAY_TMPDIR"] = place
+    Path(place, "ray").mkdir()
     cluster.load()
     from ray.cluster_utils import Cluster
 
