@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.cli.isolated import foreign
+from hotloop.cli.isolated import ON_RAY, foreign
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,12 @@ from hotloop.cli.isolated import foreign
         ({"target": None, "words": None, "resume": True}, ["the run that goes on"]),
         ({"target": "run=a", "words": [], "resume": False}, []),
         ({"target": None, "replay": "mismatch.npz"}, ["mismatch.npz"]),
+        ({"target": "prospector", "words": ["train.collect=ray"]}, [ON_RAY]),
+        ({"target": "prospector", "words": ["ranks=2"], "on": "ray"}, [ON_RAY]),
+        ({"target": "prospector", "words": ["ranks=2", "ranks_on=ray"]}, [ON_RAY]),
+        ({"target": "prospector", "words": ["train.ranks=2"], "on": "ray://head:1"}, []),
+        ({"target": "prospector", "words": ["collect=ray://head:1"]}, []),
     ],
 )
-def test_somebody_elses_code_is_what_makes_it_so(asked: dict[str, Any], names: list[str]) -> None:
+def test_somebody_elses_code_or_process_is_what_makes_it_so(asked: dict[str, Any], names: list[str]) -> None:
     assert list(foreign(asked)) == names

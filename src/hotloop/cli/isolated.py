@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hotloop.cli import flags
 from hotloop.cli.child import TERMINALS, Call
 from hotloop.cli.console import bar, emit
+from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.supervisor import PATIENCE_S, STEP_S, Ended, Limits, Supervisor
@@ -38,6 +39,17 @@ TAPE = "tape:"
 
 FILE = ".py:"
 """What is in a key's value that names somebody's callable: a network, a teacher, a player."""
+
+TRAINS, PLACES, RANKS = "train.", ("collect", "ranks_on"), "ranks"
+"""What a training's keys may begin with, those that say where a part of it runs, and how many parts."""
+
+ON_RAY = "the training on Ray"
+"""A cluster that is started here ends whoever is connected to it, when its own process is gone."""
+
+RAY_GONE = (
+    "Ray's own process on this machine is gone, and Ray ended the training with it: "
+    "--resume goes on from the last update that was finished"
+)
 
 REPLAYS = ("replay", "replay_slow")
 """Those that name files which say what is opened."""
@@ -102,9 +114,11 @@ def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
             if words and names_callable(words[0]) and not words[0].startswith(TAPE):
                 yield words[0]
     for word in asked.get("words") or ():
-        _, _, value = word.partition("=")
+        key, _, value = word.partition("=")
         if FILE in value:
             yield value
+        if on_ray(key.removeprefix(TRAINS), value, asked.get("on")):
+            yield ON_RAY
     for key in REPLAYS:
         if asked.get(key) is not None:
             yield str(asked[key])
@@ -112,6 +126,11 @@ def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
         yield f"the target of {asked.get('record') or 'the newest record'}"
     if asked.get("resume") and "=" in (asked.get("target") or "="):
         yield "the run that goes on"
+
+
+def on_ray(key: str, value: str, on: str | None) -> bool:
+    """Whether a key of a training, or the flag beside it, puts a part of it on a Ray that is started here."""
+    return (key in PLACES and value == LOCAL) or (key == RANKS and on == LOCAL)
 
 
 def apart(names: Sequence[str], limits: Limits, call: Call) -> int:
@@ -123,7 +142,9 @@ def apart(names: Sequence[str], limits: Limits, call: Call) -> int:
         print(f"hotloop: {ended.why}", file=sys.stderr)
     if ended.code is not None and ended.record is None:
         return ended.code
-    return told(ended, call.asked)
+    if ON_RAY in names and ended.exited:
+        ended.why = RAY_GONE
+    return told(ended, call.asked, ExitCode.FAULT if set(names) == {ON_RAY} else ExitCode.USAGE)
 
 
 def limits_of(step_s: float, stop_s: float) -> Limits:
@@ -176,9 +197,9 @@ class Teller:
         self._move(done, total)
 
 
-def told(ended: Ended, asked: Mapping[str, Any]) -> int:
+def told(ended: Ended, asked: Mapping[str, Any], fault: ExitCode = ExitCode.USAGE) -> int:
     """Say what happened to a process that was ended, and keep what it had measured by then."""
-    code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode(ended.code or ExitCode.USAGE)
+    code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode(ended.code or fault)
     if ended.code is None:
         sys.stderr.writelines(f"{frame}\n" for frame in theirs(ended.stack if ended.hung else ()))
         print(f"hotloop: {'interrupted' if ended.interrupted else ended.why}", file=sys.stderr)

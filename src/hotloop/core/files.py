@@ -34,10 +34,11 @@ def whole_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def write_new(path: Path, content: str | bytes) -> None:
+def write_new(path: Path, content: str | bytes, *, to_disk: bool = True) -> None:
     """Write a file that must not exist yet; whoever looks sees all of it or none.
 
     The content goes to a temporary file in the same folder, onto the disk, and only then gets its name.
+    Where it need not outlive the machine, the disk is not waited for.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
@@ -45,7 +46,8 @@ def write_new(path: Path, content: str | bytes) -> None:
         with temporary.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
-            os.fsync(file.fileno())
+            if to_disk:
+                os.fsync(file.fileno())
         give_name(temporary, path)
     except FileExistsError:
         raise InputError(f"{path} exists and is never overwritten: give another name") from None

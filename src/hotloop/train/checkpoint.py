@@ -51,10 +51,10 @@ PARTS_OF: dict[str, dict[str, Any]] = {
 NAME = re.compile(r"checkpoint-(\d+)(?:-\d+)?\.pt")
 
 
-def write(folder: Path, steps: int, content: Mapping[str, Any]) -> Path:
+def write(folder: Path, steps: int, content: Mapping[str, Any], *, to_disk: bool = True) -> Path:
     """Write a checkpoint beside the earlier ones, then drop all but the last two."""
     path = free_path(folder / f"checkpoint-{steps:012d}.pt")
-    write_new(path, packed(content))
+    write_new(path, packed(content), to_disk=to_disk)
     for old in found(folder)[:-KEPT]:
         old.unlink(missing_ok=True)
     return path

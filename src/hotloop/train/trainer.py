@@ -140,7 +140,7 @@ class Trainer:
     def update(self) -> Update:
         """Collect one rollout, and learn from it."""
         if self.may_lose:  # before others are told: one that is gone may be missed there already
-            self.last = checkpoint.copied(self.kept())
+            self.note_last()
         self.ranks.tell(Command.UPDATE)
         learned = self.advance()
         self.steps += self.steps_per_update
@@ -155,6 +155,11 @@ class Trainer:
             learning_rate=learned.learning_rate,
             agreement=learned.agreement,
         )
+
+    def note_last(self) -> None:
+        """Keep what there is to keep after the last update, unless that is done."""
+        if self.last.get("updates") != self.updates:
+            self.last = checkpoint.copied(self.kept())
 
     def collect(self) -> None:
         """Collect one rollout that nothing is learned from."""
@@ -181,10 +186,10 @@ class Trainer:
         self.ranks.tell(Command.SAVE)
         return checkpoint.write(folder, self.steps, self.content())
 
-    def save_last(self, folder: Path) -> Path:
+    def save_last(self, folder: Path, *, to_disk: bool = True) -> Path:
         """Write a checkpoint of the last update that was finished; its envs begin anew."""
         content = checkpoint.with_new_envs(self.last, self.ranks.size)
-        return checkpoint.write(folder, int(content["steps"]), content)
+        return checkpoint.write(folder, int(content["steps"]), content, to_disk=to_disk)
 
     def content(self) -> dict[str, Any]:
         """What a checkpoint has; every rank takes part, and it is rank 0's to write."""

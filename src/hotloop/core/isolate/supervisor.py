@@ -97,6 +97,8 @@ class Ended:
     """The last record so far, where none was settled."""
     stack: list[str] = field(default_factory=list)
     """Lines of Python stacks that it wrote when it crashed, or was asked where it stands."""
+    exited: int | None = None
+    """The code with which it left without a word; None where it was killed, or said its last."""
     hung: bool = False
     interrupted: bool = False
 
@@ -330,7 +332,8 @@ class Supervisor:
             return f"{self.name} {how}{f': {OUT_OF_MEMORY}' if number == signal.SIGKILL else ''}"
         if status < 0:
             return f"{self.name} was ended {at}, and its guard with it: somebody killed both"
-        return f"{self.name} ended its own process {at}, with exit code {os.WEXITSTATUS(status)}"
+        self._ended.exited = os.WEXITSTATUS(status)
+        return f"{self.name} ended its own process {at}, with exit code {self._ended.exited}"
 
 
 def ends(pid: int, patience_s: float) -> bool:

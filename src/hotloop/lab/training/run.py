@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from hotloop.core.clock import cpu_ns, now_ns
+from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import NO_ROOM
 from hotloop.core.interrupt import Stop
@@ -37,7 +38,7 @@ from hotloop.lab.validate.bundle import SUFFIX, bundle_of, write_bundle
 from hotloop.lab.validate.shadow import Shadowed, shadow
 from hotloop.probes.resources import Sampler, reader
 from hotloop.train.logs import Logs
-from hotloop.train.settings import ProfilerSettings
+from hotloop.train.settings import HERE, ProfilerSettings
 from hotloop.train.timing import Clock, choose_how, gpu_bytes, is_cuda, span
 from hotloop.train.windows import Watcher, WindowEpisodes, windows_of
 
@@ -235,6 +236,10 @@ class Session:
 
     def one_update(self, stop: Stop) -> None:
         """One rollout and what is due after it."""
+        if self.exposed and self.trainer.steps not in (0, self.saved_at):
+            with span("checkpoint"):
+                self.trainer.note_last()
+                self.save_last(to_disk=False)  # it is the process that may end, not the machine
         self.updates.append(self.trainer.update())
         with lifeline.doing(Doing.OURS):
             self.after_update(stop)
@@ -322,12 +327,26 @@ class Session:
             folders.keep_windows(path, self.windows.state())
         self.saved_at = self.trainer.steps
 
+    @property
+    def exposed(self) -> bool:
+        """Whether another process can end this one without a word: Ray's own, of a cluster started for it."""
+        train = self.settings.train
+        return LOCAL in (train.collect, train.ranks_on if train.ranks > 1 else HERE)
+
+    def save_last(self, *, to_disk: bool = True) -> None:
+        """Keep a checkpoint of the last update that was finished."""
+        self.trainer.save_last(self.asked.run.checkpoints, to_disk=to_disk)
+        self.saved_at = int(self.trainer.last["steps"])
+
     def give_up(self, error: HotloopError) -> None:
         """Leave a last line in the log: the run cannot go on; what a lost rank left behind is kept."""
         self.logs.say(f"stopped: {error}")
-        if self.trainer.last and self.saved_at != self.trainer.last["steps"]:
-            path = self.trainer.save_last(self.asked.run.checkpoints)
-            self.watch.say(f"saved {path}: --resume goes on from the last update that was finished")
+        if self.trainer.last:
+            if self.saved_at != self.trainer.last["steps"]:
+                self.save_last()
+            self.watch.say(
+                f"saved {self.asked.run.checkpoints}: --resume goes on from the last update that was finished"
+            )
         if self.clock:
             self.clock.stop()
 
