@@ -9,6 +9,7 @@ looks at memory and CPU once a second from a thread of its own: that is measured
 of one further learning with SB3's own rollouts: how much of its wall they add up to.
 """
 
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
@@ -26,8 +27,14 @@ from hotloop.report.sections.train import times_of
 from hotloop.stats.ratio import ratio
 
 TURN_STEPS, STEPS, QUICK_STEPS = 128, 2_048, 256
-ROWS = ("rollout/forward", "rollout/env.step", "learning")
-TOPS = ("rollout", "learning")
+GROUPS = {
+    "collecting": ("rollout/env.step", "rollout/store", "rollout/callbacks"),
+    "forward": ("rollout/forward",),
+    "learning": ("rollout/returns", "learning"),
+}
+"""What a loop consists of, and the rows that are it: SB3 stores what envs gave, and learns from returns."""
+BARE = ("rollout/env.step", "rollout/forward", "learning")
+"""The one row of each group that is its work itself, without what SB3 does around it."""
 LOOKS = 20
 
 
@@ -74,8 +81,19 @@ def rows(steps: int) -> dict[str, float]:
     return {row.path: times.share(row.path) for row in times.regions} if times else {}
 
 
-def named(shares: dict[str, float], names: tuple[str, ...]) -> str:
-    return f"{', '.join(names)}: {sum(shares.get(name, 0.0) for name in names):.1%} of the wall"
+def added(shares: dict[str, float], names: Iterable[str]) -> float:
+    return sum(shares.get(name, 0.0) for name in names)
+
+
+def grouped(shares: dict[str, float]) -> str:
+    """What the groups come to, and what the bare rows do."""
+    each = {name: added(shares, rows) for name, rows in GROUPS.items()}
+    words = ", ".join(
+        f"{name} {share:.1%} ({', '.join(row.rpartition('/')[2] for row in GROUPS[name])})"
+        for name, share in each.items()
+    )
+    bare = ", ".join(row.rpartition("/")[2] for row in BARE)
+    return f"{words}: {sum(each.values()):.1%} of the wall. The rows {bare} alone: {added(shares, BARE):.1%}."
 
 
 def main() -> None:
@@ -90,7 +108,7 @@ def main() -> None:
     lines = [
         f"Stable-Baselines3 PPO, CartPole-v1, {steps:,} steps an update, one thread.",
         table,
-        f"{named(shares, TOPS)}; {named(shares, ROWS)}.",
+        grouped(shares),
         f"CPU time with the callback over without, updates of {TURN_STEPS} steps: {ratio_words}.",
         f"The look once a second, from a thread of its own, takes {look:.1%} of a core.",
     ]
