@@ -45,3 +45,10 @@ def test_flags_join_the_words_and_missing_ones_do_not() -> None:
 def test_a_flag_and_a_word_for_the_same_key_are_refused() -> None:
     with pytest.raises(InputError, match="given twice"):
         Target.typed("a", ["seed=1"], seed=1)
+
+
+def test_words_may_stand_behind_the_name_in_one_argument() -> None:
+    assert Target.typed("a.py:make x=1", ["y=2"]) == Target("a.py:make", {"x": "1", "y": "2"})
+    assert Target.typed("my folder/a.py:make") == Target("my folder/a.py:make")
+    with pytest.raises(InputError, match="given twice"):
+        Target.typed("a x=1", ["x=1"])

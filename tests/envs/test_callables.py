@@ -2,7 +2,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.envs.callables import call, literal
+from hotloop.envs.callables import call, literal, parameters_of
 from hotloop.envs.open import open_target
 
 USER = """
@@ -77,3 +77,20 @@ def test_a_file_that_is_not_there_or_does_not_run_is_named(tmp_path):
 )
 def test_words_become_what_they_spell(word, value):
     assert literal(word) == value
+
+
+def test_a_class_that_hands_on_what_it_is_given_has_the_arguments_of_its_base():
+    class Base:
+        def __init__(self, size, seed=0): ...
+
+    class Middle(Base): ...
+
+    class Handing(Middle):
+        def __init__(self, fast=True, **more): ...
+
+    class New:
+        def __new__(cls, **more): ...
+
+    assert parameters_of(Handing) == ("fast", "more", "size", "seed")
+    assert parameters_of(New) == ("more",)
+    assert parameters_of(lambda seed, **more: None) == ("seed", "more")

@@ -22,9 +22,13 @@ class Target:
 
     @classmethod
     def typed(cls, name: str, words: Sequence[str] | None = None, **flags: object) -> "Target":
-        """A name and its `key=value` words; flags are short for such words where they are not None."""
+        """A name and its `key=value` words; flags are short for such words where they are not None.
+
+        Words may stand behind the name in one quoted argument too, as `compare` has them.
+        """
+        name, *quoted = parted(name)
         spelled = (f"{key}={value}" for key, value in flags.items() if value is not None)
-        return cls(name, dict(parse_pairs([*(words or ()), *spelled])))
+        return cls(name, dict(parse_pairs([*quoted, *(words or ()), *spelled])))
 
     @classmethod
     def parse(cls, words: str, what: str = "a target") -> "Target":
@@ -53,6 +57,12 @@ class Target:
 
     def __str__(self) -> str:
         return self.words
+
+
+def parted(quoted: str) -> list[str]:
+    """A name and the `key=value` words behind it; a path with a blank in it is a name."""
+    name, *pairs = quoted.split() or [quoted]
+    return [name, *pairs] if all("=" in pair for pair in pairs) else [quoted]
 
 
 def names_callable(name: str) -> bool:

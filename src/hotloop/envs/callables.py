@@ -77,10 +77,17 @@ def fitting(
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of its arguments; of a class that hands on whatever it is given, its base's too."""
     try:
-        return tuple(inspect.signature(function).parameters)
+        found = inspect.signature(function).parameters
     except ValueError:  # no signature to look at, as with some built-in functions
         return ()
+    hands_on = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in found.values())
+    if not (hands_on and isinstance(function, type)):
+        return tuple(found)
+    home = next(number for number, each in enumerate(function.__mro__) if "__init__" in vars(each))
+    bases = function.__mro__[home + 1 :]
+    return tuple(dict.fromkeys([*found, *(parameters_of(bases[0]) if bases else ())]))
 
 
 LENT: dict[str, Callable[..., Any]] = {}

@@ -1,9 +1,14 @@
 """What an env says of its own phases and counters is in the tree, the percentiles and the work."""
 
+import os
 import sys
 from types import SimpleNamespace
+from typing import Any
 
+import gymnasium
 import pytest
+from gymnasium.envs.classic_control import CartPoleEnv
+from gymnasium.envs.registration import EnvSpec
 from support.reporting import OBSERVE, PHYSICS
 
 import hotloop
@@ -99,3 +104,20 @@ def test_what_computes_behind_its_caller_is_waited_for_where_it_is_timed(
     subject.step(0)
     subject.close()
     assert [len(each) for each in waited] == ([2, 5] if timed else [])  # of a reset, of a step
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_an_engine_behind_an_id_knows_whether_it_is_to_time_itself(
+    monkeypatch: pytest.MonkeyPatch, timed: bool
+) -> None:
+    found = []
+
+    def make(**keys: object) -> gymnasium.Env[Any, Any]:
+        found.append(os.environ.get("HOTLOOP_PROFILING"))
+        return CartPoleEnv()
+
+    monkeypatch.delenv("HOTLOOP_PROFILING", raising=False)
+    monkeypatch.setitem(gymnasium.registry, "Engine-v0", EnvSpec("Engine-v0", make))
+    open_target(Target("gym:Engine-v0"), profile=timed).close()
+    assert found == (["1"] if timed else [None])
+    assert "HOTLOOP_PROFILING" not in os.environ

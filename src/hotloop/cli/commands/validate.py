@@ -14,7 +14,6 @@ from hotloop.cli.results import FOLDER, check_trust, make_room, names_file, reco
 from hotloop.cli.runner import kept_in, measure, tell
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.files import save
-from hotloop.core.settings import parse_pairs
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
     if trust is not None:
         raise InputError("--trust goes with --replay: leave it out")
     scale, keys = parted(words)
-    candidate = Target(named(target), keys)
+    candidate = Target.typed(named(target), keys)
     way = Way(closeness=closeness_of(mode), ignore=tuple(ignore or ()))
     if adoption:
         return show_adoption(candidate, against, output, budget, as_json=json)
@@ -267,12 +266,12 @@ def tell_distributions(
     return tell(records, draw(sections(records)), as_json=as_json, as_list=names_world(candidate.name))
 
 
-def parted(words: Sequence[str] | None) -> tuple[str | None, dict[str, object]]:
-    """How much is to be compared, and the parameters."""
+def parted(words: Sequence[str] | None) -> tuple[str | None, list[str]]:
+    """How much is to be compared, and the words of parameters."""
     amounts = [word for word in words or () if "=" not in word]
     if len(amounts) > 1:
         raise InputError(f"{' and '.join(amounts)} both say how much: give one, smoke, soak or a number")
-    return amounts[0] if amounts else None, dict(parse_pairs([word for word in words or () if "=" in word]))
+    return amounts[0] if amounts else None, [word for word in words or () if "=" in word]
 
 
 def named(target: str | None) -> str:

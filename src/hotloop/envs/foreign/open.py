@@ -82,7 +82,8 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
         made_with = replace(order, arguments=numbered(order.arguments, NUMBERS.take()))
-        return subject_of(makers[prefix](name, made_with), order, timed=timed)
+        with profiling(on=timed):
+            return subject_of(makers[prefix](name, made_with), order, timed=timed)
     order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
     with profiling(on=timed):
         make = callables.maker(target.name, order.arguments)
@@ -118,7 +119,7 @@ def function(returned: Any, order: Order, *, timed: bool) -> Subject:
 
 @contextmanager
 def profiling(*, on: bool) -> Iterator[None]:
-    """Have batches of ours that somebody's callable makes meanwhile time their phases, if `on`."""
+    """Have engines that are made meanwhile, ours and others', time their phases, if `on`."""
     kept = os.environ.get(PROFILING)
     if on:
         os.environ[PROFILING] = "1"

@@ -16,6 +16,7 @@ from hotloop.core.errors import InputError, SetupError
 from hotloop.core.record import BYTES, Difference, field_words
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import acting
+from hotloop.lab.validate.streams import FOREIGN, Streams
 
 Place = tuple[int, ...]
 
@@ -30,8 +31,6 @@ STEPS = 500
 
 BOX_NS = 1_500_000_000
 """A slow side gets fewer steps: as many as fit, and one at least."""
-
-FOREIGN = "foreign"
 
 TEXT = "U"
 
@@ -172,8 +171,10 @@ def replay(
     if b.spec.agents != agents:
         raise InputError(f"{agents} agents against {b.spec.agents}: these cannot play one tape")
     wide = a if a.spec.num_envs >= b.spec.num_envs else b
+    streams = Streams((a, b))
     for subject in (a, b):
-        subject.reset()
+        with streams.of(subject):
+            subject.reset()
     script = acting(policy, wide)
     replayed = Replayed(a, b, ignore)
     begin, played = now_ns(), 0
@@ -184,7 +185,9 @@ def replay(
         if a.spec.num_envs != b.spec.num_envs:
             actions[envs] = cut(chosen, envs)
         played += 1
-        replayed.compare(played, *(stepped(each, actions[each.spec.num_envs], envs) for each in (a, b)))
+        replayed.compare(
+            played, *(stepped(each, actions[each.spec.num_envs], envs, streams) for each in (a, b))
+        )
         if now_ns() - begin > box_ns:
             break
     return Agreement(
@@ -197,9 +200,10 @@ def replay(
     )
 
 
-def stepped(subject: Subject, actions: Any, envs: int) -> Shown:
+def stepped(subject: Subject, actions: Any, envs: int, streams: Streams) -> Shown:
     """Step one side with actions of its own, and keep what it says before the other one moves."""
-    subject.step(deepcopy(actions))
+    with streams.of(subject):
+        subject.step(deepcopy(actions))
     return snapshot(subject, (), envs)
 
 

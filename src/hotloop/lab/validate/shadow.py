@@ -45,6 +45,7 @@ from hotloop.lab.validate.equal import (
     shown,
     snapshot,
 )
+from hotloop.lab.validate.streams import Streams
 
 KEPT_CALLS = 20_000
 """After so many the tape begins anew from both sides' saved states, where they can be saved."""
@@ -89,6 +90,7 @@ class Shadowing:
         """
         check_alike(reference, candidate)
         self.reference, self.candidate, self.closeness = reference, candidate, closeness
+        self.streams = Streams((reference, candidate))
         self.envs = min(reference.spec.num_envs, candidate.spec.num_envs)
         """How many are compared."""
         if reference.spec.num_envs > self.envs:
@@ -121,7 +123,8 @@ class Shadowing:
             return
         self._begun = True
         for side in (self.reference, self.candidate):
-            side.reset()
+            with self.streams.of(side):
+                side.reset()
         self.begin()
 
     def begin(self) -> None:
@@ -141,15 +144,18 @@ class Shadowing:
             chosen = list(range(self.candidate.spec.num_envs))
         self.played.resets += [(len(self.played.actions), env) for env in chosen]
         if self.difference is None:
-            self.reference.reset_some([env for env in chosen if env < self.envs])
-        self.candidate.reset_some(chosen)
+            with self.streams.of(self.reference):
+                self.reference.reset_some([env for env in chosen if env < self.envs])
+        with self.streams.of(self.candidate):
+            self.candidate.reset_some(chosen)
         if self.difference is None:
             self._compare(after_reset=True)
 
     def step(self, actions: Any) -> None:
         """Step both with the same actions, which have the candidate's shape, and compare everything."""
         if self.difference is not None:
-            self.candidate.step(actions)
+            with self.streams.of(self.candidate):
+                self.candidate.step(actions)
             return
         if self._kept_calls is not None and len(self.played.actions) >= self._kept_calls:
             self._begin_tape()
@@ -157,14 +163,17 @@ class Shadowing:
         narrow = self.reference.spec.num_envs < self.candidate.spec.num_envs
         ours = deepcopy(cut(actions, self.envs) if narrow else actions)  # a side may change what it is given
         self.steps += 1
-        begin = now_ns()
-        self.reference.step(ours)
-        self.reference_ns += now_ns() - begin
+        self.reference_ns += self._timed(self.reference, ours)
         self._one = self._shown(self.reference)
-        begin = now_ns()
-        self.candidate.step(actions)
-        self.candidate_ns += now_ns() - begin
+        self.candidate_ns += self._timed(self.candidate, actions)
         self._compare(after_reset=False)
+
+    def _timed(self, side: Subject, actions: Any) -> int:
+        """Step one side; returns the ns of the step alone."""
+        with self.streams.of(side):
+            begin = now_ns()
+            side.step(actions)
+            return now_ns() - begin
 
     def validation(self) -> Validation:
         """What was compared so far, for a record."""

@@ -11,7 +11,8 @@ from hotloop.core.notices import Notice
 from hotloop.envs.foreign.conformance import STEPS, examine
 from hotloop.envs.foreign.kinds.single import first_of, five, seeded
 from hotloop.envs.foreign.phases import logged
-from hotloop.envs.foreign.spec import BROKEN, is_number, raised
+from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.envs.foreign.state import state_of
 from hotloop.envs.foreign.subject import NAMES, Answering
 
 NOTHING = np.zeros(0)
@@ -20,8 +21,8 @@ NOTHING = np.zeros(0)
 class ModelSubject(Answering):
     """An object whose `step()` needs no action, such as a model of Mesa's.
 
-    Its numbers are what can be seen of it. It has an end where it says so: by `running`, as those models
-    do, or by what its step returns.
+    Its public attributes are what can be seen of it. It has an end where it says so: by `running`, as those
+    models do, or by what its step returns.
     """
 
     autoreset = "made again after the step that ends it"
@@ -75,9 +76,7 @@ class ModelSubject(Answering):
         self._given = (self.observation, 0.0, over, False, {})
 
     def _parts(self) -> dict[str, Any]:
-        held = vars(self.env) if hasattr(self.env, "__dict__") else {}
-        shown = {name: value for name, value in held.items() if name[0] != "_" and is_shown(value)}
-        return {**super()._parts(), "infos": shown}
+        return {**super()._parts(), "infos": state_of(self.env)}
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         return [None] * calls
@@ -131,7 +130,3 @@ class FunctionSubject(ModelSubject):
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         """It has no interface to keep to."""
         return ()
-
-
-def is_shown(value: Any) -> bool:
-    return is_number(value) or (isinstance(value, np.ndarray) and value.dtype != object)

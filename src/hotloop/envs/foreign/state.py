@@ -1,0 +1,128 @@
+"""What can be seen of somebody's model: its attributes, and what they hold, as numbers, texts and arrays.
+
+A list of things of one kind is a column for each of their attributes, so that a difference is named as
+`animals.energy` at an index. Names that begin with an underscore are a model's own business.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from hotloop.envs.foreign.spec import is_number
+
+LISTS = ("agents",)
+"""Properties that are looked at too: where models keep what lives in them."""
+
+NOTHING: dict[str, Any] = {}
+"""What is shown of something that nobody can compare, or that was shown before."""
+
+Known = dict[int, object]
+"""What has been looked into, by its id; each thing once, since animals know their worlds and neighbours."""
+
+PLAIN = (list, tuple, Mapping, set, frozenset, np.ndarray, ModuleType, type)
+"""What has no attributes that are columns."""
+
+
+def state_of(model: object) -> dict[str, Any]:
+    """The public attributes of a model, with what can be compared of each."""
+    held = attributes(model)
+    held |= {name: getattr(model, name) for name in LISTS if name not in held and hasattr(model, name)}
+    return shown(held, {id(model): model})
+
+
+def attributes(thing: object) -> dict[str, Any]:
+    """What a thing holds under names of its own that are public; a property might do something."""
+    held = dict(vars(thing)) if hasattr(thing, "__dict__") else {}
+    slots = (name for each in type(thing).__mro__ for name in getattr(each, "__slots__", ()))
+    held |= {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+    return {name: value for name, value in held.items() if name[0] != "_"}
+
+
+def shown(held: Mapping[str, Any], known: Known) -> dict[str, Any]:
+    """What can be compared of values by name, and nothing of the others."""
+    found = {name: seen(value, known) for name, value in held.items()}
+    return {name: value for name, value in found.items() if value is not NOTHING}
+
+
+def seen(value: Any, known: Known) -> Any:
+    """What can be compared of a value."""
+    if value is None or isinstance(value, (str, Enum)):
+        return value.name if isinstance(value, Enum) else value
+    if is_number(value):
+        return numbers(value)
+    if isinstance(value, np.ndarray):
+        return value if value.dtype != object else of_list(value.tolist(), known)
+    if id(value) in known:
+        return NOTHING
+    known[id(value)] = value
+    return inside(value, known)
+
+
+def inside(value: Any, known: Known) -> Any:
+    """What can be compared of something that holds others."""
+    if isinstance(value, Mapping):
+        return of_mapping(value, known)
+    if isinstance(value, (set, frozenset)):
+        return of_set(value)
+    if isinstance(value, (Sequence, deque)) and not isinstance(value, (bytes, bytearray, memoryview, range)):
+        return of_list(list(value), known)
+    return of_thing(value, known)
+
+
+def numbers(value: Any) -> Any:
+    """As an array; numbers of Python's that fit into none, such as fractions, by their text."""
+    array = np.array(value)
+    return array if array.dtype != object else np.array([repr(part) for part in array.flat])
+
+
+def of_mapping(value: Mapping[Any, Any], known: Known) -> Any:
+    """By its keys, where these are plain; else in order, since an object's text says where it is kept."""
+    if all(isinstance(key, (str, int, float, tuple, Enum)) for key in value):
+        return shown({str(key): part for key, part in value.items()}, known)
+    return of_list(list(value.values()), known)
+
+
+def of_set(value: set[Any] | frozenset[Any]) -> Any:
+    """In order where its parts have one; of others how many they are."""
+    if all(isinstance(part, str) for part in value) or all(is_number(part) for part in value):
+        return np.array(sorted(value))
+    return {"count": len(value)}
+
+
+def of_list(parts: list[Any], known: Known) -> Any:
+    """Numbers and texts as an array, things of one kind as columns, others one by one."""
+    if all(is_number(part) for part in parts) or all(isinstance(part, str) for part in parts):
+        return numbers(parts)
+    if is_table(parts):
+        return numbers(parts)
+    if len({type(part) for part in parts}) == 1 and not isinstance(parts[0], PLAIN) and attributes(parts[0]):
+        return of_things([part for part in parts if id(part) not in known], known)
+    return shown({str(index): part for index, part in enumerate(parts)}, known)
+
+
+def is_table(parts: list[Any]) -> bool:
+    """Whether these are rows of numbers, all as long as each other."""
+    rows = all(isinstance(part, (list, tuple)) for part in parts) and len({len(part) for part in parts}) == 1
+    return rows and all(is_number(part) for part in np.array(parts, object).flat)
+
+
+def of_things(parts: list[Any], known: Known) -> Any:
+    """A column for each attribute of things of one kind that have not been shown yet."""
+    if not parts:
+        return NOTHING
+    known |= {id(part): part for part in parts}
+    held = [attributes(part) for part in parts]
+    names = dict.fromkeys(name for each in held for name in each)
+    columns = {name: of_list([each.get(name) for each in held], known) for name in names}
+    return {"count": len(parts), **{n: column for n, column in columns.items() if column is not NOTHING}}
+
+
+def of_thing(value: object, known: Known) -> Any:
+    """The attributes of an object; nothing of code, and of what holds none."""
+    if callable(value) or isinstance(value, (ModuleType, type)):
+        return NOTHING
+    return shown(attributes(value), known) or NOTHING
