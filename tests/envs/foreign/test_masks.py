@@ -10,6 +10,7 @@ import pytest
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.envs import tapes
+from hotloop.envs.foreign.masks import mask_in
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
@@ -123,3 +124,22 @@ def test_with_a_policy_not_one_random_action_is_played(policy: str, tmp_path: Pa
     for record in records:
         assert not [each.text for each in record.notices if each.code == "interface"], record.kind
     assert records[2].validation.mismatches == 0
+
+
+class Elsewhere:
+    """An array of another library, each element of which is a call of it."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = np.asarray(rows)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.rows
+
+    def __getitem__(self, at: Any) -> Any:
+        pytest.fail("looked at element by element")
+
+
+def test_the_mask_of_another_library_is_taken_whole() -> None:
+    assert mask_in({"action_mask": Elsewhere([[0, 1]])}).tolist() == [[0, 1]]
+    told = [True, False]
+    assert mask_in({}, {"action_mask": told}) is told

@@ -2,10 +2,12 @@
 
 import os
 import sys
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.envs.registration import EnvSpec
@@ -22,6 +24,7 @@ from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.stepping import play
 from hotloop.lab.profile.profile import profile
 
 STEPS = 200
@@ -121,3 +124,18 @@ def test_an_engine_behind_an_id_knows_whether_it_is_to_time_itself(
     open_target(Target("gym:Engine-v0"), profile=timed).close()
     assert found == (["1"] if timed else [None])
     assert "HOTLOOP_PROFILING" not in os.environ
+
+
+def test_a_turn_ends_when_jax_has_what_the_last_step_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[Any] = []
+    jax = SimpleNamespace(block_until_ready=lambda results: waited.append(results) or results)
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    with closing(open_target(Target("support.theirs:make"))) as subject:
+        subject.reset()
+        play(subject, subject.draw(np.random.default_rng(0), 3), 3)
+    assert len(waited) == 2
+    assert waited[-1][0][0] is subject.observation
+    with closing(open_target(Target("support.micro:query"))) as function:
+        waited.clear()
+        play(function, [None], 3)
+    assert len(waited) == 3 + 2

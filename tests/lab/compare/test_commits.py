@@ -106,6 +106,19 @@ def test_random_play_is_legal_at_a_commit_too(project: Project) -> None:
         assert first_difference(a, b, 25) is None
 
 
+ECOLOGY = (Path(__file__).parents[2] / "support" / "ecology.py").read_text()
+
+
+def test_a_model_that_plays_itself_is_compared_at_two_commits(project: Project) -> None:
+    project.commit(ecology=ECOLOGY)
+    project.commit(ecology=ECOLOGY.replace("animal.energy > 0]", "animal.energy > -0.3]"))
+    with opened(project, target=Target("ecology.py:World", {"seed": "3"})) as (a, b):
+        assert a.turn(50).env_steps == 50
+        assert a.counters()["resets"] > 1
+        assert first_difference(a, a, 40) is None
+        assert "infos.animals.energy" in str(first_difference(a, b, 40))
+
+
 def test_an_answer_that_only_one_side_gives_is_a_difference(project: Project) -> None:
     project.commit(env=ENV.replace('{"steps": self.steps}', '{"steps": self.steps, "at": self.at}'))
     with opened(project, "HEAD~2") as (a, b):

@@ -1,4 +1,5 @@
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -6,7 +7,8 @@ import numpy as np
 import pytest
 
 from hotloop.lab.workers import worker
-from hotloop.lab.workers.worker import EnvSubject, digest, hashes, serve, turn
+from hotloop.lab.workers.hashes import digest, hashes
+from hotloop.lab.workers.worker import EnvSubject, serve, turn
 
 
 class Plain:
@@ -162,3 +164,11 @@ def test_an_error_is_the_last_answer(capsys: pytest.CaptureFixture[str]) -> None
     assert len(answers) == 1
     assert answers[0]["error"].startswith("ModuleNotFoundError: No module named 'support.nowhere'")
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_what_only_hotloop_can_step_is_said_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hotloop.lab.workers.present", None)
+    asked = {"target": {"name": "support.ecology:World", "keys": {}}, "seed": 3}
+    said = [*serve(asked, [])]
+    assert "a World without reset() or an action_space" in said[0]["error"]
+    assert "have --build install it" in said[0]["error"]

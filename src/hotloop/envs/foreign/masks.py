@@ -38,8 +38,14 @@ def mask_in(*places: Any) -> Any:
         if isinstance(place, Mapping):
             mask = place.get(MASK)
             if mask is not None:
-                return mask
+                return looked_at(mask)
     return None
+
+
+def looked_at(mask: Any) -> Any:
+    """A mask that is quick to look at: of an array of another library every element would be a call of it."""
+    is_plain = isinstance(mask, (np.ndarray, list, tuple)) or not hasattr(mask, "__array__")
+    return mask if is_plain else np.asarray(mask)
 
 
 def mask_method(env: Any) -> Callable[[], Any] | None:

@@ -105,18 +105,23 @@ def in_span(name: str, function: Callable[..., Any], *, timed: bool) -> Callable
 
 
 def awaited(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, unless JAX is in use, which computes behind its caller: then that is waited for.
+    """The function itself, unless JAX is in use: then what it returned is waited for.
 
     Else the time would be in the row of whoever looks at a result first.
     """
-    jax = sys.modules.get("jax")
-    if jax is None:
+    if "jax" not in sys.modules:
         return function
 
     def called(*given: Any, **more: Any) -> Any:
-        return jax.block_until_ready(function(*given, **more))
+        return ready(function(*given, **more))
 
     return called
+
+
+def ready(value: Any) -> Any:
+    """A value when it is there, of which JAX may have only begun the arrays."""
+    jax = sys.modules.get("jax")
+    return value if jax is None else jax.block_until_ready(value)
 
 
 def time_method(owner: object, method: str, name: str) -> bool:

@@ -30,6 +30,7 @@ from hotloop.envs.foreign.spec import (
     attribute,
     everything,
     in_span,
+    ready,
     time_inside,
     unseen,
     unwrapped,
@@ -108,8 +109,11 @@ class ForeignSubject(OneByOne, ABC):
     @abstractmethod
     def step(self, actions: Any) -> None: ...
 
+    _given: tuple[Any, ...] = ()
+
     def wait(self) -> None:
-        """Nothing is left to wait for: a step is over when it returns."""
+        """Return when JAX, which computes behind its caller, has what the last call gave."""
+        ready((self._given, self.observation))
 
     draws_legal = True
 

@@ -1,8 +1,8 @@
 """One side of a comparison of two commits, run by that side's own Python: `python worker.py '<settings>'`.
 
-It needs nothing but the standard library, because the commit it opens may be any. Settings are JSON:
-target (name, and keys as typed), seed, gc (`life` leaves the collector on) and tree (the folder that
-nothing may be loaded from). Commands come in
+It needs nothing but the standard library, because the commit it opens may be any; what has no reset or says
+no actions is opened by the Hotloop that is there. Settings are JSON: target (name, and keys as typed), seed,
+gc (`life` leaves the collector on) and tree (the folder that nothing may be loaded from). Commands come in
 and answers go out as lines of JSON; what the measured program prints goes to stderr.
 
     {"turn": env_steps, "run_in": env_steps or null}  -> {"ns": ..., "env_steps": ..., "cpu_ns": ..., ...}
@@ -15,7 +15,6 @@ The first answer is the facts. An answer {"error": ...} is the last.
 import ast
 import faulthandler
 import gc
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -24,6 +23,7 @@ import os
 import platform
 import random
 import resource
+import runpy
 import signal
 import sys
 import threading
@@ -49,7 +49,6 @@ MOST_DRAWN = 1 << 16
 """Actions made at a time; a turn that needs more goes through them again."""
 UNTIMED = 10
 """A tenth of a turn is played before its clock starts: the other side has left its data in the caches."""
-HASH_BYTES = 6
 LITTER = 5_000
 """Objects that the collector may have to look at before it is called between two turns."""
 OTHERS_SHARE, IDLE_SHARE = 0.01, 0.1
@@ -62,6 +61,11 @@ NUMBERS = count(int(os.environ.get("HOTLOOP_FIRST_INSTANCE", "0")))
 """Of what is made here."""
 
 Fields = dict[str, Any]
+
+hashes: Callable[[Fields], dict[str, str]] = runpy.run_path(str(Path(__file__).with_name("hashes.py")))[
+    "hashes"
+]
+"""By its path, since this runs without a package and must not leave a module that somebody's could be."""
 
 
 class BatchSubject:
@@ -87,6 +91,10 @@ class BatchSubject:
 
     def counters(self) -> dict[str, int]:
         return {name: int(count) for name, count in self.made.counters.items()}
+
+    def wait(self) -> None:
+        """Return when what was begun is done, where that is not when a step returns."""
+        getattr(self.made, "wait", int)()
 
     def answers(self) -> Fields:
         shown = {name: getattr(self.made, name, None) for name in STANDARD}
@@ -144,6 +152,10 @@ class EnvSubject:
         self._begun, self._over = self.made.reset(**given), True
         self._resets += 1
 
+    def wait(self) -> None:
+        """Return when what the last step answered is there."""
+        ready((self._told, self._begun))
+
     def counters(self) -> dict[str, int]:
         own = getattr(self.made, "counters", None) or {}
         own = own() if callable(own) else own
@@ -177,7 +189,12 @@ class FunctionEnv:
         self.reset, self._call = list, call
 
     def step(self, _: Any) -> list[Any]:
-        return [self._call()]
+        return [ready(self._call())]
+
+
+def ready(value: Any) -> Any:
+    """A value when it is there: JAX computes behind its caller."""
+    return sys.modules["jax"].block_until_ready(value) if "jax" in sys.modules else value
 
 
 def chooser(env: Any, seed: int) -> Callable[[], Any]:
@@ -245,10 +262,28 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
         made = importlib.import_module("hotloop").make(target, **keys)
     if hasattr(made, "spec") and hasattr(made.spec, "num_actions"):
         return BatchSubject(made, seed)
-    for method in ("reset", "step"):
-        if not callable(getattr(made, method, None)):
-            raise TypeError(f"{target} made a {type(made).__name__}, which has no {method}()")
-    return EnvSubject(made, seed)
+    if callable(getattr(made, "reset", None)) and says_actions(made):
+        return EnvSubject(made, seed)
+    subject: Subject = by_hotloop(made, asked)
+    return subject
+
+
+def says_actions(env: Any) -> bool:
+    return hasattr(getattr(env, "action_space", None), "sample") or any(
+        getattr(env, name, None) for name in ("actions", "num_actions")
+    )
+
+
+def by_hotloop(made: Any, asked: Mapping[str, Any]) -> Any:
+    """What only Hotloop can step, made again by it."""
+    try:
+        present = importlib.import_module("hotloop.lab.workers.present")
+    except ImportError:
+        raise TypeError(
+            f"{asked['target']['name']} made a {type(made).__name__} without reset() or an action_space, "
+            "which only Hotloop can step: have --build install it beside the project"
+        ) from None
+    return present.PresentSubject(asked["target"]["name"], asked["target"]["keys"], int(asked["seed"]))
 
 
 def called(function: Callable[..., Any], keys: Mapping[str, Any]) -> Any:
@@ -327,6 +362,7 @@ def play(subject: Subject, actions: Sequence[Any], calls: int) -> int:
     begin = perf_counter_ns()
     for action in islice(cycle(actions), calls):
         step(action)
+    subject.wait()
     return perf_counter_ns() - begin
 
 
@@ -372,43 +408,6 @@ def replay(asked: Mapping[str, Any], steps: int, box_ns: int | None = None) -> l
             break
     close(subject)
     return told
-
-
-def hashes(fields: Fields) -> dict[str, str]:
-    return {name: digest(value) for name, value in flat(fields)}
-
-
-def flat(fields: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dictionaries within fields become fields of their own: infos.goals."""
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
-
-
-def digest(value: Any) -> str:
-    hashed = hashlib.blake2b(digest_size=HASH_BYTES)
-    for piece in pieces(value):
-        hashed.update(piece)
-    return hashed.hexdigest()
-
-
-def pieces(value: Any) -> Iterable[bytes]:
-    """A value as bytes that are equal where it is; of an object nobody can look into only its type."""
-    if hasattr(value, "__array__"):
-        array = value.__array__()
-        if array.dtype == object or not array.shape:
-            return pieces(array.tolist())
-        return (f"{array.dtype.str} {array.shape} ".encode(), array.tobytes())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        ordered = value if isinstance(value, (list, tuple)) else sorted(value, key=repr)
-        return chain((f"{len(value)} of ".encode(),), chain.from_iterable(map(pieces, ordered)))
-    if isinstance(value, Mapping):
-        return chain.from_iterable(pieces(item) for item in sorted(value.items(), key=repr))
-    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
-        return (repr(value).encode(), b";")
-    return (type(value).__name__.encode(), b";")
 
 
 def facts(subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:

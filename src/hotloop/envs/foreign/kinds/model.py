@@ -11,7 +11,7 @@ from hotloop.core.notices import Notice
 from hotloop.envs.foreign.conformance import STEPS, examine
 from hotloop.envs.foreign.kinds.single import first_of, five, seeded
 from hotloop.envs.foreign.phases import logged
-from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.envs.foreign.spec import BROKEN, awaited, raised
 from hotloop.envs.foreign.state import state_of
 from hotloop.envs.foreign.subject import NAMES, Answering
 
@@ -98,12 +98,12 @@ class ModelSubject(Answering):
 
 
 class Call:
-    """A function with its arguments, as something that steps: a step is a call."""
+    """A function with its arguments, as something that steps: a step is a call, until its result is there."""
 
     __slots__ = ("step",)
 
     def __init__(self, call: Callable[[], Any]) -> None:
-        self.step = call
+        self.step = awaited(call)
 
 
 class FunctionSubject(ModelSubject):
