@@ -14,13 +14,13 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation
 from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.turns import RUN_IN, Length, Side, SubjectSide, rounds_of, turns_of
 from hotloop.lab.measure.work import Tally, describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
-from hotloop.lab.training.sides import LEARNING, TrainSide, TrainSpec, spec_of, untimed
+from hotloop.lab.training.sides import TrainSide, TrainSpec, spec_of, untimed
 
 ENV_ONLY = "env_only"
 

@@ -167,8 +167,18 @@ def test_an_error_is_the_last_answer(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_what_only_hotloop_can_step_is_said_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hotloop.lab.workers.present", None)
+    monkeypatch.setitem(sys.modules, "hotloop.core.target", None)
     asked = {"target": {"name": "support.ecology:World", "keys": {}}, "seed": 3}
     said = [*serve(asked, [])]
-    assert "a World without reset() or an action_space" in said[0]["error"]
+    assert "support.ecology:World has no reset() or no action_space" in said[0]["error"]
     assert "have --build install it" in said[0]["error"]
+
+
+def test_a_training_is_a_subject_whose_calls_are_updates() -> None:
+    keys = {"num_envs": "2", "train.num_steps": "8", "train.update_epochs": "1"}
+    asked = {"target": {"name": "gym:CartPole-v1", "keys": keys}, "seed": 3}
+    facts, took, counted = serve(asked, ['{"turn": 32}', '{"counters": true}'])
+    assert (facts["num_envs"], facts["agents"]) == (16, 1)
+    assert took["env_steps"] == 32
+    assert counted["env_steps"] == 32
+    assert (facts["impl"], facts["target"]) == ("foreign", None)  # the other commit may know other keys

@@ -134,7 +134,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
         garbage=flags.garbage_of(gc),
     )
     if refs:
-        return tell(of_commits(a, refs, build, asked), output, as_json=json)
+        return tell(of_commits(a, refs, build, asked, return_after), output, as_json=json)
     if more:
         return tell(of_several(a, [str(b), *more], asked, phases), output, as_json=json)
     return tell(of_targets(a, str(b), asked, return_after, phases), output, as_json=json)
@@ -183,11 +183,20 @@ def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | No
     return None
 
 
-def of_commits(words: str, refs: tuple[str, str], build: str | None, asked: "Asked") -> "Record":
-    """Compare a target at two commits of the project in the current folder."""
+def of_commits(
+    words: str, refs: tuple[str, str], build: str | None, asked: "Asked", return_after: int | None
+) -> "Record":
+    """Compare a target, or the training on it, at two commits of the project in the current folder."""
+    from dataclasses import replace
+
     from hotloop.lab.compare.commits import CommitContender, check_asked, check_out
+    from hotloop.lab.measure.policy import LEARNING
 
     check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
+    if return_after is not None:
+        raise InputError("--return-after is for two trainings of the present code: leave it out")
+    if names_training(words):
+        asked = replace(asked, replayed=False, policy=LEARNING)
     with check_out(
         Path.cwd(), *refs, side_of(words), build=build, garbage=asked.garbage, say=remark
     ) as checkouts:

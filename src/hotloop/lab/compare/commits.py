@@ -20,7 +20,7 @@ from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.compare.process import ProcessSide, replay_both
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.stepping import Garbage
 from hotloop.lab.measure.turns import Side
 from hotloop.lab.validate.equal import BOX_NS, STEPS, Agreement
@@ -249,7 +249,7 @@ WHOLE = "commits are compared whole, under random play: give no --policy, no --p
 
 def check_asked(policy: str, *, beyond_speed: bool) -> None:
     """Refuse what a commit cannot be asked."""
-    if policy != RANDOM or beyond_speed:
+    if policy not in (RANDOM, LEARNING) or beyond_speed:
         raise InputError(WHOLE)
 
 

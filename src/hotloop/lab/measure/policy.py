@@ -23,6 +23,9 @@ from hotloop.lab.measure.trained import POLICY, Trained, is_trained
 
 RANDOM = "random"
 
+LEARNING = "learning policy"
+"""Who plays in a training, as a record says it."""
+
 FEWEST_BATCHES = 16
 
 MOST_BYTES = 16 << 20

@@ -23,11 +23,11 @@ from hotloop.core.record import (
 from hotloop.core.record.times import Times, add, series_of
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.envs.batch import Batch
+from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.stepping import PauseClock
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
-from hotloop.lab.training.sides import LEARNING
 from hotloop.lab.validate.shadow import Shadowed
 from hotloop.probes.resources import Ready, Sample, gpu_facts, ready_share
 from hotloop.train.windows import WindowEpisodes

@@ -21,7 +21,7 @@ from hotloop.envs.native import Build
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.stepping import accounted
 from hotloop.lab.measure.turns import NO_PHASES, Side, Turn
 from hotloop.lab.training.actors import hired
@@ -30,9 +30,6 @@ from hotloop.lab.training.settings import RunSettings, read
 from hotloop.lab.validate.equal import BOX_NS, Agreement
 from hotloop.stats.summary import with_metrics
 from hotloop.train.windows import windows_of
-
-LEARNING = "learning policy"
-"""Who plays in a training, as a record says it."""
 
 Mode = Literal["rollout", "trainer", "trainer_eval"]
 

@@ -4,10 +4,11 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
+from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.soak import KIND, Asked, SoFar, Watch
 from hotloop.lab.training.settings import read
-from hotloop.lab.training.sides import LEARNING, TrainSide, spec_of, untimed
+from hotloop.lab.training.sides import TrainSide, spec_of, untimed
 
 
 def soak(target: Target, asked: Asked, progress: Progress = silent) -> Record:

@@ -16,7 +16,7 @@ from hotloop.core.record import ENV_STEPS_PER_S, RSS, Record, Refused, Tried
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.target import open_subject
@@ -25,7 +25,7 @@ from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.scale.axes import Axes, Place
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training
-from hotloop.lab.training.sides import LEARNING, TrainSide, spec_of, untimed
+from hotloop.lab.training.sides import TrainSide, spec_of, untimed
 from hotloop.lab.tune.asked import FIRST_ROUNDS
 from hotloop.lab.tune.combinations import name_of, target_at
 

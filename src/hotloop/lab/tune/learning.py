@@ -10,10 +10,11 @@ from hotloop.core.record import Learnt, Record
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell, Executor, sweep
+from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.training.settings import PREFIX, is_training, per_update
 from hotloop.lab.training.settings import read as read_training
-from hotloop.lab.training.sides import LEARNING, TrainContender
+from hotloop.lab.training.sides import TrainContender
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
 from hotloop.lab.tune.deadline import Deadline

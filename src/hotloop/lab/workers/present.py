@@ -1,6 +1,10 @@
-"""What only Hotloop itself can step, at a commit: the worker has it where the commit's Python has Hotloop."""
+"""What only Hotloop can step or train, at a commit: worker.py runs this by its path.
+
+Where the commit has a Hotloop of its own, that one is imported here: it is asked only for what it knows.
+"""
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +12,6 @@ from numpy.typing import NDArray
 
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
-from hotloop.lab.validate.equal import shown
 
 MOST_DRAWN = 1 << 12
 """Calls whose actions are made at a time; a turn that needs more goes through them again."""
@@ -31,8 +34,44 @@ class PresentSubject:
         return {name: int(count) for name, count in self.made.counters.items()}
 
     def answers(self) -> dict[str, NDArray[Any]]:
+        from hotloop.lab.validate.equal import shown
+
         unseen = self.made.unseen()
         return {name: rows for name, rows in shown(self.made).items() if name not in unseen}
 
     def wait(self) -> None:
         self.made.wait()
+
+
+class Training(SimpleNamespace):
+    """What is said of a training: not by what keys, since one commit may know some the other does not."""
+
+
+class TrainingSubject:
+    """A training, by the keys that were typed: a call is an update, which is as long as a turn has to be."""
+
+    needs_run_in = False
+
+    def __init__(self, target: str, keys: Mapping[str, Any], seed: int) -> None:
+        from hotloop.lab.training.sides import TrainContender
+
+        contender = TrainContender(Target(target, dict(keys)))
+        self._side = contender.side("random")
+        self.num_envs, self.agents = self._side.grain, contender.spec.agents
+        self.made = Training(spec=SimpleNamespace(impl=contender.spec.impl), close=self._side.close)
+
+    def draw(self, calls: int) -> Sequence[Any]:
+        return [None] * calls
+
+    def step(self, _: None) -> None:
+        self._side.turn(self.num_envs)
+
+    def counters(self) -> dict[str, int]:
+        return dict(self._side.counters())
+
+    def answers(self) -> dict[str, Any]:
+        """Nothing: two trainings are not compared by their bytes."""
+        return {}
+
+    def wait(self) -> None:
+        """An update is over when it returns."""

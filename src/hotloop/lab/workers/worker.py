@@ -44,8 +44,7 @@ ANSWERS: dict[int, tuple[str, ...]] = {
     4: ("observations", "rewards", "terminals", "infos"),
 }
 """What an env's step answers, by how many there are."""
-MOST_BYTES = 16 << 20
-MOST_DRAWN = 1 << 16
+MOST_BYTES, MOST_DRAWN = 16 << 20, 1 << 16
 """Actions made at a time; a turn that needs more goes through them again."""
 UNTIMED = 10
 """A tenth of a turn is played before its clock starts: the other side has left its data in the caches."""
@@ -62,10 +61,10 @@ NUMBERS = count(int(os.environ.get("HOTLOOP_FIRST_INSTANCE", "0")))
 
 Fields = dict[str, Any]
 
-hashes: Callable[[Fields], dict[str, str]] = runpy.run_path(str(Path(__file__).with_name("hashes.py")))[
-    "hashes"
-]
-"""By its path, since this runs without a package and must not leave a module that somebody's could be."""
+HERE = Path(__file__).parent
+"""Files beside this are run by their path: no module may be left that could be somebody's."""
+
+hashes: Callable[[Fields], dict[str, str]] = runpy.run_path(str(HERE / "hashes.py"))["hashes"]
 
 
 class BatchSubject:
@@ -254,6 +253,8 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % 2**32)
     target, keys = asked["target"]["name"], asked["target"]["keys"]
+    if any(key.startswith("train.") for key in keys):
+        return by_hotloop("TrainingSubject", asked)
     if ":" in target:
         made = called(find(target), keys)
         if not any(hasattr(made, method) for method in ("reset", "step")):
@@ -264,26 +265,28 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
         return BatchSubject(made, seed)
     if callable(getattr(made, "reset", None)) and says_actions(made):
         return EnvSubject(made, seed)
-    subject: Subject = by_hotloop(made, asked)
-    return subject
+    return by_hotloop("PresentSubject", asked)
 
 
 def says_actions(env: Any) -> bool:
-    return hasattr(getattr(env, "action_space", None), "sample") or any(
-        getattr(env, name, None) for name in ("actions", "num_actions")
-    )
+    listed = getattr(env, "actions", None) or getattr(env, "num_actions", None)
+    return bool(listed) or hasattr(getattr(env, "action_space", None), "sample")
 
 
-def by_hotloop(made: Any, asked: Mapping[str, Any]) -> Any:
-    """What only Hotloop can step, made again by it."""
+def by_hotloop(what: str, asked: Mapping[str, Any]) -> Subject:
+    """A subject of present.py, for what only Hotloop can step or train."""
+    target = asked["target"]
     try:
-        present = importlib.import_module("hotloop.lab.workers.present")
-    except ImportError:
+        present = runpy.run_path(str(HERE / "present.py"))
+        made: Subject = present[what](target["name"], target["keys"], int(asked["seed"]))
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("hotloop"):
+            raise
         raise TypeError(
-            f"{asked['target']['name']} made a {type(made).__name__} without reset() or an action_space, "
-            "which only Hotloop can step: have --build install it beside the project"
+            f"{target['name']} has no reset() or no action_space, or is to be trained: only Hotloop can do "
+            "that; have --build install it beside the project"
         ) from None
-    return present.PresentSubject(asked["target"]["name"], asked["target"]["keys"], int(asked["seed"]))
+    return made
 
 
 def called(function: Callable[..., Any], keys: Mapping[str, Any]) -> Any:
@@ -343,7 +346,7 @@ def turn(subject: Subject, env_steps: int, run_in: int | None = None) -> dict[st
     """Time a stretch of at least that many env-steps; its actions are made before the clock starts."""
     calls = -(-env_steps // subject.num_envs)
     ahead = calls // UNTIMED + 1 if run_in is None else -(-run_in // subject.num_envs)
-    if ahead:
+    if ahead and getattr(subject, "needs_run_in", True):
         play(subject, subject.draw(ahead), ahead)
     actions, before = subject.draw(calls), spent()
     ns = play(subject, actions, calls)
@@ -482,8 +485,7 @@ def serve(asked: Mapping[str, Any], commands: Iterable[str]) -> Iterator[dict[st
 
 def main() -> None:
     faulthandler.register(signal.SIGRTMAX - 2)  # how who waits too long asks where it stands
-    here = Path(__file__).resolve().parent
-    sys.path[:] = [each for each in sys.path if Path(each or ".").resolve() != here]
+    sys.path[:] = [each for each in sys.path if Path(each or ".").resolve() != HERE.resolve()]
     sys.path.append(str(Path.cwd()))
     commands, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     null = os.open(os.devnull, os.O_RDONLY)
