@@ -106,26 +106,29 @@ def stays(*, in_process: bool) -> bool:
 
 
 def foreign(asked: Mapping[str, Any]) -> Iterator[str]:
-    """The targets that are somebody else's, by name; a file that is replayed says later what they are."""
-    for key in SIDES:
-        given = asked.get(key) or ""
-        for each in given if isinstance(given, list) else [given]:
-            words = str(each).split()
-            if words and names_callable(words[0]) and not words[0].startswith(TAPE):
-                yield words[0]
+    """What is somebody else's, by name; a file that is replayed says later what it is of."""
+    yield from sides_of(asked)
     for word in asked.get("words") or ():
         key, _, value = word.partition("=")
         if FILE in value:
             yield value
         if on_ray(key.removeprefix(TRAINS), value, asked.get("on")):
             yield ON_RAY
-    for key in REPLAYS:
-        if asked.get(key) is not None:
-            yield str(asked[key])
+    yield from (str(asked[key]) for key in REPLAYS if asked.get(key) is not None)
     if asked.get("causal"):
         yield f"the target of {asked.get('record') or 'the newest record'}"
     if asked.get("resume") and "=" in (asked.get("target") or "="):
         yield "the run that goes on"
+
+
+def sides_of(asked: Mapping[str, Any]) -> Iterator[str]:
+    """The targets that are named, and are not ours."""
+    for key in SIDES:
+        given = asked.get(key) or ""
+        for each in given if isinstance(given, list) else [given]:
+            words = str(each).split()
+            if words and names_callable(words[0]) and not words[0].startswith(TAPE):
+                yield words[0]
 
 
 def on_ray(key: str, value: str, on: str | None) -> bool:
