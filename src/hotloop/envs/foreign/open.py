@@ -386,6 +386,11 @@ def of_object(env: Any, target: str) -> Interface:
         raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
     envs, agents = counted(env, "num_envs"), counted(env, "num_agents") or counted(env, "n_agents")
     if not callable(getattr(env, "reset", None)):
+        if needs_action(env):
+            raise InputError(
+                f"{target} made a {type(env).__name__}, which has no reset, and whose step takes an action: "
+                "give it a reset() that begins an episode"
+            )
         return "step alone", ModelSubject, 1, agents or 1
     if envs is not None:
         return "batched", SeededSubject, envs, max(1, (agents or 1) // envs)
@@ -398,11 +403,18 @@ def plays_itself(env: Any) -> bool:
     """Whether an object says nothing of actions, and its step needs none."""
     if any(hasattr(env, name) for name in ("action_space", "action_spaces", "num_actions")):
         return False
+    return needs_action(env) is False
+
+
+def needs_action(env: Any) -> bool | None:
+    """Whether a step cannot be taken without one; None where nothing says what it takes."""
     try:
         inspect.signature(env.step).bind()
-    except (TypeError, ValueError):  # it takes one, or does not say what it takes
-        return False
-    return True
+    except TypeError:
+        return True
+    except ValueError:
+        return None
+    return False
 
 
 def counted(env: Any, name: str) -> int | None:
