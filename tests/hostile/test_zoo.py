@@ -291,4 +291,4 @@ def check_told(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (kept,) = (here / "artifacts/throughput").glob("*.json")
     record = Record.from_json(kept.read_text())
     assert (record.partial, len(record.values["env_steps_per_s"])) == (True, 2)
-    assert record.exit_code == ExitCode.USAGE
+    assert record.exit_code == (ExitCode.INTERRUPTED if how == "sigint" else ExitCode.USAGE)

@@ -112,6 +112,6 @@ def done(hearing: Hearing, ended: Ended) -> Done:
         out=hearing.out,
         err=hearing.err,
         why=ended.why if ended.code is None else None,
-        rest=ended.record if ended.code is None else None,
+        rest=ended.record,
         saved=tuple(re.findall(r"^saved (\S+)$", hearing.err, re.MULTILINE)),
     )

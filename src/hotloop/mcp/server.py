@@ -302,7 +302,7 @@ class Server:
         """Keep what was measured before a target ended its process, and say where."""
         if done.rest is None:
             return ""
-        record = broken_off(Record.from_json(done.rest), ExitCode.USAGE, done.why)
+        record = broken_off(Record.from_json(done.rest), ExitCode.USAGE, done.last_words)
         path = save(self.folder.root / RECORDS[0] / f"{record.run_id}.json", record.to_json())
         return f"; what was measured by then is in {path.relative_to(self.folder.root)}"
 
