@@ -2,8 +2,15 @@
 
     ./.venv/bin/python benchmarks/foreign.py [CartPole LunarLander HalfCheetah team] [--seeds 1 2 3] [--quick]
 
-LunarLander needs Box2D and HalfCheetah MuJoCo (`pip install box2d mujoco`); what is not installed is said and
-left out. `team` is examples/my_team.py, a parallel env of PettingZoo, which Stable-Baselines3 does not take.
+LunarLander needs Box2D, which SWIG builds where there is no wheel, and HalfCheetah MuJoCo; what is not
+installed is said and left out:
+
+    . .venv/bin/activate
+    pip install -c constraints.txt swig && pip install -c constraints.txt "gymnasium[box2d,mujoco]"
+
+`team` is examples/my_team.py, a parallel env of PettingZoo, which Stable-Baselines3 does not take. On two
+quiet cores all of it takes about five minutes, half of them LunarLander and HalfCheetah learning; every
+training says after its first updates how long it will take.
 
 What is learned: the best mean return of a window of ten rollouts, held against a threshold, for each seed.
 How fast: both train with the same envs, each in a process of its own, with the same network (two towers of
@@ -11,6 +18,7 @@ How fast: both train with the same envs, each in a process of its own, with the 
 They take turns in this process, one update a turn.
 """
 
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -38,6 +46,8 @@ from hotloop.train.windows import Windows
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 WINDOW = 10
 """Rollouts whose episodes make one mean return."""
+TELL_AFTER = 5
+"""Updates after which it is known how long a training will take."""
 QUICK_STEPS = 2_000
 
 
@@ -129,9 +139,12 @@ def returns_of(case: Case, seed: int, total: int) -> list[float]:
     with closing(open_trainable(asked)) as batch:
         windows = Windows(batch)
         trainer = Trainer(batch, case.settings(total_timesteps=total, seed=seed), watchers=(windows,))
-        found = []
+        found, begin_ns = [], now_ns()
         while not trainer.finished:
             trainer.update()
+            if trainer.updates == TELL_AFTER:
+                about_s = (now_ns() - begin_ns) / 1e9 * total / trainer.steps
+                print(f"{case.target}, seed {seed}: about {about_s:.0f} s", file=sys.stderr)
             if trainer.updates % WINDOW == 0 or trainer.finished:
                 found.append(windows.close().mean_return)
     return [each for each in found if each is not None]
@@ -203,15 +216,16 @@ def measured(case: Case, arguments: Any) -> dict[str, Any]:
 
 
 def learned_row(name: str, found: dict[str, Any]) -> list[str]:
-    best = [max(each, default=float("nan")) for each in found["returns"].values()]
-    first = [each[0] for each in found["returns"].values() if each]
+    seen = found["returns"].values()
+    best = [max(each) for each in seen if each]
+    first = [each[0] for each in seen if each]
     reached = sum(each >= found["threshold"] for each in best)
     return [
         name,
         f"{fmean(first):,.2f}" if first else "none",
-        ", ".join(f"{each:,.2f}" for each in best),
+        ", ".join(f"{each:,.2f}" for each in best) or "none",
         f"{found['threshold']:,}",
-        f"{reached} of {len(best)}",
+        f"{reached} of {len(seen)}",
     ]
 
 

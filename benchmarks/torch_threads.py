@@ -2,6 +2,8 @@
 
     ./.venv/bin/python benchmarks/torch_threads.py [--rounds 12] [--quick]
 
+On two quiet cores about seven minutes; it says beforehand how many trainings there are, each of some seconds.
+
 The same training runs with train.torch_threads=auto and with each fixed count that there are cores for, in
 turns, each in a process of its own, first on a machine that is left alone, then with a process beside it that
 never rests. What is held against the bar is the speed of auto over that of the best fixed count, by the
@@ -28,7 +30,9 @@ BAR = 0.85
 NEIGHBOURS = (0, 1)
 RESTLESS = "import os; started = os.getppid()\nwhile os.getppid() == started: pass"
 """It ends with whoever started it."""
-STEPS, QUICK_STEPS = 524_288, 32_768
+STEPS, QUICK_STEPS = 262_144, 32_768
+EACH_S = 6.0
+"""What one training takes on two quiet cores, most of it before its first step."""
 
 
 @contextmanager
@@ -45,7 +49,7 @@ def busy(neighbours: int) -> Iterator[None]:
 
 def steps_per_s(threads: str, total: int, folder: Path, numbers: Iterator[int]) -> float:
     """The speed of the median window of one training."""
-    words = f"prospector num_envs=256 train.tensorboard=false train.total_timesteps={total}"
+    words = f"prospector num_envs=256 train.tensorboard=false train.log_every=2 train.total_timesteps={total}"
     command = [
         *(sys.executable, "-c", "import sys; from hotloop.cli.main import main; sys.exit(main())"),
         *("train", *words.split(), f"train.torch_threads={threads}", f"run=r{next(numbers)}", "--json"),
@@ -71,6 +75,8 @@ def measured(total: int, rounds: int) -> dict[int, dict[str, list[float]]]:
         turns: dict[str, Callable[[], float]] = {
             each: partial(turn, each) for each in (AUTO, *fixed_counts())
         }
+        trainings = len(turns) * len(NEIGHBOURS) * rounds
+        print(f"{trainings} trainings, about {trainings * EACH_S / 60:.0f} minutes", file=sys.stderr)
         for neighbours in NEIGHBOURS:
             with busy(neighbours):
                 found[neighbours] = benchmark.in_turns(turns, rounds)
