@@ -66,3 +66,19 @@ def jumanji() -> Any:
     from jumanji.wrappers import JumanjiToDMEnvWrapper
 
     return JumanjiToDMEnvWrapper(jumanji.make("Snake-v1"))
+
+
+def magent2() -> Any:
+    """Two armies of a C++ engine, as PettingZoo has agents that act at once."""
+    from magent2.environments import battle_v4
+
+    return battle_v4.parallel_env(map_size=16, max_cycles=20)
+
+
+def anytrading(window: int = 10) -> Any:
+    """A market of the past."""
+    import gymnasium
+    from gym_anytrading.datasets import STOCKS_GOOGL
+
+    bounds = (window, 10 * window)
+    return gymnasium.make("stocks-v0", df=STOCKS_GOOGL, window_size=window, frame_bound=bounds)

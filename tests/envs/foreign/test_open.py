@@ -9,7 +9,7 @@ import pytest
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.conformance import contains, in_numpy
+from hotloop.envs.foreign.conformance import contains, described, in_numpy
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 
@@ -238,15 +238,21 @@ def test_an_id_is_found_where_a_package_of_the_current_folder_registers_it(
     (tmp_path / "mypkg_here.py").write_text(source.format(name="Mine-v0"))
     (tmp_path / "other_here.py").write_text(source.format(name="Other_Here/Mine-v0"))
     (tmp_path / "motorway_env.py").write_text(source.format(name="motorway-fast-v0"))
+    (tmp_path / "slow_bird_gymnasium.py").write_text(source.format(name="SlowBird-v0"))
     monkeypatch.chdir(tmp_path)
+    names = ("mypkg_here:Mine-v0", "Other_Here/Mine-v0", "motorway-fast-v0", "SlowBird-v0")
     try:
-        for name in ("gym:mypkg_here:Mine-v0", "gym:Other_Here/Mine-v0", "gym:motorway-fast-v0"):
+        for name in (f"gym:{each}" for each in names):
             open_target(Target(name)).close()
     finally:
-        for name in ("Mine-v0", "Other_Here/Mine-v0", "motorway-fast-v0"):
+        for name in ("Mine-v0", *names[1:]):
             gymnasium.registry.pop(name, None)
 
 
 def test_an_id_that_nobody_registers_says_how_to_name_who_does() -> None:
     with pytest.raises(InputError, match="gym:package:ID"):
         open_target(Target("gym:Nobody-v0"))
+
+
+def test_what_is_just_outside_of_a_space_can_be_told_from_its_edge() -> None:
+    assert described(np.array([0.5, np.nextafter(1, 2)])) == "float64 [2] from 0.5 to 1.0000000000000002"

@@ -32,6 +32,9 @@ STRANGERS = [
     ("gym:rware-tiny-2ag-v2", {}, "rware"),
     ("support.strangers:dm_control", {}, "dm_control"),
     ("support.strangers:jumanji", {}, "jumanji"),
+    ("gym:FlappyBird-v0", {}, "flappy_bird_gymnasium"),
+    ("support.strangers:magent2", {}, "magent2"),
+    ("support.strangers:anytrading", {}, "gym_anytrading"),
 ]
 
 

@@ -86,11 +86,18 @@ def contains(space: Any, observation: Any) -> bool:
 
 
 def described(value: Any) -> str:
-    """The shape, type and range of an array; the name of another thing."""
+    """The shape, type and range of an array, to the last digit; the name of another thing."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.size:
         low, high = float(np.min(value)), float(np.max(value))
-        around = f" from {low:g} to {high:g}" if math.isfinite(low) and math.isfinite(high) else ""
+        finite = math.isfinite(low) and math.isfinite(high)
+        around = f" from {exactly(low)} to {exactly(high)}" if finite else ""
         return f"{value.dtype} {list(value.shape)}{around}"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key}: {described(part)}' for key, part in value.items())}}}"
     return " ".join(str(value).split())[:80]
+
+
+def exactly(number: float) -> str:
+    """A number that can be told from its neighbours: rounded, 1 + 2e-16 would lie in a space from 0 to 1."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)

@@ -226,12 +226,17 @@ def registered(name: str, gymnasium: Any) -> None:
     module, _, name = name.rpartition(":")
     if name in gymnasium.registry or module:
         return
-    first = re.split(r"[/\-]", name)[0].lower()
+    word = re.split(r"[/\-]", name)[0]
+    first, parted = word.lower(), re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower()
     if first == "hotloop":
         importlib.import_module("hotloop.envs.adapters.registration").register_envs()
         return
-    usual = (first, f"{first}_env", f"{first}_gymnasium", f"gym_{first}")
-    package = next(filter(is_installed, (REGISTERED_BY[first],) if first in REGISTERED_BY else usual), None)
+    usual = [
+        called
+        for each in dict.fromkeys((first, parted))  # FlappyBird: flappybird, flappy_bird
+        for called in (each, f"{each}_env", f"{each}_gymnasium", f"gym_{each}")
+    ]
+    package = next(filter(is_installed, [REGISTERED_BY[first]] if first in REGISTERED_BY else usual), None)
     if package is not None:
         made(f"gym:{name}", lambda: gymnasium.register_envs(importlib.import_module(package)))
 
