@@ -90,8 +90,9 @@ def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsy
         (("grid/toy", "grid/toy profile=1"), "leave out profile="),
         (("grid/toy", "grid/toy", "--control", "action"), "unknown phase 'action': did you mean actions?"),
         (("grid/toy",), "compare needs two sides"),
-        (("grid/toy", "--a-ref", "HEAD"), "--a-ref and --b-ref together"),
-        (("grid/toy", "grid/toy", "--build", "make"), "give --a-ref and --b-ref too"),
+        (("grid/toy", "--b-ref", "HEAD"), "give --a-ref too"),
+        (("grid/toy", "grid/toy", "--a-ref", "HEAD"), "compared by one target"),
+        (("grid/toy", "grid/toy", "--build", "make"), "give --a-ref too"),
         (("a.json", "grid/toy"), "a record can be compared with a record only"),
         (("a.json", "b.json"), "cannot read a.json"),
         (("a.json", "b.json", "--ignore", "infos"), "--ignore is for targets that are replayed here"),
@@ -143,6 +144,15 @@ def test_a_commit_that_answers_differently_is_exit_2(capsys, project, monkeypatc
     monkeypatch.chdir(project.root)
     assert compare("env.py:make", "--a-ref", "HEAD~1", "--b-ref", "HEAD", "--build", "true", *FAST) == 2
     assert "step 4: rewards differ" in capsys.readouterr().out
+
+
+def test_one_commit_is_compared_with_the_working_tree(capsys, project, monkeypatch):
+    monkeypatch.chdir(project.root)
+    (project.root / "env.py").write_text(ENV.replace("float(action)", "float(action) + 1.0"))
+    assert compare("env.py:make", "--a-ref", "HEAD~1", *FAST) == 2
+    shown = capsys.readouterr().out
+    assert "working tree" in shown
+    assert "step 1: rewards differ" in shown
 
 
 def test_a_commit_that_does_not_build_shows_the_last_lines(capsys, project, monkeypatch):

@@ -59,7 +59,12 @@ More = Annotated[
 ]
 
 ARef = Annotated[
-    str | None, typer.Option(metavar="REF", help="Compare two commits of this project: A's, ...")
+    str | None,
+    typer.Option(metavar="REF", help="Compare the one target at a commit of this project, A, ..."),
+]
+
+BRef = Annotated[
+    str | None, typer.Option(metavar="REF", help="... and at another, B.  [default: the working tree]")
 ]
 
 
@@ -84,7 +89,7 @@ def compare(  # noqa: PLR0913 - one argument a flag
     more: More = None,
     *,
     a_ref: ARef = None,
-    b_ref: Annotated[str | None, typer.Option(metavar="REF", help="... and B's, of the one target.")] = None,
+    b_ref: BRef = None,
     build: Build = None,
     thorough: Thorough = False,
     band: Band = None,
@@ -170,26 +175,31 @@ def of_several(a: str, others: list[str], asked: "Asked", phases: str | None) ->
         )
 
 
-def commits(a_ref: str | None, b_ref: str | None, b: str | None, build: str | None) -> tuple[str, str] | None:
-    """The two commits to compare, if it is commits; refuses half of them."""
-    if a_ref and b_ref and b is None:
+def commits(
+    a_ref: str | None, b_ref: str | None, b: str | None, build: str | None
+) -> tuple[str, str | None] | None:
+    """The commit of A and that of B, or None for the working tree, if it is commits that are compared."""
+    if (a_ref or b_ref) and b is not None:
+        raise InputError("commits are compared by one target: leave out B, or --a-ref and --b-ref")
+    if a_ref:
         return a_ref, b_ref
-    if a_ref or b_ref:
-        raise InputError("two commits are compared by one target, --a-ref and --b-ref together")
+    if b_ref:
+        raise InputError("--b-ref names what --a-ref is compared with: give --a-ref too")
     if build is not None:
-        raise InputError("--build builds commits: give --a-ref and --b-ref too")
+        raise InputError("--build builds commits: give --a-ref too")
     if b is None:
-        raise InputError("compare needs two sides, A and B, or one target with --a-ref and --b-ref")
+        raise InputError("compare needs two sides, A and B, or one target with --a-ref")
     return None
 
 
 def of_commits(
-    words: str, refs: tuple[str, str], build: str | None, asked: "Asked", return_after: int | None
+    words: str, refs: tuple[str, str | None], build: str | None, asked: "Asked", return_after: int | None
 ) -> "Record":
     """Compare a target, or the training on it, at two commits of the project in the current folder."""
     from dataclasses import replace
 
     from hotloop.lab.compare.commits import CommitContender, check_asked, check_out
+    from hotloop.lab.compare.present import check_out_beside
     from hotloop.lab.measure.policy import LEARNING
 
     check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
@@ -197,8 +207,11 @@ def of_commits(
         raise InputError("--return-after is for two trainings of the present code: leave it out")
     if names_training(words):
         asked = replace(asked, replayed=False, policy=LEARNING)
-    with check_out(
-        Path.cwd(), *refs, side_of(words), build=build, garbage=asked.garbage, say=remark
+    target, (then, now) = side_of(words), refs
+    with (
+        check_out(Path.cwd(), then, now, target, build=build, garbage=asked.garbage, say=remark)
+        if now
+        else check_out_beside(Path.cwd(), then, target, asked, remark, build)
     ) as checkouts:
         a, b = (CommitContender(checkout) for checkout in checkouts)
         return live(a, b, asked)

@@ -67,14 +67,14 @@ def with_commit(record: Record, found: Record, ref: str) -> Record:
 
 @contextmanager
 def check_out_beside(
-    project: Path, ref: str, target: Target, asked: Asked, say: Say
+    project: Path, ref: str, target: Target, asked: Asked, say: Say, build: str | None = None
 ) -> Iterator[tuple[Checkout, Checkout]]:
     """A commit built in a temporary folder, and the working tree as it is."""
     root = root_of(project)
     commit, settings = resolve(root, ref), asked_of(root, target, asked.garbage)
     with tempfile.TemporaryDirectory(prefix="hotloop-") as name:
         folder = Path(name)
-        place = prepare(root, commit, folder / "a", project.resolve(), None, say)
+        place = prepare(root, commit, folder / "a", project.resolve(), build, say)
         then = Checkout(
             commit=commit, place=place, target=target, asked=settings, environment=apart(place, folder)
         )
