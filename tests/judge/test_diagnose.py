@@ -54,6 +54,7 @@ def on_threads(threads: int, rest: float) -> Record:
 
 FAULTS: dict[str, tuple[Record, Record]] = {
     "path": (with_path(ENV, native_steps=1_000), with_path(ENV, native_steps=4_000)),
+    "start": (program({"importing modules": (0.7, 0.9)}), program({"importing modules": (0.1, 0.9)})),
     "teacher-on": (
         loop({**GOOD, "learn": (10, 0.3), "teacher": (10, 0.18)}, params=PPO),
         loop({**GOOD, "teacher": (2, 0.01)}, params=PPO),

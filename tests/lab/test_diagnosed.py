@@ -374,6 +374,7 @@ MANY = 16 * (os.cpu_count() or 1) + 4 * int(os.getloadavg()[0])
     [
         ("waiting", WAITS, WORKS),
         ("logging", LOGS, WORKS),
+        ("start", "import numpy, asyncio, unittest.mock, email.mime.text", WORKS),
         ("crowd", CROWD.format(threads=MANY), CROWD.format(threads=1)),
     ],
 )

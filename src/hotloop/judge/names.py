@@ -38,4 +38,5 @@ BARRIER = pattern("barrier", r"\bjoin\b", "rendezvous", "all.?reduce", "synchron
 WAITS = pattern("wait", "queue", r"\brecv", r"_recv\b", "receive", r"\bpoll", "sleep", r"\block\b", "acquire")
 LEARNING = pattern("forward", "backward", "student", "optimi[sz]er")
 ENV_STEP = pattern(r"^envs?([._ ]?step)?$", "^environment$", r"\.step$", "^step$")
+IMPORTS = pattern("^importing modules")
 SLOW_PATH = pattern("fall.?back", "slow.?path", "python_path", "reference_steps")

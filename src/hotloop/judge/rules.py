@@ -73,6 +73,14 @@ RULES: tuple[Rule, ...] = (
         check="hotloop doctor",
     ),
     Rule(
+        name="start",
+        symptom="the program had hardly begun",
+        needs="sampled functions, imports among them",
+        look=rows_over(names.IMPORTS, 0.3),
+        concerns=lambda case: bool(case.functions),
+        remedy="measure a longer run: most of this one was importing modules",
+    ),
+    Rule(
         name="teacher-on",
         symptom="the teacher is not off in PPO",
         needs="rows of the teacher, and for how many steps it was asked (supervised_steps, fade_steps)",
@@ -276,7 +284,8 @@ RULES: tuple[Rule, ...] = (
         look=evidence.heavy,
         has=lambda case: case.record.overhead is not None,
         concerns=lambda case: bool(case.rows),
-        remedy="fewer and longer spans, marks in hot loops, fewer functions after --time",
+        remedy="fewer and longer spans, marks in hot loops, fewer functions after --time; "
+        "or look from outside with --probe pyspy",
     ),
 )
 """In the order in which they may claim a row: the particular before the general."""
