@@ -56,7 +56,7 @@ TINY = ("train.minibatch_size=64", "train.num_steps=16", "--rounds", "1", "--qui
 FULL = OSError(28, "No space left on device")
 
 
-def full(*_: object) -> None:
+def full(*_: object, **__: object) -> None:
     raise FULL
 
 

@@ -254,6 +254,7 @@ def test_a_budget_of_a_target_that_closes_all_it_has_is_refused_alone(apart: Com
 BENCH = ("bench", TARGET, "--rounds", "5", "--iterations", "100", "--warmup", "100", "--json")
 
 
+@pytest.mark.usefixtures("own_loop")
 @pytest.mark.parametrize("how", ["segfault"])
 def test_an_agent_is_told_what_ended_a_target_and_where_the_rest_is(
     apart: Command, how: str, monkeypatch: pytest.MonkeyPatch
@@ -262,6 +263,7 @@ def test_an_agent_is_told_what_ended_a_target_and_where_the_rest_is(
 
 
 @pytest.mark.hostile
+@pytest.mark.usefixtures("own_loop")
 @pytest.mark.parametrize("how", ENDS)
 def test_an_agent_is_told_whatever_ends_a_target(
     apart: Command, how: str, monkeypatch: pytest.MonkeyPatch

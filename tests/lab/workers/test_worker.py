@@ -1,6 +1,7 @@
+import gc
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,14 @@ import pytest
 from hotloop.lab.workers import worker
 from hotloop.lab.workers.hashes import digest, hashes
 from hotloop.lab.workers.worker import EnvSubject, serve, turn
+
+
+@pytest.fixture(autouse=True)
+def collector_as_it_was() -> Iterator[None]:
+    """What serves has a process of its own, and switches the collector off for good."""
+    yield
+    gc.unfreeze()
+    gc.enable()
 
 
 class Plain:
