@@ -419,3 +419,13 @@ def test_what_does_not_go_with_distributions_is_refused(
     said = hotloop("validate", *words)
     assert said.code == ExitCode.USAGE
     assert told in said.err
+
+
+@needs_native
+def test_of_two_that_hardly_stepped_nobody_says_which_took_longer(
+    hotloop: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = ("validate", TOY, "40", "--json")
+    assert hotloop(*few).json["validation"]["timing_ratio"] is None
+    monkeypatch.setattr("hotloop.lab.validate.validate.TIMED_NS", 1)
+    assert hotloop(*few).json["validation"]["timing_ratio"] > 0

@@ -61,6 +61,9 @@ AGAIN_SHARE = 4 / 3
 Keep = Callable[[Record, Bundle], Path]
 """Writes a bundle beside its record, and says where."""
 
+TIMED_NS = 50_000_000
+"""That both sides must have stepped for: of less, somebody else's turn on the core decides the ratio."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -301,7 +304,7 @@ def validation(match: Match, asked: Asked, found: SoFar, first: list[Found]) -> 
     return Validation(
         comparisons=sum(each.part.comparisons for each in found.plays),
         mismatches=int(failed is not None),
-        timing_ratio=ours / theirs if theirs else None,
+        timing_ratio=ours / theirs if min(ours, theirs) >= TIMED_NS else None,
         mode=asked.way.closeness.mode,
         against=match.reference.words,
         fields=seen.get("fields", ()),
