@@ -66,11 +66,11 @@ def seen_side(name: str, target: str, **keys: Any) -> SubjectSide:
 
 
 def taken_by(sides: Mapping[str, SubjectSide], rounds: int) -> dict[str, list[Turn]]:
-    """Single calls in turns; those in which somebody else had the core are left out, if enough are left."""
+    """Single calls in turns; those that another process disturbed are left out, if enough are left."""
     taken = benchmark.in_turns({name: partial(side.turn, 1, 0) for name, side in sides.items()}, rounds)
     for side in sides.values():
         side.close()
-    calm = {name: [turn for turn in turns if not turn.off_ns] for name, turns in taken.items()}
+    calm = {name: [turn for turn in turns if not turn.disturbed] for name, turns in taken.items()}
     return {name: calm[name] if len(calm[name]) >= FEWEST_CALM else taken[name] for name in taken}
 
 

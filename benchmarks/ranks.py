@@ -161,7 +161,7 @@ def speeds(ranks: int, rounds: int, keys: Mapping[str, str]) -> dict[str, Any]:
         "most": ratio([each.turn.ns for each in one], [each.turn.ns for each in most]),
         "sides": {name: benchmark.side_values([each.turn for each in rows]) for name, rows in taken.items()},
         "busiest_ms": {name: busiest_ms(rows) for name, rows in taken.items()},
-        "off": {name: off(rows) for name, rows in taken.items()},
+        "disturbed": {name: disturbed(rows) for name, rows in taken.items()},
         "ratio": ratio([each.turn.ns for each in one], [each.turn.ns for each in many]),
         "cpu_ratio": ratio([each.busiest_ns for each in one], [each.busiest_ns for each in many]),
     }
@@ -172,9 +172,9 @@ def busiest_ms(rows: Sequence[Update]) -> float:
     return median(each.busiest_ns for each in rows) / UPDATES / 1e6
 
 
-def off(rows: Sequence[Update]) -> float:
-    """The share of the time in which rank 0 was put off its core for somebody else."""
-    return sum(each.turn.off_ns for each in rows) / sum(each.turn.ns for each in rows)
+def disturbed(rows: Sequence[Update]) -> float:
+    """Return the share of the turns in which another process took a core from rank 0."""
+    return sum(each.turn.disturbed for each in rows) / len(rows)
 
 
 def returns(ranks: int, seeds: int, env_steps: int) -> dict[str, Any]:
@@ -201,12 +201,12 @@ def page(cases: Mapping[str, Mapping[str, Any]], ranks: int) -> str:
             f"{way}, {network}",
             *benchmark.rate_cells(side),
             f"{case['busiest_ms'][way]:.0f}",
-            f"{case['off'][way]:.0%}",
+            f"{case['disturbed'][way]:.0%}",
         ]
         for network, case in cases.items()
         for way, side in case["sides"].items()
     ]
-    header = ["way", *benchmark.RATE_HEADER, "CPU ms an update, busiest process", "put off its core"]
+    header = ["way", *benchmark.RATE_HEADER, "CPU ms an update, busiest process", "turns disturbed"]
     lines = [
         (
             f"{TARGET}, {network}, speed of {ranks} ranks / of one process: "
