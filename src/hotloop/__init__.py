@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hotloop.include import include_dir
     from hotloop.lab.api import bench, compare, profile, validate
     from hotloop.loops.run import run
+    from hotloop.loops.shadow import shadow
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "profile",
     "register_envs",
     "run",
+    "shadow",
     "span",
     "spans",
     "spatial",
@@ -50,6 +52,7 @@ _HOMES = {
     "bench": "hotloop.lab.api",
     "register_envs": "hotloop.envs.adapters.registration",
     "run": "hotloop.loops.run",
+    "shadow": "hotloop.loops.shadow",
     "span": "hotloop.core.spans",
 }
 

@@ -6,11 +6,15 @@
     def test_the_world_is_fast(hotloop_bench):
         hotloop_bench("grid/toy", limit=1_000_000)          # env-steps a second, at least
 
-A miss is measured again before the test fails. Where a measurement cannot tell, the test is skipped, and says
-so: that is never a pass. pytest-benchmark's --benchmark-only, --benchmark-skip, --benchmark-disable,
---benchmark-min-rounds and --benchmark-max-time are heeded where that plugin is installed too.
+    def test_what_a_query_takes(hotloop_bench):
+        hotloop_bench(query, 3)                             # no limit: it is only measured
+
+A miss is measured again before the test fails. Where a measurement cannot tell, that is a warning and no
+failure; a table at the end has every measurement. pytest-benchmark's --benchmark-only, --benchmark-skip,
+--benchmark-disable, --benchmark-min-rounds and --benchmark-max-time are heeded if that plugin is installed.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +23,7 @@ import pytest
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget
-    from hotloop.core.record import Held, Record
+    from hotloop.core.record import Estimate, Held, Record
 
 ROUNDS = 12
 
@@ -56,19 +60,40 @@ class Options:
         )
 
 
+class NoiseWarning(UserWarning):
+    """A measurement that was too noisy to say whether its limit is met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A measurement in the table at the end."""
+
+    name: str
+    value: str
+    around: str
+    limit: str
+    standing: str
+
+
+RESULTS = pytest.StashKey[list[Row]]()
+"""The measurements of a run."""
+
+
 class Bench:
     """What the fixture gives: call it with a function and its arguments, or with a target."""
 
-    def __init__(self, name: str, options: Options) -> None:
-        self.name, self.options = name, options
+    def __init__(self, name: str, options: Options, results: list[Row] | None = None) -> None:
+        self.name, self.options, self._results = name, options, [] if results is None else results
         self.held: Held | None = None
         """How the last one stood to its limit."""
 
-    def __call__(self, what: Any, *given: Any, limit: float, owner: str = "", **keys: Any) -> Any:
-        """Hold it to a limit; returns what a function returns, or the record of a target.
+    def __call__(
+        self, what: Any, *given: Any, limit: float | None = None, owner: str = "", **keys: Any
+    ) -> Any:
+        """Measure it and hold it to a limit; returns what a function returns, or the record of a target.
 
         Of a function `limit` is the most seconds that a call may take; of a target, given by its name, the
-        least env-steps a second, and keys are the target's.
+        least env-steps a second, and keys are the target's. None only measures.
         """
         if self.options.skip:
             pytest.skip("--benchmark-skip")
@@ -79,7 +104,7 @@ class Bench:
             self._hold(SECONDS, limit, owner, lambda: seconds_of(what, given, keys, self.options))
         return answer
 
-    def _target(self, name: str, keys: dict[str, Any], limit: float, owner: str) -> "Record | None":
+    def _target(self, name: str, keys: dict[str, Any], limit: float | None, owner: str) -> "Record | None":
         from hotloop.lab.api import bench
 
         records: list[Record] = []
@@ -92,20 +117,48 @@ class Bench:
             self._hold(SPEED, limit, owner, speeds)
         return records[-1] if records else None
 
-    def _hold(self, metric: str, limit: float, owner: str, measure: Callable[[], tuple[float, ...]]) -> None:
-        """Measure as often as the gate would, and fail, skip or pass as it says."""
+    def _hold(
+        self, metric: str, limit: float | None, owner: str, measure: Callable[[], tuple[float, ...]]
+    ) -> None:
+        """Measure as often as the gate would, and fail, warn or pass as it says."""
         from hotloop.core.clock import utc_now
-        from hotloop.judge.gate import hold, needs_another, settle
+        from hotloop.judge.gate import estimate, hold, needs_another, settle
 
+        if limit is None:
+            self._results.append(row_of(self.name, metric, estimate(measure())))
+            return
         budget = budget_of(self.name, metric, limit, owner)
         runs: list[Held] = []
         while not runs or needs_another(runs):
             runs.append(hold(budget, utc_now().date(), now=measure()))
         self.held = settle(runs)
+        assert self.held.value is not None
+        found = row_of(self.name, metric, self.held.value, self.held.limit, self.held.standing)
+        self._results.append(found)
         if self.held.standing == "missed":
             pytest.fail(words(self.held), pytrace=False)
         if self.held.standing != "met":
-            pytest.skip(words(self.held))
+            warnings.warn(NoiseWarning(words(self.held)), stacklevel=4)
+
+
+def row_of(
+    name: str, metric: str, value: "Estimate", limit: float | None = None, standing: str = "measured"
+) -> Row:
+    """Return a measurement as the table shows it."""
+    told = told_as(metric == SPEED)
+    return Row(
+        name=name,
+        value=told(value.value),
+        around=f"[{told(value.low)}, {told(value.high)}]",
+        limit="" if limit is None else told(limit),
+        standing=standing,
+    )
+
+
+def told_as(is_speed: bool) -> Callable[[float], str]:
+    from hotloop.report.units import took
+
+    return (lambda speed: f"{speed:,.0f} env-steps/s") if is_speed else took
 
 
 def budget_of(name: str, metric: str, limit: float, owner: str) -> "Budget":
@@ -144,15 +197,13 @@ def seconds_of(
 
 def words(held: "Held") -> str:
     """What a test says of a limit that was not met."""
-    from hotloop.report.units import took
-
     value, limit = held.value, held.limit
     assert value is not None
     assert limit is not None
-    side, unit = ("at least", "env-steps/s") if held.more_is_better else ("at most", "a call")
-    told = (lambda speed: f"{speed:,.0f}") if held.more_is_better else took
+    side, unit = ("at least", "") if held.more_is_better else ("at most", " a call")
+    told = told_as(held.more_is_better)
     whom = f"; ask {held.owner}" if held.owner else ""
-    around = f"{told(value.value)} [{told(value.low)}, {told(value.high)}] {unit}"
+    around = f"{told(value.value)} [{told(value.low)}, {told(value.high)}]{unit}"
     return f"{held.name}: {around}, limit {side} {told(limit)}: {held.standing}, {held.why}{whom}"
 
 
@@ -173,4 +224,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def hotloop_bench(request: pytest.FixtureRequest) -> Bench:
     """Holds the speed of a function or a target to a limit: `hotloop_bench(function, limit=0.001)`."""
-    return Bench(request.node.name, Options.of(request.config))
+    results = request.config.stash.setdefault(RESULTS, [])
+    return Bench(request.node.name, Options.of(request.config), results)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Show every measurement in one table."""
+    rows = config.stash.get(RESULTS, [])
+    if not rows:
+        return
+    cells = [("test", "median", "95% interval", "limit", ""), *map(cells_of, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    terminalreporter.write_sep("-", "hotloop_bench")
+    for line in cells:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        terminalreporter.write_line("  ".join(padded).rstrip())
+
+
+def cells_of(row: Row) -> tuple[str, str, str, str, str]:
+    return row.name, row.value, row.around, row.limit, row.standing

@@ -37,10 +37,10 @@ class Told:
     Whatever we say, the first thread says: what others print is somebody's code's, whenever it comes.
     """
 
-    encoding = "utf-8"
-
     def __init__(self, line: lifeline.Line, name: str, *, is_terminal: bool) -> None:
         self._line, self._name, self._is_terminal = line, name, is_terminal
+        self.encoding = sys.__stdout__.encoding if sys.__stdout__ else "utf-8"
+        """What the first process can show, whose environment decided this one's streams, too."""
 
     def write(self, text: str) -> int:
         if threading.current_thread() is not threading.main_thread():
@@ -160,6 +160,9 @@ def settled(record: "Record") -> "Record":
     if lifeline.unclosed:
         said.append(notice(Code.INTERFACE, target=name, fault=f"close() raised {lifeline.unclosed[0]}"))
         lifeline.unclosed.clear()
+    if copies := lifeline.pulse[lifeline.COPIES]:
+        fault = f"step() forked this process and came back in {copies} copies, which were ended"
+        said.append(notice(Code.INTERFACE, target=name, fault=fault))
     left = left_behind()
     said += [notice(Code.UNTIDY, target=name, what=", ".join(left))] if left else []
     return replace(record, notices=(*record.notices, *said)) if said else record

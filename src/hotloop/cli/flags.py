@@ -110,10 +110,12 @@ Seed = Annotated[int | None, typer.Option(metavar="N", help="Short for seed=N.")
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Short for threads=N.")]
 
 Mode = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="NAMES",
-        help="What to measure: env_only, rollout, trainer, trainer_eval, or several, separated by commas.",
+        help="What to measure: env_only, rollout, trainer, trainer_eval, or several, separated by commas.  "
+        "[default: env_only; trainer with a train. key]",
+        show_default=False,
     ),
 ]
 
@@ -139,11 +141,31 @@ Enforce = Annotated[bool, typer.Option("--enforce-target", help="Exit with 3 if 
 
 Baselines = Annotated[
     list[str] | None,
-    typer.Option(metavar="F...", help="Records, saved baselines or commits to compare this run with."),
+    typer.Option(
+        metavar="F...",
+        help="Commits, saved baselines or records to compare with; a commit is built and takes turns.",
+    ),
 ]
 
 SaveBaseline = Annotated[
     str | None, typer.Option(metavar="NAME", help="Keep the record as this machine's baseline of that name.")
+]
+
+Since = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REF", help="Measure past commits from REF to HEAD, in turns, with a record of each."
+    ),
+]
+
+Every = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="With --since: one commit in N.  [default: about 16 in all]"),
+]
+
+Build = Annotated[
+    str | None,
+    typer.Option(metavar="CMD", help="What builds a commit in its checkout.  [default: pip install .]"),
 ]
 
 Folder = Annotated[
@@ -208,13 +230,12 @@ Trust = Annotated[
 ]
 
 
-def reporting(target: Target, phases: str | None) -> Target:
-    """The target with the function that finds its phases, which is for others' code."""
-    if phases is None:
-        return target
-    if not target.is_foreign:
-        raise InputError(f"--phases is for others' code: {target.name} has its own; leave it out")
-    return replace(target, phases=phases)
+def reporting(target: Target, phases: str | None, time: list[str] | None = None) -> Target:
+    """Return the target with what finds its phases, and functions to time: both are for others' code."""
+    for flag, given in (("--phases", phases), ("--time", time)):
+        if given and not target.is_foreign:
+            raise InputError(f"{flag} is for others' code: {target.name} has its own phases; leave it out")
+    return replace(target, phases=phases, time=tuple(time or ()))
 
 
 def garbage_of(word: str) -> "Garbage":
@@ -231,10 +252,23 @@ def names_world(name: str) -> bool:
     return "/" not in name and not names_callable(name)
 
 
+def names_several(name: str) -> bool:
+    """Whether a name stands for several targets: all presets of a world, or callables, `my.py:f,g`."""
+    return names_world(name) or len(callables_of(name)) > 1
+
+
+def callables_of(name: str) -> list[str]:
+    """Return the callables of one file or module that a name lists."""
+    place, _, names = name.rpartition(":")
+    several = names.split(",")
+    is_list = place and all(each.isidentifier() for each in several)
+    return [f"{place}:{each}" for each in several] if is_list else [name]
+
+
 def targets_of(target: Target) -> list[Target]:
     """The targets that one given to bench or profile stands for, each with its keys."""
     if target.is_foreign:
-        return [target]
+        return [replace(target, name=name) for name in callables_of(target.name)]
     found = find(target.name)
     names = [each.target for each in presets(found.world)] if names_world(target.name) else [found.target]
     return [Target(name, target.keys) for name in names]

@@ -54,6 +54,15 @@ RAY_GONE = (
 REPLAYS = ("replay", "replay_slow")
 """Those that name files which say what is opened."""
 
+VERDICTS = (
+    ExitCode.FINE,
+    ExitCode.UNSTABLE,
+    ExitCode.MISMATCH,
+    ExitCode.REGRESSION,
+    ExitCode.CANNOT_TELL,
+)
+"""Codes of commands that came to their end."""
+
 HOME = Path(__file__).parents[1]
 
 PROGRAM = ("-P", "-c", "from hotloop.cli.child import called; called()")
@@ -95,7 +104,7 @@ def guarded(command: Command) -> Command:
         if stays(in_process=False):
             return command(**asked)
         call = Call(command=f"{command.__module__}:{command.__qualname__}", asked=asked, argv=sys.argv)
-        return apart([f"hotloop {command.__name__}"], Limits(step_s=math.inf), call)
+        return apart([f"hotloop {command.__name__}"], Limits(step_s=math.inf), call, saves=False)
 
     return run
 
@@ -136,13 +145,18 @@ def on_ray(key: str, value: str, on: str | None) -> bool:
     return (key in PLACES and value == LOCAL) or (key == RANKS and on == LOCAL)
 
 
-def apart(names: Sequence[str], limits: Limits, call: Call) -> int:
-    """Run the command in a process of its own; what it did not live to say is said here."""
+def apart(names: Sequence[str], limits: Limits, call: Call, *, saves: bool = True) -> int:
+    """Run the command in a process of its own; what it did not live to say is said here.
+
+    `saves` keeps the record so far of a command that broke off. A verdict leaves nothing to save.
+    """
     with ExitStack() as stack, terminals():
         listener = Teller(stack)
         ended = Supervisor(" | ".join(names), [*PROGRAM, call.to_json()], limits, listener).run()
     if ended.code == ExitCode.INTERRUPTED and ended.why is not None:
         print(f"hotloop: {ended.why}", file=sys.stderr)
+    if ended.code in VERDICTS or not saves:
+        ended.record = None
     if ended.code is not None and ended.record is None:
         return ended.code
     if ON_RAY in names and ended.exited:

@@ -19,7 +19,7 @@ from types import FrameType
 from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
 from hotloop.core.files import NO_ROOM
-from hotloop.core.interrupt import not_in_children
+from hotloop.core.interrupt import ENDINGS, not_in_children
 from hotloop.core.isolate import lifeline
 
 HOME, STANDARD = Path(__file__).parents[1], Path(os.__file__).parent
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def coded(command: Callable[[], int]) -> int:
     """The exit code of a command, whatever it raises."""
-    with dropping_streams(), hearing_sigterm():
+    with dropping_streams(), hearing_endings():
         try:
             code = command()
             sys.stdout.flush()
@@ -51,20 +51,22 @@ def coded(command: Callable[[], int]) -> int:
 
 
 @contextmanager
-def hearing_sigterm() -> Iterator[None]:
-    """Who asks the program to end by a SIGTERM interrupts it as by Ctrl-C: what there is gets saved.
+def hearing_endings() -> Iterator[None]:
+    """Interrupt the command on SIGTERM and SIGHUP as on Ctrl-C, so that what it has measured is saved.
 
-    A process of somebody's code is interrupted by whoever watches over it; a SIGTERM there is its own.
+    The process of user code is interrupted by its supervisor instead; these signals there are the user's.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or lifeline.line is not None or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, not_in_children(press_ctrl_c))
+    heard = [each for each in ENDINGS if signal.getsignal(each) is signal.SIG_DFL]
+    if not is_main or lifeline.line is not None:
+        heard = []
+    for each in heard:
+        signal.signal(each, not_in_children(press_ctrl_c))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for each in heard:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def press_ctrl_c(_: int, frame: FrameType | None) -> None:
@@ -81,7 +83,7 @@ def explain(error: BaseException) -> int:
         code, what = error.exit_code, str(error)
     elif isinstance(error, OSError) and error.errno in NO_ROOM:
         where = f" for {error.filename}" if error.filename else ""
-        code, what = ExitCode.FAULT, f"{error.strerror}{where}: make room and run again"
+        code, what = ExitCode.USAGE, f"{error.strerror}{where}: make room and run again"
     elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         code, what = ExitCode.USAGE, "a name is longer than the file system takes: give a shorter one"
     elif lifeline.line is not None and isinstance(error, OSError) and error.errno == errno.EBADF:

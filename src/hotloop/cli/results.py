@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from hotloop.cli.console import remark
 from hotloop.core.code import git
-from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.errors import ExitCode, InputError, SetupError, WriteError
 from hotloop.core.files import write_new
+from hotloop.core.isolate.lifeline import anchored
 
 if TYPE_CHECKING:
     from hotloop.core.record import Record, Slow
     from hotloop.core.target import Target
+    from hotloop.report.page.shelf import Shelf
 
 
 FOLDER = Path("artifacts/throughput")
@@ -42,19 +44,20 @@ def make_room(output: Path) -> None:
 
 def make_room_for(path: Path) -> None:
     """Refuse, before anything is played, a file that exists or whose folder cannot be written to."""
-    if path.exists():
+    if anchored(path).exists():
         raise InputError(f"{path} exists and is never overwritten: give another name")
     make_folder(path.parent)
 
 
 def make_folder(folder: Path) -> None:
+    place = anchored(folder)  # user code may have left, or removed, the current folder
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot make the folder {folder}: {error.strerror}; choose another output"
         ) from None
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(place, os.W_OK | os.X_OK):
         raise InputError(f"cannot write to {folder}: no permission; choose another output")
 
 
@@ -63,7 +66,7 @@ def keep_new(path: Path, content: bytes) -> None:
     try:
         write_new(path, content)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from error
+        raise WriteError(f"cannot write {path}: {error.strerror}") from error
 
 
 def check_trust(source: Path, targets: "Sequence[Target]", trusted: Path | None) -> None:
@@ -83,7 +86,7 @@ def check_slow_trust(source: Path, slow: "Slow", trusted: Path | None) -> None:
     check_trust(source, [slow.asked, *policy], trusted)
 
 
-Parted = tuple[list[str], list[str]]
+Parted = tuple[Sequence[str], Sequence[str]]
 """Of one kind, and of the other."""
 
 
@@ -103,6 +106,9 @@ def part_commits(words: Sequence[str]) -> Parted:
 
     here = machine()
     kept = [word for word in words if is_kept(word, here) or not names_commit(word)]
+    for word in kept:
+        if names_commit(word):
+            remark(f"{word} is a saved baseline here and a commit, too: the baseline is taken")
     return kept, [word for word in words if word not in kept]
 
 
@@ -147,50 +153,54 @@ def keep_baseline(name: str | None, record: "Record") -> None:
     remark(f"saved {path}")
 
 
-def read_folder(folder: Path) -> "tuple[list[Record], list[str]]":
+def read_folder(folder: Path) -> "Shelf":
     """The records of a folder, oldest first, and one line for each file that is none."""
     from hotloop.core.record import read
     from hotloop.report.files import SPEEDSCOPE, TRACE
+    from hotloop.report.page.shelf import Entry, Shelf
     from hotloop.stats.summary import with_metrics
 
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}: --report takes one that holds records")
-    records: list[Record] = []
+    entries: list[Entry] = []
     foreign: list[str] = []
     for path in sorted(folder.glob("*.json")):
         if path.name.endswith((SPEEDSCOPE, TRACE)) or path.name.startswith(DIAGNOSIS):  # said of records
             continue
         try:
-            records.append(with_metrics(read(path)))
+            entries.append(Entry(record=with_metrics(read(path)), path=path))
         except InputError as error:
             foreign.append(str(error))
-    if not records:
+    if not entries:
         left_out = f" ({len(foreign)} other files)" if foreign else ""
         raise InputError(
             f"{folder} holds no record{left_out}: hotloop bench TARGET --output {folder} makes one"
         )
-    return sorted(records, key=lambda record: record.created), foreign
+    entries.sort(key=lambda entry: entry.record.created)
+    return Shelf(entries=tuple(entries), left_out=tuple(foreign))
 
 
 def show_folder(folder: Path, *, as_json: bool) -> int:
     """Print or draw all records of a folder; what is no record is named and left out."""
+    from dataclasses import replace
+
     from hotloop.cli.console import emit, show
+    from hotloop.report.page.shelf import draw_shelf
     from hotloop.report.sections.notices import left_out
     from hotloop.report.sections.overview import overview
     from hotloop.report.terminal import draw
 
-    found, foreign = read_folder(folder)
-    records = [record for record in found if record.kind != VALIDATION]
-    if len(records) < len(found):
-        remark(
-            f"left out {len(found) - len(records)} validations: hotloop validate TARGET --adoption reads them"
-        )
+    found = read_folder(folder)
+    shelf = replace(found, entries=tuple(each for each in found.entries if each.record.kind != VALIDATION))
+    if validations := len(found.entries) - len(shelf.entries):
+        remark(f"left out {validations} validations: hotloop validate TARGET --adoption reads them")
     if as_json:
-        emit(f"[{','.join(record.to_json() for record in records)}]\n")
-    elif records:
-        show(draw(overview(records)))
-    if foreign:
-        remark(draw(left_out(foreign)))
+        emit(f"[{','.join(record.to_json() for record in shelf.records)}]\n")
+    elif shelf.entries:
+        view, shelf = draw_shelf(shelf, lambda each: draw(overview(each.records)))
+        show(view)
+    if shelf.left_out:
+        remark(draw(left_out(shelf.left_out)))
     return ExitCode.FINE
 
 

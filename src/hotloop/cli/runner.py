@@ -65,8 +65,18 @@ def kept_in(output: Path, record: "Record", *beside: tuple[str, str | bytes]) ->
     return kept(record, lambda each: save(record_path(output, each), each.to_json(), *beside))
 
 
-def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, as_list: bool) -> int:
-    """Print the records, or draw them; returns the exit code of the gravest."""
+def tell(
+    records: "Sequence[Record]",
+    view: "RenderableType",
+    *,
+    as_json: bool,
+    as_list: bool,
+    brief: str | None = None,
+) -> int:
+    """Print the records, or draw them; returns the exit code of the gravest.
+
+    `brief` stands in the place of their notices.
+    """
     from hotloop.report.sections.notices import notices
     from hotloop.report.terminal import draw
 
@@ -75,7 +85,7 @@ def tell(records: "Sequence[Record]", view: "RenderableType", *, as_json: bool, 
         emit(f"[{','.join(texts)}]\n" if as_list else texts[0])
     else:
         show(view)
-    remark(draw(notices(records)))
+    remark(draw(notices(records)) if brief is None else brief)
     return worst(ExitCode(record.exit_code) for record in records)
 
 

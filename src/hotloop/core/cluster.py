@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
+from time import monotonic, sleep
 from types import ModuleType
 from typing import Any
 
 from hotloop.core.errors import InputError, SetupError
+from hotloop.core.interrupt import SIGNALS
 from hotloop.core.machine import usable_cores
 from hotloop.core.packages import need
 
@@ -44,6 +46,9 @@ SLOW = ("Initialization failure from server", "timed out during startup")
 
 FOLDER, LOCK = "hotloop-ray-", ".lock"
 """What the folder of a cluster that is started here is called, and the file in it that its process locks."""
+
+ENDING_S, LOOK_S = 10.0, 0.1
+"""For Ray's processes to end and leave the folder alone, and between two looks at it."""
 
 LONGEST = 32
 """Letters of where that folder lies: the names of sockets in it have to be short."""
@@ -141,7 +146,7 @@ def own_folder() -> Iterator[Path]:
     for left in root.glob(f"{FOLDER}*/{LOCK}"):
         with suppress(OSError), left.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            rmtree(left.parent, ignore_errors=True)
+            remove_folder(left.parent)
     made = Path(tempfile.mkdtemp(prefix=FOLDER, dir=root))
     try:
         with (made / "new").open("w") as file:
@@ -149,7 +154,28 @@ def own_folder() -> Iterator[Path]:
             (made / "new").rename(made / LOCK)  # seen only once it is locked
             yield made
     finally:
-        rmtree(made, ignore_errors=True)
+        remove_folder(made)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove the folder of a cluster, once Ray's processes have left it alone.
+
+    The lock goes last, so that the next cluster takes what they still write after that.
+    """
+    lock, until = folder / LOCK, monotonic() + ENDING_S
+    while folder.exists():
+        for each in [each for each in folder.iterdir() if each != lock]:
+            rmtree(each, ignore_errors=True)
+            with suppress(OSError):
+                each.unlink()
+        lock.unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()
+            return
+        lock.touch()
+        if monotonic() > until:
+            return
+        sleep(LOOK_S)
 
 
 def begin(ray: Any, address: str, carry: Path | None, cores: int | None, place: Path | None = None) -> None:
@@ -171,6 +197,9 @@ def begin(ray: Any, address: str, carry: Path | None, cores: int | None, place: 
             ray.shutdown()
             if not (left and any(words in str(error) for words in SLOW)):
                 raise SetupError(f"{address} cannot be used: {spoken(error)}") from None
+        except BaseException:  # interrupted, with processes that have begun
+            ray.shutdown()
+            raise
         else:
             return
 
@@ -187,11 +216,11 @@ def spoken(error: BaseException) -> str:
 
 @contextmanager
 def signals_kept() -> Iterator[None]:
-    """Who hears Ctrl-C and SIGTERM stays who it was: Ray would put itself there."""
+    """Keep the handlers of Ctrl-C, SIGTERM and SIGHUP, which Ray would replace."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {each: signal.getsignal(each) for each in SIGNALS}
     try:
         yield
     finally:

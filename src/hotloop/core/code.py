@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hotloop.core.isolate.lifeline import anchored, here
+from hotloop.core.sources import Sources, named_sources
 from hotloop.core.target import names_callable
 
 if TYPE_CHECKING:
@@ -17,11 +19,17 @@ UNKNOWN = "unknown"
 HERE = Path(__file__).parent
 
 
-def code(build: Mapping[str, Any] | None, folder: Path = HERE, *, target: str | None = None) -> "Code":
+def code(
+    build: Mapping[str, Any] | None,
+    folder: Path = HERE,
+    *,
+    target: str | None = None,
+    sources: Sources | None = None,
+) -> "Code":
     """The `code` part of a record; `build` is a batch's own account of its compiler.
 
     The commit is that of the repository around the folder, by default Hotloop's own; "unknown" outside a
-    repository. A `target` of somebody else's has a project of its own beside it.
+    repository. A `target` of somebody else's has a project of its own beside it, with its `sources`.
     """
     build = build or {}
     commit, dirty = state(folder)
@@ -34,6 +42,8 @@ def code(build: Mapping[str, Any] | None, folder: Path = HERE, *, target: str | 
     }
     if target is not None and names_callable(target):
         ran["project"] = project(home(target))
+        if sources:
+            ran["project"]["sources"] = named_sources(sources, target)
     return ran
 
 
@@ -57,9 +67,9 @@ def home(target: str) -> Path:
     """The folder of a target's file, if that belongs to a repository; else the current one."""
     place = target.rpartition(":")[0]
     loaded = sys.modules.get(place)
-    named = place if place.endswith(".py") else loaded.__file__ if loaded else None
-    file = Path(named or "").resolve()
-    return file.parent if file.is_file() and belongs(file) else Path.cwd()
+    named = place if place.endswith(".py") else getattr(loaded, "__file__", None)
+    file = anchored(Path(named or "")).resolve()
+    return file.parent if file.is_file() and belongs(file) else here()
 
 
 def belongs(file: Path) -> bool:

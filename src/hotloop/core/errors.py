@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     """Slower, or an enforced target or budget missed."""
     CANNOT_TELL = 4
     USAGE = 64
-    """Wrong usage or input."""
+    """Wrong usage or input, or a package or GPU that is not here."""
     FAULT = 70
     """A fault of ours or of the set-up."""
     INTERRUPTED = 130
@@ -59,6 +59,24 @@ class TheirError(InputError):
 
 class SetupError(HotloopError):
     """The installation or the machine lacks something that is needed."""
+
+
+class MissingError(SetupError):
+    """A package or a GPU that was asked for is not here; the line says what to do."""
+
+    exit_code = ExitCode.USAGE
+
+
+class WriteError(SetupError):
+    """A file cannot be written, because the disk is full or its folder refuses it."""
+
+    exit_code = ExitCode.USAGE
+
+
+class UndecidedError(HotloopError):
+    """A measurement that can say nothing; the line says why, and what would help."""
+
+    exit_code = ExitCode.CANNOT_TELL
 
 
 class DeviceError(HotloopError):

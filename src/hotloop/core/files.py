@@ -7,7 +7,8 @@ from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.confine import check_path
+from hotloop.core.errors import InputError, WriteError
 
 LARGEST = 64 << 20
 """Bytes of a text that is read: no record comes near it."""
@@ -21,6 +22,7 @@ def small_text(path: Path) -> str:
 
     Either would be read for ever, or until memory ran out.
     """
+    check_path(path)
     size = path.stat().st_size
     if size > LARGEST:
         raise InputError(f"{path}: {size >> 20} MiB are too many: at most {LARGEST >> 20} are read")
@@ -29,6 +31,7 @@ def small_text(path: Path) -> str:
 
 def whole_bytes(path: Path) -> bytes:
     """What a file holds, however much; InputError where it is none."""
+    check_path(path)
     if not stat.S_ISREG(path.stat().st_mode):
         raise InputError(f"{path} is no file: give one that was written whole")
     return path.read_bytes()
@@ -40,6 +43,7 @@ def write_new(path: Path, content: str | bytes, *, to_disk: bool = True) -> None
     The content goes to a temporary file in the same folder, onto the disk, and only then gets its name.
     Where it need not outlive the machine, the disk is not waited for.
     """
+    check_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:
@@ -85,7 +89,7 @@ def save(path: Path, text: str, *beside: tuple[str, str | bytes]) -> Path:
         for suffix, more in beside:
             write_new(free.with_suffix(suffix), more)
     except OSError as error:
-        raise SetupError(f"cannot write {free}: {error.strerror}") from error
+        raise WriteError(f"cannot write {free}: {error.strerror}") from error
     return free
 
 

@@ -1,6 +1,6 @@
 """Interruption where it is safe: Ctrl-C lets work under way be finished; pressed again it ends it at once.
 
-A scheduler that wants its machine back sends SIGTERM, and is heard just as well.
+SIGTERM, from a scheduler, and SIGHUP, from a closed terminal, do the same as Ctrl-C.
 """
 
 import os
@@ -13,12 +13,15 @@ from typing import Any, Self
 
 from hotloop.core.isolate import lifeline
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that interrupt a command as Ctrl-C does."""
+
+SIGNALS = (signal.SIGINT, *ENDINGS)
 
 Handler = Callable[[int, FrameType | None], None]
 
 OURS: list[Handler] = []
-"""Handlers of SIGTERM that are set."""
+"""Handlers of these signals that are set."""
 
 
 def not_in_children(handler: Handler) -> Handler:
@@ -30,8 +33,9 @@ def not_in_children(handler: Handler) -> Handler:
 
 def forget() -> None:
     """What a forked process does first."""
-    if signal.getsignal(signal.SIGTERM) in OURS:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for each in ENDINGS:
+        if signal.getsignal(each) in OURS:
+            signal.signal(each, signal.SIG_DFL)
 
 
 os.register_at_fork(after_in_child=forget)
@@ -47,7 +51,7 @@ class Stop:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            # Where somebody watches over this process, it passes on a Ctrl-C; a SIGTERM is the target's own.
+            # A supervisor passes on Ctrl-C alone; the other signals there are the target's own.
             signals = SIGNALS if lifeline.line is None else SIGNALS[:1]
             heard = [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
             self._before = {each: signal.signal(each, not_in_children(self._hear)) for each in heard}
@@ -69,28 +73,35 @@ class Stop:
 
 @contextmanager
 def put_off_interrupt() -> Iterator[list[int]]:
-    """Take down a Ctrl-C instead of raising it, where it would have been raised: here, and not ignored."""
+    """Note an interruption instead of raising it; yield the list of signals that came."""
     pressed: list[int] = []
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    if ignored or threading.current_thread() is not threading.main_thread():
+    with handling(lambda number, _: pressed.append(number)):
         yield pressed
-        return
-    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def hear_interrupt(heard: Callable[[], None]) -> Iterator[None]:
-    """Call something at every Ctrl-C instead of raising it, where it would have been raised."""
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    if ignored or threading.current_thread() is not threading.main_thread():
+    """Call a function at every interruption instead of raising it."""
+    with handling(lambda *_: heard()):
+        yield
+
+
+@contextmanager
+def handling(handler: Handler) -> Iterator[None]:
+    """Handle the signals that would interrupt the command now; an ignored one stays ignored."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, lambda *_: heard())
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    heard = [each for each in ENDINGS if before[each] in OURS]
+    if before[signal.SIGINT] is not signal.SIG_IGN:
+        heard.append(signal.SIGINT)
+    for each in heard:
+        signal.signal(each, not_in_children(handler))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each in heard:
+            signal.signal(each, before[each])
+        if handler in OURS:
+            OURS.remove(handler)

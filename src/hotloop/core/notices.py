@@ -54,6 +54,16 @@ class Code(StrEnum):
         "{metric} drifted by {change:+.1%} over the rounds",
         "look for heat, memory growth or another load, and run again",
     )
+    FALLING = (
+        "falling",
+        "{where}{fall}",
+        "look for what grows with every step: hotloop diagnose names the row that takes longer",
+    )
+    GROWING = (
+        "growing",
+        "{where}{rise}",
+        "find what keeps it; a buffer that fills up stops at its size",
+    )
     WARMUP = (
         "warmup",
         "the first rounds of {metric} differ from the rest",
@@ -93,6 +103,11 @@ class Code(StrEnum):
         "governor",
         "the frequency governor is {governor}",
         "set it to performance",
+    )
+    PROFILED = (
+        "profiled",
+        "torch's profiler was on in {windows}: the speed and the rows are {speed}",
+        "run without the profiler to have all of it timed",
     )
     SLOW_CLOCK = (
         "slow-clock",
@@ -136,7 +151,7 @@ class Code(StrEnum):
     )
     FUNCTION = (
         "function",
-        "{target} returned a {returned}, no environment: the function itself is measured, a step is a call",
+        "no environment was returned: the function itself is measured, a step is a call",
         "return an environment to have that measured",
     )
     WAITING = (
@@ -153,6 +168,11 @@ class Code(StrEnum):
         "never-called",
         "{function} was never called in this process",
         "name it as the code that calls it finds it; what runs in workers is not seen here",
+    )
+    SAMPLED_INSIDE = (
+        "sampled-inside",
+        "functions were sampled inside the process, which overstates small ones: {why}",
+        "{remedy}",
     )
     NO_PROBE = (
         "no-probe",
@@ -197,7 +217,37 @@ class Code(StrEnum):
     NOT_COMPARED = (
         "not-compared",
         "{fields} was not compared",
-        "have both sides show it, and compare to the byte without --ignore",
+        "to compare it, let both sides show it and leave it out of --ignore",
+    )
+    SOURCES_CHANGED = (
+        "sources-changed",
+        "{files} changed while this ran: one part of it may have run the old code, another the new",
+        "leave the sources alone and run again; if the program changes them itself, trust no number of it",
+    )
+    DIGESTS_DIFFER = (
+        "digests-differ",
+        "within {steps} steps of its reset this target showed something else than in {baseline}",
+        "both must measure the same program: look at what changed, and measure the older one again",
+    )
+    FEW_GAMES = (
+        "few-games",
+        "{over} of {games} games came to their end",
+        "ask for fewer games with num_games=N, or for steps alone with --steps N",
+    )
+    OUTPUTS_CHANGED = (
+        "outputs-changed",
+        "after the same steps as {before} this commit showed other {fields}",
+        "its speed is that of another program: hotloop compare TARGET --a-ref names the first difference",
+    )
+    COMMITS_LEFT_OUT = (
+        "commits-left-out",
+        "could not be measured: {commits}",
+        "look at what they need to be built; the trend has no point for them",
+    )
+    SOURCES_DIFFER = (
+        "sources-differ",
+        "{files} changed since {baseline}",
+        "if that change is not what this compares, measure the baseline again",
     )
     NO_BUNDLE = (
         "no-bundle",
@@ -208,6 +258,11 @@ class Code(StrEnum):
         "untidy",
         "{target} {what}; that was undone",
         "have it put back in close() what it changes, and end what it starts",
+    )
+    LEFT_BEHIND = (
+        "left-behind",
+        "{program} left {processes} behind, asleep: Hotloop did not wait for that, and ended it",
+        "have the program end what it starts before it ends itself",
     )
     LOG_BROKE_OFF = (
         "log-broke-off",
@@ -270,3 +325,10 @@ def notice(code: Code, **facts: object) -> Notice:
     if facts.keys() != code.facts:
         raise TypeError(f"notice {code} names {sorted(code.facts)}, not {sorted(facts)}")
     return Notice(code=code.value, text=code.text.format(**facts), remedy=code.remedy.format(**facts))
+
+
+def profiled_notice(on: int, windows: int) -> Notice:
+    """Return that torch's profiler was on in some windows, and which ones the speed is of."""
+    if on == windows:
+        return notice(Code.PROFILED, windows="every window", speed="with it")
+    return notice(Code.PROFILED, windows=f"{on} of {windows} windows", speed="of the others")

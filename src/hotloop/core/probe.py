@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotloop.core.packages import install_line
 from hotloop.core.record import Finding, Instructions
 
 
@@ -75,5 +76,4 @@ def package_missing(package: str) -> Obstacle | None:
 
     if find_spec(package) is not None:
         return None
-    extra = "train" if package == "torch" else "profile"
-    return Obstacle(why=f"{package} is not installed", remedy=f"pip install 'hotloop[{extra}]'")
+    return Obstacle(why=f"{package} is not installed", remedy=install_line(package))

@@ -11,6 +11,9 @@
     reason = "rollouts are most of a training's time"
     owner = "the simulator"
 
+    [expect.cpu]
+    ppo = [2000, 3000]
+
 It is the nearest one upward from the current folder. What does not fit is refused with its line and key.
 """
 
@@ -24,13 +27,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from hotloop.core.errors import InputError, SetupError, unknown
+from hotloop.core.errors import InputError, WriteError, unknown
 from hotloop.core.places import Keys, places
-from hotloop.core.target import Target
+from hotloop.core.target import Target, names_callable
 
 NAME = "hotloop.toml"
 
-DO = ("bench", "profile", "compare", "instructions")
+DO = ("bench", "profile", "scale", "compare", "instructions")
 """What a suite may do with a target."""
 
 PROGRAM = "-- "
@@ -110,6 +113,12 @@ class Budget:
     """For the worse, as a share of what it is compared with."""
     against: str | None = None
     """A commit, or a baseline's name or file."""
+    pattern: str = ""
+    """What finds the number in what a program prints; by default the metric's name, `=` or `:`, a number."""
+    phases: str | None = None
+    """The function that finds what reports the phases of its target, as `--phases` names it."""
+    time: tuple[str, ...] = ()
+    """Functions of its target to time: the parts that `phase:` and `share:` may name."""
     reason: str = ""
     owner: str = ""
     expires: date | None = None
@@ -135,7 +144,7 @@ class Budget:
     @property
     def measured(self) -> Target:
         """What it is about, where that is no program."""
-        return Target(self.target, self.keys)
+        return Target(self.target, self.keys, self.phases, self.time)
 
     @property
     def words(self) -> str:
@@ -150,6 +159,8 @@ class Project:
     path: Path
     suites: dict[str, Suite]
     budgets: dict[str, Budget]
+    expect: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
+    """Device to phase to the steps per second that its owner expects, from the least to the most."""
 
     @property
     def folder(self) -> Path:
@@ -203,14 +214,32 @@ def parse(text: str, path: Path = Path(NAME)) -> Project:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}: mend the TOML there") from None
     source = Source(path, places(text))
-    source.known((), plain, ("suite", "budget"))
+    source.known((), plain, ("suite", "budget", "expect"))
     suites = source.tables("suite", plain)
     budgets = source.tables("budget", plain)
     return Project(
         path=path,
         suites={name: suite_of(source, name, table) for name, table in suites.items()},
         budgets={name: budget_of(source, name, table) for name, table in budgets.items()},
+        expect={
+            device: {
+                phase: range_of(source, ("expect", device, phase), ends) for phase, ends in table.items()
+            }
+            for device, table in source.tables("expect", plain).items()
+        },
     )
+
+
+def range_of(source: "Source", where: Keys, value: Any) -> tuple[float, float]:
+    """Return the two ends of an expected speed."""
+    ends = [each for each in value if is_number(each)] if isinstance(value, list) else []
+    if len(ends) != 2 or value != ends or not 0 < ends[0] <= ends[1]:
+        raise source.refuse(where, f"expected [least, most] in steps per second, got {shown(value)}")
+    return float(ends[0]), float(ends[1])
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +284,17 @@ class Source:
         if not isinstance(value, str) or not value.strip():
             raise self.refuse(where, f"expected text, got {shown(value)}")
         return value
+
+    def pattern(self, where: Keys, value: Any) -> str:
+        """A regular expression with one group at most."""
+        text = self.text(where, value)
+        try:
+            groups = re.compile(text).groups
+        except re.error as error:
+            raise self.refuse(where, f"{text!r} is no regular expression: {error}") from None
+        if groups > 1:
+            raise self.refuse(where, f"{groups} groups: put one around the number alone")
+        return text
 
     def flag(self, where: Keys, value: Any) -> bool:
         if not isinstance(value, bool):
@@ -301,6 +341,11 @@ class Source:
                 raise self.refuse((*where, key), f"expected one value, got {shown(each)}")
         return dict(value)
 
+    def names(self, where: Keys, value: Any) -> tuple[str, ...]:
+        """Names of functions: a list of texts, or one."""
+        several = value if isinstance(value, list) else [value]
+        return tuple(self.text(where, each) for each in several)
+
     def metric(self, where: Keys, value: Any) -> str:
         word = self.text(where, value)
         name, colon, part = word.partition(":")
@@ -328,6 +373,9 @@ BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
     "limit": Source.number,
     "max_change": Source.share,
     "against": Source.text,
+    "pattern": Source.pattern,
+    "phases": Source.text,
+    "time": Source.names,
     "reason": Source.text,
     "owner": Source.text,
     "expires": Source.day,
@@ -335,7 +383,10 @@ BUDGET: Mapping[str, Callable[[Source, Keys, Any], Any]] = {
 }
 """The keys of a budget, and how each is read."""
 
-ITEM = ("target", "keys", "do", "against")
+ITEM = ("target", "keys", "phases", "time", "do", "against")
+
+PARTS: Mapping[str, Callable[[Source, Keys, Any], Any]] = {"phases": Source.text, "time": Source.names}
+"""The keys that name parts of a user's env, and how each is read."""
 
 
 def budget_of(source: Source, name: str, table: Mapping[str, Any]) -> Budget:
@@ -349,6 +400,7 @@ def budget_of(source: Source, name: str, table: Mapping[str, Any]) -> Budget:
     budget = Budget(name=name, line=source.line(where), **read)
     check_limit(source, where, budget)
     check_program(source, where, budget)
+    check_parts(source, where, table, budget.target)
     return budget
 
 
@@ -360,6 +412,13 @@ def check_limit(source: Source, where: Keys, budget: Budget) -> None:
         raise source.refuse(where, "max_change and against belong together: a change is from something")
 
 
+def check_parts(source: Source, where: Keys, table: Mapping[str, Any], target: str) -> None:
+    """Parts by name are for others' code: a preset has phases of its own, a program none."""
+    for key in PARTS:
+        if key in table and (target.startswith(PROGRAM) or not names_callable(target)):
+            raise source.refuse((*where, key), f"{key} is for code of yours, as my_env.py:make: leave it out")
+
+
 def check_program(source: Source, where: Keys, budget: Budget) -> None:
     """A metric that its target can have."""
     of_programs = budget.metric.partition(":")[0] in OF_PROGRAMS
@@ -368,6 +427,8 @@ def check_program(source: Source, where: Keys, budget: Budget) -> None:
         raise source.refuse((*where, "metric"), f"{budget.metric} is not known of a program: {OF_PROGRAMS}")
     if budget.program is None and only_programs:
         raise source.refuse((*where, "metric"), f'{budget.metric} is of programs: target = "-- COMMAND"')
+    if budget.pattern and not budget.part:
+        raise source.refuse((*where, "pattern"), 'it is for what a program prints: metric = "printed:NAME"')
     if budget.program is not None and budget.keys:
         raise source.refuse((*where, "keys"), "a program has its arguments in its command line")
 
@@ -394,8 +455,10 @@ def item_of(source: Source, where: Keys, item: Any) -> Item:
     against = source.text((*where, "against"), item["against"]) if "against" in item else None
     if (do == "compare") != (against is not None):
         raise source.refuse(where, 'do = "compare" and against, the other target, belong together')
+    check_parts(source, where, item, name)
+    parts = {key: read(source, (*where, key), item[key]) for key, read in PARTS.items() if key in item}
     return Item(
-        target=Target(name, source.keys((*where, "keys"), item.get("keys", {}))),
+        target=Target(name, source.keys((*where, "keys"), item.get("keys", {})), **parts),
         do=do,
         against=None if against is None else Target.parse(against),
         line=source.line(where),
@@ -421,7 +484,7 @@ def put_budget(path: Path, budget: Budget) -> None:
     table = budgets[budget.name]
     assert isinstance(table, tomlkit.items.Table | tomlkit.items.InlineTable)
     said = said_of(budget)
-    for key in ("limit", "max_change", "against"):
+    for key in ("keys", "limit", "max_change", "against", "pattern"):
         if key in table and key not in said:
             table.remove(key)
     for key, value in said.items():
@@ -442,6 +505,9 @@ def said_of(budget: Budget) -> dict[str, Any]:
         "limit": int(budget.limit or 0) if whole else budget.limit,
         "max_change": change,
         "against": budget.against,
+        "pattern": budget.pattern or None,
+        "phases": budget.phases,
+        "time": list(budget.time) or None,
         "reason": budget.reason or None,
         "owner": budget.owner or None,
         "expires": budget.expires,
@@ -457,6 +523,6 @@ def rewrite(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        raise SetupError(f"cannot write {path}: {error.strerror}") from None
+        raise WriteError(f"cannot write {path}: {error.strerror}") from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -151,10 +151,23 @@ def stack_of(frame: FrameType | None) -> Stack:
 
 
 def line_of(frame: FrameType) -> int:
-    """Where it is; an instruction that belongs to no line is told as its function."""
-    return frame.f_lineno or frame.f_code.co_firstlineno
+    """Return the current line; that of the definition for functions without a name, which differ by it."""
+    code = frame.f_code
+    return (
+        code.co_firstlineno
+        if code.co_name.startswith("<") and code.co_name != "<module>"
+        else (frame.f_lineno or code.co_firstlineno)
+    )
 
 
 def name_of(code: CodeType) -> str:
-    """A function with what it is defined in, without the functions around that."""
-    return code.co_qualname.rpartition("<locals>.")[2]
+    return short_name(code.co_qualname)
+
+
+def short_name(qualified: str) -> str:
+    """Return a function with its class, and what has no name of its own with the function that it is in."""
+    *around, last = qualified.split(".<locals>.")
+    if not last.startswith("<"):
+        return last
+    named = next((each for each in reversed(around) if not each.startswith("<")), "")
+    return f"{named}.{last}" if named else last

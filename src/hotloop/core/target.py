@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hotloop.core.errors import InputError
@@ -19,6 +19,11 @@ class Target:
     """Key to value, text where it was typed."""
     phases: str | None = None
     """The function that finds what reports the phases of somebody's env, `path.py:function`."""
+    time: tuple[str, ...] = ()
+    """Functions of its code that are timed as parts of a step: `Class.method`, `path.py:Class.method`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "time", tuple(self.time))  # a list where it was JSON
 
     @classmethod
     def typed(cls, name: str, words: Sequence[str] | None = None, **flags: object) -> "Target":
@@ -50,6 +55,11 @@ class Target:
     def is_foreign(self) -> bool:
         """Whether it is somebody else's environment rather than a preset of ours."""
         return names_callable(self.name)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it; without functions to time, which an earlier version does not know."""
+        fields = asdict(self)
+        return fields if self.time else {name: each for name, each in fields.items() if name != "time"}
 
     def with_keys(self, keys: Mapping[str, object]) -> "Target":
         """The same with other values of some keys."""

@@ -198,6 +198,9 @@ class Batch(AsDrawn, OneByOne):
         except RuntimeError as error:
             raise OrderError(str(error)) from None
 
+    def reseed(self, seed: int) -> None:
+        """Do nothing: the seed of a batch is a key of its target."""
+
     def reset_some(self, envs: Sequence[int]) -> None:
         self.reset_many(envs)
 
@@ -290,6 +293,10 @@ class Batch(AsDrawn, OneByOne):
     @property
     def spaces(self) -> tuple[object, object]:
         return None, f"{self.spec.num_actions} actions"
+
+    @property
+    def single_spaces(self) -> tuple[object, object]:
+        return self.spaces
 
     def unseen(self) -> tuple[()]:
         """Nothing: all of it is arrays."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError, TheirError, unknown
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
@@ -80,7 +81,7 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of its arguments; of a class that hands on whatever it is given, its base's too."""
     try:
         found = inspect.signature(function).parameters
-    except ValueError:  # no signature to look at, as with some built-in functions
+    except (TypeError, ValueError):  # no signature to look at, as with some built-in functions
         return ()
     hands_on = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in found.values())
     if not (hands_on and isinstance(function, type)):
@@ -88,6 +89,15 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
     home = next(number for number, each in enumerate(function.__mro__) if "__init__" in vars(each))
     bases = function.__mro__[home + 1 :]
     return tuple(dict.fromkeys([*found, *(parameters_of(bases[0]) if bases else ())]))
+
+
+def required_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of its arguments that have no default."""
+    try:
+        found = inspect.signature(function).parameters
+    except ValueError:
+        return ()
+    return tuple(name for name, each in found.items() if each.default is each.empty)
 
 
 LENT: dict[str, Callable[..., Any]] = {}
@@ -115,10 +125,17 @@ def find(target: str) -> Callable[..., Any]:
     except AttributeError:
         known = sorted(each for each, value in vars(module).items() if callable(value) and each[0] != "_")
         raise unknown("callable", name, known, f"{place} has {', '.join(known) or 'none'}") from None
-    if not callable(found):
+    if not (callable(found) or is_model(found)):
         raise InputError(f"{target} is a {type(found).__name__}: expected something that can be called")
+    if (folder := confinement()) is not None:
+        folder.function(target, found)
     result: Callable[..., Any] = found
     return result
+
+
+def is_model(found: object) -> bool:
+    """Return whether an object plays by `forward` and `select`, and so need not be called itself."""
+    return all(callable(getattr(found, name, None)) for name in ("forward", "select"))
 
 
 def load_file(path: Path) -> ModuleType:
@@ -127,6 +144,8 @@ def load_file(path: Path) -> ModuleType:
     A file that is called like an installed package, which it may want to import, comes after that.
     """
     place = lifeline.anchored(path).resolve()
+    if (limits := confinement()) is not None:
+        limits.code(place)
     if not place.is_file():
         raise InputError(f"there is no file {path}: write the target as path.py:callable")
     name, folder = module_name(place), str(place.parent)
@@ -168,9 +187,12 @@ def load_module(name: str) -> ModuleType:
     """Import a module by name, looking in the current folder too."""
     if "" not in sys.path:
         sys.path.insert(0, "")
+    folder = confinement()
+    if folder is not None:
+        folder.module(name)
     try:
         with lifeline.doing(Doing.MAKE):
-            return importlib.import_module(name)
+            module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or name
         raise InputError(f"there is no module {missing!r}: install it, or give a path.py:callable") from None
@@ -178,6 +200,9 @@ def load_module(name: str) -> ModuleType:
         raise
     except BaseException as error:
         raise InputError(f"{name} cannot be imported: {last_words(error)}") from error
+    if folder is not None:
+        folder.loaded(module)
+    return module
 
 
 def literal(value: object) -> object:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from hotloop.core import registry, settings
-from hotloop.core.errors import InputError, SetupError, unknown
+from hotloop.core.errors import InputError, MissingError, SetupError, unknown
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.target import Target
 from hotloop.core.world import Plan, World
@@ -127,7 +127,7 @@ def _check_device(options: BatchSettings, world: World) -> None:
         raise InputError("device=cuda: there is no drag on a GPU; leave out drag=")
     why_not = cuda.why_not(world.name)
     if why_not is not None:
-        raise SetupError(f"device=cuda: {why_not}; or leave out device=")
+        raise MissingError(f"device=cuda: {why_not}; or leave out device=")
 
 
 def _build(options: BatchSettings, impl: str) -> native.Build | None:

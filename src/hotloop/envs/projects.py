@@ -26,6 +26,7 @@ from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.guard import PR_SET_PDEATHSIG, prctl
 from hotloop.core.notices import Notice
+from hotloop.core.sources import read_sources
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.subject import LiveSpec, Proxy, Subject
@@ -180,12 +181,32 @@ def open_apart(target: Target, *, profile: bool) -> Subject:
     )
 
 
-def parameters(target: Target) -> tuple[str, ...]:
-    """The parameters of a callable, looked at where it is opened."""
+def new_apart(target: Target, maker: str, *given: Any) -> Subject:
+    """Let a function of ours make a subject of a target in the process of its home."""
+    projects = PROJECTS.get()
+    assert projects is not None
+    return RemoteSubject(projects.process(target).new(maker, target, *given))
+
+
+def parameters(target: Target, *, required: bool = False) -> tuple[str, ...]:
+    """The parameters of a callable, or those without a default, looked at where it is opened."""
     projects = PROJECTS.get()
     if projects is None or not is_apart(target):
-        return callables.parameters_of(callables.find(target.name))
-    found: tuple[str, ...] = projects.process(target).ask("run", f"{__name__}:parameters", (target,), {})
+        function = callables.find(target.name)
+        return callables.required_of(function) if required else callables.parameters_of(function)
+    more = {"required": required}
+    found: tuple[str, ...] = projects.process(target).ask("run", f"{__name__}:parameters", (target,), more)
+    return found
+
+
+def sources(target: Target) -> dict[str, str]:
+    """The loaded sources of a target, read in the process where it is open."""
+    projects = PROJECTS.get()
+    if projects is None or not is_apart(target):
+        return read_sources(target.name)
+    found: dict[str, str] = projects.process(target).ask(
+        "run", "hotloop.core.sources:read_sources", (target.name,), {}
+    )
     return found
 
 

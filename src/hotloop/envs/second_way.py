@@ -60,9 +60,8 @@ class WatchedEngine(InFront):
 
     def _say(self, comparisons: int) -> None:
         ratio = timing_ratio(dict(self._engine.counters()))
-        old, new = self._rival.reference, self._rival.candidate
-        took = f", {old} takes {ratio:.2f} times as long as {new}" if ratio else ""
-        say(f"shadow of {self._target}: {comparisons:,} comparisons, {self._mismatches:,} mismatches{took}")
+        ways = self._rival.reference, self._rival.candidate
+        say(progress_line(self._target, comparisons, self._mismatches, ratio, ways))
 
     def _keep(self) -> None:
         """Add what is new to the log; only the first mismatches of an env are known by place."""
@@ -88,6 +87,14 @@ class WatchedEngine(InFront):
             ]
         with self._log.open("a", encoding="utf-8") as log:
             log.write("".join(f"{each}\n" for each in lines))
+
+
+def progress_line(
+    target: str, comparisons: int, mismatches: int, ratio: float | None, ways: tuple[str, str]
+) -> str:
+    """How much was compared so far, and how many times as long the first of two ways takes."""
+    took = f", {ways[0]} takes {ratio:.2f} times as long as {ways[1]}" if ratio else ""
+    return f"shadow of {target}: {comparisons:,} comparisons, {mismatches:,} mismatches{took}"
 
 
 def milestone_after(comparisons: int) -> int:

@@ -15,7 +15,7 @@ from hotloop.envs.native import Build
 RANDOM_ONLY = ("random",)
 """The players of a subject that knows none."""
 
-NATIVE, OWN = "native step", "its own step"
+NATIVE = "native step"
 """The row of a step by its own clock: that of our engine, and that of anybody else's."""
 
 Answered = Mapping[str, NDArray[Any]]
@@ -134,6 +134,9 @@ class Stepped(Protocol):
     def reset(self) -> None:
         """Begin an episode in every env, from the seed of the target."""
 
+    def reseed(self, seed: int) -> None:
+        """Have the next reset begin from this seed, if it is given one; a batch has that of its keys."""
+
     def reset_some(self, envs: Sequence[int]) -> None:
         """Begin an episode in some envs; where only all of them can begin anew, they do."""
 
@@ -226,6 +229,10 @@ class Seen(Protocol):
     def spaces(self) -> tuple[object, object]:
         """What it says its observations and actions are; None where it does not."""
 
+    @property
+    def single_spaces(self) -> tuple[object, object]:
+        """The same of one env."""
+
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         """What it does that its own interface forbids, seen in a reset and a few random steps.
 
@@ -302,6 +309,11 @@ class AsDrawn:
 class OneByOne:
     """What is played by a call of its step for each."""
 
+    @property
+    def settings(self) -> frozenset[str]:
+        """Fields of its answers that hold what it was made with; none, but for models."""
+        return frozenset()
+
     def step(self, actions: Any) -> None:
         raise NotImplementedError
 
@@ -333,8 +345,15 @@ class Proxy(OneByOne):
     def spec(self) -> LiveSpec:
         return self._subject.spec
 
+    @property
+    def settings(self) -> frozenset[str]:
+        return getattr(self._subject, "settings", frozenset())
+
     def reset(self) -> None:
         self._subject.reset()
+
+    def reseed(self, seed: int) -> None:
+        self._subject.reseed(seed)
 
     def reset_some(self, envs: Sequence[int]) -> None:
         self._subject.reset_some(envs)
@@ -417,6 +436,10 @@ class Proxy(OneByOne):
     @property
     def spaces(self) -> tuple[object, object]:
         return self._subject.spaces
+
+    @property
+    def single_spaces(self) -> tuple[object, object]:
+        return self._subject.single_spaces
 
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
         return self._subject.faults(actions)

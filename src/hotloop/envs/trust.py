@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hotloop.core.code import git
+from hotloop.core.confine import INSTALLED
 from hotloop.core.errors import InputError
-from hotloop.core.target import Target
+from hotloop.core.target import Target, names_callable
 from hotloop.envs import callables
 
 REGISTERED = re.compile(r"(?:gym:[\w./-]+|pettingzoo:\w+(?:\.\w+)*)")
@@ -17,8 +18,6 @@ REGISTERED = re.compile(r"(?:gym:[\w./-]+|pettingzoo:\w+(?:\.\w+)*)")
 
 FILE = re.compile(r"\.py:\w+$")
 """The end of a key's value that names a callable: a network, a teacher, a player."""
-
-INSTALLED = {"site-packages", "dist-packages"}
 
 
 def check_calls(source: Path, targets: Sequence[Target]) -> None:
@@ -38,7 +37,14 @@ def called_by(target: Target) -> Iterator[str]:
     yield target.name
     if target.phases is not None:
         yield target.phases
-    yield from (value for value in target.keys.values() if isinstance(value, str) and FILE.search(value))
+    yield from (name for name in target.time if names_callable(name))
+    texts = {key: value for key, value in target.keys.items() if isinstance(value, str)}
+    yield from (value for key, value in texts.items() if FILE.search(value) or is_player(key, value))
+
+
+def is_player(key: str, value: str) -> bool:
+    """Whether a key puts a callable into a seat."""
+    return key in ("hero", "villain") and names_callable(value) and not value.startswith(("run:", "tape:"))
 
 
 def may_call(name: str) -> bool:

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from hotloop.core.record import STEP, WALL, Phase, Ratio, Record
+from hotloop.core.record import INSTRUMENT, STEP, WALL, Phase, Ratio, Record
 from hotloop.core.record.plain import Interval
+from hotloop.judge import names
 from hotloop.stats.intervals import sign_interval, wilson_interval
-
-OURS = f"{WALL}/hotloop"
-"""The row of what a run of ours does between two windows."""
 
 ELSE = "everything else"
 
@@ -22,7 +20,16 @@ THREADS = "threads/"
 """What the paths of rows begin with that lie beside the wall, in other threads."""
 
 FUNCTIONS = "samples"
-"""The probe whose table has functions."""
+"""The probe whose tables have functions."""
+
+YOURS = "Your functions"
+"""What the title of the table begins with that has the user's own functions, the lever first."""
+
+LINE = "hottest_line"
+"""The fact of the line of the first of them that takes most of its time."""
+
+LEVER, LEAST = 0.5, 0.05
+"""Share of the largest row from which on a function below it is named instead; that of a whole step."""
 
 LEAST_LEFT = 0.001
 
@@ -51,6 +58,11 @@ class Part:
 
 
 WHOLE = Part(share=1.0)
+
+
+def is_step(row: "Row") -> bool:
+    """Return whether a row is the call of an env's step, which says nothing of what is slow in it."""
+    return bool(names.ENV_STEP.search(row.name.removesuffix(f" {SELF}").lower()))
 
 
 def gain(part: Part, factor: float) -> float:
@@ -124,7 +136,7 @@ class Case:
         return tuple(
             self._row(phase, by_path)
             for phase in phases
-            if phase.path.startswith(f"{WALL}/") and phase.path != OURS
+            if phase.path.startswith(f"{WALL}/") and phase.path != INSTRUMENT
         )
 
     def _row(self, phase: Phase, by_path: Mapping[str, Phase]) -> Row:
@@ -180,12 +192,30 @@ class Case:
 
     @cached_property
     def functions(self) -> tuple[Row, ...]:
-        """What samples met, by the share with all that was called."""
-        return tuple(self._functions())
+        """Every function that samples met, once."""
+        return tuple({row.path: row for row in self._functions("")}.values())
 
-    def _functions(self) -> Iterator[Row]:
+    @cached_property
+    def yours(self) -> tuple[Row, ...]:
+        """The functions of the user's own code, the lever first and the others by their share.
+
+        A function that has a row in the tree is told there: it has one share.
+        """
+        timed = {row.name for row in self.rows}
+        return tuple(row for row in self._functions(YOURS) if row.name not in timed)
+
+    @cached_property
+    def libraries(self) -> tuple[Row, ...]:
+        """The functions of others with most time of their own, by that time."""
+        known = {row.path for row in self._functions(YOURS)}
+        found = [row for row in self.functions if row.path not in known and row.is_leaf]
+        return tuple(found) if known else ()
+
+    def _functions(self, title: str) -> Iterator[Row]:
         for found in self.record.findings:
             for table in found.tables if found.probe == FUNCTIONS else ():
+                if not table.title.startswith(title) or "function" not in table.columns:
+                    continue
                 samples = int(found.facts.get("samples", 0))
                 for told in (dict(zip(table.columns, row, strict=False)) for row in table.rows):
                     share = float(told["total_share"])
@@ -214,12 +244,37 @@ class Case:
 
     @property
     def leaves(self) -> tuple[Row, ...]:
-        """Rows that have no rows below, and what the others take themselves; together all of the tree.
+        """Rows that have no rows below, and what the others take themselves, without Hotloop's own loop.
 
-        Of a program without spans it is its functions by their own time.
+        Of a program without spans it is the user's functions, or all of them by their own time.
         """
-        leaves = (*(row for row in self.rows if row.is_leaf), *self.own)
-        return leaves or tuple(row for row in self.functions if row.is_leaf)
+        leaves = (*(row for row in self.rows if row.is_leaf and not self.is_harness(row)), *self.own)
+        return leaves or self.yours or tuple(row for row in self.functions if row.is_leaf)
+
+    def is_harness(self, row: Row) -> bool:
+        """Return whether a row is Hotloop's own loop around the user's environment."""
+        return self.record.kind == "profile" and not self.record.work.runs and row.path == f"{WALL}/{ELSE}"
+
+    @property
+    def lever(self) -> Row | None:
+        """The row or function that one would open and change first; None if nothing takes any time."""
+        largest = self.largest
+        function = next(self._functions(YOURS), None)
+        timed = [row for row in self.rows if function is not None and row.name == function.name]
+        if timed:
+            return max(timed, key=lambda row: row.part.share)
+        if function is None or largest is None or largest.sampled:
+            return function or largest
+        says_more = function.part.share >= (LEAST if is_step(largest) else LEVER) * largest.part.share
+        return function if says_more else largest
+
+    @property
+    def hottest_line(self) -> tuple[str, float] | None:
+        """The line of the lever that takes most of its time with its code, and its share of that time."""
+        function, row, line = next(self._functions(YOURS), None), self.lever, self.fact(FUNCTIONS, LINE)
+        if function is None or row is None or line is None or function.name != row.name:
+            return None
+        return str(line), float(self.fact(FUNCTIONS, f"{LINE}_share"))
 
     @property
     def clocked(self) -> tuple[Row, ...]:

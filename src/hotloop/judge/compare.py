@@ -1,11 +1,16 @@
 """The verdict of a comparison, live or of two records, from its evidence and from nothing else."""
 
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import (
+    CPU_SHARE,
     A,
     B,
     ComparedSide,
@@ -17,6 +22,7 @@ from hotloop.core.record import (
     own_commit,
     run_id,
 )
+from hotloop.core.sources import Sources, unlike_sources
 from hotloop.judge.alike import (
     Unlike,
     check_whole,
@@ -25,9 +31,20 @@ from hotloop.judge.alike import (
     setting_of,
     unlike_error,
     unlike_work,
+    workload,
 )
 from hotloop.judge.judge import STEAL_SHARE, busy_load, headline, judge
-from hotloop.stats.ratio import FEWEST_APART, agrees, apart, drowned, leans, more_pairs, outcome, visible
+from hotloop.stats.ratio import (
+    FEWEST_APART,
+    agrees,
+    apart,
+    drowned,
+    hull,
+    leans,
+    more_pairs,
+    outcome,
+    visible,
+)
 from hotloop.stats.summary import with_metrics
 
 BAND = 0.02
@@ -39,6 +56,12 @@ NEIGHBOURS = 1.5
 MOVED: tuple[Outcome, ...] = ("faster", "slower")
 """What has to be seen twice."""
 
+RESTED = 1.1
+"""How many times as fast a pause may make a side whose other threads and processes only poll."""
+
+FAR_APART = 1.5
+"""How many times as fast a side is surely, for a verdict on a machine that was busy all the time."""
+
 LATE_SHARE = 0.1
 """Of a side's CPU time that may come after its steps have returned, and the speed still mean something."""
 
@@ -47,11 +70,10 @@ SPARE_CORES = 0.5
 
 UNKNOWN = "equality not known"
 
+MORE_GAMES = "hotloop sim of both again, with more episodes"
+
 REPEATABLE = "make it deterministic (reseed=true seeds every episode, where a reset draws a seed of its own)"
 """What helps where a side differs from itself."""
-
-IN_TURNS = "hotloop compare measures both in turns"
-"""What to do where two runs, one after the other, could not tell."""
 
 
 def versus(a: Record, b: Record, *, band: float = BAND, unlike: bool = False) -> Comparison:
@@ -82,8 +104,22 @@ def confirm(first: Comparison, second: Comparison) -> Comparison:
     """What is left of faster or slower, now that a second run was held against the same."""
     if second.outcome == first.outcome:
         return replace(first, second=second.ratio, why=f"{first.why}, and a second run agrees")
-    why = f"{first.outcome} at first, but a second run was {second.outcome}: {IN_TURNS}"
+    decides = deciding_command(first.a, first.b)
+    why = f"{first.outcome} at first, but a second run was {second.outcome}; to decide: {decides}"
     return replace(first, second=second.ratio, outcome="cannot tell", why=why)
+
+
+def deciding_command(a: ComparedSide, b: ComparedSide) -> str:
+    """Return the command that measures two sides in turns, where two runs one after the other cannot tell."""
+    words, others = shlex.quote(a.target.words), shlex.quote(b.target.words)
+    compare = "hotloop compare --" if a.work.runs else "hotloop compare"
+    commit, dirty = own_commit(a.code)
+    is_kept = commit != "unknown" and not dirty
+    if words != others or (is_kept and own_commit(b.code) == (commit, dirty)):
+        return f"{compare} {words} {others}"
+    if a.work.runs or not is_kept:
+        return f"{compare} OLD {others}, where OLD is the code of then beside it"
+    return f"hotloop compare {words} --a-ref {commit[:12]}"
 
 
 def side_of(record: Record, other: Record) -> ComparedSide:
@@ -106,8 +142,36 @@ def ratio_of(a: Record, b: Record) -> Ratio | None:
     A busy machine widens it: beside n others a run may have had a core to itself, or 1/(n + 1) of one. So
     does a shared one, whose speed is decided by neighbours that nobody here can see.
     """
-    doubt = (1 + load_beside(a, b)) * (NEIGHBOURS if is_shared(a) or is_shared(b) else 1)
-    return apart(round_times(a), round_times(b), doubt=doubt)
+    load, shared = load_beside(a, b), is_shared(a) or is_shared(b)
+    times_a, times_b = round_times(a), round_times(b)
+    loaded = apart(times_a, times_b, doubt=(1 + load) * (NEIGHBOURS if shared else 1))
+    cpu_a, cpu_b = cpu_times(a), cpu_times(b)
+    if not load or cpu_a is None or cpu_b is None:
+        return loaded
+    return narrower(loaded, witnessed((times_a, times_b), (cpu_a, cpu_b)))
+
+
+def witnessed(wall: Sequence[list[float]], cpu: Sequence[list[float]]) -> Ratio | None:
+    """Return the ratio by the clock, as far as CPU time says the same.
+
+    Who has to share a core waits for it, and needs no more CPU time than without.
+    """
+    by_wall, by_cpu = (apart(*times, doubt=NEIGHBOURS) for times in (wall, cpu))
+    return hull(by_wall, by_cpu) if by_wall and by_cpu else None
+
+
+def narrower(one: Ratio | None, other: Ratio | None) -> Ratio | None:
+    """Return the ratio with the smaller interval, of those that there are."""
+    known = [each for each in (one, other) if each]
+    return min(known, key=lambda ratio: ratio.high / ratio.low, default=None)
+
+
+def cpu_times(record: Record) -> list[float] | None:
+    """Return CPU nanoseconds of what its speed counts, one value a round; None where a round has none."""
+    shares, times = record.values.get(CPU_SHARE, ()), round_times(record)
+    if len(shares) != len(times) or not all(shares):
+        return None
+    return [share * time for share, time in zip(shares, times, strict=True)]
 
 
 def is_shared(record: Record) -> bool:
@@ -133,8 +197,10 @@ def decide(a: Record, b: Record, ratio: Ratio | None, band: float) -> tuple[Outc
     forbids = forbidding(a, b, band)
     if forbids or ratio is None:
         return "cannot tell", forbids or "no interval"
-    found, why = by_speed(ratio, band, load_beside(a, b))
-    return found, f"{why}; {UNKNOWN}"
+    found, why = by_speed(ratio, band, load_beside(a, b), "games" if b.kind == "sim" else "steps")
+    decides = MORE_GAMES if b.kind == "sim" else deciding_command(side_of(a, b), side_of(b, a))
+    more = f"; to decide: {decides}" if found == "cannot tell" else ""
+    return found, f"{why}{more}; {UNKNOWN}"
 
 
 def forbidding(a: Record, b: Record, band: float) -> str | None:
@@ -146,21 +212,23 @@ def forbidding(a: Record, b: Record, band: float) -> str | None:
         if record.validation and record.validation.mismatches:
             return f"not equal: {record.validation.mismatches} mismatches in {record.run_id}"
     rounds = min(len(headline(record)) for record in (a, b))
+    if rounds < FEWEST_APART and b.kind == "sim":
+        return f"{rounds} stretches of games are too few for an interval: play longer, or more of them"
     if rounds < FEWEST_APART:
         return f"{rounds} rounds are too few for an interval: run at least {FEWEST_APART}"
     work = different_work(a, b, tolerance=band / 2)
     return f"different work: {work}" if work else None
 
 
-def by_speed(ratio: Ratio, band: float, load: float) -> tuple[Outcome, str]:
-    """What the interval says, and by how much at least."""
+def by_speed(ratio: Ratio, band: float, load: float, units: str) -> tuple[Outcome, str]:
+    """What the interval says, and by how much at least; `units` are what the speeds count."""
     found = outcome(ratio, band)
     busy = f" on a machine with a load of {load:.1f}" if load else ""
     return found, {
-        "faster": f"at least {gain(ratio.low)} steps in the same time",
-        "slower": f"at least {gain(1 / ratio.high)} time for the same steps",
+        "faster": f"at least {gain(ratio.low)} {units} in the same time",
+        "slower": f"at least {gain(1 / ratio.high)} time for the same {units}",
         "same": f"within {band:.0%}",
-        "cannot tell": f"runs one after the other vary by more{busy}: {IN_TURNS}",
+        "cannot tell": f"runs one after the other vary by more{busy}",
     }[found]
 
 
@@ -193,7 +261,17 @@ class Evidence:
     difference: str | None = None
     itself: str | None = None
     """Where A differed from itself."""
+    crowded: str | None = None
+    """That other processes disturbed nearly all rounds, if they did."""
+    medians: float | None = None
+    """The ratio of both sides' medians over all rounds, disturbed ones too."""
+    rested: float = 1.0
+    """How many times as fast a pause makes a side that polls."""
     instructions: float | None = None
+    too_few: tuple[str, str] | None = None
+    """How few steps equality rests on, and what would do; None where they suffice."""
+    uncompared: str | None = None
+    """Which envs were not compared."""
     sides: tuple[ComparedSide, ComparedSide] | None = None
     """Whose work has to be the same; None where it may differ."""
 
@@ -230,11 +308,15 @@ def weigh(evidence: Evidence) -> tuple[Outcome, str]:
     if forbidden:
         return "cannot tell", forbidden
     if ratio is None:
-        return "cannot tell", "there were too few rounds for an interval"
+        return "cannot tell", "; ".join(
+            ("there were too few rounds for an interval", *(evidence.too_few or ()))
+        )
     forbidden = doubts(evidence)
     if forbidden:
         return "cannot tell", forbidden
     found = outcome(ratio, evidence.band)
+    if evidence.too_few and found != "slower":
+        return "cannot tell", "; ".join(evidence.too_few)
     if found in MOVED:
         return second_opinion(evidence, found)
     return found, {
@@ -252,7 +334,16 @@ def inequality(evidence: Evidence) -> str | None:
     if max(evidence.late) > LATE_SHARE:
         of_a, of_b = evidence.late
         return f"work goes on after steps have returned: {of_a:.0%} of A's CPU time and {of_b:.0%} of B's"
-    return None
+    if evidence.rested > RESTED:
+        return (
+            f"work goes on between steps: a pause of 20 ms makes a side {evidence.rested:.2f} times as fast"
+        )
+    return evidence.uncompared
+
+
+def steps_only(evidence: Evidence) -> str:
+    """Return what to add to a verdict whose equality rests on few steps."""
+    return f"; {evidence.too_few[0]}" if evidence.too_few else ""
 
 
 def counted(evidence: Evidence) -> str:
@@ -271,11 +362,28 @@ def doubts(evidence: Evidence) -> str | None:
         return f"different work: {apart}"
     if evidence.ratio and evidence.noise and drowned(evidence.ratio, evidence.noise, evidence.band):
         return f"A differs from itself by {abs(evidence.noise.estimate - 1):.1%}: the machine is not fit"
+    if evidence.crowded and not is_far_apart(evidence.ratio):
+        return f"{evidence.crowded}: measure on a quieter machine"
+    if medians_differ(evidence):
+        return f"the medians of all rounds say {evidence.medians:.3g}, the undisturbed pairs do not"
     for phase in evidence.phases:
         if phase.control and outcome(phase.ratio, evidence.band) in MOVED:
             moved = abs(phase.ratio.estimate - 1)
             return f"{phase.phase}, which the change cannot touch, moved by {moved:.1%}"
     return None
+
+
+def is_far_apart(ratio: Ratio | None) -> bool:
+    """Whether one side is so much slower that a busy machine does not explain it."""
+    return ratio is not None and (ratio.low > FAR_APART or ratio.high < 1 / FAR_APART)
+
+
+def medians_differ(evidence: Evidence) -> bool:
+    """Whether the medians of all rounds lie outside the interval by more than the band."""
+    ratio, edge = evidence.ratio, 1 + evidence.band
+    if ratio is None or evidence.medians is None:
+        return False
+    return not ratio.low / edge <= evidence.medians <= ratio.high * edge
 
 
 def other_work(evidence: Evidence) -> Unlike | None:
@@ -305,7 +413,42 @@ def second_opinion(evidence: Evidence, found: Outcome) -> tuple[Outcome, str]:
             "cannot tell",
             f"not every instance of B is {found} than every one of A: they differ by themselves",
         )
-    return found, f"the whole interval is beyond {evidence.band:.0%}, and a second run agrees"
+    why = f"the whole interval is beyond {evidence.band:.0%}, and a second run agrees"
+    return found, f"{why}{steps_only(evidence)}"
+
+
+def changes_between(a: Record, b: Record) -> list[Notice]:
+    """Name what a later record has measured that the baseline has not: other sources, other outputs."""
+    baseline, found = a.label or a.run_id, list[Notice]()
+    if files := unlike_sources(sources_of(a), sources_of(b)):
+        found.append(notice(Code.SOURCES_DIFFER, files=", ".join(files), baseline=baseline))
+    steps = unlike_digests(a, b)
+    if steps is not None:
+        found.append(notice(Code.DIGESTS_DIFFER, steps=steps, baseline=baseline))
+    return found
+
+
+def sources_of(record: Record) -> Sources:
+    return record.code["project"].get("sources", {}) if "project" in record.code else {}
+
+
+def unlike_digests(a: Record, b: Record) -> int | None:
+    """Return after how many steps two records of one workload showed different things; None if never."""
+    one, other = a.method.digest or {}, b.method.digest or {}
+    is_same = all(workload(each.target) == workload(a.target) for each in (a, b))
+    envs = {each.target.variant.get("num_envs") for each in (a, b)}
+    if not is_same or len(envs) > 1:
+        return None
+    return min((int(steps) for steps in one if other.get(steps, one[steps]) != one[steps]), default=None)
+
+
+def unlike_plays(records: Iterable[Record]) -> Iterator[tuple[Record, Record, int]]:
+    """Yield an earlier record, a later one of its workload that showed something else, and the steps."""
+    before: list[Record] = []
+    for record in records:
+        unlike = ((first, record, unlike_digests(first, record)) for first in before)
+        yield from islice(((a, b, steps) for a, b, steps in unlike if steps is not None), 1)
+        before.append(record)
 
 
 def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Record:
@@ -316,11 +459,13 @@ def compare_records(a: Record, b: Record, *, band: float, unlike: bool) -> Recor
         kind="compare",
         run_id=run_id(now, *own_commit(b.code), b.target.words),
         created=now.isoformat(timespec="seconds"),
-        values={f"{name}.ns_per_env_step": tuple(round_times(each)) for name, each in ((A, a), (B, b))},
+        values={
+            f"{name}.{b.method.ns_per_unit}": tuple(round_times(each)) for name, each in ((A, a), (B, b))
+        },
         comparisons=(versus(a, b, band=band, unlike=unlike),),
         phases=(),
         overhead=None,
         goal=None,
-        notices=(),
+        notices=tuple(changes_between(a, b)),
     )
     return judge(with_metrics(compared))

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import isinf
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Ratio, Record
+from hotloop.core.record import ENV_STEPS_PER_S, Ratio, Record
 from hotloop.core.record.plain import Interval
 from hotloop.judge.alike import differences, setting_of
 from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
@@ -12,9 +13,8 @@ from hotloop.judge.compare import ratio_of
 from hotloop.judge.evidence import Sight, told
 from hotloop.judge.expect import Expectations
 from hotloop.judge.rules import RULES, Rule
-
-WORTH = 1.02
-"""Times as fast, below which a change is not worth a word."""
+from hotloop.judge.sights import WORTH, find_sights, is_looked_at
+from hotloop.judge.stages import UPDATES_PER_S, views, weight, where
 
 AWAY = 1e12
 """How many times as fast something is that is gone."""
@@ -29,13 +29,19 @@ OPAQUE = 0.5
 """Of the time in one row, from which on one wants to know what is inside."""
 
 LEAST_INSIDE = 0.05
-"""Of the time, that a function takes which is listed."""
+"""Of the time, that a function takes which is listed, and a row that is worth naming as the lever."""
+
+LEAST_LIBRARY = 0.02
+"""Of the time, that a function of a library takes which is listed."""
 
 DEEP = 3
 """Levels, with the wall itself, up to which a row's own name says what it is."""
 
 MOVED = 1.1
 """How many times as fast a row is called changed."""
+
+COMMAND = "command"
+"""The variant of a run that has the words it was started with."""
 
 KINDS = ("profile", "train", "run")
 """Of records that say where time went."""
@@ -54,6 +60,10 @@ class Bound:
     """Times as fast in all, were it twice as fast."""
     gone: float
     """Were it gone."""
+    where: str = ""
+    """The phase of the run that the share is of, in words; empty if the share is of all of it."""
+    of_run: float = 1.0
+    """What that phase takes of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +84,26 @@ class Candidate:
     """Times as fast end to end; None where that cannot be told from a record."""
     interval: Interval | None = None
     at_most: bool = False
+    vanishes: bool = False
+    """Whether the gain needs the row to vanish, so that it is the most the change can buy."""
     keys: dict[str, str] = field(default_factory=dict)
+    is_fault: bool = False
+    """Whether it comes before every gain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageBounds:
+    """One phase of a run: what bounds it."""
+
+    name: str
+    of_run: float
+    """Its share of the time."""
+    updates: int
+    speed: float | None
+    unit: str
+    bounds: tuple[Bound, ...]
+    lever: Bound | None
+    """The row to open first in it; None if nothing reaches a twentieth of its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +128,23 @@ class Diagnosis:
     bounds: tuple[Bound, ...]
     """The largest rows, the first being the bottleneck."""
     inside: tuple[Bound, ...]
-    """Functions that samples met where the rows of a tree say no more, the largest first."""
+    """Functions below the rows of a tree, by samples: the user's own if they are known, the lever first."""
+    libraries: tuple[Bound, ...]
+    """Functions of libraries with most time of their own: where the time of the user's functions goes."""
+    lever: Bound | None
+    """The row or function to open first; None if nothing reaches a twentieth of the time."""
+    hottest_line: str
+    """Where the lever spends most of its time, with the code there; empty if that is not known."""
+    notes: tuple[str, ...]
+    """What Hotloop itself took."""
+    checks: int
+    """Rules that had what they need."""
     candidates: tuple[Candidate, ...]
     """In the order of what they would buy."""
     gaps: tuple[Gap, ...]
     expectations: Expectations | None = None
+    stages: tuple[StageBounds, ...] = ()
+    """The phases of the run; empty if it is one population."""
 
     @property
     def is_healthy(self) -> bool:
@@ -131,9 +172,15 @@ def diagnose(
         partial=record.partial,
         bounds=tuple(bounds(case)),
         inside=tuple(inside(case)),
+        libraries=tuple(bound(row) for row in case.libraries[:LARGEST] if row.part.share >= LEAST_LIBRARY),
+        lever=lever(case),
+        hottest_line=at_line(case),
+        notes=tuple(notes(case)),
+        checks=sum(is_looked_at(rule, case) for rule in RULES),
         candidates=tuple(candidates(case, file)),
         gaps=tuple(gaps(case)),
         expectations=expectations,
+        stages=tuple(stage_bounds(record, stage) for stage in views(record)),
     )
 
 
@@ -148,6 +195,8 @@ def check(record: Record) -> None:
         "run": "put spans inside the run: with hotloop.span('learn'): ...",
         "profile": f"profile it to the end: hotloop profile {word}",
     }
+    if is_process(record):
+        how["profile"] = "it only waited: look at the process while it works"
     if record.work.runs:
         how["bench"] = f"look inside it: hotloop profile -- {word}"
     raise InputError(
@@ -156,30 +205,85 @@ def check(record: Record) -> None:
     )
 
 
+def lever(case: Case) -> Bound | None:
+    """Return what to open first; None if it takes less than a twentieth of the time."""
+    stages = views(case.record)
+    found = [lever_of(case.record, stage) for stage in stages] or [lever_of(case.record)]
+    known = [each for each in found if each]
+    return max(known, key=lambda each: each.share * each.of_run, default=None)
+
+
+def lever_of(record: Record, stage: Record | None = None) -> Bound | None:
+    """Return what to open first in a run, or in one phase of it."""
+    row = Case(stage or record).lever
+    return bound(row, record, stage) if row and row.part.share >= LEAST_INSIDE else None
+
+
+def stage_bounds(record: Record, stage: Record) -> StageBounds:
+    """Return the rows of one phase of a run, with what each buys of the whole run."""
+    leaves = sorted(Case(stage).leaves, key=lambda row: -row.part.share)
+    unit = ENV_STEPS_PER_S if ENV_STEPS_PER_S in stage.metrics else UPDATES_PER_S
+    speed = stage.metrics.get(unit)
+    return StageBounds(
+        name=str(stage.label),
+        of_run=weight(record, stage),
+        updates=stage.work.updates,
+        speed=speed.median if speed else None,
+        unit=unit,
+        bounds=tuple(bound(row, record, stage) for row in leaves[:LARGEST] if row.part.share >= LEAST_SHOWN),
+        lever=lever_of(record, stage),
+    )
+
+
+def at_line(case: Case) -> str:
+    """Return where the lever spends most of its time, with the code there; empty if that is not known."""
+    line = case.hottest_line
+    return f"{line[1]:.0%} of it at {line[0]}" if line else ""
+
+
+def notes(case: Case) -> Iterable[str]:
+    """Return what Hotloop's own loop and instrument took, which is no advice about the user's code."""
+    for row in case.rows:
+        if case.is_harness(row) and row.part.share >= LEAST_INSIDE:
+            yield f"Hotloop's own loop took {row.part.share:.1%} of the time"
+    for rule in RULES:
+        if rule.is_note and rule.concerns(case) and rule.has(case):
+            yield from (sight.said for sight in rule.look(case))
+
+
 def bounds(case: Case) -> Iterable[Bound]:
-    """The leaves by their share, the largest first."""
+    """Return the leaves by their share, the largest first."""
     ordered = sorted(case.leaves, key=lambda row: -row.part.share)
+    if case.leaves and case.leaves == case.yours:
+        ordered = list(case.yours)
     return (bound(row) for row in ordered[:LARGEST] if row.part.share >= LEAST_SHOWN)
 
 
 def inside(case: Case) -> Iterable[Bound]:
-    """The functions of what the tree shows as one row, by what each takes with all that it calls."""
+    """Return the functions of what the tree shows as one row, by what each takes with all that it calls."""
     first = case.largest
     if first is None or first.sampled or first.part.share < OPAQUE:
         return ()
-    ordered = sorted((row for row in case.functions if row.is_leaf), key=lambda row: -row.part.share)
-    return (bound(row) for row in ordered[:LARGEST] if row.part.share >= LEAST_INSIDE)
+    ordered: Iterable[Row] = case.yours
+    if not case.yours:
+        ordered = sorted((row for row in case.functions if row.is_leaf), key=lambda row: -row.part.share)
+    return [bound(row) for row in ordered if row.part.share >= LEAST_INSIDE][:LARGEST]
 
 
-def bound(row: Row) -> Bound:
+def bound(row: Row, record: Record | None = None, stage: Record | None = None) -> Bound:
+    """Return a row with what it buys of the whole run; its share is of the phase that it is in."""
+    of_run = weight(record, stage) if record and stage else 1.0
+    part = row.part.scaled(of_run)
     return Bound(
         name=row.path if row.sampled else placed(row),
         path=row.path,
         share=row.part.share,
         interval=row.part.interval,
         said=told(row).partition(" is ")[2],
-        halved=gain(row.part, 2.0),
-        gone=gain(row.part, AWAY),
+        halved=gain(part, 2.0),
+        gone=gain(part, AWAY),
+        where=where(record, stage) if record and stage else "",
+        of_run=of_run,
     )
 
 
@@ -190,23 +294,9 @@ def placed(row: Row) -> str:
 
 
 def candidates(case: Case, file: str) -> list[Candidate]:
-    """What every rule sees; a row is claimed by the first that sees it."""
-    found: list[Candidate] = []
-    claimed = set[str]()
-    for rule in RULES:
-        for sight in rule.look(case) if rule.concerns(case) and rule.has(case) else ():
-            path = sight.row.path if sight.row else None
-            bought = sight.gain
-            if (path and is_claimed(path, claimed)) or (bought is not None and bought < WORTH):
-                continue
-            claimed.update([path] if path else [])
-            found.append(candidate(rule, sight, case.record, file))
-    return sorted(found, key=lambda each: (each.gain is None, -(each.gain or 0.0)))
-
-
-def is_claimed(path: str, claimed: Iterable[str]) -> bool:
-    """Whether a row, one above it or one below it has its advice already: time is saved once."""
-    return any(f"{path}/".startswith(f"{each}/") or each.startswith(f"{path}/") for each in claimed)
+    """Return what every rule sees, faults first, then by what each change buys."""
+    found = [candidate(rule, sight, case.record, file) for rule, sight in find_sights(case)]
+    return sorted(found, key=lambda each: (not each.is_fault, each.gain is None, -(each.gain or 0.0)))
 
 
 def candidate(rule: Rule, sight: Sight, record: Record, file: str) -> Candidate:
@@ -222,33 +312,60 @@ def candidate(rule: Rule, sight: Sight, record: Record, file: str) -> Candidate:
         gain=sight.gain,
         interval=sight.interval,
         at_most=sight.at_most,
+        vanishes=sight.gain is not None and isinf(sight.factor),
         keys={key: str(value) for key, value in sight.keys.items()},
+        is_fault=rule.is_fault,
     )
 
 
 def check_command(rule: Rule, words: str, record: Record, file: str) -> str:
-    """The rule's own, or: both ways in turns, or the same again and what was predicted beside it."""
-    target = typed(record)
+    """Return the rule's own command; or both ways in turns, or the same again and what was predicted."""
     if rule.check:
-        return rule.check.format(target=target)
+        return fill(rule.check, record)
     if words and record.kind == "profile" and record.target.world:
-        return f'hotloop compare "{target}" "{changed(record, words)}"'
+        return f'hotloop compare "{record.target.words}" "{changed(record, words)}"'
     return f"{again(record, words)}, then: hotloop diagnose --since {file}"
+
+
+def fill(command: str, record: Record) -> str:
+    """Return a rule's command with the target of a record, as it can be typed."""
+    if is_program(record) and "--probe torch" in command:
+        return "run the loop under torch.profiler: programs have no torch probe"
+    if is_program(record) and command.startswith("hotloop compare"):
+        return f"hotloop compare {typed(record)}, and with fewer threads"
+    return command.format(target=typed(record), again=again(record))
+
+
+def is_program(record: Record) -> bool:
+    """Return whether the record is of a program or a loop, which Hotloop runs as a command."""
+    return record.kind == "run" or bool(record.work.runs) or is_process(record)
+
+
+def is_process(record: Record) -> bool:
+    """Return whether the record is of a process that ran already, which its command starts again."""
+    return record.target.name.startswith("pid:")
 
 
 def again(record: Record, words: str = "") -> str:
     """What makes another record like it, with some keys changed."""
     if record.kind == "run":
-        return f"run it again as before {words}".rstrip()
-    if record.work.runs:
+        command = record.target.variant.get(COMMAND, "run it again as before")
+        return f"{command} (with {words})" if words else str(command)
+    if record.work.runs or is_process(record):
         return f"hotloop {record.kind} {typed(record)} {words}".rstrip()
     rest = " run=NAME, its other settings as before" if record.kind == "train" else ""
     return f"hotloop {record.kind} {changed(record, words)}{rest}"
 
 
 def typed(record: Record) -> str:
-    """The target as it would be typed, a program after its dashes."""
-    return f"-- {record.target.words}" if record.work.runs else record.target.words
+    """Return the target as it would be typed, a program or the command of a loop after its dashes."""
+    if record.work.runs:
+        return f"-- {record.target.words}"
+    if is_process(record):
+        return f"-- {record.target.params['command']}"
+    if record.kind == "run":
+        return f"-- {record.target.variant.get(COMMAND, 'python YOUR_LOOP.py')}"
+    return record.target.words
 
 
 def changed(record: Record, words: str) -> str:
@@ -260,16 +377,15 @@ def changed(record: Record, words: str) -> str:
 
 def gaps(case: Case) -> list[Gap]:
     """The rules that could matter and have nothing to look at."""
-    target = typed(case.record)
     return [
         Gap(
             rule=rule.name,
             symptom=rule.symptom,
             needs=rule.needs,
-            get=rule.get.format(target=target, again=again(case.record)),
+            get=fill(rule.get, case.record),
         )
         for rule in RULES
-        if rule.get and rule.concerns(case) and not rule.has(case)
+        if rule.get and not rule.is_note and rule.concerns(case) and not rule.has(case)
     ]
 
 
@@ -409,7 +525,7 @@ def changed_rows(before: Record, after: Record) -> tuple[Changed, ...]:
 def settings_changed(before: Record, after: Record) -> Iterable[str]:
     old, new = all_settings(before), all_settings(after)
     for key in {**old, **new}:
-        if old.get(key) != new.get(key):
+        if key != COMMAND and old.get(key) != new.get(key):
             yield f"{key} {old.get(key)} → {new.get(key)}"
 
 
@@ -425,7 +541,10 @@ def was_made(each: Candidate, before: Record, after: Record, rows: Sequence[Chan
         return all(same) and any(
             str(old.get(key)).lower() != value.lower() for key, value in each.keys.items()
         )
-    return any(row.path == each.path and row.before_ns > MOVED * row.after_ns for row in rows)
+    if any(row.path == each.path and row.before_ns > MOVED * row.after_ns for row in rows):
+        return True
+    had, has = (times(record).get(str(each.path), 0.0) for record in (before, after))
+    return had > MOVED * has  # a row with parts, which is no leaf
 
 
 def outcome(each: Candidate, seen: Ratio) -> Outcome:

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from math import inf
+from statistics import median
 from typing import Any
 
 from hotloop.core.record import Pauses, Ratio
 from hotloop.core.record.plain import Interval
 from hotloop.judge import names
 from hotloop.judge.case import WHOLE, Alternative, Case, Part, Row, gain, speed_up
+from hotloop.judge.course import find_fall, find_rise
 from hotloop.judge.judge import OVERHEAD_SHARE, UNACCOUNTED_SHARE
 
 SURELY = 0.5
@@ -18,6 +19,9 @@ SURELY = 0.5
 
 SMALL_BATCH = 64
 """Rows of one forward call, up to which the call costs about as much as its rows."""
+
+LEAST_AT = 0.05
+"""Of the time, that a line takes which is worth advice."""
 
 RARER = 10.0
 """How many times as rarely one may evaluate, or write a log, and still see a training."""
@@ -33,18 +37,11 @@ ALLOCATED_BYTES = 65_536
 SERIAL = 1.25
 """Threads that have something to do on average, up to which a loop is called serial."""
 
+IDLE_CORES = 0.5
+"""Cores that had no work, from which on a row that waits is told with them."""
+
 CROWDED = 1.5
 """Threads that have something to do for each core, from which on they stand in each other's way."""
-
-GROWTH_SHARE = 0.05
-"""Of the memory at the half, that was added in the second half."""
-
-GROWTH_BYTES = 1 << 20
-
-STEADY = 0.7
-"""Of the looks at memory that must find it at its highest so far."""
-
-FEWEST_LOOKS = 6
 
 WAITED = 0.15
 """Of its time that a row was on a core for, up to which it is called waiting."""
@@ -105,6 +102,28 @@ def rows_over(words: "re.Pattern[str]", least: float, factor: float = inf, **mor
                 yield Sight(said=told(row), row=row, part=row.part, factor=factor, **more)
 
     return look
+
+
+def lever_at(words: "re.Pattern[str]", factor: float = inf) -> Any:
+    """Return what looks whether the line that takes most of the lever's time has such code."""
+
+    def look(case: Case) -> Iterator[Sight]:
+        line, row = case.hottest_line, case.lever
+        if line is None or row is None or not words.search(line[0].partition(": ")[2].lower()):
+            return
+        part = row.part.scaled(line[1])
+        if part.share >= LEAST_AT:
+            yield Sight(
+                said=f"{told(row)}, {line[1]:.0%} of that at {line[0]}", row=row, part=part, factor=factor
+            )
+
+    return look
+
+
+def logging(case: Case) -> Iterator[Sight]:
+    """Rows that write logs, or the line of the lever that does."""
+    found = [*lever_at(names.LOGGING_CODE, RARER)(case)]
+    yield from found or rows_over(names.LOGGING, 0.02, RARER)(case)
 
 
 def copies(case: Case) -> Iterator[Sight]:
@@ -267,34 +286,29 @@ def heavy(case: Case) -> Iterator[Sight]:
     least = (cost.ci95[0] if cost.ci95 else cost.ratio) if cost else 1.0
     if cost and least > 1 + OVERHEAD_SHARE:
         yield Sight(
-            said=f"it took {cost.ratio:.2f} times as long with the instrument: short rows look too large"
+            said=f"profiling took {cost.ratio:.2f}x the time of the clean run: short rows look too large"
         )
 
 
 def growth(case: Case) -> Iterator[Sight]:
-    """Memory that goes on rising when a run has settled: the second half is looked at."""
+    """Memory that goes on rising when a run has settled, by the probe or by the looks at it."""
     low = case.fact("memory", "growth_bytes_low")
     if low is not None:
         if low > 64:
             each = case.fact("memory", "growth_bytes_per_env_step")
             yield Sight(said=f"memory grows by {each:,.0f} bytes an env-step, at least {low:,.0f}")
         return
-    used = case.record.resources
-    points = used.rss_over_time if used else ()
-    later = points[len(points) // 2 :]
-    if len(later) < FEWEST_LOOKS:
-        return
-    sizes = [size for _, size in later]
-    highest = sum(size >= max(sizes[: at + 1]) for at, size in enumerate(sizes)) / len(sizes)
-    rises = sum(after > before for before, after in pairwise(sizes))
-    grown, seconds = sizes[-1] - sizes[0], (later[-1][0] - later[0][0]) / 1e9
-    early = (sizes[len(sizes) // 2] - sizes[0]) / max(grown, 1)
-    steady = highest >= STEADY and rises >= len(sizes) // 2 and 0.25 <= early <= 0.75
-    if grown > max(GROWTH_BYTES, GROWTH_SHARE * sizes[0]) and steady:
-        rate = grown / seconds / (1 << 20) if seconds else 0.0
-        yield Sight(
-            said=f"memory grew by {grown / (1 << 20):.0f} MiB in its second half, {rate:.1f} MiB a second"
-        )
+    rise = find_rise(case.record)
+    if rise:
+        yield Sight(said=rise.said)
+
+
+def decay(case: Case) -> Iterator[Sight]:
+    """A speed that falls from look to look, with the row that takes longer and longer."""
+    fall = find_fall(case.record)
+    if fall:
+        row = next((row for row in case.rows if row.path == fall.row), None)
+        yield Sight(said=fall.said, row=row, part=Part(share=fall.lost))
 
 
 def idle_core(case: Case) -> Iterator[Sight]:
@@ -386,12 +400,20 @@ def waits(case: Case) -> Iterator[Sight]:
     for sight in rows_over(names.WAITS, 0.1, at_most=True)(case):
         if sight.row.worked is None or sight.row.worked < 0.5:
             seen.add(sight.row.path)
-            yield sight
+            yield replace(sight, said=sight.said + idle_cores(case))
     sampled = [row for row in case.functions if row.is_leaf]
     for row in hardly_on_core(case, case.clocked) or hardly_on_core(case, sampled):
         if row.path not in seen:
-            said = f"{told(row)}, on a core for {row.worked:.0%} of it"
+            said = f"{told(row)}, on a core for {row.worked:.0%} of it{idle_cores(case)}"
             yield Sight(said=said, row=row, part=row.part, at_most=True)
+
+
+def idle_cores(case: Case) -> str:
+    """Return how many cores had work while a row waited; empty if that is not known, or all of them had."""
+    busy, cores = case.busy, case.cores
+    if busy is None or cores is None or busy > cores - IDLE_CORES:
+        return ""
+    return f"; {busy:.1f} of {cores} cores had work"
 
 
 def hardly_on_core(case: Case, rows: Sequence[Row]) -> list[Row]:
@@ -404,12 +426,15 @@ def hardly_on_core(case: Case, rows: Sequence[Row]) -> list[Row]:
 
 
 def most_worked(case: Case, row: Row) -> float:
-    """The share of its time that any other row was on a core for: on a busy machine that is little."""
-    among = case.functions if row.sampled else case.rows
+    """The share of its time that any other row was on a core for, on a busy machine the usual one of them."""
+    among = [each for each in case.functions if each.is_leaf] if row.sampled else case.rows
     others = [each.worked for each in among if each is not row and each.part.share >= 0.05]
     used = case.record.resources
     crowded = used is not None and (used.ready_share or 0.0) > 0.2
-    return max((each for each in others if each is not None), default=0.0 if crowded else 1.0)
+    known = [each for each in others if each is not None]
+    if crowded:
+        return median(known) if known else 0.0
+    return max(known, default=1.0)
 
 
 def rival(case: Case) -> Iterator[Sight]:

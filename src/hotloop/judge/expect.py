@@ -1,11 +1,13 @@
 """Expectations: what this machine has reached before, in records, and what its memory allows."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
-from hotloop.core.record import Record
+from hotloop.core.notices import Code
+from hotloop.core.record import ENV_STEPS_PER_S, Metric, Record
 from hotloop.judge.case import Case
+from hotloop.judge.stages import views
 
 HALF = 0.5
 """Of the best, below which a configuration is likely to be at fault."""
@@ -13,10 +15,20 @@ HALF = 0.5
 WHATEVER = ("seed", "total_timesteps", "train.seed", "train.total_timesteps", "autoreset")
 """Parameters that do not change how fast a step is."""
 
-QUIET = ("profile", "render_mode")
+QUIET = ("profile", "render_mode", "command")
 """Variants that say how it was looked at."""
 
+PHASES = {"imitation": "supervised", "fade": "fade", "ppo": "PPO", "explore": "exploring", "dqn": "DQN"}
+"""The phases of a training, and what they are called here."""
+
+EXPECT = "expect"
+"""The finding that has what the owner of a loop expects: phase to the least and most steps per second."""
+
 AGENT_STEPS = "agent_steps_per_s"
+
+
+Ranges = Mapping[str, tuple[float, float]]
+"""Phase to the least and the most steps per second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +66,39 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A speed that the owner expects, beside what was reached."""
+
+    phase: str
+    low: float
+    high: float
+    reached: float
+    """Steps per second."""
+    differing: tuple[str, ...] = ()
+    """What differs from the best record of the same work."""
+
+    @property
+    def is_short(self) -> bool:
+        return self.reached < HALF * self.low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expectations:
     """What could be expected of a run."""
 
     refused: str | None = None
-    """Why nothing is expected: the record is of another machine."""
+    """Why nothing is expected: the record is of another machine, or of a busy one."""
     table: tuple[Reached, ...] = ()
     expected: float | None = None
     """The best of the same work on this machine."""
     reached: float | None = None
     best_run: str | None = None
+    phase: str | None = None
+    """Of a run that declared several, the one that is furthest from its best; it is what is told here."""
     differing: tuple[str, ...] = ()
     """Settings that are not as in the best run."""
     memory: Memory | None = None
+    given: tuple[Given, ...] = ()
 
     @property
     def is_short(self) -> bool:
@@ -75,17 +107,77 @@ class Expectations:
 
 
 def expect(
-    record: Record, others: Sequence[Record], fingerprint: str, copy_bytes_per_s: float | None = None
+    record: Record,
+    others: Sequence[Record],
+    fingerprint: str,
+    copy_bytes_per_s: float | None = None,
+    project: Mapping[str, Ranges] | None = None,
 ) -> Expectations:
-    """Hold a record against all of this machine; `fingerprint` is this machine's."""
+    """Hold a record against all of this machine; `fingerprint` is this machine's.
+
+    `project` is what the owner expects by device and phase, as hotloop.toml has it.
+    """
+    found = of_records(record, others, fingerprint, copy_bytes_per_s)
+    return replace(found, given=tuple(given(record, project or {}, found.differing)))
+
+
+def given(record: Record, project: Mapping[str, Ranges], differing: tuple[str, ...]) -> Iterable[Given]:
+    """Return what the owner expects of this record; nothing of one of a busy machine."""
+    _, device = configuration(record)
+    known = f"{device} {record.machine['cpu']} {record.target.device}".lower().split()
+    ranges: dict[str, Sequence[float]] = {}
+    for asked, table in project.items():
+        if asked.lower() in known:
+            ranges |= table
+    for finding in record.findings:
+        ranges |= finding.facts if finding.probe == EXPECT else {}
+    speeds = speeds_by_phase(record)
+    for phase, (low, high) in ranges.items():
+        metric = speeds.get(phase.lower())
+        if metric is None and len(of_stages(record)) == 1 and is_only(ranges, record):
+            metric = record.metrics.get(ENV_STEPS_PER_S)
+        if metric and not is_busy(record):
+            yield Given(phase=phase, low=low, high=high, reached=metric.median, differing=differing)
+
+
+def speeds_by_phase(record: Record) -> dict[str, Metric]:
+    """Return the speed of each phase that a run has named, by all its names; else of the whole run."""
+    return {
+        name: each.metrics[ENV_STEPS_PER_S]
+        for each in of_stages(record)
+        for name in names_of(each)
+        if ENV_STEPS_PER_S in each.metrics
+    }
+
+
+def names_of(record: Record) -> set[str]:
+    """Return what a run, or a phase of one, may be called in an expectation."""
+    own = record.stages[0].name if len(record.stages) == 1 else record.target.name
+    return {configuration(record)[0].lower(), own.lower()}
+
+
+def is_only(ranges: Mapping[str, Sequence[float]], record: Record) -> bool:
+    """Return whether one speed is expected of a loop of the user's own, whatever its phase is called."""
+    return len(ranges) == 1 and record.kind == "run"
+
+
+def of_records(
+    record: Record, others: Sequence[Record], fingerprint: str, copy_bytes_per_s: float | None
+) -> Expectations:
+    """Return what the records of this machine let one expect."""
     if record.machine["fingerprint"] != fingerprint:
         return Expectations(refused=f"the record is from another machine, {record.machine['fingerprint']}")
-    mine = [each for each in others if usable(each, record)]
-    mine = [each for each in mine if each.run_id != record.run_id] + [record]
+    if is_busy(record):
+        return Expectations(refused="the machine was busy", memory=memory(record, copy_bytes_per_s))
+    others = [each for each in others if usable(each, record) and each.run_id != record.run_id]
+    mine = [stage for each in (*others, record) for stage in of_stages(each)]
+    stages = of_stages(record)
+    record = min(stages, key=lambda stage: standing(stage, mine))
     same = [each for each in mine if same_work(each, record) and speed(each)]
     best = max(same, key=lambda each: speed(each) or 0.0, default=None)
     return Expectations(
-        table=tuple(reached(mine, record)),
+        phase=str(record.label) if len(stages) > 1 else None,
+        table=tuple(reached(mine, record)) if others else (),
         expected=speed(best) if best else None,
         reached=speed(record),
         best_run=best.run_id if best else None,
@@ -94,18 +186,40 @@ def expect(
     )
 
 
+def of_stages(record: Record) -> tuple[Record, ...]:
+    """Return the phases that a run has declared, each a population of its own; else the run itself."""
+    declared = [each.is_declared for each in record.stages]
+    return (all(declared) and views(record)) or (record,)
+
+
+def standing(stage: Record, all_of_them: Sequence[Record]) -> float:
+    """Return what a phase reached of the best of its kind."""
+    best = max((speed(each) or 0.0 for each in all_of_them if same_work(each, stage)), default=0.0)
+    return (speed(stage) or 0.0) / best if best else 1.0
+
+
 def usable(other: Record, record: Record) -> bool:
     """Whether a record is of this target and machine, was run to its end, and has a speed."""
     return (
         other.machine["fingerprint"] == record.machine["fingerprint"]
         and other.target.name == record.target.name
         and not other.partial
+        and not is_busy(other)
         and other.kind in ("bench", "profile", "train", "run")
     )
 
 
+def is_busy(record: Record) -> bool:
+    """Return whether other work ran beside it, so that its speed is neither a promise nor a failure."""
+    return any(each.code == Code.BUSY_MACHINE for each in record.notices)
+
+
 def unit(record: Record) -> str:
-    return AGENT_STEPS if AGENT_STEPS in record.metrics else record.method.headline
+    """Return the metric that is compared: agent-steps only if an env has several agents."""
+    several = record.work.agent_steps != record.work.env_steps
+    if AGENT_STEPS in record.metrics and (several or ENV_STEPS_PER_S not in record.metrics):
+        return AGENT_STEPS
+    return ENV_STEPS_PER_S if ENV_STEPS_PER_S in record.metrics else record.method.headline
 
 
 def speed(record: Record) -> float | None:
@@ -118,11 +232,23 @@ def configuration(record: Record) -> tuple[str, str]:
     case = Case(record)
     device = "GPU" if case.on_gpu else "CPU"
     if record.kind == "train":
-        supervised = int(case.setting("supervised_steps") or 0)
-        return ("supervised" if supervised >= record.work.env_steps else "PPO"), device
+        return training_of(record), device
     if record.kind == "run":
-        return "own loop", device
+        return f"own loop{stage_of(record)}", device
     return ("program" if record.work.runs else "env only"), device
+
+
+def training_of(record: Record) -> str:
+    """Return what a training did: its phases in their order."""
+    if record.stages:
+        return ", then ".join(PHASES.get(each.name, each.name) for each in record.stages)
+    supervised = int(Case(record).setting("supervised_steps") or 0)
+    return "supervised" if supervised >= record.work.env_steps else "PPO"
+
+
+def stage_of(record: Record) -> str:
+    """Return the phase that a record is of, after a comma; empty for a run of several, or of none."""
+    return f", {record.stages[0].name}" if len(record.stages) == 1 else ""
 
 
 def reached(records: Iterable[Record], record: Record) -> Iterable[Reached]:

@@ -1,7 +1,7 @@
 """The gate: budgets held against what was measured, from records and from nothing else."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from statistics import median
@@ -36,8 +36,8 @@ def values_of(budget: Budget, record: Record) -> tuple[float, ...]:
     """
     kind = budget.metric.partition(":")[0]
     if kind in (PHASE, SHARE):
-        phase = find_phase(record, budget.part)
-        return (phase.share,) if kind == SHARE else (ns_per_env_step(record, phase),)
+        own = share_of if kind == SHARE else ns_per_env_step
+        return (sum(own(record, phase) for phase in find_phases(record, budget.part)),)
     if kind == INSTRUCTIONS and record.instructions is not None:
         return (record.instructions.per_env_step,)
     if kind == OVERHEAD and record.overhead is not None:
@@ -52,15 +52,25 @@ def values_of(budget: Budget, record: Record) -> tuple[float, ...]:
     raise InputError(f"budget {budget.name}: {record.run_id} says nothing of {budget.metric}")
 
 
-def find_phase(record: Record, name: str) -> Phase:
-    """The phase of a path, or of the end of one; InputError where there is none, or more than one."""
-    found = [phase for phase in record.phases if phase.path == name] or [
-        phase for phase in record.phases if phase.path.endswith(f"/{name}")
-    ]
-    if len(found) == 1:
-        return found[0]
-    paths = ", ".join(phase.path for phase in found or record.phases)
-    raise InputError(f"{'several phases' if found else 'no phase'} {name!r}: there are {paths or 'none'}")
+def find_phases(record: Record, name: str) -> list[Phase]:
+    """Return the phases of a path, or of the end of one, none inside another; InputError if none is there."""
+    whole = [phase for phase in record.phases if phase.path == name]
+    found = whole or [phase for phase in record.phases if phase.path.endswith(f"/{name}")]
+    outermost = [each for each in found if not any(is_below(each.path, other.path) for other in found)]
+    if outermost:
+        return outermost
+    paths = ", ".join(phase.path for phase in record.phases)
+    raise InputError(
+        f'no phase {name!r}: there are {paths or "none"}; time = ["{name}"] makes one of a function'
+    )
+
+
+def is_below(path: str, above: str) -> bool:
+    return path.startswith(f"{above}/")
+
+
+def share_of(_: Record, phase: Phase) -> float:
+    return phase.share
 
 
 def ns_per_env_step(record: Record, phase: Phase) -> float:
@@ -252,6 +262,46 @@ def tighter(held: Held) -> str | None:
     spare = 1 - SMALLEST_GAIN / 2 if held.more_is_better else 1 + SMALLEST_GAIN / 2
     line = f"limit = {rounded(worst * spare)}  # in place of max_change and against"
     return line if gain > SMALLEST_GAIN else None
+
+
+def weakened(before: Mapping[str, Budget], now: Mapping[str, Budget]) -> list[str]:
+    """What was taken from budgets, by name: removed, or looser than they were."""
+    told = []
+    for name, old in before.items():
+        changes = loosened(old, now[name]) if name in now else ["removed"]
+        told += [f"budget {name}: {change}" for change in changes]
+    return told
+
+
+def loosened(old: Budget, new: Budget) -> list[str]:
+    """In what a budget asks for less than it did, or for something else."""
+    changes = [
+        f"{what} was {was}, is {is_now}"
+        for what, was, is_now in (
+            ("target", old.words, new.words),
+            ("metric", old.metric, new.metric),
+            ("pattern", old.pattern or "as usual", new.pattern or "as usual"),
+        )
+        if was != is_now
+    ]
+    if (old.limit is None) != (new.limit is None) or old.against != new.against:
+        changes.append(f"held to {bound_words(new)}, was held to {bound_words(old)}")
+    elif old.limit is not None and new.limit is not None:
+        if (new.limit < old.limit) if old.kind.more_is_better else (new.limit > old.limit):
+            changes.append(f"limit loosened from {old.limit:,g} to {new.limit:,g}")
+    elif (new.max_change or 0.0) > (old.max_change or 0.0):
+        changes.append(f"max_change loosened from {old.max_change:.4g} to {new.max_change:.4g}")
+    if old.enforce and not new.enforce:
+        changes.append("no longer enforced")
+    if old.expires and (new.expires is None or new.expires > old.expires):
+        changes.append(f"expires {new.expires or 'never'}, was {old.expires}")
+    return changes
+
+
+def bound_words(budget: Budget) -> str:
+    if budget.limit is not None:
+        return f"{budget.limit:,g}"
+    return f"{budget.max_change or 0.0:.1%} of {budget.against}"
 
 
 def rounded(value: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from hotloop.core.record import Goal, Record, own_commit
+from hotloop.core.record import IN_TURNS, Goal, Record, own_commit
 from hotloop.stats.changepoints import FEWEST, Change, changes
 
 KINDS = ("bench", "profile", "train", "run")
@@ -23,6 +23,8 @@ class Identity:
     impl: str
     fingerprint: str
     """Of the machine."""
+    in_turns: bool = False
+    """Whether several commits were measured together, by short turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One speed over the commits, in the order they were measured first."""
+    """One speed over the commits, in their order if it is known, else as they were measured first."""
 
     identity: Identity
     cpu: str
@@ -68,10 +70,15 @@ def histories(records: Iterable[Record], accepted: Mapping[str, str] | None = No
     """Every series that whole records make, by target; `accepted` maps run ids to why."""
     found: dict[Identity, list[Record]] = {}
     for record in sorted(records, key=lambda each: each.created):
-        if record.kind in KINDS and not record.partial and record.method.headline in record.metrics:
+        if is_plain(record) and record.method.headline in record.metrics:
             found.setdefault(identity_of(record), []).append(record)
     series = (series_of(identity, each, accepted or {}) for identity, each in found.items())
     return sorted(series, key=lambda each: (each.identity.target, each.identity.kind))
+
+
+def is_plain(record: Record) -> bool:
+    """Return whether a record is of a whole run that did nothing beside, such as comparing every step."""
+    return record.kind in KINDS and not record.partial and record.validation is None
 
 
 def identity_of(record: Record) -> Identity:
@@ -82,13 +89,14 @@ def identity_of(record: Record) -> Identity:
         workload_hash=record.target.workload_hash,
         impl=record.target.impl,
         fingerprint=record.machine["fingerprint"],
+        in_turns=record.method.order == IN_TURNS,
     )
 
 
 def series_of(identity: Identity, records: Sequence[Record], accepted: Mapping[str, str]) -> Series:
-    """The records of one series, oldest first, joined by commit."""
+    """The records of one series, joined by commit, in the order of the commits if the records know it."""
     by_commit: dict[tuple[str, bool], list[Record]] = {}
-    for record in records:
+    for record in sorted(records, key=position_of):
         by_commit.setdefault(own_commit(record.code), []).append(record)
     points = tuple(point_of(commit, each) for commit, each in by_commit.items())
     marked = {
@@ -102,6 +110,12 @@ def series_of(identity: Identity, records: Sequence[Record], accepted: Mapping[s
         changes=tuple(shifted(each, start) for each in changes([each.median for each in points[start:]])),
         accepted=marked,
     )
+
+
+def position_of(record: Record) -> int:
+    """Return how many commits there are up to the record's own; 0 if the record does not know."""
+    ancestry = record.code.get("ancestry")
+    return ancestry["position"] if ancestry else 0
 
 
 def point_of(commit: tuple[str, bool], records: Sequence[Record]) -> Point:

@@ -7,8 +7,20 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import SLOWER_IN, STEP, WALL, Goal, Outcome, Record, Standing, own_commit
+from hotloop.core.record import (
+    CONTEST,
+    IN_TURNS,
+    SLOWER_IN,
+    STEP,
+    WALL,
+    Goal,
+    Outcome,
+    Record,
+    Standing,
+    own_commit,
+)
 from hotloop.core.record.times import ENVIRONMENT
+from hotloop.judge.course import course_notices
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
 from hotloop.stats.trend import drift, warmup_suspect
@@ -66,8 +78,8 @@ def judge(record: Record) -> Record:
 
 
 def unsaved(record: Record) -> Record:
-    """A record that the disk did not take: that fault outranks all but a mismatch."""
-    return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.FAULT))))
+    """A record that the disk did not take: that outranks all but a mismatch."""
+    return replace(record, exit_code=int(worst((ExitCode(record.exit_code), ExitCode.USAGE))))
 
 
 def broken_off(record: Record, code: ExitCode, why: str | None) -> Record:
@@ -149,6 +161,12 @@ def distributions(record: Record) -> Iterator[ExitCode]:
         yield ExitCode.CANNOT_TELL
 
 
+def not_all_envs(record: Record) -> Iterator[ExitCode]:
+    """Whether some envs of a side had no counterpart."""
+    if record.validation and record.validation.envs_not_compared:
+        yield ExitCode.CANNOT_TELL
+
+
 def repetition(record: Record) -> Iterator[ExitCode]:
     if record.again and record.again.outcome == "cannot tell":
         yield ExitCode.CANNOT_TELL
@@ -207,11 +225,19 @@ def rounds_notices(record: Record) -> Iterator[Notice]:
     cv = record.metrics[name].cv
     if cv is not None and label(cv) == "unstable":
         yield notice(Code.UNSTABLE, metric=name, cv=cv)
+    if record.method.order == IN_TURNS:
+        return  # what changes over the rounds changes for all commits alike
     trend = drift(values)
     if trend.suspect:
         yield notice(Code.DRIFT, metric=name, change=trend.change)
     if warmup_suspect(values):
         yield notice(Code.WARMUP, metric=name)
+
+
+def games_notices(record: Record) -> Iterator[Notice]:
+    """Whether the machine was fit to time the games of two seats."""
+    if f"{CONTEST}won" in record.values:
+        yield from machine_notices(record)
 
 
 def goal_notices(record: Record) -> Iterator[Notice]:
@@ -287,6 +313,7 @@ RULES = {
             rounds_notices,
             goal_notices,
             phase_notices,
+            course_notices,
             machine_notices,
         ),
         codes=(missed_goal, outcomes, instability),
@@ -294,25 +321,34 @@ RULES = {
     "compare": Rules(notices=(equality_notices, open_notices, machine_notices), codes=(outcomes,)),
     # The comparison with the profile before does not decide: the two were not measured in turns.
     "profile": Rules(
-        notices=(equality_notices, planned_notices, rounds_notices, phase_notices, machine_notices),
+        notices=(
+            equality_notices,
+            planned_notices,
+            rounds_notices,
+            phase_notices,
+            course_notices,
+            machine_notices,
+        ),
         codes=(instability,),
     ),
     "gate": Rules(notices=(open_notices, machine_notices), codes=(budget,)),
     "replay": Rules(notices=(open_notices,), codes=(repetition,)),
     # A loop of somebody's own: its speed changes with what is learnt, as a training's does.
-    "run": Rules(notices=(open_notices, phase_notices, machine_notices)),
+    "run": Rules(notices=(open_notices, phase_notices, course_notices, machine_notices)),
     # What it costs is told by laws, each with its interval; nothing in it is right or wrong.
     "scale": Rules(notices=(equality_notices, sweep_notices, machine_notices)),
     # How many episodes there were to be, only the game knows and says.
-    "sim": Rules(notices=(equality_notices,)),
+    "sim": Rules(notices=(equality_notices, games_notices)),
     # The speed of a training changes with what is learnt: its spread is no fault of it.
     "soak": Rules(notices=(open_notices,), codes=(growing,)),
     # That nothing was found is no equality: the record says how large a difference can still be.
     "statistical": Rules(notices=(statistical_notices,), codes=(distributions,)),
-    "train": Rules(notices=(equality_notices, open_notices, threads_notices, machine_notices)),
+    "train": Rules(
+        notices=(equality_notices, open_notices, threads_notices, course_notices, machine_notices)
+    ),
     # A difference is told by its place.
     "tune": Rules(notices=(equality_notices, machine_notices), codes=(learning, unsure)),
-    "validate": Rules(notices=(open_notices,)),
+    "validate": Rules(notices=(open_notices,), codes=(not_all_envs,)),
 }
 """Kind to what is judged of it, notices in the order in which they are told."""
 

@@ -29,6 +29,11 @@ SKEW = pattern("from the first to the last", "straggler", "slowest", "skew")
 LOGGING = pattern(
     r"(\b|_)logs?\b", "logg", "log_", r"\bprint", "tensorboard", "wandb", r"\bflush", "write.metrics"
 )
+LOGGING_CODE = pattern(r"\blog(s|ger|ging)?\.", r"\bprint\(", r"\.write(row|rows|lines)?\(", r"\.flush\(")
+COMMIT_CODE = pattern(r"\.commit\(")
+QUERY_CODE = pattern(
+    r"\.execute\((?!.*\b(insert|update|delete|create)\b)", r"\.fetch(one|many|all)\(", "read_sql"
+)
 EVALUATION = pattern(r"eval(?!uate_actions)", "test.?episodes")
 INDEX = pattern("rebuild", "build.?index", r"\bindex\b", "kd.?tree", "quad.?tree", "spatial")
 INSERTS = pattern("insert", r"\bappend\b", "enqueue", r"\badd\b", r"\bput\b", r"\bpush\b")

@@ -9,8 +9,10 @@ from math import inf
 
 from hotloop.judge import calls, evidence, names
 from hotloop.judge.case import Case
+from hotloop.judge.course import NEEDS, is_long, memory_points, speed_points
 from hotloop.judge.evidence import Sight, rows_over
 from hotloop.judge.names import pattern
+from hotloop.judge.stages import views
 
 
 def always(_: Case) -> bool:
@@ -39,6 +41,14 @@ class Rule:
     """Whether it could matter here at all."""
     has: Callable[[Case], bool] = lambda case: bool(case.rows or case.functions)
     """Whether the evidence is in the record."""
+    is_fault: bool = False
+    """Whether it comes before all others: no other figure holds as long as it is there."""
+    is_of_run: bool = False
+    """Whether only the whole run shows it, and none of its phases."""
+    is_of_stage: bool = False
+    """Whether only one phase at a time shows it."""
+    is_note: bool = False
+    """Whether it is about Hotloop and no advice about the user's code."""
 
 
 PROFILE = "hotloop profile {target}"
@@ -48,6 +58,8 @@ MEMORY, THREADS, TORCH, CALLS = (
 )
 
 WORKERS = pattern("wait for workers", names.SKEW.pattern)
+
+LONGER = "{again}, for longer"
 
 AGAIN = "{again}"
 """The same once more: the records of this version have it."""
@@ -81,6 +93,32 @@ RULES: tuple[Rule, ...] = (
         remedy="measure a longer run: most of this one was importing modules",
     ),
     Rule(
+        name="growth",
+        symptom="memory grows",
+        needs=f"memory over {NEEDS}",
+        look=evidence.growth,
+        has=lambda case: (
+            case.fact("memory", "growth_bytes_low") is not None
+            or any(is_long(memory_points(each)) for each in (case.record, *views(case.record)))
+        ),
+        remedy="find out what keeps it: --probe memory names the lines; a buffer stops growing at its size",
+        check=MEMORY,
+        get=LONGER,
+        is_fault=True,
+    ),
+    Rule(
+        name="decay",
+        symptom="the speed falls",
+        needs=f"the speed over {NEEDS}",
+        look=evidence.decay,
+        concerns=lambda case: case.is_loop and not case.record.work.runs,
+        has=lambda case: any(is_long(speed_points(each)[1]) for each in views(case.record) or (case.record,)),
+        remedy="find what grows with every step: a list that is searched, a log, an index, a cache",
+        get=LONGER,
+        is_fault=True,
+        is_of_stage=True,
+    ),
+    Rule(
         name="teacher-on",
         symptom="the teacher is not off in PPO",
         needs="rows of the teacher, and for how many steps it was asked (supervised_steps, fade_steps)",
@@ -88,6 +126,7 @@ RULES: tuple[Rule, ...] = (
         concerns=lambda case: case.is_loop and bool(case.named(names.TEACHER)),
         has=lambda case: evidence.imitation_steps(case) is not None,
         remedy="call the teacher only while its labels are learnt from",
+        is_of_run=True,
         get="give hotloop.run params=dict(supervised_steps=..., fade_steps=...), and count the steps",
     ),
     Rule(
@@ -110,8 +149,22 @@ RULES: tuple[Rule, ...] = (
         name="logging",
         symptom="logging in the loop",
         needs="a row, or sampled functions, that write logs",
-        look=rows_over(names.LOGGING, 0.02, evidence.RARER),
+        look=evidence.logging,
         remedy="log a tenth as often, and then the means over the steps in between",
+    ),
+    Rule(
+        name="commits",
+        symptom="commits in the loop",
+        needs="the line that takes most of the time, by samples",
+        look=evidence.lever_at(names.COMMIT_CODE),
+        remedy="commit once for many steps: each commit waits for the disk",
+    ),
+    Rule(
+        name="query",
+        symptom="a database query in the loop",
+        needs="the line that takes most of the time, by samples",
+        look=evidence.lever_at(names.QUERY_CODE),
+        remedy="add an index if EXPLAIN QUERY PLAN says SCAN, or ask once for many steps",
     ),
     Rule(
         name="inserts",
@@ -146,7 +199,7 @@ RULES: tuple[Rule, ...] = (
         needs="rows that wait, or a step on several threads with its phases",
         look=evidence.barriers,
         remedy="fewer and longer parallel stretches, or fewer threads",
-        check="hotloop compare '{target}' '{target} threads=1'",
+        check='hotloop compare "{target}" "{target} threads=1"',
     ),
     Rule(
         name="copies",
@@ -259,16 +312,6 @@ RULES: tuple[Rule, ...] = (
         remedy="give it something to do meanwhile, or make what it waits for faster: --causal says which",
     ),
     Rule(
-        name="growth",
-        symptom="memory grows",
-        needs="memory over time",
-        look=evidence.growth,
-        has=lambda case: bool(case.record.resources and case.record.resources.rss_over_time),
-        remedy="find out what keeps it: --probe memory names the lines",
-        check=MEMORY,
-        get=AGAIN,
-    ),
-    Rule(
         name="unaccounted",
         symptom="time in no row",
         needs="a tree that adds up",
@@ -279,6 +322,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="instrument",
+        is_note=True,
         symptom="the instrument is too heavy",
         needs="what the instrument cost",
         look=evidence.heavy,

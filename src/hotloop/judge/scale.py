@@ -13,6 +13,7 @@ from hotloop.core.record import (
     RUN_NS,
     STEP_NS,
     THREADS,
+    TIMED_NS,
     Crossing,
     Efficiency,
     Growth,
@@ -126,9 +127,10 @@ def phases_of(points: Mapping[float, Point]) -> list[str]:
 
 
 def share(point: Point, phase: str) -> float:
-    """A phase's part of all phases of a point."""
+    """Return a phase's part of all phases of a point; of the whole step if functions contain others."""
     times = {name: median(values) for name, values in point.values.items() if name.startswith(PHASE)}
-    return times.get(phase, 0.0) / (sum(times.values()) or 1.0)
+    whole = median(point.values[TIMED_NS]) if point.values.get(TIMED_NS) else sum(times.values())
+    return times.get(phase, 0.0) / (whole or 1.0)
 
 
 def crossings(line: Line) -> Iterator[Crossing]:

@@ -13,6 +13,7 @@ from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.callables import parameters_of
 from hotloop.envs.foreign.open import Order, made, subject_of
+from hotloop.envs.foreign.spec import has
 from hotloop.envs.instances import KEY, NUMBERS, numbered
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
@@ -91,7 +92,7 @@ def maker_of(env: Any, given: dict[str, object], looks: Any = None) -> Maker:
     seed = given.pop("seed", 42)
     if not isinstance(seed, int) or seed < 0:
         raise InputError(f"seed={seed} does not fit: expected int of at least 0")
-    if hasattr(env, "reset") and hasattr(env, "step") and not isinstance(env, type):
+    if has(env, "reset") and has(env, "step") and not isinstance(env, type):
         kind = type(env)
         return Maker(f"{kind.__module__}:{kind.__qualname__}", lambda: copied(env), seed, looks)
     if not callable(env):
@@ -126,10 +127,13 @@ def target_of(env: Any, keys: dict[str, object], phases: Any = None) -> Target:
     if isinstance(env, str):
         target = Target.parse(env)
         return replace(target, keys={**target.keys, **keys}, phases=looks)
-    if hasattr(env, "step") and not isinstance(env, type):
-        kind = type(env)
-        name = callables.lend(lambda: copied(env), f"{kind.__module__}.{kind.__qualname__}")
-        return Target(name, keys, looks)
+    if has(env, "step") and not isinstance(env, type):
+
+        def copy() -> Any:
+            return copied(env)
+
+        copy.__module__, copy.__qualname__ = type(env).__module__, type(env).__qualname__
+        return Target(callables.lend(copy), keys, looks)
     if not callable(env):
         raise InputError(
             f"{env!r} cannot be measured: give a target, a function that makes an env, or an env"

@@ -9,15 +9,18 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import CPU_SHARE, Comparison, Method, Record
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Stretch, TurnClock
+from hotloop.envs.foreign.kinds.model import FunctionSubject
 from hotloop.envs.subject import Subject
 from hotloop.judge.alike import check_alike
-from hotloop.judge.compare import BAND, LATE_SHARE, MOVED, SPARE_CORES, confirm, versus
+from hotloop.judge.compare import BAND, LATE_SHARE, MOVED, SPARE_CORES, changes_between, confirm, versus
 from hotloop.judge.judge import Wanted, goal_of, judge
+from hotloop.lab.measure.digest import play_digest
 from hotloop.lab.measure.instructions import counted
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, in_rounds, kept_so_far, throughput
 from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
-from hotloop.lab.measure.stepping import Garbage, Stretch, accounted, collect_rest, no_collection, play
+from hotloop.lab.measure.stepping import Garbage, collect_rest, no_collection, play
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, both_validations, describe_validation
 from hotloop.lab.profile import profile as profiling
@@ -34,6 +37,8 @@ class Extras:
     instructions: bool = False
     wanted: Wanted | None = None
     baselines: tuple[Record, ...] = ()
+    rebuilt: tuple[Record, ...] = ()
+    """Baselines whose code takes turns with this one's; their numbers are not compared."""
     band: float = BAND
     garbage: Garbage = "between"
 
@@ -79,6 +84,8 @@ def bench(
         return measure_once(subject, rounds, progress, policy=policy, extras=extras)
 
     measured = with_comparisons(replace(once(), label=extras.label), extras, once)
+    changes = [each for baseline in extras.baselines for each in changes_between(baseline, measured)]
+    measured = replace(measured, notices=(*measured.notices, *changes))
     if extras.phases and not measured.partial:
         measured = with_phases(measured, target, progress, policy=policy, garbage=extras.garbage)
     measured = replace(measured, goal=goal_of(measured, extras.wanted))
@@ -97,13 +104,17 @@ def measure_once(
         no_collection(extras.garbage),
     ):
         recorder = Recorder("bench", subject.spec)
-        for baseline in extras.baselines:
+        for baseline in (*extras.baselines, *extras.rebuilt):
             check_alike(baseline, recorder.setting(script.policy, extras.garbage))
+        if isinstance(subject, FunctionSubject):
+            rounds = replace(rounds, of_function=True)
+        digest = play_digest(subject) if policy == RANDOM else None
         subject.reset()
         found = SoFar(rounds=rounds, work=Tally(lambda: subject.counters))
 
         def so_far() -> Record:
-            return record(subject, recorder, rounds, found, in_rounds_of(subject, found, script, extras))
+            method = replace(in_rounds_of(subject, found, script, extras), digest=digest)
+            return record(subject, recorder, rounds, found, method)
 
         try:
             measure(subject, script, found, kept_so_far(lambda: so_far() if found.taken else None, progress))
@@ -160,10 +171,11 @@ def measure(subject: Subject, script: Play, found: SoFar, progress: Progress) ->
     """Warm up, then time one round after another, each with fresh actions."""
     rounds = found.rounds = warm_up([subject], script, found.rounds, progress)
     calls = calls_for(rounds.iterations, subject)
+    clock = TurnClock()
     found.work.begin()
     while len(found.taken) < rounds.count:
         collect_rest()
-        found.taken.append(accounted(partial(play, subject, script.draw(calls), calls)))
+        found.taken.append(clock.time(partial(play, subject, script.draw(calls), calls)))
         found.work.note()
         progress(rounds.warmup + len(found.taken) * rounds.iterations, rounds.env_steps)
     found.partial = False
@@ -191,7 +203,8 @@ def record(subject: Subject, recorder: Recorder, asked: Rounds, found: SoFar, me
 def beside(subject: Subject, found: SoFar) -> list[Notice]:
     """What goes on beside the loop, where that is much or comes late."""
     threads, cpu_ns = subject.spec.threads, sum(each.cpu_ns for each in found.taken)
-    share = cpu_ns / max(sum(each.ns for each in found.taken), 1)
+    own_ns = cpu_ns - sum(each.children_ns + each.late_ns for each in found.taken)
+    share = own_ns / max(sum(each.ns for each in found.taken), 1)
     late = sum(each.late_ns for each in found.taken) / max(cpu_ns, 1)
     said = []
     if share > threads + SPARE_CORES:

@@ -60,7 +60,9 @@ class Cell:
     def names_code(self) -> bool:
         """Whether it needs files of the current folder, wherever it runs."""
         target = self.target
-        return names_code((target.name, target.phases, *target.keys.values(), *self.asked.values()))
+        return names_code(
+            (target.name, target.phases, *target.time, *target.keys.values(), *self.asked.values())
+        )
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import machine
+from hotloop.core.packages import install_line
 from hotloop.envs import cuda, native
 from hotloop.judge.judge import BUSY_LOAD, CLOCKS, GOVERNORS, STEAL_SHARE
 
@@ -194,8 +195,8 @@ CHECKS: dict[str, tuple[Callable[[Facts], Finding], str]] = {
         cuda_module,
         "install hotloop again with -C cmake.define.HOTLOOP_CUDA=ON where there are nvcc and a GPU",
     ),
-    "torch": (torch, "pip install 'hotloop[train]'; only training needs it"),
+    "torch": (torch, f"{install_line('torch')}; only training needs it"),
     "GPU": (gpu, ""),
-    "py-spy": (py_spy, "pip install 'hotloop[profile]'; a container also needs --cap-add SYS_PTRACE"),
+    "py-spy": (py_spy, f"{install_line('py-spy')}; a container also needs --cap-add SYS_PTRACE"),
 }
 """Every check by name, and what to do where it is not ok."""

@@ -12,6 +12,7 @@ from itertools import islice
 from hotloop.core.errors import unknown
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Record, Validation
+from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, RUNGS
 from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons
 from hotloop.lab.measure.policy import LEARNING, RANDOM
@@ -22,9 +23,7 @@ from hotloop.lab.measure.work import Tally, describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import TrainSide, TrainSpec, spec_of, untimed
 
-ENV_ONLY = "env_only"
-
-MODES = (ENV_ONLY, "rollout", "trainer", "trainer_eval")
+MODES = RUNGS
 
 POLICIES = {
     ENV_ONLY: RANDOM,
@@ -34,9 +33,6 @@ POLICIES = {
 }
 
 ORDER = "all rungs in turns, shuffled"
-
-EVAL_EVERY = 5
-"""Rollouts between two evaluations where nobody says; a turn has as many, and one evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

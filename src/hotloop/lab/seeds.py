@@ -10,7 +10,19 @@ from typing import Any
 from hotloop.core.clock import now_ns, utc_now
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Record, own_commit, run_id
+from hotloop.core.record import (
+    CONTEST,
+    CPU_SHARE,
+    ENDED,
+    GAMES_PER_S,
+    MEAN,
+    OUTCOME,
+    REASON,
+    SPLIT,
+    Record,
+    own_commit,
+    run_id,
+)
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab import soak as soaks
@@ -127,7 +139,8 @@ def joined(target: Target, pieces: Sequence[Record], wall_ns: int) -> Record:
     whole = max(wall_ns, 1)
     values |= {"wall_ns": (float(wall_ns),)}
     values |= {name: (rate(name, pieces) / whole,) for name in RATES if name in values}
-    episodes = len(values["return_per_agent"])
+    episodes = len(values["episode_length"])
+    values |= {GAMES_PER_S: (episodes * 1e9 / whole,)}
     described = replace(first.target, keys={**first.target.keys, **target.keys})
     made = replace(
         first,
@@ -148,6 +161,8 @@ def merged(name: str, pieces: Sequence[Record], wall_ns: int) -> tuple[float, ..
     every = [piece.values.get(name, ()) for piece in pieces]
     if name.startswith((ENDED, REASON, SPLIT)):
         return (sum(sum(each) for each in every),)
+    if name in (GAMES_PER_S, CPU_SHARE):
+        return ()  # stretches of one process each: they are no speed of all of them
     if name.startswith(CONTEST) and name.endswith("_per_s"):
         return (rate(name, pieces) / max(wall_ns, 1),)
     assert name.startswith((OUTCOME, MEAN, CONTEST, "return_per_agent", "episode_length", *RATES, "wall_ns"))

@@ -315,7 +315,7 @@ class Watch:
 
 def ratios(pairs: list[tuple[Turn, Turn]]) -> dict[str, float]:
     """The median over the pairs, of the whole and of each phase that both have."""
-    whole = [log(old.own_ns_per_env_step / new.own_ns_per_env_step) for old, new in pairs]
+    whole = [log(old.ns_per_env_step / new.ns_per_env_step) for old, new in pairs]
     found = {SLOWER: median(whole)}
     for name in pairs[0][0].phases:
         each = [(old.phases.get(name, 0), new.phases.get(name, 0)) for old, new in pairs]

@@ -26,6 +26,8 @@ from hotloop.lab.compare import compare as comparing
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.profile.profile import Asked, look
+from hotloop.lab.scale import axes
+from hotloop.lab.scale import scale as scaling
 
 SHIPPED = Path(__file__).with_name("suites.toml")
 
@@ -67,6 +69,11 @@ def instructions(target: Target, progress: Progress = silent, **asked: Any) -> R
 def profile(target: Target, progress: Progress = silent) -> Record:
     """Where its time goes."""
     return look(Asked(target=target), progress=progress)
+
+
+def scale(target: Target, progress: Progress = silent) -> Record:
+    """How its cost grows along the keys that have several values."""
+    return scaling.scale(axes.read(target), scaling.Asked(), progress)
 
 
 def compare(target: Target, progress: Progress = silent, *, against: str) -> Record:

@@ -2,8 +2,11 @@
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -18,7 +21,7 @@ from hotloop.lab.loop.account import Timing
 from hotloop.lab.loop.run import Asked, Off, Run
 from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow
 from hotloop.loops.sinks import Sink, open_sinks
-from hotloop.report.files import run_page, trace_files
+from hotloop.report.files import TRACE, run_page, trace_files
 from hotloop.report.sections.run import run_text
 
 FOLDER = Path(".design")
@@ -39,6 +42,8 @@ class AnyRun(Protocol):
         """Of the whole run, once it has ended; None where it is switched off."""
 
     def count(self, *, updates: int = 0, steps: int = 0, samples: int = 0) -> None: ...
+
+    def phase(self, name: str, /) -> AbstractContextManager[object]: ...
 
     def __enter__(self) -> Self: ...
 
@@ -66,6 +71,8 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
     sinks: Sequence[str | Sink] = (),
     output: str | Path | None = FOLDER,
     say: Say | None = None,
+    expect: Mapping[str, tuple[float, float]] | None = None,
+    profiler: Mapping[str, int] | None = None,
 ) -> AnyRun:
     """Say where the time of a loop goes, and keep a record of it.
 
@@ -85,22 +92,52 @@ def run(  # noqa: PLR0913 - one argument a choice, all but the name with a defau
     the GPU at every boundary, `host` reads the host's clock and says so. `wait` is called at every boundary,
     for whatever else computes behind its caller. `cpu` has spans read the CPU clock of their thread, too,
     which tells a row that waits from one that works and costs about a microsecond a span; marks, and rows
-    timed by events, never have it. HOTLOOP_RUN=off switches every run off, at no cost.
+    timed by events, never have it. `expect` gives the steps per second of each phase that you expect, such
+    as `dict(ppo=(2000, 3000))`: `hotloop diagnose` says if it reached less than half.
+    `profiler` such as `dict(wait=2, warmup=2, active=4)` drives torch.profiler over so many updates, with
+    the spans in its trace; the speed and the rows are of the updates without it.
+    HOTLOOP_RUN=off switches every run off, at no cost.
     """
     if os.environ.get(SWITCH, "").lower() in OFF:
         return Off(updates)
+    folder = None if output is None else Path(output)
     asked = Asked(
         name=name,
         every=every,
         updates=updates,
         params=params or {},
-        variant=variant or {},
+        variant=command() | dict(variant or {}),
         timing=timing,
         wait=wait,
         cpu=cpu,
+        expect=expect or {},
+        profiler=profiler,
+        trace_path=free_path(folder, name) if folder and profiler is not None else None,
     )
-    folder = None if output is None else Path(output)
     return Run(asked, Keeper(name, folder, open_sinks(sinks, name), say or to_stderr))
+
+
+def free_path(folder: Path, name: str) -> Path:
+    """Return where torch's trace of a run goes: a file that is not there yet."""
+    stem = folder / f"{file_stem(name)}-{utc_now():%Y%m%d-%H%M}"
+    endings = chain([""], (f"-{number}" for number in count(2)))
+    paths = (Path(f"{stem}{ending}.torch{TRACE}") for ending in endings)
+    return next(path for path in paths if not path.exists())
+
+
+def file_stem(name: str) -> str:
+    """Return what the files of a run begin with."""
+    stem = re.sub(r"[^\w.-]+", "-", name).strip(".-") or "run"
+    return f"run-{stem}"
+
+
+def command() -> dict[str, str]:
+    """Return the command that started this Python with a script or module; empty in a notebook or a shell."""
+    words = sys.orig_argv[1:]
+    script = next((word for word in words if not word.startswith("-")), "")
+    if not (script.endswith(".py") or words[:1] == ["-m"]):
+        return {}
+    return {"command": shlex.join(["python", *words])}
 
 
 def to_stderr(text: str) -> None:
@@ -127,11 +164,12 @@ class Keeper:
         self._say(run_text(record))
         if self._folder is None:
             return
-        stem = re.sub(r"[^\w.-]+", "-", self._name).strip(".-") or "run"
-        path = self._folder / f"run-{stem}-{utc_now():%Y%m%d-%H%M}.md"
+        path = self._folder / f"{file_stem(self._name)}-{utc_now():%Y%m%d-%H%M}.md"
         beside = [(".json", record.to_json()), *(trace_files(trace) if trace else [])]
         try:
             self._say(f"saved {save(path, run_page(record), *beside)}")
+            for name in (name for found in record.findings for name in found.files):
+                self._say(f"saved {self._folder / name}: torch's trace; open it in https://ui.perfetto.dev")
         except HotloopError as error:
             self._say(f"not saved: {error}")
 

@@ -7,14 +7,18 @@ The rows follow one another without a gap, so that they add up: `rollout`, with 
 the device, the policy, actions back), `env.step`, `callbacks` of others, `store` in the buffer and `returns`
 with advantages in it; `logging`; `learning`. One update is a rollout and the learning after it. The rollout
 is a span and has its CPU time: where it waits for its workers, that is seen.
+
+`hotloop bench --mode env_only,rollout,trainer,trainer_eval -- python train.py` runs it as each rung.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from hotloop.core.packages import need
+from hotloop.core.rungs import ENV_ONLY
 from hotloop.core.spans import mark, span
 from hotloop.loops.run import AnyRun
+from hotloop.loops.rungs import Rung
 
 need("stable_baselines3")
 
@@ -36,9 +40,13 @@ class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
         self._rollouts = 0
         self._collects = False
         self._replaced: list[tuple[Any, str]] = []
+        self._rung = Rung.asked()
 
     def _on_training_start(self) -> None:
         model: Any = self.model
+        if self._rung is not None:
+            self._rung.begin(model, self.locals["total_timesteps"])
+            return
         buffer = getattr(model, "rollout_buffer", None) or getattr(model, "replay_buffer", None)
         self._replace(model.env, "step", "forward", "env.step")
         self._replace(buffer, "add", None, "store")
@@ -47,6 +55,9 @@ class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
         mark("setup")
 
     def _on_rollout_start(self) -> None:
+        if self._rung is not None:
+            self._rung.end_update(self.model)
+            return
         if self._rollouts:
             self._end_update()
         self._rollouts += 1
@@ -55,14 +66,22 @@ class RunCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
         self._collects = True
 
     def _on_step(self) -> bool:
+        if self._rung is not None:
+            return self._rung.mode != ENV_ONLY
         mark("callbacks")
         return True
 
     def _on_rollout_end(self) -> None:
+        if self._rung is not None:
+            return
         mark("returns")
         self._end_rollout()
 
     def _on_training_end(self) -> None:
+        if self._rung is not None:
+            self._rung.end_update(self.model)
+            self._rung.finish()
+            return
         if self._collects:
             mark("callbacks")  # one of them ended it
         self._end_rollout()

@@ -3,15 +3,20 @@
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
+from hotloop.core.confine import VARIABLE
 from hotloop.core.errors import ExitCode
 from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
 
 PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
 """The command line, saying what it says over its lifeline."""
+
+STOP_S = 1.5
+"""A command's time to save its record once it is interrupted: clients kill a server soon after SIGTERM."""
 
 LOOK_S = 0.1
 """Between two looks at how far a command is."""
@@ -62,8 +67,8 @@ class Done:
     err: str
     why: str | None = None
     """What ended it where it did not end by itself."""
-    rest: str | None = None
-    """The record of what there was by then, where that is anything."""
+    rest: Path | None = None
+    """The file of what a command had measured when its process was ended."""
     saved: tuple[str, ...] = field(default_factory=tuple)
 
     @property
@@ -73,22 +78,28 @@ class Done:
         return self.why or (lines[-1].removeprefix("hotloop: ") if lines else "it said nothing")
 
 
-async def run(words: Sequence[str], moved: Moved) -> Done:
-    """Run a command line to its end; whoever cancels it interrupts it, and it keeps what it has."""
-    hearing = Hearing()
-    supervisor = Supervisor(" ".join(words[:2]), [*PROGRAM, *words], Limits(step_s=STEP_S), hearing)
+Keep = Callable[[str, ExitCode, str | None], Path]
+"""Saves the record, as JSON, of a process that was ended; it is given the exit code and the reason."""
 
-    def watched() -> Ended:
+
+async def run(words: Sequence[str], moved: Moved, root: Path, keep: Keep) -> Done:
+    """Run a command line confined to a folder; a cancellation interrupts it and keeps what it measured."""
+    hearing, limits = Hearing(), Limits(step_s=STEP_S, stop_s=STOP_S)
+    environment = {VARIABLE: str(root)}
+    supervisor = Supervisor(" ".join(words[:2]), [*PROGRAM, *words], limits, hearing, environment)
+
+    def watched() -> Done:
         try:
-            return supervisor.run()
+            ended = supervisor.run()
         finally:
             hearing.over = True
+        return done(hearing, ended, keep)  # in this thread, which a cancellation waits for
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follow, hearing, supervisor, moved)
-        ended = await to_thread.run_sync(watched)
+        told = await to_thread.run_sync(watched)
         tasks.cancel_scope.cancel()
-    return done(hearing, ended)
+    return told
 
 
 async def follow(hearing: Hearing, supervisor: Supervisor, moved: Moved) -> None:
@@ -105,13 +116,14 @@ async def follow(hearing: Hearing, supervisor: Supervisor, moved: Moved) -> None
             supervisor.interrupt()
 
 
-def done(hearing: Hearing, ended: Ended) -> Done:
+def done(hearing: Hearing, ended: Ended, keep: Keep) -> Done:
+    """Return what became of a command, and save the record that it could not save itself."""
     code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode.USAGE
     return Done(
         code=code if ended.code is None else ended.code,
         out=hearing.out,
         err=hearing.err,
         why=ended.why if ended.code is None else None,
-        rest=ended.record,
+        rest=None if ended.record is None else keep(ended.record, code, ended.why),
         saved=tuple(re.findall(r"^saved (\S+)$", hearing.err, re.MULTILINE)),
     )

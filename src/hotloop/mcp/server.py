@@ -2,7 +2,9 @@
 
 import functools
 import json
+import os
 import shlex
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,16 +17,18 @@ from mcp.types import Tool as McpTool
 from pydantic import Field, ValidationError
 
 from hotloop.core.code import version
+from hotloop.core.confine import confined
 from hotloop.core.errors import ExitCode, HotloopError, InputError
 from hotloop.core.files import save
+from hotloop.core.interrupt import SIGNALS
 from hotloop.core.record import Record, read
 from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off
 from hotloop.mcp import answers
-from hotloop.mcp.folder import Folder, Keys, spelled
+from hotloop.mcp.folder import AMOUNT, MODE, Folder, Keys, spelled
 from hotloop.mcp.guide import guide
-from hotloop.mcp.run import Done, run
-from hotloop.report.page.shelf import Entry, read_shelf
+from hotloop.mcp.run import LOOK_S, Done, run
+from hotloop.report.page.shelf import Entry, Shelf, read_shelf
 from hotloop.stats.summary import with_metrics
 
 INSTRUCTIONS = """Hotloop measures, profiles, compares and validates reinforcement-learning simulations.
@@ -153,6 +157,8 @@ class Server:
     def __init__(self, root: Path) -> None:
         self.folder = Folder(root.resolve())
         self._turn = anyio.Lock()
+        self._running = 0
+        """Commands that have not ended."""
         self.mcp = Strict(
             "hotloop", instructions=INSTRUCTIONS, version=version(), log_level="WARNING", subscriptions=False
         )
@@ -184,9 +190,9 @@ class Server:
         effort: Effort = "usual",
     ) -> answers.BenchAnswer:
         """How fast a target steps, with the interval of its median over rounds."""
-        flags = {"policy": self.folder.word(policy, "the policy"), "json": True}
+        flags = {"policy": self.folder.policy(policy), "json": True}
         flags |= {} if effort == "usual" else {effort: True}
-        words = ["bench", self.folder.name(target), *self.folder.keys(keys), *spelled(flags)]
+        words = ["bench", self.folder.target(target), *self.folder.keys(keys), *spelled(flags)]
         return answers.bench_answer(*await self._measured(context, words))
 
     async def profile(
@@ -199,9 +205,9 @@ class Server:
         functions: Functions = None,
     ) -> answers.ProfileAnswer:
         """Where the time of a step goes: rows with their shares, and the hot functions in somebody's code."""
-        flags: dict[str, object] = {"policy": self.folder.word(policy, "the policy"), "steps": steps}
-        flags |= {"time": self.folder.words(functions or (), "the function"), "json": True}
-        words = ["profile", self.folder.name(target), *self.folder.keys(keys), *spelled(flags)]
+        flags: dict[str, object] = {"policy": self.folder.policy(policy), "steps": steps}
+        flags |= {"time": self.folder.functions(functions or ()), "json": True}
+        words = ["profile", self.folder.target(target), *self.folder.keys(keys), *spelled(flags)]
         return answers.profile_answer(*await self._measured(context, words))
 
     async def compare(
@@ -234,22 +240,25 @@ class Server:
 
         Where bytes cannot be equal, `statistical` compares distributions in pairs of episodes instead.
         """
-        other = self._side(against, against_keys) if ":" in against or "/" in against else against
+        is_target = ":" in against or "/" in against
         flags = {
-            "against": self.folder.word(other, "the reference"),
-            "mode": self.folder.word(mode, "the mode"),
+            "against": self._side(against, against_keys)
+            if is_target
+            else self.folder.word(against, "the reference"),
+            "mode": self.folder.word(mode, "the mode", MODE),
             "statistical": statistical,
             "json": True,
         }
-        named = [self.folder.name(candidate), self.folder.word(str(amount), "the amount")]
+        named = [self.folder.target(candidate), self.folder.word(str(amount), "the amount", AMOUNT)]
         words = ["validate", *named, *self.folder.keys(keys), *spelled(flags)]
         return answers.validate_answer(*await self._measured(context, words))
 
     async def diagnose(self, record: RecordFile = None, since: Before = None) -> answers.DiagnoseAnswer:
         """What bounds the speed of a profile, what to change first, and what each change would buy."""
         path = self.folder.path(record) if record else self._newest()
-        found = with_metrics(read(path))
-        before = with_metrics(read(self.folder.path(since))) if since else None
+        with confined(self.folder):
+            found = with_metrics(read(path))
+            before = with_metrics(read(self.folder.path(since))) if since else None
         changed = judge.since(before, found, judge.diagnose(before).candidates) if before else None
         file = str(path.relative_to(self.folder.root))
         return answers.diagnose_answer(judge.diagnose(found, file=file), file, changed)
@@ -258,7 +267,7 @@ class Server:
         self, folder: Where = None, latest: Latest = 20, target: Part = None
     ) -> answers.ReportAnswer:
         """The records of this folder in one line each, the newest first."""
-        shelf = read_shelf([self.folder.path(each) for each in ([folder] if folder else RECORDS)])
+        shelf = self._shelf([folder] if folder else RECORDS)
         chosen = [each for each in shelf.entries if (target or "") in each.record.target.words]
         return answers.ReportAnswer(
             records=[answers.line(each.record, self._file(each)) for each in chosen[::-1][:latest]],
@@ -266,11 +275,16 @@ class Server:
         )
 
     def _side(self, name: str, keys: Keys | None) -> str:
-        return shlex.join([self.folder.name(name), *self.folder.keys(keys)])
+        return shlex.join([self.folder.target(name), *self.folder.keys(keys)])
+
+    def _shelf(self, folders: Sequence[str]) -> Shelf:
+        """Return the records of some folders."""
+        with confined(self.folder):
+            return read_shelf([self.folder.path(each) for each in folders])
 
     def _newest(self) -> Path:
         """The newest record that says where time went."""
-        shelf = read_shelf([self.folder.path(each) for each in RECORDS])
+        shelf = self._shelf(RECORDS)
         kept = [each.path for each in shelf.entries if each.record.kind in judge.KINDS and each.path]
         if not kept:
             raise InputError("there is nothing here to diagnose: profile a target first")
@@ -281,7 +295,7 @@ class Server:
 
     async def _measured(self, context: Caller, words: Sequence[str]) -> tuple[Record, str | None]:
         """The record of a measurement, and its file."""
-        self.folder.check_places()
+        self.folder.check_written()
         if self._turn.locked():
             await context.report_progress(0, None, "another measurement goes first")
         async with self._turn:
@@ -293,18 +307,42 @@ class Server:
     async def _run(self, context: Caller, words: Sequence[str]) -> Done:
         """What a command said; what it refused is raised with its own line."""
         asked = [*words, *([] if "--json" in words else ["--json"])]
-        done = await run(asked, context.report_progress)
+        self._running += 1
+        try:
+            done = await run(asked, context.report_progress, self.folder.root, self._keep)
+        finally:
+            self._running -= 1
         if done.code not in VERDICTS or not done.out:
-            raise InputError(f"{done.last_words}{self._rest(done)}")
+            measured = f"; what was measured by then is in {self._name(done.rest)}" if done.rest else ""
+            raise InputError(f"{done.last_words}{measured}")
         return done
 
-    def _rest(self, done: Done) -> str:
-        """Keep what was measured before a target ended its process, and say where."""
-        if done.rest is None:
-            return ""
-        record = broken_off(Record.from_json(done.rest), ExitCode.USAGE, done.last_words)
-        path = save(self.folder.root / RECORDS[0] / f"{record.run_id}.json", record.to_json())
-        return f"; what was measured by then is in {path.relative_to(self.folder.root)}"
+    def _keep(self, text: str, code: ExitCode, why: str | None) -> Path:
+        """Save what was measured before a process was ended; return the file."""
+        record = broken_off(Record.from_json(text), code, why)
+        return save(self.folder.root / RECORDS[0] / f"{record.run_id}.json", record.to_json())
+
+    def _name(self, file: Path) -> Path:
+        """Return a file's path as a client of this folder reads it."""
+        return file.resolve().relative_to(self.folder.root)
+
+    async def serve(self) -> None:
+        """Serve one client on stdin and stdout, until it goes or a signal ends the server."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end_on_signal, tasks.cancel_scope)
+            await self.mcp.run_stdio_async()
+            tasks.cancel_scope.cancel()
+
+    async def _end_on_signal(self, serving: anyio.CancelScope) -> None:
+        """Wait for a signal, interrupt what is measured so that its record is kept, and end the process."""
+        heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        with anyio.open_signal_receiver(*heard) as signals:
+            await anext(aiter(signals))
+            serving.cancel()
+            with anyio.CancelScope(shield=True):
+                while self._running:
+                    await anyio.sleep(LOOK_S)
+        os._exit(ExitCode.INTERRUPTED)  # a thread still waits for the client's next line
 
 
 def told(tool: Tool) -> Tool:
@@ -321,8 +359,8 @@ def told(tool: Tool) -> Tool:
 
 
 def serve(root: Path) -> None:
-    """Serve one client on stdin and stdout, until it goes."""
-    Server(root).mcp.run("stdio")
+    """Serve one client on stdin and stdout, until it goes or a signal ends the server."""
+    anyio.run(Server(root).serve)
 
 
 def tools(root: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.errors import ExitCode, InputError, MissingError, SetupError
+from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.worker import EndedError, Worker
 from hotloop.core.probe import Obstacle, Probe, Scene, nameless
 from hotloop.core.record import Finding
@@ -40,10 +41,10 @@ Stretch = Callable[[Any], None]
 
 
 def require() -> str:
-    """The path of valgrind; SetupError where there is none."""
+    """The path of valgrind; MissingError where there is none."""
     path = shutil.which("valgrind")
     if path is None:
-        raise SetupError("instructions are counted by valgrind, which is not here: apt install valgrind")
+        raise MissingError("instructions are counted by valgrind, which is not here: apt install valgrind")
     return path
 
 
@@ -71,13 +72,20 @@ def _fixed_addresses() -> list[str]:
 class Counter:
     """A Python program under valgrind that calls `serve`, asked for one stretch after another."""
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """`folder` is where it runs; None is the current one."""
         require()
         self._folder = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
         self._logs = Path(self._folder.name)
         self._worker = Worker(
             under_valgrind([sys.executable, "-P", *words], self._logs),
             {**(os.environ if environment is None else environment), **FIXED},
+            folder,
         )
         try:
             self.facts: dict[str, Any] = self._answer()
@@ -140,13 +148,14 @@ class Answers:
         the second one's.
         """
         status = 0
-        while not status:
-            pid = os.fork()
-            if pid == 0:
-                _run(stretch)
-            _, status = os.waitpid(pid, 0)
-            if not status:
-                os.write(self._out, b'{"pid": %d}\n' % pid)
+        with lifeline.own_fork():
+            while not status:
+                pid = os.fork()
+                if pid == 0:
+                    _run(stretch)
+                _, status = os.waitpid(pid, 0)
+                if not status:
+                    os.write(self._out, b'{"pid": %d}\n' % pid)
         self.say(error=f"the counted steps ended with status {status}", code=ExitCode.USAGE)
 
 

@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from hotloop.core.errors import InputError
+from hotloop.core.packages import install_line
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, nameless
 from hotloop.core.record import Finding, Table, stacks
-from hotloop.core.record.stacks import Frame, Stack, place
+from hotloop.core.record.stacks import Frame, Stack
+from hotloop.stats.intervals import share_interval
 
 RATE = 200
 """Samples a second."""
@@ -24,6 +25,8 @@ FILE = "pyspy.speedscope.json"
 
 DENIED = ("permission denied", "operation not permitted", "os error 1)", "os error 13)")
 
+OURS = str(Path(__file__).parents[1])
+
 GONE = ("no such process", "failed to get process executable name", "no such file or directory")
 
 NO_PYTHON = "failed to find python version"
@@ -33,7 +36,7 @@ REMEDY = (
     "`--cap-add SYS_PTRACE`"
 )
 
-COLUMNS = ("function", "own_samples", "own_share", "total_share")
+COLUMNS = ("function", "own_samples", "own_share", "own_interval", "total_share", "total_interval")
 
 
 def find() -> str | None:
@@ -45,7 +48,7 @@ def find() -> str | None:
 def why_not() -> Obstacle | None:
     if find() is not None:
         return None
-    return Obstacle(why="py-spy is not installed", remedy="pip install 'hotloop[profile]'")
+    return Obstacle(why="py-spy is not installed", remedy=install_line("py-spy"))
 
 
 def look(scene: Scene) -> Finding:
@@ -53,8 +56,8 @@ def look(scene: Scene) -> Finding:
     if not scene.program:
         raise nameless()
     path = scene.folder / FILE
-    record(path, ["--native", "--", sys.executable, *scene.program])
-    seconds = inside(stacks.read(path), scene.marker)
+    record(path, ["--native", "--full-filenames", "--", sys.executable, *scene.program])
+    seconds = without_ours(inside(stacks.read(path), scene.marker))
     if not seconds:
         raise ProbeError("py-spy saw no step of the play", "give --steps a larger number, or run it again")
     stacks.write(path, "py-spy", seconds)
@@ -69,19 +72,6 @@ def program(words: Sequence[str], folder: Path) -> Finding:
     if not found:
         raise ProbeError("the program was over before py-spy saw it", "profile one that runs longer")
     return describe(found)
-
-
-def attach(pid: int, folder: Path, seconds: int) -> Finding:
-    """Look at a process that is running already."""
-    path = folder / FILE
-    record(path, ["--native", "--duration", str(seconds), "--pid", str(pid)])
-    found = stacks.read(path)
-    if not found:
-        raise ProbeError(
-            f"process {pid} did nothing for {seconds} s",
-            "attach while it works, or look longer with --seconds",
-        )
-    return by_total(found)
 
 
 def record(path: Path, what: Sequence[str]) -> None:
@@ -160,6 +150,20 @@ def inside(seconds: Mapping[Stack, float], marker: str) -> dict[Stack, float]:
     return found
 
 
+def without_ours(seconds: Mapping[Stack, float]) -> dict[Stack, float]:
+    """Return the same without Hotloop's frames at the beginning; its own time alone keeps one of them."""
+    found: dict[Stack, float] = {}
+    for stack, weight in seconds.items():
+        first = next((i for i, frame in enumerate(stack) if is_theirs(frame)), len(stack) - 1)
+        found[stack[first:]] = found.get(stack[first:], 0.0) + weight
+    return found
+
+
+def is_theirs(frame: Frame) -> bool:
+    """Return whether a frame is Python code that is not Hotloop's."""
+    return frame[1].endswith((".py", ">")) and not frame[1].startswith(OURS)
+
+
 def is_named(frame: Frame, name: str) -> bool:
     """Whether a frame is of a function; newer Pythons tell of it with what it is defined in."""
     return frame[0].rpartition(".")[2] == name
@@ -167,42 +171,29 @@ def is_named(frame: Frame, name: str) -> bool:
 
 def describe(seconds: Mapping[Stack, float]) -> Finding:
     """The functions by the samples in which they were at work themselves."""
-    own: dict[str, float] = {}
-    total: dict[str, float] = {}
-    for stack, weight in seconds.items():
-        names = [function_of(frame) for frame in stack]
-        own[names[-1]] = own.get(names[-1], 0.0) + weight
-        for name in set(names):
-            total[name] = total.get(name, 0.0) + weight
     whole = sum(seconds.values())
-    rows = tuple(
-        (name, round(own[name] * RATE), own[name] / whole, total[name] / whole)
-        for name in sorted(own, key=lambda name: -own[name])[:MOST_ROWS]
-    )
+    samples = round(whole * RATE)
+    hot = [each for each in stacks.functions(seconds) if each.own][:MOST_ROWS]
+    rows = tuple(row_of(each, whole, samples) for each in hot)
     return Finding(
         probe="pyspy",
-        facts={"samples": round(whole * RATE), "rate_per_s": RATE},
+        facts={"samples": samples, "rate_per_s": RATE},
         tables=(Table(title="Functions by samples", columns=COLUMNS, rows=rows),),
         files=(FILE,),
     )
 
 
-def by_total(seconds: Mapping[Stack, float]) -> Finding:
-    """The functions of a running process by all the time they take, each at its hottest line.
-
-    Nobody knows where its work begins, so that the way in stands first, and what it leads to below.
-    """
-    whole = sum(seconds.values())
-    found = sorted(stacks.functions(seconds), key=lambda each: (-each.total, -each.own))[:MOST_ROWS]
-    rows = tuple((each.place, round(each.own * RATE), each.own / whole, each.total / whole) for each in found)
-    table = Table(title="Functions by total time", columns=COLUMNS, rows=rows)
-    return replace(describe(seconds), tables=(table,))
-
-
-def function_of(frame: Frame) -> str:
-    """A frame without its line, which is where it was at that moment."""
-    name, file, _ = frame
-    return place((name, file, 0)).removesuffix(":0)") + (")" if file and file != "~" else "")
+def row_of(each: stacks.Function, whole: float, samples: int) -> tuple[object, ...]:
+    """Return the row of one function, each share with the interval that so many samples give it."""
+    own, total = each.own / whole, each.total / whole
+    return (
+        each.place,
+        round(own * samples),
+        own,
+        share_interval(own, samples),
+        total,
+        share_interval(total, samples),
+    )
 
 
 probe = Probe(

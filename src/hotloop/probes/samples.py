@@ -1,15 +1,21 @@
 """Samples of the stack from inside: the hot functions below a step, without anything to install or allow."""
 
+import linecache
+import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hotloop.core.clock import now_ns
-from hotloop.core.probe import Probe, Scene
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene
 from hotloop.core.record import Finding, Table, stacks
 from hotloop.core.record.stacks import Stack
 from hotloop.core.sampler import StackSampler
+from hotloop.judge.lever import find_lever, own_stacks
+from hotloop.probes._outside import RATE, OutsideSampler
+from hotloop.stats.intervals import share_interval
 
 SHORTEST_NS = 1_000_000_000
 """Of a pass; a play that is over sooner is played again."""
@@ -22,14 +28,34 @@ MOST_ROWS = 12
 SMALLEST_SHARE = 0.005
 """Of the samples: a function with less in it, callees and all, says nothing."""
 
+SMALLEST_CALLER = 0.02
+"""Of the time: a caller of the lever with less beside it is a way in and nothing to change."""
+
 FILE = "samples.speedscope.json"
 
-COLUMNS = ("function", "own_share", "total_share", "cpu_share")
-"""The last is of its total: 100% works all the time, and what is far below it waits."""
+COLUMNS = ("function", "own_share", "own_interval", "total_share", "total_interval", "cpu_share")
+"""The CPU share is of the total: what has one far below 100% waits."""
 
 OURS = str(Path(__file__).parents[1])
 
+OUTSIDE = "outside.speedscope.json"
+
+OUTSIDE_NS = 6_000_000_000
+"""Of the pass that py-spy looks at."""
+
+FEWEST = 100
+"""Samples from outside, below which those from inside say more."""
+
+INSIDE, REMEDY = "sampled_inside", "sampled_inside_remedy"
+"""Facts that say why samples were taken inside the process."""
+
+LINE = "hottest_line"
+"""The fact of the line of the first of the user's functions that takes most of its time, with its code."""
+
 TITLE = "Hot functions, by samples"
+
+YOURS = "Your functions, by samples"
+"""The title of the functions of the user's own code, the lever first."""
 
 
 @dataclass(slots=True)
@@ -42,11 +68,54 @@ class Seen:
 
 
 def look(scene: Scene) -> Finding:
-    """Play for at least a second while a timer has the stack looked at."""
-    seen = sampled(scene)
+    """Play while py-spy samples from outside, and for at least a second while a timer does inside.
+
+    The shares are those from outside if it may look; CPU time is known inside only.
+    """
+    inside = sampled(scene)
+    worked = worked_shares(theirs(inside.ns, scene.marker), theirs(inside.cpu_ns, scene.marker))
+    try:
+        seen, why = from_outside(scene), None
+    except ProbeError as error:
+        seen, why = inside, error.obstacle
     below = theirs(seen.ns, scene.marker)
     stacks.write(scene.folder / FILE, "samples", {each: ns / 1e9 for each, ns in below.items()})
-    return describe(seen, scene.marker)
+    found = describe(seen, scene.marker, worked)
+    return found if why is None else told_inside(found, why)
+
+
+def from_outside(scene: Scene) -> Seen:
+    """Play while py-spy samples this process; ProbeError if it may not, or meets nothing of the play."""
+    with OutsideSampler(scene.folder / OUTSIDE, os.getpid()) as sampler:
+        begin = now_ns()
+        while now_ns() - begin < OUTSIDE_NS:
+            scene.draw(scene.calls)()
+    (scene.folder / OUTSIDE).unlink(missing_ok=True)
+    ns: Counter[Stack] = Counter()
+    for stack, count in sampler.counts.items():
+        if any(name == scene.marker for name, _, _ in stack):
+            ns[stack] += round(count * 1e9 / RATE)
+    samples = round(sum(ns.values()) * RATE / 1e9)
+    if samples < FEWEST:
+        raise ProbeError(f"py-spy met the play {samples} times only", "give --steps a larger number")
+    return Seen(ns=ns, samples=samples)
+
+
+def told_inside(found: Finding, why: Obstacle) -> Finding:
+    """Return a finding that says why its samples are from inside the process."""
+    return replace(found, facts={**found.facts, INSIDE: why.why, REMEDY: why.remedy})
+
+
+def notices_of(found: Finding) -> tuple[Notice, ...]:
+    """Return the warning of samples that were taken inside the process."""
+    if INSIDE not in found.facts:
+        return ()
+    return (notice(Code.SAMPLED_INSIDE, why=found.facts[INSIDE], remedy=found.facts[REMEDY]),)
+
+
+def worked_shares(ns: Mapping[Stack, int], cpu_ns: Mapping[Stack, int]) -> dict[stacks.Frame, float | None]:
+    """Return the share of each function's time in which it had a core."""
+    return {stacks.identity(each.frame): works(each) for each in stacks.functions(ns, cpu_ns)}
 
 
 def sampled(scene: Scene) -> Seen:
@@ -63,13 +132,71 @@ def sampled(scene: Scene) -> Seen:
     return seen
 
 
-def describe(seen: Seen, marker: str) -> Finding:
-    """The functions by their own time, ours left out."""
+def describe(seen: Seen, marker: str, worked: Mapping[stacks.Frame, float | None]) -> Finding:
+    """Return the user's functions by their total and all by their own time, without Hotloop's."""
     whole, below = sum(seen.ns.values()), theirs(seen.ns, marker)
-    facts = {"samples": seen.samples, "below_share": sum(below.values()) / whole}
-    rows = rows_of(below, whole, theirs(seen.cpu_ns, marker))
-    table = Table(title=TITLE, columns=COLUMNS, rows=rows)
-    return Finding(probe="samples", facts=facts, tables=(table,), files=(FILE,))
+    facts = {"samples": seen.samples, "below_share": sum(below.values()) / whole, **hottest_line(below)}
+    tables = tables_of(below, whole, worked, seen.samples)
+    return Finding(probe="samples", facts=facts, tables=tables, files=(FILE,))
+
+
+def tables_of(
+    found: Mapping[Stack, int], whole: int, worked: Mapping[stacks.Frame, float | None], samples: int
+) -> tuple[Table, ...]:
+    """Return the user's functions, the lever first, and then the functions with most time of their own."""
+    hot = [each for each in stacks.functions(found) if each.total >= SMALLEST_SHARE * whole]
+    named = {stacks.identity(each.frame): each for each in hot}
+    yours = own_stacks(found, OURS)
+    mine = {stacks.identity(frame) for stack in yours for frame in stack}
+    lever = find_lever(yours)
+    kept = {each for each in mine & {*named} if not only_calls(each, lever, yours, SMALLEST_CALLER * whole)}
+    order = sorted(kept, key=lambda each: (each != lever, -named[each].total))
+    rows = [
+        tuple(row_of(each, whole, samples, worked.get(stacks.identity(each.frame))) for each in some)
+        for some in (map(named.__getitem__, order), hot)
+    ]
+    return tuple(
+        Table(title=title, columns=COLUMNS, rows=found[:MOST_ROWS])
+        for title, found in zip((YOURS, TITLE), rows, strict=True)
+        if found
+    )
+
+
+def hottest_line(found: Mapping[Stack, int]) -> dict[str, object]:
+    """Return the facts of the line where the lever spends most of its time; none without a lever."""
+    lever = find_lever(own_stacks(found, OURS))
+    ns: Counter[tuple[str, int]] = Counter()
+    for stack, each in found.items():
+        at = next((frame for frame in reversed(stack) if stacks.identity(frame) == lever), None)
+        if at is not None:
+            ns[at[1:]] += each
+    if not ns:
+        return {}
+    (file, line), most = ns.most_common(1)[0]
+    code = linecache.getline(file, line).strip()
+    share = most / ns.total()
+    return {LINE: f"{Path(file).name}:{line}: {code}", f"{LINE}_share": share} if code else {}
+
+
+def only_calls(
+    each: stacks.Frame, lever: stacks.Frame | None, yours: Mapping[Stack, float], least: float
+) -> bool:
+    """Return whether a function does nothing of its own on the way to the lever, libraries counted."""
+    if each == lever or not any(is_above(each, lever, stack) for stack in yours):
+        return False
+    return sum(weight for stack, weight in yours.items() if stacks.identity(stack[-1]) == each) < least
+
+
+def is_above(each: stacks.Frame, lever: stacks.Frame | None, stack: Stack) -> bool:
+    """Return whether a function calls the lever in a stack, through others or by itself."""
+    frames = [stacks.identity(frame) for frame in stack]
+    return lever in frames and each in frames[: frames.index(lever)]
+
+
+def row_of(each: stacks.Function, whole: int, samples: int, worked: float | None) -> tuple[object, ...]:
+    """Return the row of one function."""
+    own, total = each.own / whole, each.total / whole
+    return each.place, own, share_interval(own, samples), total, share_interval(total, samples), worked
 
 
 def theirs(found: Mapping[Stack, int], marker: str) -> Counter[Stack]:
@@ -86,14 +213,6 @@ def without_ours(stack: Stack, marker: str) -> Stack:
     begin = next((depth for depth, (name, _, _) in enumerate(stack) if name == marker), 0)
     inner = (depth for depth in range(begin, len(stack)) if not stack[depth][1].startswith(OURS))
     return stack[next(inner, len(stack)) :]
-
-
-def rows_of(
-    found: Mapping[Stack, int], whole: int, cpu: Mapping[Stack, int] | None = None
-) -> tuple[tuple[object, ...], ...]:
-    """One row a function, by its own time; what is hardly there, callees and all, has none."""
-    hot = [each for each in stacks.functions(found, cpu) if each.total >= SMALLEST_SHARE * whole]
-    return tuple((each.place, each.own / whole, each.total / whole, works(each)) for each in hot[:MOST_ROWS])
 
 
 def works(function: stacks.Function) -> float | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,7 @@ class Window:
         check(path, wait=wait, warmup=warmup, active=active)
         self.path, self._most_bytes = path, most_bytes
         self.turns = 0
-        self._before, self._last = wait + warmup, wait + warmup + active
+        self._wait, self._before, self._last = wait, wait + warmup, wait + warmup + active
         self.table: tuple[tuple[Any, ...], ...] = ()
         """Operators, the longest first, once the window is over; see COLUMNS."""
         self._is_open = True
@@ -74,6 +75,11 @@ class Window:
     def is_over(self) -> bool:
         """Whether the trace is written, and further steps do nothing."""
         return not self._is_open
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the profiler looks at the turn that has begun, be it to warm up."""
+        return self._is_open and self.turns >= self._wait
 
     def step(self) -> None:
         """End one turn of the loop; the last one of the window writes the trace."""
@@ -116,6 +122,40 @@ class Window:
         finally:
             temporary.unlink(missing_ok=True)
         self.table = rows
+
+
+class SpanRegions:
+    """Gives the spans of each thread a row in the trace of torch's profiler; marks have none."""
+
+    def __init__(self) -> None:
+        self._here = threading.local()
+
+    def open(self, name: str) -> None:
+        from torch.profiler import record_function
+
+        region = record_function(name)
+        region.__enter__()  # type: ignore[no-untyped-call]
+        self._regions.append((name, region))
+
+    def close(self, name: str) -> None:
+        """End the innermost region of a name and those inside it; a span from before the window has none."""
+        if not any(each == name for each, _ in self._regions):
+            return
+        ended = None
+        while ended != name:
+            ended, region = self._regions.pop()
+            region.__exit__(None, None, None)
+
+    def mark(self, name: str) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+    @property
+    def _regions(self) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = self._here.__dict__.setdefault("regions", [])
+        return found
 
 
 def check(path: Path, **turns: int) -> None:
@@ -175,9 +215,8 @@ def why_not() -> Obstacle | None:
 
 def look(scene: Scene) -> Finding:
     """Play the calls of a window one by one."""
-    name = "torch.json"
     plays = [scene.draw(1) for _ in range(WAIT + WARMUP + ACTIVE)]
-    window = Window(scene.folder / name, record_shapes=True)
+    window = Window(scene.folder / "torch.json", record_shapes=True)
     try:
         for play in plays:
             play()
@@ -190,11 +229,16 @@ def look(scene: Scene) -> Finding:
     finally:
         if not window.is_over:
             abandon(window)
+    return found_by(window, ACTIVE)
+
+
+def found_by(window: Window, turns: int) -> Finding:
+    """Return the operators of a window that is over, with the name of its trace."""
     return Finding(
         probe="torch",
-        facts={"calls": ACTIVE, "operators": len(window.table)},
+        facts={"calls": turns, "operators": len(window.table)},
         tables=(Table(title="Operators of torch", columns=COLUMNS, rows=window.table[:MOST_ROWS]),),
-        files=(name,),
+        files=(window.path.name,),
     )
 
 

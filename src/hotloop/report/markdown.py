@@ -31,7 +31,7 @@ INDENT = "&nbsp;" * 4
 
 def draw_page(page: Page) -> str:
     """The whole page."""
-    parts = [f"# {page.title}, {page.when}"]
+    parts = [f"# {page.title}" + (f", {page.when}" if page.when else "")]
     for chapter in page.chapters:
         parts += [f"## {chapter.title}", *blocks(chapter.sections)]
     return "\n\n".join(parts) + "\n"

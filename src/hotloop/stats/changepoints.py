@@ -74,7 +74,15 @@ def splits(values: Sequence[float]) -> list[tuple[int, float]]:
     import numpy as np
 
     series = np.asarray(values, float)
-    distances = np.abs(series[:, None] - series[None, :])
+    return splits_by_distance(np.abs(series[:, None] - series[None, :]))
+
+
+def splits_by_distance(distances: "Values") -> list[tuple[int, float]]:
+    """Return the same of anything whose distances from one another are known."""
+    import numpy as np
+
+    if len(distances) < FEWEST:
+        return []
     return list(divided(distances, 0, np.random.default_rng(SEED)))
 
 

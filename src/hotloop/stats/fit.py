@@ -3,7 +3,8 @@
 The curve is `a + c * n**p`, a and c not negative, errors in proportion to the cost. The exponent's interval
 is the profile likelihood's: every p whose best a and c leave little enough unexplained. A law by name
 (constant, logarithm, linear, n log n, quadratic) is said where it explains the values as well as the free
-exponent does; where several do, the others are said beside it.
+exponent does; where several do, the others are said beside it. Values that allow nearly any exponent
+have no law.
 """
 
 import math
@@ -42,6 +43,15 @@ SINGULAR = 1e-12
 TINY = 1e-12
 """What rounding leaves unexplained."""
 
+WIDE = 3.0
+"""An interval of the exponent that is wider tells no law from another: a constant from a cubic one, say."""
+
+EXACT = 1e-6
+"""Sum of squared relative misses below which a law by name is met, whatever other exponents would allow."""
+
+GROWN = 2.0
+"""What is so many times as much at one size as at another is not constant, however noisy."""
+
 T = (63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977)
 """Student's t at 99.5%, by degrees of freedom from 1.
 
@@ -62,7 +72,7 @@ class Fitted:
     """Its 95% interval."""
     constant: float
     factor: float
-    """a and c of the law that is named; of a power, with its exponent."""
+    """a and c of the law that is named; of a power or no law, with its exponent."""
     also: tuple[Law, ...] = ()
     """Other laws that the same values allow."""
 
@@ -73,7 +83,7 @@ class Fitted:
     def shape(self, size: float) -> float:
         if self.law == "constant":
             return 0.0
-        return size**self.exponent if self.law == "power" else SHAPES[self.law](size)
+        return SHAPES[self.law](size) if self.law in SHAPES else size**self.exponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +110,15 @@ def fit(points: Points) -> Fitted | None:
     rows = rows_of(usable, lambda size: free[exponent].constant + free[exponent].factor * size**exponent)
     exponent, free = profile(rows)
     named = allowed_laws(rows, free[exponent])
+    if has_grown(rows):
+        named.pop("constant", None)
     law, chosen = choose(named, free[exponent])
     if law == "constant":  # beside a constant any exponent of nothing is as good
         exponent, free = profile(rows, pure=True)
-    inside = held(rows, free)
+    is_exact = law != "power" and chosen.missed < EXACT
+    inside = [exponent] if is_exact else held(rows, free)
+    if max(inside) - min(inside) > WIDE:
+        law, chosen, named = "unknown", free[exponent], {}
     return Fitted(
         law=law,
         exponent=exponent,
@@ -113,6 +128,12 @@ def fit(points: Points) -> Fitted | None:
         factor=chosen.factor,
         also=tuple(each for each in named if each != law),
     )
+
+
+def has_grown(rows: "Rows") -> bool:
+    """Return whether the sizes' means are further apart than a constant's."""
+    means = [row.mean for row in rows]
+    return max(means) > GROWN * min(means)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

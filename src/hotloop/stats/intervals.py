@@ -38,6 +38,12 @@ def sign_rank(count: int, one_miss_in: int = ONE_MISS_IN) -> int:
     return rank
 
 
+def share_interval(share: float, samples: int) -> str:
+    """Return the interval of a share of so many samples as text; empty if there are none."""
+    around = wilson_interval(share * samples, samples) if samples else None
+    return f"[{around[0]:.1%}, {around[1]:.1%}]" if around else ""
+
+
 def wilson_interval(wins: float, count: int) -> tuple[float, float]:
     """The interval of a share in 95% of cases, by Wilson's score; a draw is half a win."""
     if count == 0:

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp, log
 from statistics import median
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Outcome, Ratio
 from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_interval
-from hotloop.stats.summary import variation
+from hotloop.stats.summary import spread
 
 EACH_MISS_IN = 40
 """Of each median's interval: 2.5% and 2.5%, so that both hold together in 95% of cases."""
@@ -16,8 +17,8 @@ EACH_MISS_IN = 40
 FEWEST_APART = 7
 """Values of each side for such an interval."""
 
-SPREADS = 2.0
-"""How many coefficients of variation the level of a machine may have moved from one run to the next."""
+SPREADS = 2.5
+"""How many spreads of its rounds the level of a machine may have moved from one run to the next."""
 
 TIMES_NOISE = 3
 """How many times the difference of a side from itself a change has to be to be seen all the same."""
@@ -50,19 +51,31 @@ def apart(a_ns: Sequence[float], b_ns: Sequence[float], *, doubt: float = 1.0) -
     The interval reaches from the lowest to the highest ratio that the intervals of both medians allow, and
     then further by the spread between runs. That spread cannot be seen from one run a side: rounds of
     one run are alike in all that moves slowly, such as heat, neighbours and where memory came to lie. The
-    spread between rounds, which can be seen, grows with the same causes and stands in for it, the larger of
-    the two sides' and twice, since both sides may have moved. `doubt` is a factor for what else is known.
+    spread between rounds, which can be seen, grows with the same causes and stands in for it. A few rounds
+    that took many times as long are no part of it. `doubt` is a factor for what else is known.
+
+    The three are independent, so that their logarithms add up as squares do.
     """
     around_a, around_b = sign_interval(a_ns, EACH_MISS_IN), sign_interval(b_ns, EACH_MISS_IN)
     if around_a is None or around_b is None:
         return None
-    doubt *= 1 + SPREADS * max(variation(a_ns) or 0.0, variation(b_ns) or 0.0)
+    estimate = median(a_ns) / median(b_ns)
+    drift = SPREADS * max(spread(a_ns), spread(b_ns))
+
+    def beyond(times: float) -> float:
+        return exp(math.hypot(log(times), drift, log(doubt)))
+
     return Ratio(
-        estimate=median(a_ns) / median(b_ns),
-        low=around_a[0] / around_b[1] / doubt,
-        high=around_a[1] / around_b[0] * doubt,
+        estimate=estimate,
+        low=estimate / beyond(estimate * around_b[1] / around_a[0]),
+        high=estimate * beyond(around_a[1] / around_b[0] / estimate),
         pairs=0,
     )
+
+
+def hull(one: Ratio, other: Ratio) -> Ratio:
+    """Return the first with an interval that holds both."""
+    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
 
 
 def outcome(ratio: Ratio, band: float) -> Outcome:

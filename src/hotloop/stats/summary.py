@@ -60,6 +60,15 @@ def deviation(values: Sequence[float]) -> float:
     return median(abs(value - centre) for value in values)
 
 
+NORMAL = 1.4826
+"""A standard deviation over the median absolute deviation, of normal values."""
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the standard deviation over the median, as the middle half of positive values has it."""
+    return NORMAL * deviation(values) / median(values)
+
+
 def label(cv: float | None) -> Label:
     """A word for a spread: under 5% excellent, 10 good, 20 fair, else unstable."""
     if cv is None:

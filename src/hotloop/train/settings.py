@@ -270,18 +270,26 @@ def check_sizes(settings: TrainSettings, rows: int) -> None:
 
 def check_replay(settings: TrainSettings, rows: int) -> None:
     """Refuse a replay without room for a minibatch beside a step under way, or never learned from."""
+    fault = replay_fault(settings, rows)
+    if fault:
+        raise InputError(fault)
+
+
+def replay_fault(settings: TrainSettings, rows: int) -> str | None:
+    """Return why a replay is too small for so many rows a step; None where it is not."""
     asked = f"buffer_size={settings.buffer_size}"
     room = settings.buffer_size - 3 * rows
     if room < settings.minibatch_size:
-        raise InputError(
+        return (
             f"{asked} is too small for minibatch_size={settings.minibatch_size} and {rows} rows a step: "
             f"use {settings.minibatch_size + 3 * rows} or more"
         )
     if room < settings.learning_starts:
-        raise InputError(
+        return (
             f"{asked} never has learning_starts={settings.learning_starts}: use at most {room}, "
             "or a larger buffer_size"
         )
+    return None
 
 
 def check_minibatches(settings: TrainSettings, rows: int) -> None:

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotloop.cli import flags, suites, sweeps
+from hotloop.cli import flags, suites, sweeps, trends
 from hotloop.cli.console import bar, remark, stdout_kept_clean
-from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_world, targets_of
+from hotloop.cli.flags import QUICK, THOROUGH, Json, Output, Policy, Words, names_several, targets_of
 from hotloop.cli.results import (
     FOLDER,
+    Parted,
     check_baseline,
     find_baselines,
     keep_baseline,
@@ -23,6 +24,7 @@ from hotloop.cli.results import (
 from hotloop.cli.runner import Experiment, check, kept_in, measure, tell
 from hotloop.core.errors import InputError
 from hotloop.core.files import save
+from hotloop.core.rungs import ENV_ONLY
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ EXAMPLES = (
     "hotloop bench grid/toy --profile --phase before --output results/before.json",
     "hotloop bench grid/toy --phase after --baseline results/before.json --output results/after.json",
     "hotloop bench my_env.py:make --baseline HEAD~1",
+    "hotloop bench my_env.py:make --since v1.0 --every 5",
     "hotloop bench --report results",
     "hotloop bench --suite quick",
     "hotloop bench grid/toy --target-steps-per-sec 100000 --enforce-target",
@@ -68,7 +71,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     seed: flags.Seed = None,
     threads: flags.Threads = None,
     policy: Policy = "random",
-    mode: flags.Mode = "env_only",
+    mode: flags.Mode = None,
     profile: flags.Phases = False,
     phases: flags.Reports = None,
     instructions: flags.Instructions = False,
@@ -78,6 +81,9 @@ def bench(  # noqa: PLR0913 - one argument a flag
     enforce_target: flags.Enforce = False,
     baseline: flags.Baselines = None,
     save_baseline: flags.SaveBaseline = None,
+    since: flags.Since = None,
+    every: flags.Every = None,
+    build: flags.Build = None,
     report: flags.Folder = None,
     suite: flags.SuiteName = None,
     resume: flags.ResumeSuite = False,
@@ -87,35 +93,61 @@ def bench(  # noqa: PLR0913 - one argument a flag
 ) -> int:
     """Measure how fast a target steps, and how much that varies.
 
-    Random actions, drawn before the clock starts; every probe is off. One call makes num_envs env-steps.
-    --mode measures the stages up to training, in turns. For programs see bench --help --. --suite NAME runs a
-    list from hotloop.toml, or one of ours (farm, worlds, quick). Exit: 1 spread over 20%, 3 slower, 4 unsure.
+    Actions are random and drawn before the clock starts. my.py:f,g,h measures functions, --mode the stages
+    up to training, --suite a list (hotloop.toml's, or farm, worlds, quick), --since past commits. For
+    programs: bench --help --. Exit: 1 spread over 20%, 3 slower, 4 unsure.
     """
-    from hotloop.lab import bench as lab
-    from hotloop.lab.ladder import ENV_ONLY, check_modes
+    from hotloop.lab.ladder import check_modes
 
     if report is not None:
         return show_folder(check_alone(report, target), as_json=json)
-    planned = plan(rounds, iterations, warmup, quick=quick, thorough=thorough)
+    numbers, goals = (rounds, iterations, warmup), (target_steps_per_sec, enforce_target)
+    planned = plan(*numbers, quick=quick, thorough=thorough)
+    others = (policy != "random", mode not in (None, ENV_ONLY))
+    beyond = (profile, phases, instructions, baseline, save_baseline, *others)
     if suite is not None or resume or on is not None:
-        return suites.run(check_suite(suite, target), planned, output, on=on, resume=resume, as_json=json)
-    modes, (keys, (kept, refs)) = check_modes(mode), part_words(words, baseline)
+        name = check_suite(suite, target, beyond)
+        return suites.run(name, planned, output, on=on, resume=resume, as_json=json)
+    keys, (kept, refs) = part_words(words, baseline)
     one = flags.reporting(Target.typed(named(target), keys, seed=seed, threads=threads), phases)
+    if past := trends.ask(since, every, build, gc, quick=quick, thorough=thorough):
+        return trends.run(one, past, phase, beyond_trend(*numbers, *goals, *beyond), output, as_json=json)
+    modes = check_modes(mode or usual_mode(one))
     check_single(one, output, [*kept, *refs], save_baseline)
-    extras = lab.Extras(
-        label=phase,
-        phases=profile,
-        instructions=instructions,
-        wanted=wanted(target_steps_per_sec, enforced=enforce_target),
-        baselines=find_baselines(kept),
-        band=band(thorough=thorough),
-        garbage=flags.garbage_of(gc),
-    )
+    extras = extras_of(phase, (profile, instructions), gc, goals, kept, thorough=thorough)
     if modes != (ENV_ONLY,):
-        check_ladder(modes, extras, policy, save_baseline, refs)
-        climb = plan_climb(rounds, iterations, warmup, quick=quick, thorough=thorough)
-        return climb_all(one, modes, climb, extras, output, as_json=json)
-    return measured(one, planned, policy, extras, refs, (output, save_baseline), as_json=json)
+        climb, alone = plan_climb(*numbers, quick=quick, thorough=thorough), (policy, save_baseline, refs)
+        return climb_all(one, modes, climb, extras, output, alone, as_json=json)
+    return measured(one, planned, policy, extras, (kept, refs), (output, save_baseline), as_json=json)
+
+
+def extras_of(
+    label: str | None,
+    looks: tuple[bool, bool],
+    garbage: str,
+    goals: tuple[float | None, bool],
+    baselines: Sequence[str],
+    *,
+    thorough: bool,
+) -> "Extras":
+    """Return what is asked for beside the speed; `looks` are at phases and at instructions."""
+    from hotloop.lab.bench import Extras
+
+    return Extras(
+        label=label,
+        phases=looks[0],
+        instructions=looks[1],
+        garbage=flags.garbage_of(garbage),
+        wanted=wanted(goals[0], enforced=goals[1]),
+        baselines=find_baselines(baselines),
+        band=band(thorough=thorough),
+    )
+
+
+def usual_mode(target: Target) -> str:
+    """Return the mode that fits a target's keys: its training where one of them is the trainer's."""
+    trains = any(key.startswith("train.") for key in target.keys)
+    return "trainer" if trains else "env_only"
 
 
 def measured(
@@ -123,7 +155,7 @@ def measured(
     planned: "Rounds",
     policy: str,
     extras: "Extras",
-    refs: Sequence[str],
+    baselines: Parted,
     kept: tuple[Path, str | None],
     *,
     as_json: bool,
@@ -134,27 +166,36 @@ def measured(
     with closing(Opener()) as opener:
         check(targets_of(target), policy, opener, instructions=extras.instructions)
         make_room_for_all(*kept)
-        doing = experiment_of(planned, policy, extras, opener, refs)
+        doing = experiment_of(planned, policy, extras, opener, baselines)
         return run(target, doing, keeper(*kept), as_json=as_json)
 
 
 def experiment_of(
-    planned: "Rounds", policy: str, extras: "Extras", opener: "Opener", refs: Sequence[str] = ()
+    planned: "Rounds", policy: str, extras: "Extras", opener: "Opener", baselines: Parted = ((), ())
 ) -> Experiment:
-    """What is done with each target; commits that are baselines take turns with the present code after it."""
+    """What is done with each target; baselines that can be built take turns with the present code after it.
+
+    `baselines` are the names of records, which `extras` holds, and commits.
+    """
     from hotloop.lab import bench as lab
     from hotloop.lab.compare.commits import check_asked
     from hotloop.lab.compare.compare import Asked
-    from hotloop.lab.compare.present import against_commits
+    from hotloop.lab.compare.present import against_commits, build_all, earlier_of
     from hotloop.lab.measure.settle import Plan
 
+    kept, refs = baselines
     if refs:
         check_asked(policy, beyond_speed=False)
-    asked = Asked(plan=Plan(band=extras.band), garbage=extras.garbage)
+    asked = Asked(plan=Plan(band=extras.band), garbage=extras.garbage, instructions=extras.instructions)
 
     def experiment(target: Target, progress: "Progress") -> "Record":
-        record = lab.bench(target, planned, progress, policy=policy, extras=extras, opener=opener)
-        return against_commits(record, target, refs, asked, progress, say=remark)
+        earlier = earlier_of(target, policy, zip(kept, extras.baselines, strict=True), refs)
+        with build_all(earlier, target, extras.garbage, remark) as pairs:
+            rebuilt = [each.record for each, _, _ in pairs if each.record]
+            read = [record for record in extras.baselines if record not in rebuilt]
+            chosen = replace(extras, baselines=tuple(read), rebuilt=tuple(rebuilt))
+            record = lab.bench(target, planned, progress, policy=policy, extras=chosen, opener=opener)
+            return against_commits(record, pairs, asked, progress, say=remark)
 
     return experiment
 
@@ -205,12 +246,33 @@ def check_alone(folder: Path, target: str | None) -> Path:
     return folder
 
 
-def check_suite(suite: str | None, target: str | None) -> str:
-    """Refuse a target beside a suite, and to resume nothing."""
+BEYOND_SUITE = "--profile --phases --instructions --baseline --save-baseline --policy --mode".split()
+"""Flags that items of a suite do not have."""
+
+SPEED_FLAGS = "--rounds --iterations --warmup --target-steps-per-sec --enforce-target".split()
+"""Flags about the speed of the present code."""
+
+
+def beyond_trend(*values: object) -> dict[str, object]:
+    """Return the flags that past commits do not have, with their values."""
+    return dict(zip((*SPEED_FLAGS, *BEYOND_SUITE), values, strict=True))
+
+
+def check_suite(suite: str | None, target: str | None, beyond: Sequence[object]) -> str:
+    """Refuse a target beside a suite, flags that its items do not have, and to resume nothing.
+
+    `beyond` holds the values of those flags, in the order of `BEYOND_SUITE`.
+    """
     if suite is None:
         raise InputError("--resume goes on with a suite, --on runs one: give --suite NAME too")
     if target is not None:
         raise InputError(f"--suite {suite} has targets of its own: leave out {target}, or leave out --suite")
+    given = [flag for flag, value in zip(BEYOND_SUITE, beyond, strict=True) if value]
+    if given:
+        raise InputError(
+            f"{given[0]} is for one target, and --suite {suite} says what to do with its own: leave it out, "
+            'or write items with do = "profile", "instructions" or "compare" into hotloop.toml'
+        )
     return suite
 
 
@@ -238,10 +300,12 @@ def check_single(target: Target, output: Path, baselines: list[str], save_as: st
 def run(target: Target, experiment: Experiment, keep: "Callable[[Record], Path]", *, as_json: bool) -> int:
     """Measure the targets, keep their records and show them."""
     from hotloop.report.sections.bench import bench as sections
+    from hotloop.report.sections.bench import brief
     from hotloop.report.terminal import draw
 
     records = measure(targets_of(target), experiment, keep)
-    return tell(records, draw(sections(records)), as_json=as_json, as_list=names_world(target.name))
+    view, is_list = draw(sections(records)), names_several(target.name)
+    return tell(records, view, as_json=as_json, as_list=is_list, brief=brief(records))
 
 
 def plan_climb(
@@ -263,14 +327,19 @@ def climb_all(
     climb: "Climb",
     extras: "Extras",
     output: Path,
+    alone: "tuple[str, str | None, Sequence[str]]",
     *,
     as_json: bool,
 ) -> int:
-    """Measure the rungs of one preset, or of all of a world; keep every record and show the ladder."""
+    """Measure the rungs of one preset, or of all of a world; keep every record and show the ladder.
+
+    `alone` are the policy, the baseline to save and the commits, which are for envs by themselves.
+    """
     from hotloop.lab.training import settings as training_settings
     from hotloop.report.sections.ladder import ladder
     from hotloop.report.terminal import draw
 
+    check_ladder(modes, extras, *alone)
     several = len(modes) > 1 or len(targets_of(target)) > 1
     if several and names_file(output):
         raise InputError(f"--output {output} is for one record: name a folder, or one mode of one preset")
@@ -285,7 +354,7 @@ def climb_all(
             break
     records = [record for rungs in ladders for record in rungs]
     view = (section for rungs in ladders for section in ladder(rungs))
-    return tell(records, draw(view), as_json=as_json, as_list=names_world(target.name) or len(modes) > 1)
+    return tell(records, draw(view), as_json=as_json, as_list=names_several(target.name) or len(modes) > 1)
 
 
 def one_ladder(settings: "RunSettings", modes: Sequence[str], asked: "Climb") -> "list[Record]":

@@ -8,7 +8,7 @@ import typer
 
 from hotloop.cli import flags
 from hotloop.cli.console import bar, remark, stdout_kept_clean
-from hotloop.cli.flags import Json, Output, Policy
+from hotloop.cli.flags import Build, Json, Output, Policy
 from hotloop.cli.results import FOLDER, make_room
 from hotloop.cli.runner import kept_in, tell_one
 from hotloop.core.errors import InputError
@@ -32,11 +32,6 @@ EXAMPLES = (
     'hotloop compare "prospector train.update_epochs=4" "prospector train.update_epochs=1"',
     'hotloop compare -- "python train.py" "python train.py --fast"',
 )
-
-Build = Annotated[
-    str | None,
-    typer.Option(metavar="CMD", help="What builds a commit in its checkout.  [default: pip install .]"),
-]
 
 Band = Annotated[
     float | None, typer.Option(metavar="%", help="Smaller changes count as the same.  [default: 2]")
@@ -68,9 +63,29 @@ BRef = Annotated[
 ]
 
 
+APython = Annotated[
+    Path | None,
+    typer.Option(metavar="VENV", help="Compare the one target as VENV has its packages installed, A, ..."),
+]
+
+BPython = Annotated[
+    Path | None, typer.Option(metavar="VENV", help="... and as another has, B.  [default: this Python]")
+]
+
 Budget = Annotated[
     float | None,
     typer.Option(metavar="S", help="Seconds that one run may take, with warm-up.  [default: 6]"),
+]
+
+
+EqualSteps = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Steps of every env to replay for equality, whatever they take.  "
+        "[default: 200 or one whole episode, and up to 500]",
+    ),
 ]
 
 
@@ -79,6 +94,14 @@ Control = Annotated[
     typer.Option(metavar="PHASE", help="A phase that the change cannot affect; implies --profile."),
 ]
 
+
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Also compare phase by phase, and say what each is worth.")
+]
+
+Unlike = Annotated[
+    bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
+]
 
 Thorough = Annotated[bool, typer.Option("--thorough", help="A band of 1% and up to a minute for a run.")]
 
@@ -91,18 +114,17 @@ def compare(  # noqa: PLR0913 - one argument a flag
     a_ref: ARef = None,
     b_ref: BRef = None,
     build: Build = None,
+    a_python: APython = None,
+    b_python: BPython = None,
     thorough: Thorough = False,
     band: Band = None,
     budget: Budget = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Also compare phase by phase, and say what each is worth.")
-    ] = False,
+    profile: Profile = False,
     phases: flags.Reports = None,
     control: Control = None,
-    unlike: Annotated[
-        bool, typer.Option("--unlike", help="Compare things that do different work; the headline says so.")
-    ] = False,
+    unlike: Unlike = False,
     ignore: flags.Ignore = None,
+    equal_steps: EqualSteps = None,
     instructions: flags.Instructions = False,
     gc: flags.Gc = "between",
     return_after: ReturnAfter = None,
@@ -112,20 +134,19 @@ def compare(  # noqa: PLR0913 - one argument a flag
 ) -> int:
     """Compare two or more: which is faster, and do they do the same?
 
-    A is the baseline; B, and each of C, ..., is compared with it. First both play the same recorded actions
-    and must return the same bytes, or the exit code is 2. Then A, B and a second A take turns; the ratio is
-    the median over the rounds with its exact 95% interval, next to that of A against itself. Faster and
-    slower need a second run that agrees. With train. keys, trainings are compared. For programs see compare
-    --help --. Exit: 0 faster or same, 3 slower, 4 cannot tell.
+    A is the baseline; B and each of C, ... are compared with it. Both must return the same bytes for the same
+    actions, or the exit code is 2. Then A, B and a second A take turns; faster and slower need a second run
+    that agrees. For programs see compare --help --. Exit: 0 faster or same, 3 slower, 4 cannot tell.
     """
     from hotloop.lab.compare.compare import Asked
 
     make_room(output)
     chosen = plan(thorough=thorough, band=band, budget=budget)
-    refs = commits(a_ref, b_ref, b, build)
+    pythons = (a_python, b_python)
+    refs = commits(a_ref, b_ref, b, build, installed=any(pythons))
     sides = [a, str(b), *(more or ())]
     check_several(sides, return_after, instructions=instructions)
-    check_ignored(sides, ignore, replayed=not (refs or unlike))
+    check_replayed(sides, ignore, equal_steps, here=not (refs or unlike or any(pythons)))
     if b and any(map(names_record, (a, b))):
         return tell(of_records(a, b, chosen.band, unlike=unlike), output, as_json=json)
     asked = Asked(
@@ -137,18 +158,24 @@ def compare(  # noqa: PLR0913 - one argument a flag
         control=control,
         instructions=instructions,
         garbage=flags.garbage_of(gc),
+        equal_steps=equal_steps,
     )
-    if refs:
-        return tell(of_commits(a, refs, build, asked, return_after), output, as_json=json)
+    if any(pythons) or refs:
+        return tell(of_one(a, pythons, refs, build, asked, return_after), output, as_json=json)
     if more:
         return tell(of_several(a, [str(b), *more], asked, phases), output, as_json=json)
     return tell(of_targets(a, str(b), asked, return_after, phases), output, as_json=json)
 
 
-def check_ignored(sides: list[str], ignore: list[str] | None, *, replayed: bool) -> None:
-    """Refuse to leave fields out where none is compared."""
-    if ignore and not (replayed and not any(names_record(each) or names_training(each) for each in sides)):
+def check_replayed(
+    sides: list[str], ignore: list[str] | None, equal_steps: int | None, *, here: bool
+) -> None:
+    """Refuse to leave fields out, or to ask for a number of steps, if none is replayed (here)."""
+    replayed = not any(names_record(each) or names_training(each) for each in sides)
+    if ignore and not (replayed and here):
         raise InputError("--ignore is for targets that are replayed here: leave it out")
+    if equal_steps and not replayed:
+        raise InputError("--equal-steps is for targets that are replayed: leave it out")
 
 
 def check_several(sides: list[str], return_after: int | None, *, instructions: bool) -> None:
@@ -176,9 +203,15 @@ def of_several(a: str, others: list[str], asked: "Asked", phases: str | None) ->
 
 
 def commits(
-    a_ref: str | None, b_ref: str | None, b: str | None, build: str | None
+    a_ref: str | None, b_ref: str | None, b: str | None, build: str | None, *, installed: bool = False
 ) -> tuple[str, str | None] | None:
     """The commit of A and that of B, or None for the working tree, if it is commits that are compared."""
+    if installed:
+        if a_ref or b_ref or build or b is not None:
+            raise InputError(
+                "environments are compared by one target: leave out B, --a-ref, --b-ref and --build"
+            )
+        return None
     if (a_ref or b_ref) and b is not None:
         raise InputError("commits are compared by one target: leave out B, or --a-ref and --b-ref")
     if a_ref:
@@ -192,17 +225,35 @@ def commits(
     return None
 
 
+def of_one(
+    words: str,
+    pythons: tuple[Path | None, Path | None],
+    refs: tuple[str, str | None] | None,
+    build: str | None,
+    asked: "Asked",
+    return_after: int | None,
+) -> "Record":
+    """Compare one target in two environments, or at two commits."""
+    if refs:
+        return of_commits(words, refs, build, asked, return_after)
+    if return_after is not None:
+        raise InputError("--return-after is for two trainings of the present code: leave it out")
+    return of_installed(words, pythons, asked)
+
+
 def of_commits(
     words: str, refs: tuple[str, str | None], build: str | None, asked: "Asked", return_after: int | None
 ) -> "Record":
     """Compare a target, or the training on it, at two commits of the project in the current folder."""
     from dataclasses import replace
 
-    from hotloop.lab.compare.commits import CommitContender, check_asked, check_out
+    from hotloop.lab.compare.commits import NOT_COUNTED, CommitContender, check_asked, check_out, commands
     from hotloop.lab.compare.present import check_out_beside
     from hotloop.lab.measure.policy import LEARNING
 
-    check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
+    check_asked(asked.policy, beyond_speed=asked.profile)
+    if asked.instructions and commands(Path.cwd(), build):
+        raise InputError(NOT_COUNTED.format(name=words))
     if return_after is not None:
         raise InputError("--return-after is for two trainings of the present code: leave it out")
     if names_training(words):
@@ -214,6 +265,18 @@ def of_commits(
         else check_out_beside(Path.cwd(), then, target, asked, remark, build)
     ) as checkouts:
         a, b = (CommitContender(checkout) for checkout in checkouts)
+        return live(a, b, asked)
+
+
+def of_installed(words: str, pythons: tuple[Path | None, Path | None], asked: "Asked") -> "Record":
+    """Compare a target as two environments have its packages installed."""
+    from hotloop.lab.compare.commits import check_asked
+    from hotloop.lab.compare.installed import open_installed
+
+    check_asked(asked.policy, beyond_speed=asked.profile or asked.instructions)
+    if names_training(words):
+        raise InputError("trainings are not compared between environments: leave out train. keys")
+    with open_installed(pythons, side_of(words), asked, remark) as (a, b):
         return live(a, b, asked)
 
 

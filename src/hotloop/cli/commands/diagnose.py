@@ -224,7 +224,15 @@ def expected(record: "Record", here: str, *, quick: bool) -> "Expectations":
     from hotloop.lab.diagnose.alternatives import copy_bytes_per_s
 
     others = [each for path in files() if (each := read_or_none(path))]
-    return expect(record, others, here, None if quick else copy_bytes_per_s())
+    return expect(record, others, here, None if quick else copy_bytes_per_s(), of_project())
+
+
+def of_project() -> "Mapping[str, Mapping[str, tuple[float, float]]]":
+    """Return what the owner expects by device and phase; nothing without a hotloop.toml."""
+    from hotloop.core.project import find_file, read
+
+    path = find_file()
+    return read(path).expect if path else {}
 
 
 def hold(before: "Record", after: "Record", *, quick: bool) -> "Since":

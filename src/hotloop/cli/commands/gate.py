@@ -20,7 +20,7 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
-    from hotloop.core.project import Budget
+    from hotloop.core.project import Budget, Project
     from hotloop.lab.gate.explain import Profiles
     from hotloop.lab.gate.gate import Result, Row
     from hotloop.lab.gate.measure import How
@@ -142,7 +142,7 @@ def gate(  # noqa: PLR0913 - one argument a flag
     with chdir(project.folder):
         folder = output or FOLDER
         make_room(folder)
-        return gated(budgets, folder, asked)
+        return gated(project, budgets, folder, asked)
 
 
 def listed(budgets: "Sequence[Budget]") -> int:
@@ -171,11 +171,11 @@ class Asked:
             )
 
 
-def gated(budgets: "Sequence[Budget]", folder: Path, asked: Asked) -> int:
+def gated(project: "Project", budgets: "Sequence[Budget]", folder: Path, asked: Asked) -> int:
     """Measure, explain, bisect; keep and tell."""
     from hotloop.lab.gate.bisect import refuse_changes
     from hotloop.lab.gate.explain import Profiles
-    from hotloop.lab.gate.gate import run, with_reasons
+    from hotloop.lab.gate.gate import run, weaker, with_reasons
     from hotloop.lab.gate.measure import How
     from hotloop.lab.gate.places import Places
 
@@ -190,7 +190,8 @@ def gated(budgets: "Sequence[Budget]", folder: Path, asked: Asked) -> int:
                 result = with_reasons(result, how, profiles)
         result = kept(result, folder)
         found = bisected(result, how, profiles) if asked.bisect else ()
-    tell(result, found, folder, as_json=asked.as_json)
+        lost = weaker(project, places)
+    tell(result, (found, lost), folder, as_json=asked.as_json)
     return result.code
 
 
@@ -231,18 +232,23 @@ def bisected(result: "Result", how: "How", profiles: "Profiles") -> "Sections":
     return tuple(told)
 
 
-def tell(result: "Result", found: "Sections", folder: Path, *, as_json: bool) -> None:
-    """Print the records or draw the table; the same as Markdown where CI wants it."""
+def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Path, *, as_json: bool) -> None:
+    """Print the records or draw the table; the same as Markdown where CI wants it.
+
+    `beside` are the commits that did it, and the budgets that were weakened.
+    """
     from hotloop.report import markdown
     from hotloop.report.sections.gate import gate as sections
     from hotloop.report.sections.notices import notices
     from hotloop.report.terminal import draw
 
-    drawn = (*sections(shown(result, folder), headline=COLOURS.get(result.code, "cannot tell")), *found)
+    found, lost = beside
+    headline = COLOURS.get(result.code, "cannot tell")
+    drawn = (*sections(shown(result, folder), headline=headline, weaker=lost), *found)
     if as_json:
         emit(f"[{','.join(record.to_json() for record in result.records)}]\n")
-        for error in (row.error for row in result.rows if row.error):
-            remark(error)
+        for line in (*(row.error for row in result.rows if row.error), *lost):
+            remark(line)
         remark(draw(found))
     else:
         show(draw(drawn))

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,7 @@ from hotloop.cli.flags import (
     Trust,
     Words,
     garbage_of,
-    names_world,
+    names_several,
     reporting,
     targets_of,
 )
@@ -66,9 +66,11 @@ EXAMPLES = (
     "hotloop profile my_env.py:make --probe cprofile,memory",
     "hotloop profile my_env.py:make --probe line --time my_env.Env._get_obs",
     "hotloop profile --pid 12345 --seconds 10",
+    "hotloop profile 12345 --seconds 10",
     "hotloop profile -- python train.py --steps 1000",
     "hotloop profile grid/toy --trace",
     "hotloop profile cards hero=simple villain=random num_games=500",
+    "hotloop profile my_game.py:make hero=my_model.py:Model villain=random num_games=200",
     "hotloop profile --replay-slow .design/profile-20250102-0304.json 2",
 )
 
@@ -135,6 +137,8 @@ class Looked:
     gc: "Garbage"
     slow: bool
     opener: "Opener"
+    games: int | None = None
+    """Whole games to count, of a target with players in its seats."""
 
 
 def profile(  # noqa: PLR0913 - one argument a flag
@@ -176,6 +180,7 @@ def profile(  # noqa: PLR0913 - one argument a flag
         ranks = [*filter(None, (target, *(words or ())))]
         return run_again(replay_slow, ranks, FOLDER, trust, as_json=json)
     check_asked(trust, commit=commit)
+    target, pid = pid_named(target, words, pid)
     if target is None:
         check_alone(probe=probe not in (None, ["pyspy"]), steps=steps, time=time, record=record, trace=trace)
         return attach(pid, seconds or SECONDS, commit=commit, as_json=json)
@@ -197,6 +202,18 @@ def profile(  # noqa: PLR0913 - one argument a flag
     return run(asked, looked, as_json=json)
 
 
+def pid_named(
+    target: str | None, words: "Sequence[str] | None", pid: int | None
+) -> tuple[str | None, int | None]:
+    """Return the target and the process; a target that is a number names a process, as for `top`."""
+    if target is None or not target.isdecimal() or int(target) == 0:
+        return target, pid
+    if words or pid not in (None, int(target)):
+        more = " ".join(words or [f"--pid {pid}"])
+        raise InputError(f"{target} names a process that is running: leave out {more}")
+    return None, int(target)
+
+
 def check_asked(trust: Path | None, *, commit: bool) -> None:
     """Refuse what only a replay can be asked, and a commit where there is nothing to commit to."""
     if trust is not None:
@@ -212,38 +229,17 @@ def check_alone(**flags: object) -> None:
         raise InputError(f"--{given[0]} is for a target: name one, or look at a process with --pid alone")
 
 
-def plays_games(target: Target) -> bool:
-    """Whether a player is named as a contest names its own: then whole games are looked at."""
-    from hotloop.core.registry import find
+def games_asked(target: Target, looked: Looked) -> tuple[Target, Looked]:
+    """Return the target with players in its seats and how many games are counted; others as they are."""
+    from hotloop.lab.sim.seated import as_game, games_of, is_seated
 
-    contest = None if target.is_foreign else find(target.name).world.contest
-    return contest is not None and contest.player in target.keys
-
-
-def profile_games(target: Target, looked: Looked, *, as_json: bool) -> int:
-    """Play games, split their time, and keep the page and the record."""
-    from hotloop.cli.commands import sim
-    from hotloop.lab.sim.sim import open_game
-    from hotloop.report.sections.sim import sim as sections
-    from hotloop.report.terminal import draw
-
-    if looked.policy != "random" or looked.steps or looked.time or looked.tape or looked.trace:
-        raise InputError("a player is named, so whole games are looked at: leave out what is said of steps")
-    make_room(FOLDER)
-    played = sim.play(open_game(*sim.split(target)), (), fps=None, as_json=as_json)
-    remark(f"saved {keep_games(played, commit=looked.commit)}")
-    return tell([played], draw(sections(played)), as_json=as_json, as_list=False)
-
-
-def keep_games(played: "Record", *, commit: bool) -> Path:
-    from hotloop.report import markdown
-    from hotloop.report.sections.sim import page
-
-    path = FOLDER / f"profile-{utc_now():%Y%m%d-%H%M}.md"
-    kept = save(path, markdown.draw_page(page(played)), (".json", played.to_json()))
-    if commit:
-        commit_files([kept, kept.with_suffix(".json")], f"profile: {played.target.name}")
-    return kept
+    if not is_seated(target):
+        return target, looked
+    if looked.policy != "random" or looked.tape or looked.trace:
+        raise InputError(
+            "a player is named, so whole games are looked at: leave out --policy, --record and --trace"
+        )
+    return as_game(target), replace(looked, games=games_of(target) if looked.steps is None else None)
 
 
 def new_file(path: Path | None, targets: list[Target]) -> Path | None:
@@ -259,8 +255,7 @@ def run(target: Target, looked: Looked, *, as_json: bool) -> int:
     """Profile the targets, once they are known to be fit for it."""
     from hotloop.lab.profile import probes as probes_lab
 
-    if plays_games(target):
-        return profile_games(target, looked, as_json=as_json)
+    target, looked = games_asked(target, looked)
     targets = targets_of(target)
     with closing(looked.opener):
         check(targets, looked.policy, looked.opener)
@@ -296,6 +291,7 @@ def profile_all(target: Target, looked: Looked, *, as_json: bool) -> int:
                 tracer=tracers.get(name),
                 opener=looked.opener,
                 garbage=looked.gc,
+                games=looked.games,
                 extras=lab.Extras(
                     probes=looked.probes,
                     baselines=FOLDER,
@@ -308,7 +304,7 @@ def profile_all(target: Target, looked: Looked, *, as_json: bool) -> int:
 
         records = measure(targets_of(target), experiment, keeper(room, tracers, commit=looked.commit))
     view = draw(profiles(records, slow_steps=looked.slow))
-    return tell(records, view, as_json=as_json, as_list=names_world(target.name))
+    return tell(records, view, as_json=as_json, as_list=names_several(target.name))
 
 
 def keeper(room: Path, tracers: "Mapping[str, Tracer]", *, commit: bool) -> Any:

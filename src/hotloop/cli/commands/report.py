@@ -1,5 +1,6 @@
 """hotloop report: every record of a folder as one page, or in the format of another tool."""
 
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,7 @@ import typer
 from hotloop.cli.console import bar, emit, remark
 from hotloop.cli.flags import Json
 from hotloop.cli.results import FOLDER
-from hotloop.core.errors import ExitCode, InputError, unknown
+from hotloop.core.errors import ExitCode, InputError, WriteError, unknown
 from hotloop.core.files import save
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ Dir = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "-o", "--output", metavar="F", help="The file to write; an existing one is not overwritten."
-    ),
+    typer.Option("-o", "--output", metavar="F", help="The file to write; only an earlier page is replaced."),
 ]
 Format = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FORMATS)}.")]
 Read = Annotated[
@@ -98,12 +97,15 @@ def report(  # noqa: PLR0913 - one a flag
         return accepted(folders, accept, why)
     if serve:
         return served(folders, read or [], host, port, title_of(folder))
+    from hotloop.report.page.shelf import draw_shelf
+
     shelf = shelf_of(folders, read or [])
     if not shelf.entries:
         raise InputError(f"{without_records(folders, shelf)}: hotloop bench TARGET makes one")
-    for reason in shelf.left_out:
+    name, title = "json" if json else format, title_of(folder)
+    text, shown = draw_shelf(shelf, lambda each: drawn(each, name, title))
+    for reason in shown.left_out:
         remark(f"left out: {reason}")
-    text = drawn(shelf, "json" if json else format, title_of(folder))
     return kept(text, output, is_page=format == "html" and not json)
 
 
@@ -187,9 +189,37 @@ def kept(text: str, output: Path | None, *, is_page: bool) -> int:
         return ExitCode.FINE
     if output is not None and output.is_dir():
         raise InputError(f"--output {output} is a folder: name a file in it")
-    path = save(output or PAGE, text)
-    remark(f"saved {path}")
+    place = output or PAGE
+    if is_page and is_page_of_ours(place):
+        write_over(place, text)
+    elif place.exists():
+        raise InputError(f"{place} is there and no page of hotloop report: name another file with --output")
+    else:
+        place = save(place, text)
+    remark(f"saved {place}")
     return ExitCode.FINE
+
+
+def is_page_of_ours(path: Path) -> bool:
+    """Return whether a file is a page that this command wrote."""
+    from hotloop.report.page.page import HEAD
+
+    try:
+        with path.open("rb") as file:
+            return file.read(len(HEAD.encode())) == HEAD.encode()
+    except OSError:
+        return False
+
+
+def write_over(path: Path, text: str) -> None:
+    """Replace a page at once, so that a reader never meets half of one."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, "utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise WriteError(f"cannot write {path}: {error.strerror}") from error
 
 
 def accepted(folders: list[Path], run: str, why: str) -> int:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from hotloop.cli import flags, sweeps
-from hotloop.cli.console import stdout_kept_clean
+from hotloop.cli.console import bar, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy, Words
 from hotloop.cli.results import FOLDER, make_room
 from hotloop.core.target import Target
@@ -18,6 +18,7 @@ EXAMPLES = (
     "hotloop scale farm/steady index=grid,quadtree agents=50,100,200,400,800",
     "hotloop scale grid/toy --grid crowding",
     "hotloop scale my_env.py:make n=10,100,1000",
+    "hotloop scale eco.py:make agents=10,100,1000 --time World.perceive",
     "hotloop scale gym:CartPole-v1 num_envs=1,4,16,64",
     "hotloop scale farm/default --grid steps --resume",
     "hotloop scale grid/toy agents=10,50,100,500 --on ray",
@@ -59,6 +60,7 @@ def scale(  # noqa: PLR0913 - one argument a flag
     policy: Policy = "random",
     no_phases: NoPhases = False,
     phases: flags.Reports = None,
+    time: flags.Functions = None,
     on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
@@ -71,20 +73,21 @@ def scale(  # noqa: PLR0913 - one argument a flag
     an index by name, any argument of your own function, and steps, the length of a run from its reset on.
     Every combination is measured several times, in shuffled order. For each phase, the step and memory it
     says how they grow (constant, log, linear, n log n, quadratic, or a power with its exponent and interval)
-    and what else would fit; where one phase overtakes another, where more brings little, and what limits
-    threads. A PNG and an SVG are saved with the record. Ctrl-C keeps what is done; --resume continues.
+    and what else would fit, or that it cannot tell; --time makes a phase of a function of yours. It says
+    where one phase overtakes another, where more brings little, and what limits threads. A PNG and an SVG
+    are saved with the record. Ctrl-C keeps what is done; --resume continues.
     """
     from hotloop.lab.scale import axes as reading
     from hotloop.lab.scale import scale as lab
+    from hotloop.lab.scale.forecast import forecast
 
-    asked_target = flags.reporting(Target.typed(target, words), phases)
+    asked_target = flags.reporting(Target.typed(target, words), phases, time)
     axes = reading.read(asked_target, grid)
     asked = lab.Asked(repeats=repeats, env_steps=steps or lab.ENV_STEPS, policy=policy, phases=not no_phases)
-    count = len(axes.places) * repeats
-    sweeps.announce(count, count * lab.CELL_S, yes=yes)
+    with bar("forecast") as progress, stdout_kept_clean():
+        seconds = forecast(axes, asked, progress)
+    sweeps.announce(len(axes.places) * repeats, seconds, yes=yes)
     make_room(output)
-    with stdout_kept_clean():
-        lab.check(axes)
     record = sweeps.swept(
         axes,
         "scale",

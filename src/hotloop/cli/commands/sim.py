@@ -32,6 +32,9 @@ ISOLATED = True
 
 PREFIX = "sim."
 
+PLAYERS = {"hero", "villain"}
+"""Keys that seat players at a game."""
+
 Keepsake = Tape | Pictures | Plot
 
 PROFILE_ROWS = 12
@@ -50,6 +53,9 @@ EXAMPLES = (
     "hotloop sim farm steps=1000 agents=100 log=run.db",
     "hotloop sim my_env.py:make player=my_policy.py:Policy episodes=100",
     "hotloop sim cards hero=simple villain=random num_games=1000",
+    "hotloop sim cards --round-robin simple,first,random num_games=200",
+    "hotloop sim my_game.py:make hero=my_model.py:Model villain=random num_games=200",
+    "hotloop sim pettingzoo:classic.connect_four_v3 hero=my_model.py:Model villain=random",
     "hotloop sim prospector player=greedy episodes=100000 --on ray",
     "hotloop sim cards/keywords hero=simple villain=simple num_games=1 --show",
 )
@@ -83,6 +89,15 @@ Account = Annotated[
     bool, typer.Option("--perf-profile", help="Save cProfile's result of the run with the record.")
 ]
 
+RoundRobin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--round-robin",
+        metavar="PLAYERS",
+        help="Let every player meet every other in both seats; rate them by Elo. A list with commas.",
+    ),
+]
+
 
 def sim(  # noqa: PLR0913 - one argument a flag
     target: TapedTarget = None,
@@ -100,6 +115,7 @@ def sim(  # noqa: PLR0913 - one argument a flag
     plot: Plots = None,
     perf_profile: Account = False,
     overwrite: Overwrite = False,
+    round_robin: RoundRobin = None,
     on: sweeps.On = None,
     resume: sweeps.Resume = False,
     output: Output = FOLDER,
@@ -109,23 +125,22 @@ def sim(  # noqa: PLR0913 - one argument a flag
 
     Its own keys: player=NAME (random, or one of the world's), episodes=N, steps=N (cuts an episode off; a
     world that never ends is cut off after 1000). Every env plays its share, so that short episodes do not
-    count more often than long ones; a world with a history to plot is played once unless you say how often. A
+    count more often than long ones; a world with a history to plot is played once unless you say how often.
+    hero=PLAYER villain=PLAYER num_games=N seat two players at a game: random, run:NAME, module:callable. A
     record is saved and never overwrites another.
     """
-    from hotloop.core.registry import contests
     from hotloop.lab.sim.sim import open_game
 
     if frames:
         return keep_frames(replay)
     target, words = taped(replay, target, words, trust) if replay else (named(target, trust), words)
-    if target.startswith(PREFIX):
-        target, words = contests()[0], [target, *(words or ())]
-    if "=" in target:
-        raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
-    keys = [*(word.removeprefix(PREFIX) for word in words or ()), *["overwrite=true"] * overwrite]
-    chosen, asked = split(Target.typed(target, keys, seed=seed))
-    if on is not None or resume:
+    typed = typed_target(target, words, seed, overwrite=overwrite)
+    if on is not None or resume or round_robin:
         refuse_watching(show=show, keepsakes=(record, gif, png, *(plot or ())), account=perf_profile)
+    if round_robin:
+        return rate_players(typed, round_robin, output, as_json=json)
+    chosen, asked = split(typed)
+    if on is not None or resume:
         return sim_on(chosen, asked, output, on=on, resume=resume, as_json=json)
     if chosen.is_foreign:
         refuse_drawing(show=show, gif=gif, png=png)
@@ -144,6 +159,18 @@ def sim(  # noqa: PLR0913 - one argument a flag
     for keepsake in keepsakes:
         keepsake.save(game)
     return code
+
+
+def typed_target(target: str, words: list[str] | None, seed: int | None, *, overwrite: bool) -> Target:
+    """The target with its keys; without one the first world of games is meant."""
+    from hotloop.core.registry import contests
+
+    if target.startswith(PREFIX):
+        target, words = contests()[0], [target, *(words or ())]
+    if "=" in target:
+        raise InputError(f"{target} stands where the target should: write hotloop sim grid/guard {target}")
+    keys = [*(word.removeprefix(PREFIX) for word in words or ()), *["overwrite=true"] * overwrite]
+    return Target.typed(target, keys, seed=seed)
 
 
 def named(target: str | None, trusted: Path | None) -> str:
@@ -193,9 +220,7 @@ def refuse_drawing(*, show: bool, gif: Path | None, png: Path | None) -> None:
 
 def refuse_watching(*, show: bool, keepsakes: "Sequence[Path | None]", account: bool) -> None:
     if show or any(keepsakes) or account:
-        raise InputError(
-            "--on plays elsewhere, where nobody looks: leave out what draws, records or profiles"
-        )
+        raise InputError("--on and --round-robin play unseen: leave out what draws, records or profiles")
 
 
 def sim_on(
@@ -213,6 +238,18 @@ def sim_on(
         shelf = shelf_of(SHELVES, "sim", cells, resume=resume, machines=machines)
         with bar(target.name) as progress, stdout_kept_clean():
             played = seeds.sim(target, asked, executor, shelf, progress)
+    return report(kept_in(output, played), as_json=as_json)
+
+
+def rate_players(target: Target, players: "Sequence[str]", output: Path, *, as_json: bool) -> int:
+    """Let players meet in both seats, and rate them."""
+    from hotloop.cli.console import stdout_kept_clean
+    from hotloop.lab.sim.robin import round_robin
+
+    make_room(output)
+    names = [name.strip() for word in players for name in word.split(",") if name.strip()]
+    with bar(target.name) as progress, stdout_kept_clean():
+        played = round_robin(target, names, progress)
     return report(kept_in(output, played), as_json=as_json)
 
 
@@ -265,7 +302,9 @@ def as_typed(target: Target, message: str) -> str:
     """A message about keys by the names that they were typed with."""
     from hotloop.core.registry import find
 
-    contest = None if target.is_foreign else find(target.name).world.contest
+    if target.is_foreign:
+        return message.replace("episodes=", "num_games=", 1) if PLAYERS & target.keys.keys() else message
+    contest = find(target.name).world.contest
     return message.replace("episodes=", f"{contest.episodes}=", 1) if contest else message
 
 
@@ -273,7 +312,9 @@ def plain_key(target: Target, key: str) -> str:
     """A key by its name in every world; one whose episodes are games has names of its own."""
     from hotloop.core.registry import find
 
-    contest = None if target.is_foreign else find(target.name).world.contest
+    if target.is_foreign:
+        return "episodes" if key == "num_games" and PLAYERS & target.keys.keys() else key
+    contest = find(target.name).world.contest
     if contest is None:
         return key
     return {contest.player: "player", contest.episodes: "episodes", "num_threads": "threads"}.get(key, key)

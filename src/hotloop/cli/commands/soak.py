@@ -6,7 +6,7 @@ import typer
 
 from hotloop.cli import flags, sweeps
 from hotloop.cli.child import settled
-from hotloop.cli.console import bar, stdout_kept_clean
+from hotloop.cli.console import bar, remark, stdout_kept_clean
 from hotloop.cli.flags import Json, Output, Policy, Words
 from hotloop.cli.results import FOLDER, make_room
 from hotloop.core.errors import InputError
@@ -62,6 +62,7 @@ def soak(  # noqa: PLR0913 - one argument a flag
     one = flags.reporting(Target.typed(target, words), phases)
     asked = asked_for(minutes, steps)
     make_room(output)
+    remark(f"soak: {sweeps.duration(asked.seconds) if asked.seconds else f'{asked.env_steps:,} env-steps'}")
     if on is not None:
         return sweeps.tell(soaked_on(on, one, asked, policy), output, as_json=json)
     with bar(one.name) as progress, stdout_kept_clean():

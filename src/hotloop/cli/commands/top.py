@@ -12,6 +12,7 @@ from hotloop.cli.flags import Json
 from hotloop.core.errors import ExitCode, InputError
 
 EXAMPLES = (
+    "hotloop top 12345",
     "hotloop top --pid 12345",
     "hotloop top --pid 12345 --json",
 )
@@ -21,8 +22,12 @@ SECONDS = 1
 
 
 def top(
+    process: Annotated[
+        int | None,
+        typer.Argument(metavar="PID", min=1, help="The Python process to look at.", show_default=False),
+    ] = None,
     *,
-    pid: Annotated[int, typer.Option(metavar="PID", min=1, help="The Python process to look at.")],
+    pid: Annotated[int | None, typer.Option(metavar="PID", min=1, help="The same, as a flag.")] = None,
     json: Json = False,
 ) -> int:
     """Show live what a running Python process does.
@@ -33,13 +38,18 @@ def top(
     """
     from hotloop.lab.profile import attach as attaching
 
+    named = process or pid
+    if named is None:
+        raise InputError("top needs the number of a process: hotloop top PID")
+    if pid not in (None, named):
+        raise InputError(f"two processes are named, {named} and --pid {pid}: leave one out")
     if json:
         with tempfile.TemporaryDirectory(prefix="hotloop-") as made:
-            emit(attaching.attach(pid, Path(made), SECONDS).to_json())
+            emit(attaching.attach(named, Path(made), SECONDS).to_json())
         return ExitCode.FINE
     if not is_terminal():
         raise InputError("top needs a terminal: hotloop profile --pid PID writes files instead")
-    attaching.watch(pid)
+    attaching.watch(named)
     return ExitCode.FINE
 
 

@@ -1,5 +1,6 @@
 """hotloop tune: which settings are the fastest, and do they still learn."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from hotloop.core.project import SAYABLE
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
+    from hotloop.core.project import Budget
     from hotloop.core.record import Record
     from hotloop.lab.scale.axes import Axes
     from hotloop.lab.tune.asked import Asked
@@ -30,6 +32,7 @@ EXAMPLES = (
     "hotloop tune prospector num_workers=1,2 rollout_steps=64,128 num_minibatches=2,4",
     "hotloop tune farm/default index=grid,hash,quadtree,kdtree resources=list,memmap",
     "hotloop tune grid/toy num_envs=64,256 --write-floor toy-speed",
+    "hotloop tune --metric 'sps=SPS: ([\\d.]+)' -- python train.py --num-envs '{8,32}'",
 )
 
 LearnSteps = Annotated[
@@ -94,6 +97,8 @@ def tune(  # noqa: PLR0913 - one argument a flag
     seeds: Seeds = 6,
     learning_band: LearningBand = 5,
     write_floor: WriteFloor = None,
+    phases: flags.Reports = None,
+    time: flags.Functions = None,
     on: sweeps.On = None,
     resume: sweeps.Resume = False,
     yes: sweeps.Yes = False,
@@ -103,30 +108,28 @@ def tune(  # noqa: PLR0913 - one argument a flag
     """Find the fastest of all combinations of settings.
 
     Keys with several values are combined. With a train. key trainings are measured, otherwise envs alone.
-    Combinations that cannot run are skipped first, with the reason. The rest is measured in stages: each
-    keeps the faster half and gives it twice as many rounds. The winner has the highest lower end of its
-    interval, and takes turns with the present settings before it is recommended. How long that takes, and at
-    most, is said first and kept: a search that is late has fewer stages. --learn-steps trains both and
-    compares returns. num_workers, n_envs, rollout_steps, n_steps, batch_size, n_epochs and num_minibatches
-    are understood. Exit: 3 the winner learns less, 4 cannot tell.
+    Combinations that cannot run are skipped, with the reason. The rest is measured in stages: each keeps the
+    faster half and gives it twice as many rounds. The winner has the highest lower end of its interval, and
+    takes turns with the present settings before it is recommended. The longest time is said first and kept:
+    a search that is late has fewer stages. --learn-steps compares returns, too. num_workers, n_envs,
+    rollout_steps, n_steps, batch_size, n_epochs, num_minibatches are known. Exit: 3 learns less, 4 unsure.
     """
     from hotloop.lab.tune import tune as lab
     from hotloop.lab.tune.asked import Asked
     from hotloop.lab.tune.combinations import read
     from hotloop.lab.tune.halving import Sweeping
 
-    axes = read(Target.typed(target, words))
-    band, ns, at_most_s = share_of(learning_band), confirmed_ns(confirm), seconds_of(minutes)
-    asked = Asked(
-        rounds=rounds, learn_steps=learn_steps, seeds=seeds, band=band, confirm_ns=ns, at_most_s=at_most_s
-    )
+    axes = read(flags.reporting(Target.typed(target, words), phases, time))
+    band, ns, most_s = share_of(learning_band), confirmed_ns(confirm), seconds_of(minutes)
+    how = Asked(rounds=rounds, seeds=seeds, band=band, confirm_ns=ns, at_most_s=most_s)
+    asked = replace(how, learn_steps=learn_steps)
     check_floor(write_floor, axes)
     asked = announced(axes, asked, yes=yes)
     make_room(output)
     record = sweeps.swept(
         axes,
         "tune",
-        [Sweeping.cell_of(axes, place, 0, asked.rounds) for place in axes.places],
+        [Sweeping.cell_of(axes, place, 0, asked.rounds, asked) for place in axes.places],
         lambda progress, shelf, executor: lab.tune(
             axes,
             asked,
@@ -146,8 +149,6 @@ def tune(  # noqa: PLR0913 - one argument a flag
 
 def announced(axes: "Axes", asked: "Asked", *, yes: bool) -> "Asked":
     """Say how long it takes, and at most, before it begins; the same with that bound."""
-    from dataclasses import replace
-
     from hotloop.lab.tune import learning
     from hotloop.lab.tune import tune as lab
     from hotloop.lab.tune.combinations import checked_present
@@ -191,12 +192,17 @@ def confirmed_ns(seconds: float | None) -> int | None:
     return round(1e9 * seconds)
 
 
+def check_name(name: str | None) -> None:
+    """Refuse, before anything is measured, a budget whose name cannot be one."""
+    if name is not None and not SAYABLE.fullmatch(name):
+        raise InputError(f"--write-floor {name!r} does not fit: a name has letters, digits, '-', '_' and '.'")
+
+
 def check_floor(name: str | None, axes: "Axes") -> None:
     """Refuse, before anything is measured, a budget that no gate could measure."""
+    check_name(name)
     if name is None:
         return
-    if not SAYABLE.fullmatch(name):
-        raise InputError(f"--write-floor {name!r} does not fit: a name has letters, digits, '-', '_' and '.'")
     from hotloop.lab.training.settings import is_training
 
     if any(is_training(axes.target_at(place)) for place in axes.places):
@@ -205,27 +211,40 @@ def check_floor(name: str | None, axes: "Axes") -> None:
 
 def keep_floor(name: str | None, record: "Record", axes: "Axes") -> None:
     """Write the floor of the confirmed winner as a budget."""
-    from hotloop.core.project import NAME, Budget, find_file, put_budget
+    from hotloop.core.project import Budget
 
+    if name is None or not keeps_floor(name, record):
+        return
     found = record.tuning
     assert found is not None
-    if name is None:
-        return
-    if found.floor is None:
-        remark(f"no budget {name} written: nothing was confirmed to be as fast as the present settings")
-        return
-    place = find_file() or Path(NAME)
     chosen = next(axes.target_at(each) for each in axes.places if each.at == found.winner)
-    budget = Budget(
-        name=name,
-        target=chosen.name,
-        keys={key: typed(value) for key, value in chosen.keys.items()},
-        metric="env_steps_per_s",
-        limit=float(round(found.floor)),
-        reason="the floor of the settings that hotloop tune confirmed",
+    keep(
+        Budget(
+            name=name,
+            target=chosen.name,
+            keys={key: typed(value) for key, value in chosen.keys.items()},
+            metric="env_steps_per_s",
+            limit=float(round(found.floor or 0.0)),
+            reason="the floor of the settings that hotloop tune confirmed",
+        )
     )
+
+
+def keeps_floor(name: str, record: "Record") -> bool:
+    """Whether there is a floor to write; says so if there is none."""
+    assert record.tuning is not None
+    if record.tuning.floor is None:
+        remark(f"no budget {name} written: nothing was confirmed to be as fast as the present settings")
+    return record.tuning.floor is not None
+
+
+def keep(budget: "Budget") -> None:
+    """Write a budget into the project's hotloop.toml, or into a new one here."""
+    from hotloop.core.project import NAME, find_file, put_budget
+
+    place = find_file() or Path(NAME)
     put_budget(place, budget)
-    remark(f"wrote [budget.{name}] into {place}")
+    remark(f"wrote [budget.{budget.name}] into {place}")
 
 
 def typed(value: object) -> object:

@@ -9,7 +9,7 @@ import typer
 
 from hotloop.cli import flags, sweeps
 from hotloop.cli.console import bar, emit, remark, show, stdout_kept_clean
-from hotloop.cli.flags import Json, Output, names_world, targets_of
+from hotloop.cli.flags import Json, Output, names_several, targets_of
 from hotloop.cli.results import FOLDER, check_trust, make_room, names_file, record_path
 from hotloop.cli.runner import kept_in, measure, tell
 from hotloop.core.errors import ExitCode, InputError
@@ -121,6 +121,10 @@ Budget = Annotated[
 ]
 
 
+WORTH_SAYING_S = 2.0
+"""A validation that takes less is over before a reader has read how long it takes."""
+
+
 def validate(  # noqa: PLR0913 - one argument a flag
     target: flags.TargetOrNone = None,
     words: AmountAndWords = None,
@@ -178,7 +182,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
         distributions = by_distributions(scale or SCALE, transfer, policy)
         return tell_distributions(candidate, matches, distributions, output, as_json=json)
     records = run(matches, scale or SCALE, way, output, policy)
-    return told(records, as_json=json, as_list=names_world(candidate.name))
+    return told(records, as_json=json, as_list=names_several(candidate.name))
 
 
 def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
@@ -263,7 +267,7 @@ def tell_distributions(
         return save(record_path(output, record), record.to_json())
 
     records = measure([Target(name) for name in matches], experiment, keep)
-    return tell(records, draw(sections(records)), as_json=as_json, as_list=names_world(candidate.name))
+    return tell(records, draw(sections(records)), as_json=as_json, as_list=names_several(candidate.name))
 
 
 def parted(words: Sequence[str] | None) -> tuple[str | None, list[str]]:
@@ -312,7 +316,11 @@ def run(
     asked = replace(lab.asked_for(scale, first.against, way, presets=len(matches)), policy=policy)
 
     def experiment(target: Target, progress: "Progress") -> "Record":
-        return lab.validate(matches[target.name], asked, progress, keep_bundle)[0]
+        return lab.validate(matches[target.name], asked, progress, keep_bundle, say)[0]
+
+    def say(seconds: float) -> None:
+        if seconds >= WORTH_SAYING_S:
+            remark(f"validate: about {sweeps.duration(seconds)}")
 
     def keep_bundle(record: "Record", found: "bundles.Bundle") -> Path:
         path = bundles.write_bundle(found, record_path(output, record).with_suffix(bundles.SUFFIX))
@@ -377,7 +385,7 @@ def show_adoption(
     targets = targets_of(target)
     with stdout_kept_clean():
         match = matches_of(targets[:1], against)[targets[0].name]
-    records = read_folder(output)[0] if output.is_dir() and any(output.glob("*.json")) else []
+    records = read_folder(output).records if output.is_dir() and any(output.glob("*.json")) else []
     found = stand(match, [each.name for each in targets], records, timed(match, budget))
     if as_json:
         emit(f"{json.dumps(asdict(found), indent=1)}\n")

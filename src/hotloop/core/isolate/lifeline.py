@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError
@@ -28,8 +28,8 @@ STACK_SIGNAL = signal.SIGRTMAX - 2
 
 PAGE = mmap.PAGESIZE
 
-STEPS, DOING = 0, 1
-"""Places in the pulse: calls of step that were finished, and what is done now."""
+STEPS, DOING, COPIES = 0, 1, 2
+"""Places in the pulse: finished calls of step, what is done now, and copies of the process that came back."""
 
 MESSAGES_FROM = 200
 """Descriptors from here on are ours: who closes the first hundred hits none of them."""
@@ -95,9 +95,9 @@ class Line:
             rest = rest[os.write(self._descriptor, rest) :]
 
     def end_copy(self) -> None:
-        """End this process where it is a copy that somebody's code forked, and that came back here."""
+        """End this process if user code forked it and came back here."""
         if os.getpid() != self._owner:
-            os._exit(1)
+            leave()
 
     def _mend(self) -> None:
         """Open the line again where somebody closed it, or took its number for a file of his own."""
@@ -150,6 +150,9 @@ class Line:
 pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
 """What is done now, at `STEPS` and `DOING`; shared with the supervisor where there is one."""
 
+_first_pulse = pulse[:]
+"""The pulse of the process that this one is a fork of, if it is one."""
+
 line: Line | None = None
 """To the supervisor; None where nobody watches."""
 
@@ -165,11 +168,11 @@ unclosed: list[str] = []
 
 def attach() -> Line:
     """Take up the line that the environment names; whatever this process starts has none by itself."""
-    global line, pulse, folder  # noqa: PLW0603 - a process has one
+    global line, folder  # noqa: PLW0603 - a process has one
     folder = Path.cwd()
     told = os.environ.pop(VARIABLE)
     supervisor, messages, beats = map(int, told.split(":"))
-    pulse = memoryview(mmap.mmap(beats, PAGE)).cast("Q")
+    use_page(mmap.mmap(beats, PAGE))
     line = Line(messages, f"/proc/{supervisor}/fd/{messages}", told)
     pulse[DOING] = Doing.OURS
     os.close(beats)
@@ -177,9 +180,19 @@ def attach() -> Line:
     return line
 
 
+def here() -> Path:
+    """Return the folder of the command; user code may have gone elsewhere, and removed where it went."""
+    if folder is not None:
+        return folder
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.environ.get("PWD", "/"))
+
+
 def anchored(path: Path) -> Path:
-    """A path of ours, whatever folder somebody's code has gone to in this process meanwhile."""
-    return path if folder is None else folder / path
+    """Return a path of the command's, wherever user code has gone in this process meanwhile."""
+    return here() / path
 
 
 def shared() -> dict[str, str]:
@@ -189,23 +202,76 @@ def shared() -> dict[str, str]:
 
 def join() -> None:
     """Share the pulse of the process that started this one, where anybody feels it, and its stacks."""
-    global pulse  # noqa: PLW0603 - a process has one
     told = os.environ.pop(VARIABLE, None)
     if told is None:
         return
     supervisor, messages, beats = told.split(":")
     opened = os.open(f"/proc/{supervisor}/fd/{beats}", os.O_RDWR)
-    pulse = memoryview(mmap.mmap(opened, PAGE)).cast("Q")
+    use_page(mmap.mmap(opened, PAGE))
     os.close(opened)
     stacks = os.open(f"/proc/{supervisor}/fd/{messages}", os.O_WRONLY)
     faulthandler.enable(stacks)
     faulthandler.register(STACK_SIGNAL, stacks)
 
 
-def end_copy() -> None:
-    """End a copy of the process that is watched over, before it does the work a second time."""
+def use_page(page: mmap.mmap) -> None:
+    """Keep the pulse of this process on a page."""
+    global pulse, _first_pulse  # noqa: PLW0603 - a process has one
+    pulse = memoryview(page).cast("Q")
+    _first_pulse = pulse[:]
+
+
+_is_own_fork = False
+"""Whether Hotloop forks this process itself."""
+
+
+@contextmanager
+def own_fork() -> Iterator[None]:
+    """Let a process that Hotloop forks meanwhile step on with the envs of before."""
+    global _is_own_fork  # noqa: PLW0603 - a process has one
+    _is_own_fork = True
+    try:
+        yield
+    finally:
+        _is_own_fork = False
+
+
+def give_up_pulse() -> None:
+    """Release the pulse in a process that user code forked: an env of before cannot be stepped on there."""
+    global pulse, _is_own_fork  # noqa: PLW0603 - a process has one
+    if _is_own_fork:
+        _is_own_fork = False  # what user code forks in there is not ours
+        return
+    pulse.release()
+    pulse = memoryview(mmap.mmap(-1, PAGE)).cast("Q")
+
+
+os.register_at_fork(after_in_child=give_up_pulse)
+
+
+def beat(page: memoryview, steps: int) -> None:
+    """Note a finished step; end the process if user code forked it in that step and came back."""
+    try:
+        page[STEPS] = steps
+    except ValueError:  # released by the fork
+        leave()
+
+
+def end_copy(page: memoryview | None = None) -> None:
+    """End a copy of the process that is measured, before it does the work a second time."""
     if line is not None:
         line.end_copy()
+    if page is not None:
+        try:
+            page[STEPS] += 0
+        except ValueError:  # released by the fork
+            leave()
+
+
+def leave() -> NoReturn:
+    """Count this process among the copies that came back, and end it without a word."""
+    _first_pulse[COPIES] += 1
+    os._exit(1)
 
 
 def offer(make: SoFar) -> None:

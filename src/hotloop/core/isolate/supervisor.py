@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +45,9 @@ LAST_BYTES = 4000
 
 WAITS = "elsewhere.py"
 """Whose frames are in a stack that waits for another process of ours."""
+
+STEPPED = str(Path(__file__).parents[2] / "envs" / "foreign")
+"""The folder of our code that steps envs of users."""
 
 FRAMES = 3
 """Of a stack that are worth a place in a line."""
@@ -110,6 +113,8 @@ class Watchdog:
         self._limits = limits
         self._seen = (0, 0)
         self._since_ns = now_ns()
+        self._looks = 0
+        """Looks at the stack since something moved."""
 
     def note(self) -> None:
         """Something was heard."""
@@ -117,19 +122,50 @@ class Watchdog:
 
     def exceeded_s(self, what: int, steps: int) -> float | None:
         """The limit for which nothing has moved; None where something has since."""
-        now = now_ns()
-        if (what, steps) != self._seen:
-            self._seen, self._since_ns = (what, steps), now
-        limit = self._limits.of(what, steps)
-        return limit if limit is not None and now - self._since_ns > limit * 1e9 else None
+        idle_s, limit_s = self._idle_s(what, steps), self._limits.of(what, steps)
+        return limit_s if limit_s is not None and idle_s > limit_s else None
+
+    def is_look_due(self, what: int, steps: int) -> bool:
+        """Whether nothing has moved for the limit of a step, or once more for as long after the last look.
+
+        User code can write to the page, and so say that no step is under way.
+        """
+        idle_s = self._idle_s(what, steps)
+        self._looks = min(self._looks, int(idle_s / self._limits.step_s))
+        if steps == 0 or idle_s <= (self._looks + 1) * self._limits.step_s:
+            return False
+        self._looks += 1
+        return True
+
+    def _idle_s(self, what: int, steps: int) -> float:
+        """Return the seconds for which nothing has moved."""
+        now, seen = now_ns(), (what, 0 if what == Doing.OURS else steps)
+        if seen != self._seen:
+            self._seen, self._since_ns = seen, now
+        return (now - self._since_ns) / 1e9
 
 
 class Supervisor:
     """One process, from its start to its end."""
 
-    def __init__(self, name: str, command: Sequence[str], limits: Limits, listener: Listener) -> None:
-        """`name` is what the process is called in what is said of it; `command` is Python's words."""
-        self.name, self._listener, self._stop_s = name, listener, limits.stop_s
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        limits: Limits,
+        listener: Listener,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start the process.
+
+        Args:
+            name: What the process is called in messages.
+            command: The words after `python`.
+            limits: How long the process may stand still.
+            listener: What is told of its messages.
+            environment: Variables of the process beside those of this one.
+        """
+        self.name, self._listener, self._limits = name, listener, limits
         self._dog = Watchdog(limits)
         self._stack = ExitStack()
         self._ended = Ended()
@@ -144,6 +180,7 @@ class Supervisor:
         self._stack.callback(os.close, beats)
         os.ftruncate(beats, PAGE)
         self._pulse = memoryview(mmap.mmap(beats, PAGE)).cast("Q")
+        self._more = dict(environment or {})
         self._process = self._start(command, output_in, reply_in, beats)
         os.close(output_in)
         os.close(reply_in)
@@ -168,7 +205,7 @@ class Supervisor:
                 stdout=output,
                 stderr=output,
                 pass_fds=(reply, self._messages_in, beats),
-                env={**os.environ, VARIABLE: told},
+                env={**os.environ, **self._more, VARIABLE: told},
                 start_new_session=True,
             )
         if interrupted:
@@ -189,7 +226,7 @@ class Supervisor:
         while self._status is None:
             self._read(POLL_S)
             if self._over() and deadline_ns is None:
-                patience_s = PATIENCE_S if self._ended.code is not None else self._stop_s
+                patience_s = PATIENCE_S if self._ended.code is not None else self._limits.stop_s
                 deadline_ns = now_ns() + round(patience_s * 1e9)
             if deadline_ns is not None and now_ns() > deadline_ns:
                 return
@@ -211,10 +248,16 @@ class Supervisor:
     def _hangs(self) -> bool:
         """Whether the process stands still; then its stack is asked for."""
         what, steps = self._pulse[DOING], self._pulse[STEPS]
-        limit_s = self._dog.exceeded_s(what, steps)
-        if limit_s is None or self._pid is None:
+        if self._pid is None:
             return False
-        self._ask_stack(self._pid)
+        limit_s = self._dog.exceeded_s(what, steps)
+        if limit_s is not None:
+            self._ask_stack(self._pid)
+            self._ended.stack = self._ended.stack or py_spy(self._pid)
+        elif self._dog.is_look_due(what, steps) and self._is_in_step(self._pid, what, steps):
+            limit_s, what = self._limits.step_s, Doing.STEP
+        else:
+            return False
         place = where(what, steps)
         at = (f" {place}" if place else "") + frames(self._ended.stack)
         self._ended.hung = True
@@ -232,8 +275,15 @@ class Supervisor:
             before = heard  # it is written piece by piece
             self._read(POLL_S)
             heard = sum(len(each) + 1 for each in (*self._ended.stack, *self._buffers.values()))
-        if not self._ended.stack:
-            self._ended.stack = py_spy(pid)
+
+    def _is_in_step(self, pid: int, what: int, steps: int) -> bool:
+        """Whether the process's stack shows a step of user code, whatever its page says."""
+        before, self._ended.stack = self._ended.stack, []
+        self._ask_stack(pid)
+        if has_step(self._ended.stack) and (what, steps) == (self._pulse[DOING], self._pulse[STEPS]):
+            return True
+        self._ended.stack = before
+        return False
 
     def _read(self, timeout_s: float) -> None:
         for key, _ in self._reads.select(timeout_s):
@@ -366,6 +416,20 @@ def frames(stack: Sequence[str]) -> str:
             stacks.append([])
     busy = [each for each in stacks if each and not any(WAITS in frame for frame in each)]
     return f" ({' < '.join(busy[0][:FRAMES])})" if busy else ""
+
+
+def has_step(stack: Sequence[str]) -> bool:
+    """Whether the thread that wrote a stack is in a step of user code: our innermost frame called it."""
+    innermost: str | None = None
+    for each in stack:
+        words = each.strip()
+        if words.startswith(("Current thread", "Thread")):
+            innermost = None if words.startswith("Current") else ""
+        elif innermost is None and STEPPED in words:
+            innermost = words.rpartition(" in ")[2]
+            if innermost in ("step", "play"):
+                return True
+    return False
 
 
 def py_spy(pid: int) -> list[str]:

@@ -50,6 +50,18 @@ class Project(TypedDict):
     dirty: bool
     root: str
     """The name of its folder."""
+    sources: NotRequired[dict[str, str]]
+    """Its files that were loaded, each with a hash, by their names within the target's folder."""
+
+
+class Ancestry(TypedDict):
+    """Where a commit stands in its project."""
+
+    position: Count
+    """How many commits there are up to it, along first parents."""
+    committed: str
+    """ISO 8601."""
+    subject: str
 
 
 class Code(TypedDict):
@@ -61,6 +73,8 @@ class Code(TypedDict):
     compiler: str | None
     flags: str | None
     project: NotRequired[Project]
+    ancestry: NotRequired[Ancestry]
+    """Of the own commit, if it was measured as one of several."""
 
 
 def own_commit(code: Code) -> tuple[str, bool]:

@@ -17,6 +17,12 @@ WALL = "wall"
 PYTHON = "wall/python"
 """What the wall has beyond the step: Python, and the binding to native code."""
 
+INSTRUMENT = "wall/hotloop"
+"""What Hotloop itself takes: between the windows of a run, or to read the phases that an env reports."""
+
+OWN_STEP = "its own step"
+"""The row of a step as the env times it itself."""
+
 STEP = "wall/step"
 """The whole step inside the batch; its phases are below it."""
 

@@ -19,6 +19,7 @@ from hotloop.core.record.findings import Finding
 from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
 from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
 from hotloop.core.record.soak import Soak
+from hotloop.core.record.stages import Looks, Stage
 from hotloop.core.record.statistical import Statistical
 from hotloop.core.record.sweep import Sweep
 from hotloop.core.record.tuning import Tuning
@@ -34,6 +35,12 @@ HASH = "content_hash"
 LONGEST_NAME = 180
 """Bytes of a name; file systems take 255, and endings and numbers follow."""
 
+IN_TURNS = "in turns with other commits, in shuffled orders"
+"""The order of a method that measured several commits of one project together."""
+
+NOISE = "again.env_steps_per_s"
+"""Of the first of several commits: the speeds of a second instance, for how much one differs from itself."""
+
 SLOWEST, FASTEST = 1e-12, 1e18
 """Events a second, beyond anything that was ever measured; 0 is where nothing happened."""
 
@@ -41,6 +48,9 @@ ENV_STEPS_PER_S = "env_steps_per_s"
 
 EPISODES_PER_S = "episodes_per_s"
 """The metric that is judged unless a method says otherwise; agent-steps are the same times a constant."""
+
+GAMES_PER_S = "games_per_s"
+"""Of a simulation: episodes, whichever their length, one value per stretch of equally many calls."""
 
 RUNS_PER_S = "runs_per_s"
 """Of whole programs."""
@@ -65,6 +75,12 @@ CONTEST = "contest."
 
 REASON = f"{CONTEST}ended."
 """Before a reason in words: how many games ended for it."""
+
+PAIR = f"{CONTEST}pair."
+"""Before two players of a round robin, the hero first: the hero's score of each game."""
+
+ELO = "elo"
+"""The name of the finding that rates the players of a round robin."""
 
 SPLIT = f"{CONTEST}split."
 WITHIN = "/"
@@ -91,6 +107,20 @@ class Method:
     version: int = METHOD
     headline: str = ENV_STEPS_PER_S
     """The metric that is judged, more of it being better."""
+    timing_seed: Count | None = None
+    """Of the timed turns, drawn anew for every run; None where they had the seed of the target."""
+    digest: dict[str, str] | None = None
+    """Number of steps to a hash of all that a short play of so many showed; None if it cannot be repeated."""
+
+    @property
+    def unit(self) -> str:
+        """Return what speeds of loops are counted in: a simulation's in games, all others in env-steps."""
+        return "game" if self.headline == GAMES_PER_S else "env-step"
+
+    @property
+    def ns_per_unit(self) -> str:
+        """Return what the times of a comparison's side are called, after the side."""
+        return f"ns_per_{self.unit.replace('-', '_')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +191,10 @@ class Record:
     metrics: dict[str, Metric] = field(default_factory=dict)
     phases: tuple[Phase, ...] = ()
     unaccounted_ns: int | None = None
+    looks: Looks | None = None
+    """Of a loop or a training: speed and memory from update to update."""
+    stages: tuple[Stage, ...] = ()
+    """The phases of a run that has several; empty if it is one population."""
     overhead: Overhead | None = None
     validation: Validation | None = None
     statistical: Statistical | None = None

@@ -13,6 +13,9 @@ Frame = tuple[str, str, int]
 Stack = tuple[Frame, ...]
 """From the outermost caller inwards."""
 
+ANONYMOUS = ("<lambda>", "<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>")
+"""What functions without a name are called; one function may define several."""
+
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -33,24 +36,30 @@ class Function:
         return place(self.frame)
 
 
+def identity(frame: Frame) -> Frame:
+    """Return what two frames of one function have in common; one without a name differs by its line."""
+    name, file, line = frame
+    return name, file, line if name.endswith(ANONYMOUS) else 0
+
+
 def functions(found: Mapping[Stack, float], cpu: Mapping[Stack, float] | None = None) -> list[Function]:
     """Every function, that with most time of its own first; one that calls itself counts once.
 
     `cpu` is the part of each stack's time in which it worked.
     """
-    worked: defaultdict[tuple[str, str], float] = defaultdict(float)
+    worked: defaultdict[Frame, float] = defaultdict(float)
     for stack, weight in (cpu or {}).items():
-        for each in {frame[:2] for frame in stack}:
+        for each in {identity(frame) for frame in stack}:
             worked[each] += weight
-    own: defaultdict[tuple[str, str], float] = defaultdict(float)
-    lines: dict[tuple[str, str], defaultdict[int, float]] = {}
+    own: defaultdict[Frame, float] = defaultdict(float)
+    lines: dict[Frame, defaultdict[int, float]] = {}
     for stack, weight in found.items():
-        own[stack[-1][:2]] += weight
-        for name, file, line in {frame[:2]: frame for frame in stack}.values():
-            lines.setdefault((name, file), defaultdict(float))[line] += weight
+        own[identity(stack[-1])] += weight
+        for each, (_, _, line) in {identity(frame): frame for frame in stack}.items():
+            lines.setdefault(each, defaultdict(float))[line] += weight
     told = [
         Function(
-            frame=(*each, max(at, key=at.__getitem__)),
+            frame=(*each[:2], max(at, key=at.__getitem__)),
             own=own[each],
             total=sum(at.values()),
             total_cpu=worked[each] if cpu else None,
@@ -79,16 +88,26 @@ def write(path: Path, name: str, seconds: Mapping[Stack, float]) -> None:
 
 def read(path: Path) -> dict[Stack, float]:
     """The seconds of each stack of a speedscope file, over all its profiles of samples."""
+    seconds: defaultdict[Stack, float] = defaultdict(float)
+    for found in read_profiles(path).values():
+        for stack, weight in found.items():
+            seconds[stack] += weight
+    return dict(seconds)
+
+
+def read_profiles(path: Path) -> dict[str, dict[Stack, float]]:
+    """Return the seconds of each stack by profile, of which py-spy writes one per thread."""
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     frames = [
         (each["name"], each.get("file") or "", each.get("line") or 0) for each in content["shared"]["frames"]
     ]
-    seconds: dict[Stack, float] = {}
+    profiles: defaultdict[str, dict[Stack, float]] = defaultdict(dict)
     for profile in content["profiles"]:
+        seconds = profiles[profile.get("name", "")]
         for sample, weight in zip(profile.get("samples", ()), profile.get("weights", ()), strict=True):
             stack = tuple(frames[index] for index in sample)
             seconds[stack] = seconds.get(stack, 0.0) + weight
-    return seconds
+    return dict(profiles)
 
 
 def place(frame: Frame) -> str:
@@ -96,7 +115,7 @@ def place(frame: Frame) -> str:
     function, file, line = frame
     if not file or file == "~":
         return function
-    return f"{function} ({short(file)}:{line})"
+    return f"{function} ({short(file)}:{line})" if line else f"{function} ({short(file)})"
 
 
 def short(file: str) -> str:

@@ -5,8 +5,8 @@ from typing import Literal
 
 from hotloop.core.record.plain import Amount, Count
 
-Law = Literal["constant", "log", "linear", "n log n", "quadratic", "power"]
-"""By which a cost grows with a size; a power has an exponent of its own."""
+Law = Literal["constant", "log", "linear", "n log n", "quadratic", "power", "unknown"]
+"""By which a cost grows with a size; a power has an exponent of its own, unknown says that none is known."""
 
 STEP_NS = "ns_per_env_step"
 """The cost of an env-step: of a point its median in each repeat."""
@@ -19,6 +19,12 @@ RSS = "rss_bytes"
 
 PHASE = "phase."
 """Before the name of a phase: its ns of an env-step."""
+
+TIMED_NS = "timed_ns_per_env_step"
+"""The cost of an env-step in the passes that time functions of the user's code: their shares are of it."""
+
+ELSE = "everything else"
+"""The phase of all that no named function takes of a step."""
 
 CPU_NS = "cpu_ns_per_env_step"
 

@@ -1,6 +1,6 @@
 """What a search for settings found: every combination that was tried, the winner, and what it learns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal
 
@@ -33,6 +33,8 @@ class Tried:
     rss_bytes: Amount
     latency_ns: Amount
     """Of one update of a training, or of one call of a batch."""
+    parts: dict[str, Amount] = field(default_factory=dict)
+    """The ns of an env-step in each function that the user named."""
     best: bool = False
     """Whether no other is better in one of speed, memory and latency, and as good in the others."""
 

@@ -19,14 +19,19 @@ NUMBERED = re.compile(r"(.*?)(\d+)")
 
 FEWEST_IN_ROW = 3
 
+MOST_NAMED = 10
+"""Fields that are named; of more a reader is told how many there are, and the record has them all."""
+
 
 def field_words(names: Iterable[str]) -> str:
-    """Names of fields for a reader: those that only count up are said by their first and last number."""
+    """Return names of fields for a reader: those that only count up by their first and last number."""
     rows: dict[str, list[str]] = {}
     for name in names:
         found = NUMBERED.fullmatch(name)
         rows.setdefault(found[1] if found else name, []).append(found[2] if found else "")
-    return ", ".join(each for stem, numbers in rows.items() for each in in_row(stem, numbers))
+    words = [each for stem, numbers in rows.items() for each in in_row(stem, numbers)]
+    more = len(words) - MOST_NAMED
+    return ", ".join([*words[:MOST_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def in_row(stem: str, numbers: Sequence[str]) -> list[str]:
@@ -95,6 +100,10 @@ class Validation:
     fields: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     """Fields that both have and nobody compared."""
+    too_few_steps: Count | None = None
+    """How many steps were replayed, if they are too few to call the sides equal; else None."""
+    envs_not_compared: Count = 0
+    """Envs of the wider side that have no counterpart."""
     parts: tuple[Part, ...] = ()
     difference: Difference | None = None
     bundle: str | None = None

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
+from hotloop.envs.foreign.spec import attribute, has
 
 Sample = Callable[[np.random.Generator, int], list[Any]]
 """From a generator and a number of calls to an action for each."""
@@ -15,9 +16,9 @@ EXPECTED = "expected an action_space to sample or num_actions; or say who plays 
 
 def sampler(owner: object, name: str) -> Sample:
     """How to draw actions for an env: from its action space, or from the number of its actions."""
-    space = getattr(owner, "action_space", None)
-    if space is None or not hasattr(space, "sample"):
-        count = getattr(owner, "num_actions", None) or getattr(space, "n", None)
+    space = attribute(owner, "action_space")
+    if space is None or not has(space, "sample"):
+        count = attribute(owner, "num_actions") or attribute(space, "n")
         if not isinstance(count, (int, np.integer)):
             raise InputError(f"{name} does not say what its actions are: {EXPECTED}")
         return whole_numbers(0, int(count))
@@ -26,8 +27,8 @@ def sampler(owner: object, name: str) -> Sample:
 
 def discrete(owner: object) -> tuple[int, int] | None:
     """The first action and how many there are, of an env that takes one whole number; else None."""
-    space = getattr(owner, "action_space", None)
-    count = getattr(owner, "num_actions", None) if space is None else getattr(space, "n", None)
+    space = attribute(owner, "action_space")
+    count = attribute(owner, "num_actions") if space is None else attribute(space, "n")
     return (int(getattr(space, "start", 0)), int(count)) if isinstance(count, (int, np.integer)) else None
 
 
@@ -44,6 +45,6 @@ def whole_numbers(start: int, count: int) -> Sample:
 
 
 def sampled(space: Any, random: np.random.Generator, calls: int) -> list[Any]:
-    if hasattr(space, "seed"):
+    if has(space, "seed"):
         space.seed(int(random.integers(2**31)))
     return [space.sample() for _ in range(calls)]

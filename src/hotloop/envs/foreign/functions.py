@@ -9,9 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError
 from hotloop.core.spans import span
-from hotloop.envs.callables import module_name
+from hotloop.envs.callables import load_file, load_module, module_name
 
 KEPT = (staticmethod, classmethod)
 
@@ -51,11 +52,17 @@ def home_of(target: str) -> str | None:
 
 
 def find(name: str, home: str | None = None) -> Function:
-    """The function of a dotted name; `home` is the module a name without one is looked for in."""
+    """Return the function of a name; `home` is the module a name without one is looked for in.
+
+    A name may have its module before a colon, as targets have: `my_env.py:Env.observe`.
+    """
+    place, _, name = name.rpartition(":")
+    if place:
+        home = (load_file(Path(place)) if place.endswith(".py") else load_module(place)).__name__
     *path, attribute = name.split(".")
     owner: Any = None
     if path:
-        owner = walk(path) or (walk([home, *path]) if home else None)
+        owner = (None if place else walk(path)) or (walk([home, *path]) if home else None)
     elif home:
         owner = walk([home])
     if owner is None and len(path) == 1:
@@ -114,6 +121,8 @@ def walk(path: Sequence[str]) -> Any:
 
 
 def imported(name: str) -> ModuleType | None:
+    if (folder := confinement()) is not None:
+        folder.module(name)
     if name in sys.modules:
         return sys.modules[name]
     if not all(part.isidentifier() for part in name.split(".")):

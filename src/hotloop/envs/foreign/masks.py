@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hotloop.envs.foreign.spec import attribute
 from hotloop.envs.subject import AsDrawn
 
 MASK, METHOD = "action_mask", "action_masks"
@@ -50,12 +51,12 @@ def looked_at(mask: Any) -> Any:
 
 def mask_method(env: Any) -> Callable[[], Any] | None:
     """The method that gives the mask, of an env or of what is inside its wrappers; none that allows all."""
-    inner = getattr(env, "unwrapped", None)
-    batch = getattr(inner, "_batch", None)
+    inner = attribute(env, "unwrapped")
+    batch = attribute(inner, "_batch")
     if isinstance(batch, AsDrawn) and batch.masks is None:
         return None
     for owner in (env, inner):
-        method = getattr(owner, METHOD, None)
+        method = attribute(owner, METHOD)
         if callable(method):
             found: Callable[[], Any] = method
             return found

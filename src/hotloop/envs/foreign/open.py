@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from hotloop.core.errors import InputError, SetupError, TheirError
+from hotloop.core.confine import confinement
+from hotloop.core.errors import InputError, MissingError, SetupError, TheirError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.notices import Code, notice
-from hotloop.core.packages import need
+from hotloop.core.packages import install_line, need
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
@@ -32,7 +33,16 @@ from hotloop.envs.foreign.kinds.single import SingleSubject
 from hotloop.envs.foreign.kinds.tensors import TensorSubject
 from hotloop.envs.foreign.kinds.vector import VectorSubject
 from hotloop.envs.foreign.kinds.zoo import ParallelSubject, TurnSubject
-from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, is_a, unwrapped
+from hotloop.envs.foreign.spec import (
+    BROKEN,
+    WAITS,
+    ForeignSpec,
+    attribute,
+    awaitable_error,
+    has,
+    is_a,
+    unwrapped,
+)
 from hotloop.envs.foreign.subject import Answering, ForeignSubject
 from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.subject import Subject
@@ -48,9 +58,9 @@ PARALLEL = "pettingzoo parallel"
 REGISTER = "; if a package registers it, name that too: gym:package:ID"
 
 KINDS = (
-    "an env of Gymnasium or dm_env, a vector env, a parallel or AEC env of PettingZoo, an env of PufferLib "
-    "or torchrl, a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step and perhaps "
-    "reset"
+    "an env of Gymnasium, dm_env or OpenSpiel, a vector env, a parallel or AEC env of PettingZoo, an env of "
+    "PufferLib or torchrl, a VecEnv of Stable-Baselines3, a batch of hotloop.make, or an object with step "
+    "and perhaps reset"
 )
 
 
@@ -72,19 +82,23 @@ class Order:
     """Makes another, where that is how an episode begins."""
 
 
-def open_foreign(target: Target, *, timed: bool) -> Subject:
-    """Open a target that is not a preset; with `timed`, its calls are in spans."""
+def open_foreign(target: Target, *, timed: bool, seeds_before: int = 0) -> Subject:
+    """Open a target that is not a preset; with `timed`, its calls are in spans.
+
+    `seeds_before` is how many envs other instances have: its own seeds come after theirs.
+    """
     prefix, _, name = target.name.partition(":")
     makers: dict[str, Callable[[str, Order], Any]] = {"gym": gym, "pettingzoo": pettingzoo, "puffer": puffer}
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it would greet on stdout
     if prefix in makers:
-        order = ordered(target, own=())
+        order = later(ordered(target, own=()), seeds_before)
         if timed and name.startswith("hotloop/"):
             order = replace(order, arguments={**order.arguments, "profile": True})
         made_with = replace(order, arguments=numbered(order.arguments, NUMBERS.take()))
         with profiling(on=timed):
             return subject_of(makers[prefix](name, made_with), order, timed=timed)
-    order = ordered(target, own=callables.parameters_of(callables.find(target.name)))
+    own = callables.parameters_of(callables.find(target.name))
+    order = later(ordered(target, own=own), seeds_before)
     with profiling(on=timed):
         make = callables.maker(target.name, order.arguments)
         order = replace(order, again=lambda: make(NUMBERS.take()))
@@ -99,12 +113,15 @@ def open_foreign(target: Target, *, timed: bool) -> Subject:
 
 def is_env(returned: Any) -> bool:
     """Whether what a callable returned is to be stepped, or a class that somebody forgot to call."""
-    return isinstance(returned, (Batch, Several, type)) or callable(getattr(returned, "step", None))
+    if is_a(returned, "pyspiel", "Game"):
+        return True
+    return isinstance(returned, (Batch, Several, type)) or callable(attribute(returned, "step"))
 
 
 def function(returned: Any, order: Order, *, timed: bool) -> Subject:
     """A function that returned no env, and is measured itself; that call was its warm-up."""
-    said = notice(Code.FUNCTION, target=order.target.name, returned=type(returned).__name__)
+    refuse_async(returned, order.target.name)
+    said = notice(Code.FUNCTION)
     spec = ForeignSpec(
         asked=order.target,
         kind="function",
@@ -151,6 +168,11 @@ def ordered(target: Target, own: tuple[str, ...]) -> Order:
     return Order(target=target, arguments=arguments, looks=looks, **ours)
 
 
+def later(order: Order, seeds: int) -> Order:
+    """The same with a later seed."""
+    return replace(order, seed=order.seed + seeds) if seeds else order
+
+
 @dataclass(frozen=True, slots=True)
 class Several:
     """Envs that no vector env takes, stepped one after another."""
@@ -169,6 +191,7 @@ def called(order: Order) -> Any:
     number = NUMBERS.take(count)  # here, since workers would all begin with the same
     makers = [partial(one_of, name, arguments, number + env) for env in range(count)]
     if order.vector == "async":
+        makers[0] = partial(made_for_workers, *makers[0].args)
         return made(name, lambda: in_processes(need("gymnasium").vector.AsyncVectorEnv, makers))
     return several(name, makers)
 
@@ -186,6 +209,22 @@ def in_processes(make: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
 def one_of(name: str, arguments: dict[str, object], number: int) -> Any:
     """One of several that a callable makes."""
     return known(callables.call(name, arguments, number))
+
+
+OF_WORKERS = ("metadata", "observation_space", "action_space", "render_mode")
+"""What Gymnasium's vector envs ask of an env."""
+
+
+def made_for_workers(name: str, arguments: dict[str, object], number: int) -> Any:
+    """Make one of several envs for workers of Gymnasium's; InputError if it is none of Gymnasium's kind."""
+    env = one_of(name, arguments, number)
+    missing = [each for each in OF_WORKERS if not has(env, each)]
+    if missing:
+        raise InputError(
+            f"vector=async runs envs of Gymnasium: the {type(env).__name__} of {name} has no {missing[0]}; "
+            "use vector=sync, or make it a gymnasium.Env"
+        )
+    return env
 
 
 def several(name: str, makers: Sequence[Callable[[], Any]]) -> Any:
@@ -244,9 +283,12 @@ def registered(name: str, gymnasium: Any) -> None:
 def is_installed(package: str) -> bool:
     """Whether there is such a package, beside those of Python itself."""
     try:
-        return package not in sys.stdlib_module_names and importlib.util.find_spec(package) is not None
+        there = package not in sys.stdlib_module_names and importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+    if there and (folder := confinement()) is not None:
+        folder.package(package)
+    return there
 
 
 def pettingzoo(name: str, order: Order) -> Any:
@@ -275,7 +317,7 @@ def zoo_module(name: str, target: str) -> ModuleType:
         return importlib.import_module(f"pettingzoo.{name}")
     except ModuleNotFoundError as error:
         if error.name and not error.name.startswith("pettingzoo"):
-            raise SetupError(f"{target} needs {error.name}: pip install {error.name}") from None
+            raise MissingError(f"{target} needs {error.name}: {install_line(error.name)}") from None
         raise InputError(f"PettingZoo has no {name}: write for example pettingzoo:sisl.pursuit_v5") from None
     except ImportError as error:  # a version that is no longer there says so
         raise InputError(f"{target}: {' '.join(str(error).split())}") from None
@@ -301,7 +343,7 @@ def made(target: str, make: Callable[[], Any]) -> Any:
     except BROKEN as error:
         what = " ".join(str(error).split())
         if type(error).__name__ == "DependencyNotInstalled":
-            raise SetupError(f"{target}: {what}") from None
+            raise MissingError(f"{target}: {what}") from None
         if type(error).__module__.startswith("gymnasium.error"):
             raise InputError(f"{target}: {what}{REGISTER if 'exist' in what else ''}") from None
         if isinstance(error, (InputError, SetupError)):
@@ -322,7 +364,7 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         )
     env = known(env)
     kind, adapter, num_envs, agents = interface(env, order.target.name)
-    if order.reseed and not (issubclass(adapter, Answering) and hasattr(env, "reset")):
+    if order.reseed and not (issubclass(adapter, Answering) and has(env, "reset")):
         raise InputError(
             f"reseed=true is for what is reset one by one: {order.target.name} begins episodes by itself"
         )
@@ -348,11 +390,22 @@ DM_METHODS = ("reset", "step", "action_spec", "observation_spec")
 
 
 def known(env: Any) -> Any:
-    """The env itself, or one of Gymnasium's where it has DeepMind's interface."""
-    if hasattr(env, "action_space") or not all(callable(getattr(env, each, None)) for each in DM_METHODS):
+    """The env itself, or one of Gymnasium's where it has an interface of DeepMind's."""
+    if is_a(env, "pyspiel", "Game"):
+        env = importlib.import_module("open_spiel.python.rl_environment").Environment(env)
+    if has(env, "action_space") or not all(callable(attribute(env, each)) for each in DM_METHODS):
         return env
     need("gymnasium")
-    return importlib.import_module("hotloop.envs.foreign.kinds.dm").DmEnv(env)
+    try:
+        spec = env.action_spec()
+        if isinstance(spec, Mapping) and "num_actions" in spec and has(env, "num_players"):
+            return importlib.import_module("hotloop.envs.foreign.kinds.spiel").SpielEnv(env)
+        return importlib.import_module("hotloop.envs.foreign.kinds.dm").DmEnv(env)
+    except Exception as error:
+        raise InputError(
+            f"the specs of a {type(env).__name__} are none of dm_env's or OpenSpiel's: "
+            f"{callables.last_words(error)}; give an env of Gymnasium around it"
+        ) from error
 
 
 Interface = tuple[str, type[ForeignSubject], int, int]
@@ -376,21 +429,23 @@ def with_agents(env: Any) -> Interface | None:
         return PARALLEL, ParallelSubject, 1, len(env.possible_agents)
     if is_a(env, "pettingzoo", "AECEnv"):
         return "pettingzoo aec", TurnSubject, 1, 1
-    names = ("num_agents", "single_action_space", "reset", "step")
-    if all(hasattr(env, name) for name in names) and not is_a(env, "gymnasium", "Env"):
-        envs = int(getattr(env, "num_envs", 1))
-        return "pufferlib", RowsSubject, envs, env.num_agents // envs
+    agents = counted(env, "num_agents")
+    names = ("single_action_space", "reset", "step")
+    if agents and all(has(env, name) for name in names) and not is_a(env, "gymnasium", "Env"):
+        envs = counted(env, "num_envs") or 1
+        return "pufferlib", RowsSubject, envs, agents // envs
     return None
 
 
 def of_object(env: Any, target: str) -> Interface:
     """The interface of what belongs to no library that is known, or to Gymnasium: by what it has."""
-    if not callable(getattr(env, "step", None)):
+    refuse_async(env, target)
+    if not callable(attribute(env, "step")):
         raise InputError(f"{target} returned a {type(env).__name__}: expected {KINDS}")
     if isinstance(env, type):
         raise InputError(f"{target} returned the class {env.__name__}: return an instance of it")
     envs, agents = counted(env, "num_envs"), counted(env, "num_agents") or counted(env, "n_agents")
-    if not callable(getattr(env, "reset", None)):
+    if not callable(attribute(env, "reset")):
         if needs_action(env):
             raise InputError(
                 f"{target} made a {type(env).__name__}, which has no reset, and whose step takes an action: "
@@ -404,9 +459,18 @@ def of_object(env: Any, target: str) -> Interface:
     return "reset and step", ModelSubject if plays_itself(env) else SingleSubject, 1, agents or 1
 
 
+def refuse_async(env: Any, target: str) -> None:
+    """Refuse a coroutine in place of an env, and an env whose methods return one."""
+    if inspect.isawaitable(env):
+        raise awaitable_error(f"{target} returned", env)
+    for method in ("reset", "step"):
+        if inspect.iscoroutinefunction(attribute(env, method)):
+            raise InputError(f"{target}: {method} of {type(env).__name__} is async: {WAITS}")
+
+
 def plays_itself(env: Any) -> bool:
     """Whether an object says nothing of actions, and its step needs none."""
-    if any(hasattr(env, name) for name in ("action_space", "action_spaces", "num_actions")):
+    if any(has(env, name) for name in ("action_space", "action_spaces", "num_actions")):
         return False
     return needs_action(env) is False
 
@@ -425,7 +489,7 @@ def needs_action(env: Any) -> bool | None:
 def counted(env: Any, name: str) -> int | None:
     """A number that an object says of itself, itself or inside its wrappers; None where it does not."""
     for owner in (env, unwrapped(env)):
-        value = getattr(owner, name, None)
+        value = attribute(owner, name)
         if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value > 0:
             return int(value)
     return None

@@ -8,7 +8,8 @@ and returns an object that has them, or the timing of the last step itself.
 - `counters()`: name to a whole number, since the beginning
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
+from hotloop.core.record import INSTRUMENT, OWN_STEP
+from hotloop.core.spans import span
 from hotloop.envs.foreign.spec import ENV_STEP, attribute, in_span, unwrapped
-from hotloop.envs.subject import OWN
 
 TOTALS, TIMING, COUNTERS = "phase_totals", "step_timing", "counters"
 
@@ -59,7 +61,7 @@ class Reported:
             told = attribute(owner, TIMING)
             if told is not None:
                 return phases_of(told() if callable(told) else told)
-            if self._looks is not None and (isinstance(owner, Mapping) or named_ns(owner)):
+            if self._looks is not None and (isinstance(owner, Mapping) or times_of(owner)):
                 return phases_of(owner)
         return {}
 
@@ -82,23 +84,46 @@ class Reported:
             yield inner
 
 
-def named_ns(owner: Any) -> list[str]:
-    """Attributes that are a time by their names."""
-    return [name for name in dir(owner) if name.endswith(SUFFIX) and name[0] != "_"]
+Field = tuple[str, str]
+"""An attribute that is a time by its name, and the row it is shown in."""
+
+
+def times_of(owner: Any) -> Sequence[Field]:
+    """Attributes that are a time by their names; only an instance's own ones are looked for each time."""
+    kind: Any = type(owner)
+    if "__dir__" in vars(kind):
+        return times_among(dir(owner))
+    own = getattr(owner, "__dict__", None)
+    return (*times_of_class(kind), *times_among(own)) if own else times_of_class(kind)
+
+
+@lru_cache(maxsize=256)
+def times_of_class(kind: Any) -> tuple[Field, ...]:
+    """Attributes that every object of a class has, such as the fields of a struct in C++."""
+    return tuple(times_among(dir(kind)))
+
+
+def times_among(names: Iterable[str]) -> list[Field]:
+    return [(name, row_of(name)) for name in names if name.endswith(SUFFIX) and name[0] != "_"]
+
+
+@lru_cache(maxsize=4096)
+def row_of(name: str) -> str:
+    """The row of a phase by the name under which an env reports it."""
+    name = name.removesuffix(SUFFIX)
+    return WHOLE if name in WHOLES else name.replace("/", ".")
 
 
 def phases_of(told: Any) -> dict[str, int]:
     """Phase to nanoseconds, of whatever tells them; the whole is called `step`."""
     if told is None:
         return {}
-    if not isinstance(told, Mapping):
-        names = named_ns(told)
-        if not names:
-            kind = type(told).__name__
-            raise InputError(f"phases come as a {kind}: expected a mapping, or attributes that end in _ns")
-        told = {name: getattr(told, name) for name in names}
-    plain = {str(name).removesuffix(SUFFIX): value for name, value in told.items()}
-    return {WHOLE if name in WHOLES else name.replace("/", "."): int(ns) for name, ns in plain.items()}
+    if isinstance(told, Mapping):
+        return {row_of(str(name)): int(ns) for name, ns in told.items()}
+    if not (fields := times_of(told)):
+        kind = type(told).__name__
+        raise InputError(f"phases come as a {kind}: expected a mapping, or attributes that end in _ns")
+    return {row: int(getattr(told, name)) for name, row in fields}
 
 
 class PhaseLog:
@@ -150,7 +175,7 @@ class PhaseLog:
     @property
     def whole(self) -> str:
         """A row of its own where the env times its step as a whole, too."""
-        return OWN if WHOLE in self._totals else ""
+        return OWN_STEP if WHOLE in self._totals else ""
 
     @property
     def log_columns(self) -> tuple[int, tuple[str, ...]]:
@@ -173,10 +198,11 @@ def logged(step: Callable[..., Any], log: PhaseLog | None, *, timed: bool) -> Ca
     if log is None:
         return in_span(ENV_STEP, step, timed=timed)
     region = in_span(ENV_STEP, log.around(step), timed=timed)
+    note = span(INSTRUMENT.rpartition("/")[2])(log.note)
 
     def stepped(*given: Any) -> Any:
         answer = region(*given)
-        log.note()
+        note()
         return answer
 
     return stepped

@@ -1,8 +1,9 @@
 """What a foreign subject says about itself, and the arrays and spans all of them share."""
 
+import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.errors import HotloopError, TheirError
+from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
 from hotloop.core.record import Described
@@ -18,6 +19,7 @@ from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
 from hotloop.core.target import Target
 from hotloop.envs.callables import last_words, message_of
+from hotloop.envs.foreign.outputs import Kind, fields_of, kind_of
 from hotloop.envs.native import Build
 
 ENV_STEP = "env.step"
@@ -32,7 +34,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 BY_MAKE = ("PassiveEnvChecker", "OrderEnforcing", "TimeLimit")
 """What Gymnasium puts around every env that it makes: `self`, since a look costs more than they do."""
 
-ENCODERS = ("_get_obs", "_get_observation", "_observe")
+ENCODERS = ("_get_obs", "_get_observation", "_observe", "observe", "get_time_step")
 """What environments call the method that encodes what an agent sees."""
 
 
@@ -119,14 +121,16 @@ def awaited(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def ready(value: Any) -> Any:
-    """A value when it is there, of which JAX may have only begun the arrays."""
-    jax = sys.modules.get("jax")
+    """A value when it is there, of which JAX or a GPU may have only begun the arrays."""
+    jax, torch = sys.modules.get("jax"), sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
     return value if jax is None else jax.block_until_ready(value)
 
 
 def time_method(owner: object, method: str, name: str) -> bool:
     """Put the calls of one object's method into a span, if it has such a method of its class's."""
-    function = getattr(owner, method, None)
+    function = attribute(owner, method)
     if not callable(function) or not hasattr(type(owner), method):
         return False
     try:
@@ -142,18 +146,41 @@ def unwrapped(env: Any) -> Any:
     return env if inner is None else inner
 
 
-def attribute(owner: Any, name: str) -> Any:
-    """What an object has under a name, or None; one that looks for it in itself without end has it not."""
+MISSING = object()
+
+
+def attribute(owner: Any, name: str, default: Any = None) -> Any:
+    """Return an attribute, or the default if the object has none or raises anything when asked for it.
+
+    User code may look for it without end, or in something that is not built yet. Envs of torchrl look in
+    their workers, which end if they do not have it: those are asked only for what their class has.
+    """
+    if is_a(owner, "torchrl.envs", "EnvBase") and inspect.getattr_static(owner, name, MISSING) is MISSING:
+        return default
     try:
-        return getattr(owner, name, None)
-    except RecursionError:
-        return None
+        return getattr(owner, name, default)
+    except Exception:  # noqa: BLE001 - whatever a property or __getattr__ raises, there is no value
+        return default
 
 
-def time_inside(env: object) -> None:
-    """Set what is inside an env apart, wrapper by wrapper, and observation encoding from the rest."""
+def has(owner: Any, name: str) -> bool:
+    """Return whether an object gives an attribute when asked for it."""
+    return attribute(owner, name, MISSING) is not MISSING
+
+
+def envs_inside(env: Any) -> Sequence[Any] | None:
+    """Return the envs that a vector env holds in a list; None if it shows no such list."""
+    envs = attribute(unwrapped(env), "envs")
+    return envs if isinstance(envs, (list, tuple)) else None
+
+
+def time_inside(env: object, *, encoders: bool = True) -> None:
+    """Set what is inside an env apart, wrapper by wrapper, and observation encoding from the rest.
+
+    An env that reports phases of its own says that itself: its time would be in two rows.
+    """
     inner = unwrapped(env)
-    for method in ENCODERS:
+    for method in ENCODERS if encoders else ():
         time_method(inner, method, OBSERVE)
     for owner in below(env, inner):
         for method in ("step", "reset"):
@@ -180,6 +207,8 @@ def arrays(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def leaves(name: str, value: Any) -> Iterator[tuple[str, NDArray[Any] | None]]:
     """Every part of what was given back: numbers and arrays as they are, all else by its text or None."""
+    if kind_of(type(value)) is Kind.FIELDS:
+        value = fields_of(value)
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from leaves(f"{name}.{key}", part)
@@ -202,7 +231,7 @@ def spelled(value: Any) -> NDArray[Any] | None:
     """A value as text that is equal where it is; None for an object that says only where it is kept."""
     if isinstance(value, (set, frozenset)):
         return np.array(repr(sorted(value, key=repr)))
-    text = repr(value)
+    text = str.__repr__(value) if isinstance(value, str) else repr(value)
     return None if ADDRESS.search(text) else np.array(text)
 
 
@@ -239,6 +268,17 @@ NOTHING = np.zeros((1, 0))
 
 BROKEN = BaseException
 """What somebody's code may raise; `raised` lets a person's Ctrl-C be what it is."""
+
+WAITS = "give an env whose reset() and step() return when they are done, as asyncio.Runner().run(...) does"
+"""What helps with an async env."""
+
+
+def awaitable_error(what: str, given: Any) -> InputError:
+    """Return the error for a coroutine in place of a result; the coroutine is closed."""
+    if inspect.iscoroutine(given):
+        given.close()
+    return InputError(f"{what} a {type(given).__name__}: {WAITS}")
+
 
 REFUSAL = re.compile(r"illegal|invalid|legal|not allowed|not valid|mask|\bmove\b|\baction", re.IGNORECASE)
 """Words of an env that refuses an action."""

@@ -4,18 +4,24 @@ A list of things of one kind is a column for each of their attributes, so that a
 `animals.energy` at an index. Names that begin with an underscore are a model's own business.
 """
 
+import inspect
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
+from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from hotloop.envs.foreign.spec import is_number
+from hotloop.envs.callables import parameters_of
+from hotloop.envs.foreign.spec import attribute, is_number
 
 LISTS = ("agents",)
 """Properties that are looked at too: where models keep what lives in them."""
+
+OUTPUTS = "outputs"
+"""A method by which a model declares what it shows: a mapping of names to values."""
 
 NOTHING: dict[str, Any] = {}
 """What is shown of something that nobody can compare, or that was shown before."""
@@ -28,10 +34,61 @@ PLAIN = (list, tuple, Mapping, set, frozenset, np.ndarray, ModuleType, type)
 
 
 def state_of(model: object) -> dict[str, Any]:
-    """The public attributes of a model, with what can be compared of each."""
+    """Return what a model declares as its outputs, otherwise its public attributes; what compares of them."""
+    declared = declared_outputs(model)
+    if declared is not None:
+        return shown(declared, {id(model): model})
     held = attributes(model)
     held |= {name: getattr(model, name) for name in LISTS if name not in held and hasattr(model, name)}
     return shown(held, {id(model): model})
+
+
+def declared_outputs(model: object) -> Mapping[str, Any] | None:
+    """Return what `outputs()` of a model says; None if it has no such method, or one of another kind."""
+    declare = attribute(model, OUTPUTS)
+    if not callable(declare) or not is_called_bare(declare):
+        return None
+    declared = declare()
+    return declared if isinstance(declared, Mapping) else None
+
+
+def is_called_bare(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def settings_of(model: object, keys: Collection[str] = ()) -> frozenset[str]:
+    """Return the fields of a model that hold what it was made with, such as `seed` or `log.path`.
+
+    A setting is a plain value under the name of a constructor argument or of one of `keys`. Things in lists
+    have none: what an agent was made with is the agent.
+    """
+    if declared_outputs(model) is not None:
+        return frozenset()
+    return frozenset(settings_within(model, "", frozenset(keys), {id(model): model}))
+
+
+def settings_within(thing: object, path: str, keys: frozenset[str], known: Known) -> Iterator[str]:
+    """Yield the fields of a thing, and of what its attributes hold, that are settings."""
+    named = keys.union(parameters_of(type(thing)))
+    for name, value in attributes(thing).items():
+        if name in named and is_plain(value):
+            yield path + name
+        elif has_attributes(value) and id(value) not in known:
+            known[id(value)] = value
+            yield from settings_within(value, f"{path}{name}.", keys, known)
+
+
+def is_plain(value: object) -> bool:
+    """Return whether a value is one that a constructor is told, rather than something that lives."""
+    return value is None or isinstance(value, (bool, int, float, str, Enum, PurePath, np.generic))
+
+
+def has_attributes(value: object) -> bool:
+    return hasattr(value, "__dict__") and not callable(value) and not isinstance(value, PLAIN)
 
 
 def attributes(thing: object) -> dict[str, Any]:

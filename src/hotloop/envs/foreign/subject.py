@@ -7,6 +7,7 @@ import inspect
 import random as standard
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,16 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.callables import last_words
 from hotloop.envs.foreign.conformance import examine
 from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
+from hotloop.envs.foreign.outputs import DECLARED, check_output
 from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
 from hotloop.envs.foreign.spec import (
     ENV_RESET,
     Answers,
     ForeignSpec,
     attribute,
+    envs_inside,
     everything,
+    has,
     in_span,
     ready,
     time_inside,
@@ -45,13 +49,13 @@ NAMES = ("observations", "rewards", "terminals", "truncations", "infos")
 GENERATORS = (np.random.Generator, np.random.RandomState, standard.Random)
 
 
-def reseeded(reset: Callable[..., Any], seed: int) -> Callable[..., Any]:
-    """A reset that gives every episode a seed, one after another from the first; the first begins anew."""
-    episodes = count(seed)
+def reseeded(reset: Callable[..., Any]) -> Callable[..., Any]:
+    """A reset that gives every episode a seed, one after another from the last that was given."""
+    episodes = count()
 
     def begin(**given: Any) -> Any:
         nonlocal episodes
-        episodes = count(seed) if "seed" in given else episodes
+        episodes = count(given["seed"]) if "seed" in given else episodes
         return reset(**{**given, "seed": next(episodes)})
 
     return begin
@@ -68,17 +72,17 @@ class ForeignSubject(OneByOne, ABC):
 
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         self.env, self.spec, self.in_spans = env, spec, timed
+        self._reported = Reported(lambda: self.env, spec.looks)
         if timed:
             self._look_inside()
-        self._reported = Reported(lambda: self.env, spec.looks)
         inside = attribute(unwrapped(env), "_batch")
         self._batch = inside if isinstance(inside, Batch) else None
         """That of one of our own adapters, which has a log."""
         logs = timed and self._batch is None and self._reported.has_phases
         self._log = PhaseLog(self._reported) if logs else None
         self._step = logged(env.step, self._log, timed=timed)
-        reset = in_span(ENV_RESET, getattr(env, "reset", None) or self._anew, timed=timed)
-        reset = reseeded(reset, spec.seed) if spec.reseed else reset
+        reset = in_span(ENV_RESET, attribute(env, "reset") or self._anew, timed=timed)
+        reset = reseeded(reset) if spec.reseed else reset
         self._reset = skipped(reset, self._log)
         self._pick = in_span(SELECT, self._settled, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
@@ -88,7 +92,7 @@ class ForeignSubject(OneByOne, ABC):
 
     def _look_inside(self) -> None:
         """Set what is inside the env apart, before its calls are put into spans."""
-        time_inside(self.env)
+        time_inside(self.env, encoders=not self._reported.has_phases)
 
     def _anew(self) -> Any:
         """What begins an episode of something without a reset."""
@@ -96,6 +100,10 @@ class ForeignSubject(OneByOne, ABC):
 
     @abstractmethod
     def reset(self) -> None: ...
+
+    def reseed(self, seed: int) -> None:
+        self.spec = replace(self.spec, seed=seed)
+        self._chance = np.random.default_rng(seed)
 
     def reset_some(self, envs: Sequence[int]) -> None:
         """Begin all of them anew, if any: a foreign env knows only its whole reset."""
@@ -112,8 +120,21 @@ class ForeignSubject(OneByOne, ABC):
     _given: tuple[Any, ...] = ()
 
     def wait(self) -> None:
-        """Return when JAX, which computes behind its caller, has what the last call gave."""
+        """Return when JAX and a GPU, which compute behind their caller, have what the last call gave."""
         ready((self._given, self.observation))
+
+    returns_outputs = True
+    """Whether an observation of an unknown class is refused; what a model's step returns may be anything."""
+
+    def check_outputs(self) -> None:
+        """Refuse values of the last call that would be computed only when they are read."""
+        for name, value in self._outputs().items():
+            declared = self.returns_outputs and name in DECLARED
+            check_output(f"{name} of {self.spec.name}", value, declared=declared)
+
+    def _outputs(self) -> Mapping[str, Any]:
+        """Return what the last call gave back by name, as it was given."""
+        return {**dict(zip(NAMES, self._given, strict=False)), "next_observations": self.observation}
 
     draws_legal = True
 
@@ -144,7 +165,11 @@ class ForeignSubject(OneByOne, ABC):
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the env counts itself, and what is counted of it here."""
+        """What the env counts itself, and what is counted of it here.
+
+        Every timed turn ends with a look at these, so here its last outputs are checked, beside the clock.
+        """
+        self.check_outputs()
         return {**self._reported.counters(), **self._counted()}
 
     @abstractmethod
@@ -155,6 +180,11 @@ class ForeignSubject(OneByOne, ABC):
     def answers(self) -> Mapping[str, NDArray[Any]]: ...
 
     def everything(self) -> Mapping[str, NDArray[Any]]:
+        self.check_outputs()
+        return self._everything()
+
+    def _everything(self) -> Mapping[str, NDArray[Any]]:
+        """All of the last call's answers as arrays."""
         return self.answers()
 
     def unseen(self) -> Sequence[str]:
@@ -169,9 +199,13 @@ class ForeignSubject(OneByOne, ABC):
     @property
     def spaces(self) -> tuple[object, object]:
         """Its spaces, where it has one for all; a method that is asked by agent is none."""
-        found = (getattr(self.env, name, None) for name in ("observation_space", "action_space"))
+        found = (attribute(self.env, name) for name in ("observation_space", "action_space"))
         observation, action = (None if callable(space) else space for space in found)
         return observation, action
+
+    @property
+    def single_spaces(self) -> tuple[object, object]:
+        return self.spaces
 
     @property
     def whole_numbers(self) -> WholeNumbers | None:
@@ -214,8 +248,9 @@ class ForeignSubject(OneByOne, ABC):
     def generators(self) -> Sequence[Mapping[str, Any]]:
         """What each env keeps as attributes of its own."""
         inner = unwrapped(self.env)
-        envs = [unwrapped(each) for each in getattr(inner, "envs", [inner])]
-        held = (vars(each) if hasattr(each, "__dict__") else {} for each in envs)
+        inside = envs_inside(inner)
+        envs = [unwrapped(each) for each in ([inner] if inside is None else inside)]
+        held = (vars(each) if has(each, "__dict__") else {} for each in envs)
         return [{name: each for name, each in own.items() if isinstance(each, GENERATORS)} for own in held]
 
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
@@ -250,6 +285,11 @@ class Answering(ForeignSubject):
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
         """The last observation, reward, terminated, truncated and info."""
 
+    @property
+    def last(self) -> tuple[Any, ...]:
+        """The last observation, reward, terminated, truncated and info, as they were given."""
+        return self._given
+
     def _counted(self) -> dict[str, int]:
         return {
             "foreign_steps": self._steps,
@@ -265,7 +305,7 @@ class Answering(ForeignSubject):
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
 
-    def everything(self) -> Mapping[str, NDArray[Any]]:
+    def _everything(self) -> Mapping[str, NDArray[Any]]:
         """All of the last call's answers, also those that a reset does not give."""
         return everything(self._parts())
 
@@ -279,7 +319,7 @@ class Answering(ForeignSubject):
 
 def close_env(env: Any) -> None:
     """Close an env; one that raises then has been measured all the same."""
-    close = getattr(env, "close", None)
+    close = attribute(env, "close")
     if not callable(close):
         return
     with lifeline.doing(Doing.CLOSE):

@@ -7,23 +7,27 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
-from hotloop.core.code import git
+from hotloop.core.code import UNKNOWN, git
 from hotloop.core.errors import InputError
 from hotloop.core.isolate.worker import end_group, start
 from hotloop.core.notices import Notice
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Code, Described, Instructions
+from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.envs.native import Build
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.compare.process import ProcessSide, replay_both
+from hotloop.lab.measure.instructions import Where, count
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.stepping import Garbage
 from hotloop.lab.measure.turns import Side
-from hotloop.lab.validate.equal import BOX_NS, STEPS, Agreement
+from hotloop.lab.validate.equal import USUAL, Agreement, Reach
 
 Say = Callable[[str], None]
 
@@ -43,12 +47,15 @@ class Commit:
 
     ref: str
     sha: str
+    """Empty where it is no commit, but what an environment has installed."""
     dirty: bool = False
     """Whether it is what lies there now, changed since."""
 
     @property
     def name(self) -> str:
         short = self.sha[:12]
+        if not short:
+            return self.ref
         return short if self.ref == self.sha else f"{self.ref} ({short})"
 
 
@@ -65,9 +72,25 @@ class Checkout:
     python: Path | None = None
     """What runs it; None is that of the checkout, or the present one where it has none."""
 
-    def open(self) -> ProcessSide:
-        """A new process with the target in it."""
-        return open_side(self.commit, self.place, self.asked, self.environment, self.python)
+    def open(self, seed: int | None = None) -> ProcessSide:
+        """A new process with the target in it, and with another seed if one is given."""
+        asked = self.asked if seed is None else {**self.asked, "seed": seed, "reseed": True}
+        python, environment = self.runner
+        return open_side(self.commit, self.place, asked, environment, python)
+
+    @property
+    def runner(self) -> tuple[Path, Mapping[str, str]]:
+        """The Python of the checkout, or the present one with the checkout before all else on its path."""
+        python = self.python or python_of(self.place)
+        if python.exists():
+            return python, self.environment
+        before = [str(self.place), str(self.place / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return Path(sys.executable), {**self.environment, "PYTHONPATH": os.pathsep.join(before)}
+
+    @property
+    def can_count(self) -> bool:
+        """Whether instructions can be counted: this Hotloop has to open the target."""
+        return self.runner[0] == Path(sys.executable)
 
 
 @contextmanager
@@ -115,7 +138,7 @@ def root_of(project: Path) -> Path:
 def asked_of(root: Path, target: Target, garbage: Garbage) -> dict[str, object]:
     """The worker's settings; nothing may be loaded from below the tree."""
     return {
-        "target": asdict(target),
+        "target": target.plain(),
         "seed": seed_of(target),
         "gc": garbage,
         "tree": str(root.resolve()),
@@ -206,14 +229,9 @@ def open_side(
     place: Path,
     asked: Mapping[str, Any],
     environment: Mapping[str, str],
-    python: Path | None = None,
+    python: Path,
 ) -> ProcessSide:
-    """Open a target by the Python of a checkout, or by the present one with the checkout before all else."""
-    python = python or python_of(place)
-    if not python.exists():
-        python = Path(sys.executable)
-        before = [str(place), str(place / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**environment, "PYTHONPATH": os.pathsep.join(before)}
+    """Open a target of a checkout by a Python."""
     side = ProcessSide(commit.name, python, place, asked, environment)
     if strays := side.facts.pop("strays"):
         side.close()
@@ -243,8 +261,13 @@ class CommitSpec:
     phases: tuple[str, ...] = ()
 
 
-WHOLE = "commits are compared whole, under random play: give no --policy, no --profile, no --instructions"
+WHOLE = "commits and environments are compared whole, under random play: give no --policy and no --profile"
 """Because a commit may be older than the instrument, and than its players."""
+
+NOT_COUNTED = (
+    "instructions of {name} are not counted: a build may give it a Python without this Hotloop; "
+    "leave out --instructions"
+)
 
 
 def check_asked(policy: str, *, beyond_speed: bool) -> None:
@@ -256,10 +279,13 @@ def check_asked(policy: str, *, beyond_speed: bool) -> None:
 class CommitContender:
     """A target at a commit; who compares two of them says that the code differs, so nothing else may."""
 
-    def __init__(self, checkout: Checkout) -> None:
+    def __init__(self, checkout: Checkout, facts: Mapping[str, Any] | None = None) -> None:
+        """`facts` are those of a side that is open already."""
         self.checkout = checkout
-        with closing(checkout.open()) as side:
-            self._facts = side.facts
+        if facts is None:
+            with closing(checkout.open()) as side:
+                facts = side.facts
+        self._facts = facts
         self.name = f"{checkout.target.name} at {checkout.commit.name}"
 
     @property
@@ -281,27 +307,54 @@ class CommitContender:
         build = self._facts["build"] or {}
         return {
             "version": self._facts["versions"].get("hotloop", "unknown"),
-            "commit": self.checkout.commit.sha,
+            "commit": self.checkout.commit.sha or UNKNOWN,
             "dirty": self.checkout.commit.dirty,
             "compiler": build.get("compiler"),
             "flags": build.get("flags"),
         }
 
-    def side(self, policy: str, *, profile: bool = False) -> Side:
-        check_asked(policy, beyond_speed=profile)
-        return self.checkout.open()
+    @property
+    def packages(self) -> dict[str, str]:
+        """Versions of Python and of the packages that its process has loaded."""
+        packages: dict[str, str] = self._facts["packages"]
+        return packages
 
-    def agreement(self, other: Contender, box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
+    sources: Sources = MappingProxyType({})
+
+    @property
+    def takes_seed(self) -> bool:
+        keys = self.checkout.target.keys
+        return "seed" not in keys and not any(key.startswith("train.") for key in keys)
+
+    def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
+        check_asked(policy, beyond_speed=profile)
+        return self.checkout.open(seed)
+
+    def agreement(
+        self, other: Contender, reach: Reach = USUAL, policy: str = RANDOM, progress: Progress = silent
+    ) -> Agreement:
         """Both replay the same steps, each in its own process, and tell hashes of every answer."""
         assert isinstance(other, CommitContender)
         with closing(self.checkout.open()) as a, closing(other.checkout.open()) as b:
-            steps, difference = replay_both(a, b, STEPS, box_ns)
+            found = replay_both(a, b, reach)
         spec = self.spec
-        compared = (steps + 1) * spec.num_envs * spec.agents
-        return Agreement(steps=steps, envs=spec.num_envs, comparisons=compared, difference=difference)
+        return Agreement(
+            steps=found.steps,
+            envs=spec.num_envs,
+            comparisons=(found.steps + 1) * spec.num_envs * spec.agents,
+            fields=found.fields,
+            difference=found.difference,
+            all_envs=spec.num_envs,
+            too_few=found.too_few,
+        )
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
-        raise InputError(WHOLE)
+        checkout = self.checkout
+        if not checkout.can_count:
+            raise InputError(NOT_COUNTED.format(name=self.name))
+        _, environment = checkout.runner
+        where = Where(folder=checkout.place, environment=environment)
+        return count(checkout.target, policy=policy, env_steps=env_steps, where=where)
 
     def faults(self, policy: str = RANDOM) -> tuple[Notice, ...]:
         return ()

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import reduce
+from statistics import fmean
 
 from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
@@ -25,17 +27,27 @@ from hotloop.core.record import (
     Validation,
     field_words,
 )
+from hotloop.envs.foreign.kinds.vector import NEXT_STEP
 from hotloop.judge.compare import MOVED, SPARE_CORES, Evidence, conclude
 from hotloop.judge.judge import judge
-from hotloop.lab.compare.contenders import Contender, kept_apart, unlikeness
+from hotloop.lab.compare.contenders import Contender, draw_seed, kept_apart, unlike_widths, unlikeness
 from hotloop.lab.compare.phases import check_control, compare_phases
+from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
-from hotloop.lab.measure.settle import WARMUP_SHARE, Found, Plan, instance, take_turns
+from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far, rewritten
+from hotloop.lab.measure.settle import (
+    AGAIN,
+    WARMUP_SHARE,
+    Found,
+    Plan,
+    instance,
+    share_instances,
+    take_turns,
+)
 from hotloop.lab.measure.stepping import Garbage, no_collection
-from hotloop.lab.measure.turns import WARMUP_NS, warm_up
+from hotloop.lab.measure.turns import WARMUP_NS, Side, SubjectSide, late_shares, warm_up
 from hotloop.lab.measure.work import both_validations, describe_path, describe_validation, describe_work
-from hotloop.lab.validate.equal import BOX_NS, Agreement
+from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, reach_of
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import outcome
 
@@ -51,6 +63,9 @@ Instances of one thing differ, by where their memory came to lie: that four of A
 by that alone happens once in 70 times, after it happened in the first run.
 """
 
+ROUNDS_SHARE = 2
+"""Of a run's patience, one part in so many may go into the fewest rounds of all instances."""
+
 MAKING_SHARE = 8
 """Of the time of a run, one part in so many may go into making more instances than the fewest."""
 
@@ -62,7 +77,8 @@ class Asked:
     plan: Plan = field(default_factory=Plan)
     policy: str = RANDOM
     unlike: bool = False
-    """Whether the sides may do different things; then nothing is replayed, and the headline says so."""
+    """Whether the sides may do different work, which the headline says; only unlike numbers of envs of one
+    thing are still replayed."""
     ignore: tuple[str, ...] = ()
     """Fields in which they need not be alike; the contenders leave them out."""
     replayed: bool = True
@@ -74,6 +90,8 @@ class Asked:
     instructions: bool = False
     """Whether to count the instructions of both sides too."""
     garbage: Garbage = "between"
+    equal_steps: int | None = None
+    """Steps of every env that are replayed for equality, whatever they take; None is what is usual."""
 
     @property
     def equal(self) -> bool:
@@ -81,9 +99,9 @@ class Asked:
         return self.replayed and not self.unlike
 
     @property
-    def box_ns(self) -> int:
-        """What the replay may take."""
-        return min(BOX_NS, self.plan.budget_ns // 4)
+    def reach(self) -> Reach:
+        """How far the sides are replayed; the budget bounds what comes after the needed steps."""
+        return reach_of(min(BOX_NS, self.plan.budget_ns // 4), self.equal_steps)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +109,11 @@ class SoFar:
     """What is known so far of two contenders."""
 
     unlike: tuple[str, ...]
+    replayed: bool = True
+    """Whether the sides are held against each other at all."""
     agreement: Agreement | None = None
+    timing_seed: int | None = None
+    """Of the timed turns, where it is not that of the targets."""
     itself: Agreement | None = None
     """Of A with itself, looked at where it did not agree with B."""
     runs: list[Found] = field(default_factory=list)
@@ -124,16 +146,21 @@ def compare(
 
 def beforehand(plan: Plan) -> str:
     seconds = plan.budget_ns / 1e9
-    return f"equality first, then up to {seconds:g} s or one round, and as much again for faster or slower"
+    return f"equality first, then up to {seconds:g} s or six rounds, and as much again for faster or slower"
 
 
 def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: Say = unsaid) -> Record:
     """The comparison, not judged yet."""
     check_control(asked.control, a.spec)
     recorder = Recorder("compare", b.spec, b.code)
-    found = SoFar(unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed))
-    if asked.unlike and not found.unlike:
-        found.unlike = (f"{a.name} against {b.name}",)
+    found = SoFar(
+        unlike=unlikeness(a, b, allowed=asked.unlike or not asked.replayed),
+        timing_seed=draw_seed(a, b, asked.policy),
+    )
+    widths = unlike_widths(a, b) if asked.replayed else ""
+    found.replayed = asked.equal or (bool(widths) and not found.unlike)
+    if asked.unlike:
+        found.unlike = (*found.unlike, *filter(None, [widths])) or (f"{a.name} against {b.name}",)
     say(beforehand(asked.plan))
 
     def so_far() -> Record | None:
@@ -152,12 +179,9 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
 def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Progress) -> None:
     """Equality first, then the clock; a second run before anything is called faster or slower."""
     progress(0, 1)
-    if asked.equal:
-        found.agreement = a.agreement(b, asked.box_ns, asked.policy)
-        if found.agreement.difference:
-            found.itself = a.agreement(a, asked.box_ns, asked.policy)
+    check_equal(a, b, asked, found, progress)
     found.faults = b.faults(asked.policy)
-    if found.agreement and found.agreement.difference:
+    if found.agreement and found.agreement.difference and not asked.unlike:
         return
     making_ns = run(a, b, ONCE, asked, found, progress)
     if found.runs[0].apart:  # a reset need not undo what was replayed: again, with sides that were just made
@@ -166,19 +190,58 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
     first = found.runs[0]
     if first.apart:
         return
-    if first.count >= FEWEST and outcome(first.ratio(), asked.plan.band) in MOVED:
-        count = instances(asked.plan, making_ns / sum(ONCE.values()))
+    ratio = first.ratio()
+    moved = outcome(ratio, asked.plan.band) if ratio else "cannot tell"
+    if moved in MOVED and not (moved == "faster" and too_few(found)):
+        turn_ns = fmean(turn.ns for letter in (A, B) for turn in first.all_turns(letter))
+        count = 1 if first.polls else instances(asked.plan, making_ns / sum(ONCE.values()), turn_ns)
         run(a, b, {A: count, B: count}, asked, found, progress)
     if asked.profile:
-        found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan)
+        found.phases = compare_phases(a, b, asked.policy, asked.control, asked.plan, seed=found.timing_seed)
     if asked.instructions:
         of_a = a.instructions(asked.policy)
         found.instructions = of_a, b.instructions(asked.policy, of_a.runs[-1][0])
 
 
-def instances(plan: Plan, making_ns: float) -> int:
-    """How many of each side to make for the second run: several, more where that is quick."""
-    fit = plan.budget_ns / MAKING_SHARE / (2 * making_ns)
+def check_equal(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Progress) -> None:
+    """Replay both sides; refuse unlike numbers of envs after that, for their speed is another matter."""
+    if not found.replayed:
+        return
+    try:
+        found.agreement = a.agreement(b, asked.reach, asked.policy, progress)
+    except InputError:
+        if asked.unlike:
+            return
+        raise
+    if found.agreement.difference:
+        found.itself = a.agreement(a, asked.reach, asked.policy, progress)
+    elif not asked.unlike and (widths := unlike_widths(a, b)):
+        raise InputError(
+            f"the sides differ in {widths}, and so in the work of a call; {describe_alike(found)}: "
+            "give both as many, or compare their speeds with --unlike"
+        )
+
+
+def describe_alike(found: SoFar) -> str:
+    """Return how far sides of unlike numbers of envs were seen to answer alike."""
+    missing = [str(each) for each in (uncompared(found), too_few(found)) if each]
+    limits = f", as far as they were compared ({'; '.join(missing)})" if missing else ""
+    return f"they answer alike, env by env{limits}"
+
+
+def too_few(found: SoFar) -> TooFew | None:
+    return found.agreement.too_few if found.agreement else None
+
+
+def instances(plan: Plan, making_ns: float, turn_ns: float) -> int:
+    """How many of each side to make for the second run: several, more where that is quick.
+
+    Slow sides have fewer, so that the second run comes to the rounds that an interval needs.
+    """
+    fit = min(
+        plan.budget_ns / MAKING_SHARE / (2 * making_ns),
+        plan.patience_ns / ROUNDS_SHARE / (FEWEST * 2 * turn_ns),
+    )
     return max(FEWEST_INSTANCES, min(MOST_INSTANCES, int(fit)))
 
 
@@ -196,19 +259,45 @@ def run(
         for letter in order
         if number <= counts[letter]
     }
-    with ExitStack() as stack:
+    with ExitStack() as firsts, ExitStack() as others:
         opening = now_ns()
-        sides = {
-            name: stack.enter_context(closing(contender.side(asked.policy)))
+        sides: dict[str, Side] = {
+            name: (firsts if name in (A, B) else others).enter_context(
+                closing(contender.side(asked.policy, seed=found.timing_seed))
+            )
             for name, contender in names.items()
         }
         begin = now_ns()
         warming_ns = min(WARMUP_NS, asked.plan.budget_ns // (WARMUP_SHARE * len(sides)))
-        length = warm_up(sides, warming_ns, progress, turn_ns=asked.plan.turn_ns)
+        turns_ns = {"turn_ns": asked.plan.turn_ns, "crew_turn_ns": asked.plan.crew_turn_ns}
+        length, has_crew, polls = warm_up(sides, warming_ns, progress, **turns_ns)
+        late = late_shares(sides, warming_ns) if has_crew else {}
+        if polls or AGAIN not in sides:
+            # Workers that spin take the cores from every side: only one instance of each contender may live.
+            others.close()
+            sides = share_instances(sides)
         found.runs.append(Found(sides, length))
-        equal = asked.equal and len({side.grain for side in sides.values()}) == 1
-        take_turns(sides, asked.plan, found.runs[-1], progress, begin_ns=begin, equal=equal)
+        found.runs[-1].late_steps = late
+        fields = fields_between(sides, found.agreement) if a.spec.seed == b.spec.seed else None
+        take_turns(sides, asked.plan, found.runs[-1], progress, begin_ns=begin, fields=fields)
         return begin - opening
+
+
+def fields_between(sides: Mapping[str, Side], agreement: Agreement | None) -> tuple[str, ...] | None:
+    """Return the fields that sides must show alike between turns; None if they cannot be held together there.
+
+    Sides of unlike widths make as many env-steps in unlike numbers of calls. So does a single env beside a
+    batch that spends a call on a reset. Sides of unlike seeds take unlike actions.
+    """
+    if agreement is None or len({side.grain for side in sides.values()}) > 1:
+        return None
+    if agreement.shown_as is not None:
+        if agreement.shown_as == NEXT_STEP:
+            return None
+        for side in sides.values():
+            if isinstance(side, (SubjectSide, RemoteSide)):
+                side.show_env_by_env(agreement.shown_as)
+    return agreement.fields
 
 
 def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Recorder) -> Record:
@@ -216,7 +305,7 @@ def record(a: Contender, b: Contender, asked: Asked, found: SoFar, recorder: Rec
     gained = {name: first.work[name].gained if first else {} for name in (A, B)}
     comparison = weigh(a, b, asked, found, gained)
     return recorder.record(
-        method=method(b, asked, first),
+        method=method(b, asked, found),
         counters=gained[B],
         values=values(found),
         notices=(*found.faults, *remarks(a, b, asked, found)),
@@ -234,6 +323,7 @@ def remarks(a: Contender, b: Contender, asked: Asked, found: SoFar) -> list[Noti
         share = max((each.cpu_share(side) for each in found.runs), default=0.0)
         if asked.equal and share > contender.spec.threads + SPARE_CORES:
             said.append(notice(Code.BACKGROUND, side=letter, share=share, threads=contender.spec.threads))
+    said += rewritten({**b.sources, **a.sources})  # A was opened first
     left_out = found.agreement.left_out if found.agreement else ()
     if left_out:
         said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
@@ -244,7 +334,7 @@ def weigh(
     a: Contender, b: Contender, asked: Asked, found: SoFar, gained: Mapping[str, Mapping[str, int]]
 ) -> Comparison:
     """Put together what is known and what follows from it."""
-    whole = [each for each in found.runs if each.count >= FEWEST]
+    whole = [each for each in found.runs if each.ratio() and each.noise()]
     side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
     evidence = Evidence(
         band=asked.plan.band,
@@ -258,10 +348,21 @@ def weigh(
         phases=found.phases,
         difference=difference(found),
         itself=itself(found),
+        crowded=crowded(found),
+        medians=whole[0].all_medians() if whole else None,
+        rested=max((each.gain_by_rest() for each in found.runs), default=1.0),
         instructions=instructions_ratio(found),
+        too_few=describe_too_few(found),
+        uncompared=uncompared(found),
         sides=(side_a, side_b) if asked.equal else None,
     )
     return conclude(evidence, side_a, side_b, found.unlike)
+
+
+def crowded(found: SoFar) -> str | None:
+    """Return why small differences mean nothing: other processes disturbed nearly all rounds of a run."""
+    runs = [(each.crowded_rounds, each.count) for each in found.runs if each.crowded_rounds]
+    return f"other processes disturbed {runs[0][0]} of {runs[0][1]} rounds" if runs else None
 
 
 def difference(found: SoFar) -> str | None:
@@ -270,18 +371,42 @@ def difference(found: SoFar) -> str | None:
         return str(found.agreement.difference)
     for each in found.runs:
         if parted := each.parted(B):
-            return parted
+            return parted + under_seed(found)
     checked = shadowed(found)
     if checked and checked.mismatches:
         return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
     return None
 
 
+def describe_too_few(found: SoFar) -> tuple[str, str] | None:
+    """Return how few steps were replayed, and what would do; None where they suffice."""
+    missing = too_few(found)
+    if missing is None:
+        return None
+    return str(missing), (
+        f"{missing.needed:,} take about {missing.needed_s:,.0f} s (--equal-steps {missing.needed}), "
+        "and fewer can be asked for"
+    )
+
+
+def uncompared(found: SoFar) -> str | None:
+    """Return which envs of the wider side were not compared."""
+    agreement = found.agreement
+    if agreement is None or agreement.envs >= agreement.all_envs:
+        return None
+    return f"equality: {agreement.envs:,} of {agreement.all_envs:,} envs were compared"
+
+
 def itself(found: SoFar) -> str | None:
     """Where A was seen to differ from itself, so that nobody can be equal to it."""
     if found.itself and found.itself.difference:
         return str(found.itself.difference)
-    return next((parted for each in found.runs if (parted := each.parted(A))), None)
+    return next((parted + under_seed(found) for each in found.runs if (parted := each.parted(A))), None)
+
+
+def under_seed(found: SoFar) -> str:
+    """How the timed turns of both sides can be played again."""
+    return "" if found.timing_seed is None else f", with seed={found.timing_seed}"
 
 
 def late(found: SoFar) -> tuple[float, float]:
@@ -310,18 +435,19 @@ def describe(contender: Contender, counters: Mapping[str, int]) -> ComparedSide:
 
 
 def values(found: SoFar) -> dict[str, list[float]]:
-    """What every turn took; a second run's come after, under names of their own."""
+    """Return what each turn of the ratio took; a second run's come after, under names of their own."""
     named = {}
     for which, each in zip(("", "second."), found.runs, strict=False):
-        for side, taken in each.turns.items():
-            named[f"{which}{side}.ns_per_env_step"] = [turn.ns_per_env_step for turn in taken]
-            if all(turn.cpu_ns is not None for turn in taken):
-                named[f"{which}{side}.cpu_share"] = [(turn.cpu_ns or 0) / turn.ns for turn in taken]
-                named[f"{which}{side}.off_share"] = [turn.off_ns / turn.ns for turn in taken]
+        for side, used_ns in each.used_ns().items():
+            taken = each.turns[side]
+            named[f"{which}{side}.ns_per_env_step"] = used_ns
+            if not any(turn.polls for turn in taken):
+                named[f"{which}{side}.cpu_share"] = [turn.cpu_ns / turn.ns for turn in taken]
     return named
 
 
-def method(b: Contender, asked: Asked, first: Found | None) -> Method:
+def method(b: Contender, asked: Asked, found: SoFar) -> Method:
+    first = found.runs[0] if found.runs else None
     return describe_method(
         b.spec,
         rounds=first.count if first else 0,
@@ -330,6 +456,7 @@ def method(b: Contender, asked: Asked, first: Found | None) -> Method:
         warmup=first.warmup if first else 0,
         order=ORDER,
         garbage=asked.garbage,
+        timing_seed=found.timing_seed,
     )
 
 
@@ -343,6 +470,8 @@ def validation(found: SoFar) -> Validation | None:
             mismatches=int(unequal and itself(found) is None),
             fields=agreement.fields,
             left_out=agreement.left_out,
+            too_few_steps=agreement.steps if agreement.too_few else None,
+            envs_not_compared=max(agreement.all_envs - agreement.envs, 0),
         )
     return both_validations(replayed, shadowed(found))
 

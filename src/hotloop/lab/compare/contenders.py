@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import islice
 from typing import Protocol
@@ -10,17 +10,20 @@ from typing import Protocol
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Code, Instructions
+from hotloop.core.sources import Sources
 from hotloop.core.target import Target
-from hotloop.envs.projects import apart, is_apart
+from hotloop.envs.projects import apart, is_apart, sources
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.alike import unequal, workload
 from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.instructions import count
-from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting
+from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting, draw_timing_seed
 from hotloop.lab.measure.target import Opener, check_player, open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide
-from hotloop.lab.validate.equal import BOX_NS, Agreement, check_ignored, replay
+from hotloop.lab.validate.align import aligned, closeness_between, is_aligned
+from hotloop.lab.validate.equal import USUAL, Agreement, Reach, check_ignored, replay
 
 
 class Contender(Protocol):
@@ -35,11 +38,17 @@ class Contender(Protocol):
     @property
     def code(self) -> Code: ...
 
-    def side(self, policy: str, *, profile: bool = False) -> Side:
-        """A new one, reset and ready."""
+    @property
+    def takes_seed(self) -> bool:
+        """Whether its timed turns may have another seed than its replay."""
 
-    def agreement(self, other: "Contender", box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
-        """Both step through one tape, for so long; the other may be itself."""
+    def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
+        """A new one, reset and ready, with its own seed or another."""
+
+    def agreement(
+        self, other: "Contender", reach: Reach = USUAL, policy: str = RANDOM, progress: Progress = silent
+    ) -> Agreement:
+        """Both step through one tape, so far; the other may be itself."""
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         """Of an env-step, over as many as the other side was counted over."""
@@ -49,6 +58,10 @@ class Contender(Protocol):
 
     def close(self) -> None:
         """Close what is open and in nobody's hands."""
+
+    @property
+    def sources(self) -> Sources:
+        """The files that were loaded of its project; empty where a commit says what they are."""
 
 
 class TargetContender:
@@ -64,16 +77,21 @@ class TargetContender:
         self.target, self.ignore = target, tuple(ignore)
         self._opener = Opener()
         self.name = target.words
+        self.sources: Sources = {}
+        """What was loaded of its project when it was first opened."""
 
     @cached_property
     def spec(self) -> SubjectSpec:
         subject = self._opener.open(self.target)
         self._opener.keep(self.target, subject, played=False)
+        self.sources = sources(self.target)  # before the other side is opened, which could write to them
         return subject.spec
 
     @cached_property
     def code(self) -> Code:
-        return code(asdict(self.spec.build) if self.spec.build else None, target=self.spec.name)
+        spec = self.spec
+        build = asdict(spec.build) if spec.build else None
+        return code(build, target=spec.name, sources=self.sources)
 
     @contextmanager
     def lent(self) -> Iterator[Subject]:
@@ -84,20 +102,38 @@ class TargetContender:
         finally:
             self._opener.keep(self.target, subject)
 
-    def side(self, policy: str, *, profile: bool = False) -> Side:
+    @property
+    def takes_seed(self) -> bool:
+        return "seed" not in self.target.keys
+
+    def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
         if is_apart(self.target):
-            return RemoteSide(self.name, self.target, policy, profile=profile, ignore=self.ignore)
-        subject = open_subject(self.target, profile=True) if profile else self._opener.open(self.target)
+            return RemoteSide(self.name, self.target, policy, profile=profile, ignore=self.ignore, seed=seed)
+        is_keyed = seed is not None and not self.target.is_foreign
+        target = self.target.with_keys({"seed": seed}) if is_keyed else self.target
+        subject = open_subject(target, profile=True) if profile else self._opener.open(target)
+        if seed is not None:
+            subject.reseed(seed)
         check_player(subject, policy)
         return SubjectSide(self.name, subject, policy, ignore=self.ignore)
 
-    def agreement(self, other: Contender, box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
+    def agreement(
+        self, other: Contender, reach: Reach = USUAL, policy: str = RANDOM, progress: Progress = silent
+    ) -> Agreement:
         assert isinstance(other, TargetContender)
-        with self.lent() as ours, other.lent() as theirs:
+        with self.lent() as ours, other.lent() as theirs, aligned(ours, theirs) as (a, b):
             check_player(ours, policy)
-            found = replay(ours, theirs, box_ns=box_ns, policy=policy, ignore=self.ignore)
+            found = replay(
+                a,
+                b,
+                reach=reach,
+                policy=policy,
+                ignore=self.ignore,
+                closeness=closeness_between(a, b),
+                progress=progress,
+            )
         check_ignored(self.ignore, (*found.fields, *found.left_out))
-        return found
+        return replace(found, shown_as=a.autoreset if is_aligned(a, b) else None)
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:
         return count(self.target, policy=policy, env_steps=env_steps)
@@ -114,6 +150,11 @@ class TargetContender:
 
     def close(self) -> None:
         self._opener.close()
+
+
+def draw_seed(a: Contender, b: Contender, policy: str) -> int | None:
+    """Draw the seed of all timed turns of a run; None if a side's key or a tape decides it."""
+    return draw_timing_seed(policy) if a.takes_seed and b.takes_seed else None
 
 
 def kept_apart(*contenders: Contender) -> AbstractContextManager[None]:
@@ -134,3 +175,9 @@ def unlikeness(a: Contender, b: Contender, *, allowed: bool) -> tuple[str, ...]:
             f"the sides have different workloads ({'; '.join(differs)}): make them equal, or use --unlike"
         )
     return differs
+
+
+def unlike_widths(a: Contender, b: Contender) -> str:
+    """Return the numbers of envs where they differ: other work a call, which only --unlike compares."""
+    one, other = a.spec.num_envs, b.spec.num_envs
+    return "" if one == other else f"num_envs {one:,} against {other:,}"

@@ -38,12 +38,18 @@ def find_phase(name: str, phases: Collection[str]) -> None:
 
 
 def compare_phases(
-    a: Contender, b: Contender, policy: str, control: str | None, plan: Plan
+    a: Contender,
+    b: Contender,
+    policy: str,
+    control: str | None,
+    plan: Plan,
+    *,
+    seed: int | None = None,
 ) -> tuple[PhaseRatio, ...]:
     """Let instrumented sides take turns, and compare each phase that both have."""
     with ExitStack() as stack:
         sides = {
-            name: stack.enter_context(closing(contender.side(policy, profile=True)))
+            name: stack.enter_context(closing(contender.side(policy, profile=True, seed=seed)))
             for name, contender in ((A, a), (B, b))
         }
         costs = take_turns(sides, plan)
@@ -52,7 +58,7 @@ def compare_phases(
 
 def take_turns(sides: Mapping[str, Side], plan: Plan) -> dict[str, list[Costs]]:
     """Measure the phases of both sides round by round, for as long as the plan allows."""
-    length = warm_up(sides)
+    length = warm_up(sides).length
     costs: dict[str, list[Costs]] = {name: [] for name in sides}
     begin = now_ns()
     for round_ in rounds_of(turns_of(sides, length)):

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.isolate.worker import EndedError, Worker
 from hotloop.envs.instances import lent
 from hotloop.lab.measure.turns import Turn
+from hotloop.lab.validate.equal import Reach, TooFew
 
 WORKER = Path(__file__).parents[1] / "workers" / "worker.py"
 
@@ -63,10 +65,10 @@ class ProcessSide:
     def counters(self) -> dict[str, int]:
         return self._ask(counters=True)
 
-    def replay(self, steps: int, box_ns: int | None = None) -> list[dict[str, str]]:
-        """Play afresh from the seed, for so long: field to hash, after the reset and after every step."""
-        told: list[dict[str, str]] = self._ask(replay=steps, box_ns=box_ns)["steps"]
-        return told
+    def replay(self, reach: Reach) -> "Replay":
+        """Play afresh from the seed, so far: field to hash, after the reset and after every step."""
+        command = asdict(reach) | {"most_ns": reach.most_ns and reach.most_ns // 2}  # half for each side
+        return Replay(**self._ask(replay=command))
 
     def close(self) -> None:
         self.worker.close()
@@ -97,21 +99,51 @@ class ProcessSide:
 
 def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:
     """Where two sides first answer differently when both replay the same steps; None where nowhere."""
-    return replay_both(a, b, steps)[1]
+    return replay_both(a, b, Reach(steps=steps, needed=steps, episodes=False, most_ns=None)).difference
 
 
-def replay_both(
-    a: ProcessSide, b: ProcessSide, steps: int, box_ns: int | None = None
-) -> tuple[int, str | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What the worker of one side replayed."""
+
+    steps: list[dict[str, str]]
+    """Field to hash, after the reset and after every step."""
+    enough_at: int | None
+    """The step from which on they suffice; None if there were too few."""
+    ns: int
+    """Time after the first step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashAgreement:
     """How far two sides replayed the same steps, and where they first answered differently."""
-    both = list(zip(a.replay(steps, box_ns), b.replay(steps, box_ns), strict=box_ns is None))
+
+    steps: int
+    fields: tuple[str, ...]
+    difference: str | None
+    too_few: TooFew | None = None
+
+
+def replay_both(a: ProcessSide, b: ProcessSide, reach: Reach) -> HashAgreement:
+    """Let both sides replay the same steps, one after the other."""
+    one, other = a.replay(reach), b.replay(reach)
+    fields: dict[str, None] = {}
+    both = list(zip(one.steps, other.steps, strict=False))
     for step, (ours, theirs) in enumerate(both):
-        fields = [*ours, *(field for field in theirs if field not in ours)]
+        fields |= dict.fromkeys((*ours, *theirs))
         differing = [field for field in fields if ours.get(field) != theirs.get(field)]
         if differing:
             where = f"step {step}" if step else "the reset"
-            return step, f"{where}: {_named(differing[0], ours, theirs)}{_others(differing)}"
-    return len(both) - 1, None
+            said = f"{where}: {_named(differing[0], ours, theirs)}{_others(differing)}"
+            return HashAgreement(steps=step, fields=tuple(fields), difference=said)
+    steps = len(both) - 1
+    enough_at = max((each.enough_at if each.enough_at is not None else steps + 1) for each in (one, other))
+    return HashAgreement(
+        steps=steps,
+        fields=tuple(fields),
+        difference=None,
+        too_few=None if enough_at <= steps else reach.missing(steps, one.ns + other.ns),
+    )
 
 
 def _named(field: str, ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:

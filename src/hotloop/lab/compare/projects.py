@@ -4,10 +4,9 @@ import gc
 from collections.abc import Mapping, Sequence
 
 from hotloop.core.target import Target
-from hotloop.envs.open import open_target
 from hotloop.envs.projects import Process
 from hotloop.lab.measure.stepping import collect_rest
-from hotloop.lab.measure.target import check_player, refuse_instrument
+from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.measure.turns import SubjectSide, Turn
 from hotloop.lab.validate.equal import is_ignored
 
@@ -24,6 +23,7 @@ class RemoteSide:
         profile: bool,
         process: Process | None = None,
         ignore: Sequence[str] = (),
+        seed: int | None = None,
     ) -> None:
         """In a new process, or in one that was started for it and is closed with it."""
         self.name, self._ignore = name, ignore
@@ -31,7 +31,7 @@ class RemoteSide:
         try:
             collects = gc.isenabled()
             self._side = self._process.new(
-                f"{__name__}:open_side", name, target, policy, profile=profile, collects=collects
+                f"{__name__}:open_side", name, target, policy, profile=profile, collects=collects, seed=seed
             )
         except BaseException:
             self._process.close()
@@ -45,6 +45,9 @@ class RemoteSide:
     def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
         taken: Turn = self._side.turn(env_steps, run_in)
         return taken
+
+    def show_env_by_env(self, autoreset: str) -> None:
+        self._side.show_env_by_env(autoreset)
 
     def seen(self) -> Mapping[str, str]:
         return {name: told for name, told in self._side.seen().items() if not is_ignored(name, self._ignore)}
@@ -72,10 +75,13 @@ class OwnSide(SubjectSide):
         return dict(super().counters())
 
 
-def open_side(name: str, target: Target, policy: str, *, profile: bool, collects: bool) -> OwnSide:
+def open_side(
+    name: str, target: Target, policy: str, *, profile: bool, collects: bool, seed: int | None = None
+) -> OwnSide:
     """Open a side here, with the garbage collector as it is where it is compared."""
-    refuse_instrument(target)
-    subject = open_target(target, profile=profile)
+    subject = open_subject(target, profile=profile)
+    if seed is not None:
+        subject.reseed(seed)
     check_player(subject, policy)
     gc.collect()
     gc.freeze()

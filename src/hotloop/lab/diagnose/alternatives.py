@@ -140,12 +140,14 @@ def one_pair(before: Target, after: Target, policy: str, budget_ns: int) -> floa
             theft.note(found, now)
             if found.count >= TURNS and now - begin > budget_ns:
                 break
-    return found.ratio().estimate
+    whole = found.ratio()
+    assert whole is not None, "there are more rounds than an interval needs"
+    return whole.estimate
 
 
 def length_of_turns(sides: Mapping[str, Side], budget_ns: int) -> Length:
     """Of a turn, after a warm-up."""
-    short = warm_up(sides, budget_ns // WARMUP_SHARE)
+    short = warm_up(sides, budget_ns // WARMUP_SHARE).length
     taken = [side.turn(*short).ns_per_env_step for side in sides.values()]
     return length_for(taken, grain_of(sides), budget_ns)
 

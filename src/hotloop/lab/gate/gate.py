@@ -4,13 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hotloop.core.errors import ExitCode, HotloopError, worst
+from hotloop.core.code import git
+from hotloop.core.errors import ExitCode, HotloopError, InputError, worst
 from hotloop.core.progress import Progress, silent
-from hotloop.core.project import Budget, Project
+from hotloop.core.project import Budget, Project, parse
 from hotloop.core.record import Record, read
+from hotloop.judge.gate import weakened
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.explain import Profiles, explained
-from hotloop.lab.gate.measure import How, against_of, gauged
+from hotloop.lab.gate.init import branch_of
+from hotloop.lab.gate.measure import How, against_of, commit_of, gauged, not_itself
+from hotloop.lab.gate.places import Gauges, Places
 from hotloop.stats.summary import with_metrics
 
 FOLDER = Path("artifacts/gate")
@@ -59,22 +63,54 @@ def chosen(project: Project, only: Sequence[str]) -> list[Budget]:
 def run(
     budgets: Sequence[Budget], how: How, progress: Progress = silent, *, say: Say = lambda words: None
 ) -> Result:
-    """Measure each budget; one that cannot be measured does not keep the others from it."""
-    rows = []
-    for number, budget in enumerate(budgets, 1):
-        say(f"{number} of {len(budgets)}: {budget.name}, {budget.metric} of {budget.words}")
-        rows.append(one(budget, how, progress))
-    return Result(rows=tuple(rows))
+    """Measure each target once for all its budgets; one that cannot be measured keeps no other from it."""
+    rows: dict[int, Row] = {}
+    for group in by_target(budgets):
+        with Gauges(budgets[group[0]].measured) as gauges:
+            for place in group:
+                budget, number = budgets[place], f"{len(rows) + 1} of {len(budgets)}"
+                say(f"{number}: {budget.name}, {budget.metric} of {budget.words}")
+                rows[place] = one(budget, how, gauges, progress)
+    return Result(rows=tuple(rows[place] for place in range(len(budgets))))
 
 
-def one(budget: Budget, how: How, progress: Progress) -> Row:
+def by_target(budgets: Sequence[Budget]) -> list[list[int]]:
+    """Return the places of budgets, those of a target together; the strictest change from a commit first."""
+    groups: dict[str, list[int]] = {}
+    for place, budget in enumerate(budgets):
+        groups.setdefault(budget.words, []).append(place)
+
+    def turn(place: int) -> tuple[bool, float]:
+        return budgets[place].max_change is None, budgets[place].max_change or 0.0
+
+    return [sorted(group, key=turn) for group in groups.values()]
+
+
+def one(budget: Budget, how: How, gauges: Gauges, progress: Progress) -> Row:
     """One budget, measured; an error is its row's."""
     try:
-        record = gauged(budget, how, progress)
+        record = gauged(budget, how, gauges, progress)
     except HotloopError as error:
+        gauges.restart()
         said = f"line {budget.line}: budget.{budget.name}: {' '.join(str(error).split())}"
         return Row(budget=budget, record=None, error=said, code=error.exit_code)
     return Row(budget=budget, record=record, code=ExitCode(record.exit_code))
+
+
+def weaker(project: Project, places: Places) -> list[str]:
+    """The budgets that were removed or loosened since the main branch was left, or its last commit."""
+    branch = branch_of(project.folder) or "HEAD"
+    found = (commit_of(project.folder, each) for each in (branch, f"origin/{branch}"))
+    sha = next(filter(None, found), None)
+    before = sha and not_itself(places, sha)
+    text = before and git(project.folder, "show", f"{before}:./{project.path.name}")
+    if not before or not text:
+        return []
+    try:
+        old = parse(text).budgets
+    except InputError:  # a record that cannot be a baseline
+        return []
+    return [f"{each}, since {before[:12]}" for each in weakened(old, project.budgets)]
 
 
 def with_reasons(result: Result, how: How, profiles: Profiles) -> Result:

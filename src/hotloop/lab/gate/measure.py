@@ -28,7 +28,7 @@ from hotloop.judge.gate import (
 )
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
-from hotloop.lab.gate.places import Gauge, Gauges, Place, Places
+from hotloop.lab.gate.places import Gauge, Gauges, Place, Places, Taken
 from hotloop.lab.measure.settle import Plan
 from hotloop.lab.programs import bench as program_bench
 from hotloop.lab.programs import compare as program_compare
@@ -136,11 +136,12 @@ def not_itself(places: Places, sha: str) -> str | None:
     return git(places.project, "rev-parse", "--verify", "--quiet", f"{sha}^1")
 
 
-def gauged(budget: Budget, how: How, progress: Progress = silent) -> Record:
-    """Measure for a budget, as often as it takes, and judge: the record is of the last run."""
-    against = against_of(budget, how)
-    with Gauges(budget.measured) as gauges:
-        return held_against(budget, how, against, how.places.tree(), gauges, progress)
+def gauged(budget: Budget, how: How, gauges: Gauges, progress: Progress = silent) -> Record:
+    """Measure for a budget, as often as it takes, and judge: the record is of the last run.
+
+    What `gauges` measured for another budget of the target already is not measured again.
+    """
+    return held_against(budget, how, against_of(budget, how), how.places.tree(), gauges, progress)
 
 
 def held_against(
@@ -203,17 +204,83 @@ class Asking:
 
 
 def measure(asking: Asking, progress: Progress = silent) -> Measured:
-    """One measurement, by what its metric needs."""
-    budget, then = asking.budget, asking.then
+    """One measurement, or what another budget of the same target had measured of it."""
+    then = turns_with(asking)
+    taken = take(asking, then, progress)
+    if asking.budget.program is not None:
+        return of_program(asking, then, taken)
+    if asking.budget.metric in SPEEDS:
+        if asking.then is None and then is not None and not turned_speeds(asking.budget, taken):
+            return of_speed(asking, None, take(asking, None, progress))
+        return of_speed(asking, then, taken)
+    return of_looks(asking, taken)
+
+
+def turns_with(asking: Asking) -> Place | None:
+    """What is measured in turns with the present code: the budget's commit, or another budget's."""
+    if asking.then is not None or (asking.against and asking.against.record):
+        return asking.then
+    return asking.gauges.turns.get(kind_of(asking.budget))
+
+
+def kind_of(budget: Budget) -> str:
+    """What has to be measured for a budget's metric."""
     if budget.program is not None:
-        return of_program(asking, progress)
-    if budget.metric in SPEEDS and then is not None:
-        return in_turns(asking, then, progress)
+        return f"{budget.part} {budget.pattern}" if budget.part else "runs"
     if budget.metric in SPEEDS:
-        return with_baseline(
-            budget, asking.against, [asking.gauges.at(asking.now).measure("bench", count=ROUNDS)]
-        )
-    return by_processes(asking) if budget.metric == MEMORY else by_looks(asking)
+        return "speed"
+    return budget.metric if budget.metric in (MEMORY, COUNTED) else "phases"
+
+
+def take(asking: Asking, then: Place | None, progress: Progress) -> Taken:
+    """Measure by what the metric needs, once for all budgets of the target."""
+    kind, gauges = kind_of(asking.budget), asking.gauges
+    key = kind, asking.now.folder, then and then.folder, asking.run
+    if key not in gauges.taken:
+        gauges.taken[key] = take_anew(asking, then, progress)
+        if asking.then is not None:
+            gauges.turns[kind] = asking.then
+    return gauges.taken[key]
+
+
+def take_anew(asking: Asking, then: Place | None, progress: Progress) -> Taken:
+    budget, kind = asking.budget, kind_of(asking.budget)
+    if budget.program is not None:
+        return Taken(ours=[program_runs(asking, then, progress)])
+    if kind == "speed" and then is not None:
+        return in_turns(asking, then, progress)
+    if kind == "speed":
+        return Taken(ours=[asking.gauges.at(asking.now, kind).measure("bench", count=ROUNDS)])
+    return by_processes(asking, then) if budget.metric == MEMORY else by_looks(asking, then)
+
+
+def of_speed(asking: Asking, then: Place | None, taken: Taken) -> Measured:
+    """The speed of the present code, and its comparison where the budget is relative to a commit."""
+    budget, [record] = asking.budget, taken.ours
+    if then is None:
+        return with_baseline(budget, asking.against, [record])
+    speeds = turned_speeds(budget, taken)
+    if asking.then is None:
+        return Measured(record=replace(record, comparisons=()), now=speeds)
+    found = record.comparisons[0]
+    return Measured(record=record, now=speeds, comparison=found, doubt=doubt_of(found))
+
+
+def turned_speeds(budget: Budget, taken: Taken) -> tuple[float, ...]:
+    """The speeds of the present code in its turns; empty where the two answered differently."""
+    [record] = taken.ours
+    agents = record.work.agent_steps / max(record.work.env_steps, 1) if budget.metric == SPEEDS[1] else 1
+    return tuple(agents * 1e9 / ns for ns in record.values.get("b.ns_per_env_step", ()))
+
+
+def of_looks(asking: Asking, taken: Taken) -> Measured:
+    """What was looked at, counted or kept in memory, beside what the budget is relative to."""
+    budget, ours, theirs = asking.budget, taken.ours, taken.theirs
+    if asking.then is None:
+        return with_baseline(budget, asking.against, ours)
+    if budget.metric == COUNTED and len(instruction_sets((ours, theirs))) > 1:
+        return Measured(record=ours[0], now=(), doubt="the two were counted on different instruction sets")
+    return in_pairs(budget, ours, theirs)
 
 
 def with_baseline(budget: Budget, against: Against | None, records: Sequence[Record]) -> Measured:
@@ -245,7 +312,7 @@ def doubt_of(comparison: Comparison) -> str | None:
     return comparison.why if said != "cannot tell" and comparison.outcome == "cannot tell" else None
 
 
-def in_turns(asking: Asking, then: Place, progress: Progress) -> Measured:
+def in_turns(asking: Asking, then: Place, progress: Progress) -> Taken:
     """The speed of two places, in turns, after both answered alike."""
     budget, how = asking.budget, asking.how
     a, b = (place.contender(budget.measured, how.places.root) for place in (then, asking.now))
@@ -254,22 +321,19 @@ def in_turns(asking: Asking, then: Place, progress: Progress) -> Measured:
         record = compared(a, b, asked, progress)
     if record.partial:
         raise KeyboardInterrupt
-    found = record.comparisons[0]
-    agents = b.spec.agents if budget.metric == SPEEDS[1] else 1
-    speeds = tuple(agents * 1e9 / ns for ns in record.values.get("b.ns_per_env_step", ()))
-    return Measured(record=record, now=speeds, comparison=found, doubt=doubt_of(found))
+    return Taken(ours=[record])
 
 
-def by_looks(asking: Asking) -> Measured:
+def by_looks(asking: Asking, then: Place | None) -> Taken:
     """What is counted, or where the time goes: over the same stretch, a look at each in turn.
 
     What is counted once more is counted by other processes, whose memory lies elsewhere.
     """
-    budget, then = asking.budget, asking.then
-    counted = budget.metric == COUNTED
+    kind = kind_of(asking.budget)
+    counted = kind == COUNTED
     do, looks = ("count", 1) if counted else ("phases", LOOKS)
     order: dict[str, int] = {"layout": asking.run} if counted else {}
-    gauges = [asking.gauges.at(place) for place in (asking.now, then) if place]
+    gauges = [asking.gauges.at(place, kind) for place in (asking.now, then) if place]
     first = gauges[0].measure(do, **order)
     stretch = stretch_of(first, counted=counted)
     taken: list[list[Record]] = [[first] if counted else [], []]
@@ -278,11 +342,7 @@ def by_looks(asking: Asking) -> Measured:
         for gauge, records in sides if look % 2 else reversed(sides):
             if not (counted and records):
                 records.append(gauge.measure(do, env_steps=stretch, **order))
-    if then is None:
-        return with_baseline(budget, asking.against, taken[0])
-    if counted and len(instruction_sets(taken)) > 1:
-        return Measured(record=first, now=(), doubt="the two were counted on different instruction sets")
-    return in_pairs(budget, *taken)
+    return Taken(ours=taken[0], theirs=taken[1])
 
 
 def instruction_sets(taken: Sequence[Sequence[Record]]) -> set[str]:
@@ -303,34 +363,40 @@ def in_pairs(budget: Budget, ours: Sequence[Record], theirs: Sequence[Record]) -
     return Measured(record=ours[-1], now=now, then=then)
 
 
-def by_processes(asking: Asking) -> Measured:
+def by_processes(asking: Asking, then: Place | None) -> Taken:
     """The memory of processes of their own, one after another in turns."""
     taken: list[list[Record]] = [[], []]
     for _ in range(PROCESSES):
-        for place, records in zip((asking.now, asking.then), taken, strict=True):
+        for place, records in zip((asking.now, then), taken, strict=True):
             if place is not None:
                 with Gauge(place, asking.budget.measured) as gauge:
                     records.append(gauge.measure("bench", count=FEWEST))
-    if asking.then is None:
-        return with_baseline(asking.budget, asking.against, taken[0])
-    return in_pairs(asking.budget, *taken)
+    return Taken(ours=taken[0], theirs=taken[1])
 
 
-def of_program(asking: Asking, progress: Progress) -> Measured:
+def program_runs(asking: Asking, then: Place | None, progress: Progress) -> Record:
     """Whole runs of a program, in turns with the same at the other place."""
-    budget, then = asking.budget, asking.then
-    program, metric = Program.parse(budget.program or ""), printed(budget)
+    program, metric = Program.parse(asking.budget.program or ""), printed(asking.budget)
     if then is None:
         record = program_bench.bench(program, program_bench.Rounds(), progress, metric=metric)
-        if record.partial:
-            raise KeyboardInterrupt
-        return Measured(record=record, now=values_of(budget, record))
-    words = [inside(place, program) for place in (then, asking.now)]
-    record = program_compare.compare(words, asking.plan, progress, metric=metric)
+    else:
+        words = [inside(place, program) for place in (then, asking.now)]
+        record = program_compare.compare(words, asking.plan, progress, metric=metric)
     if record.partial:
         raise KeyboardInterrupt
-    found, name = record.comparisons[0], budget.part or budget.metric
+    return record
+
+
+def of_program(asking: Asking, then: Place | None, taken: Taken) -> Measured:
+    """What the runs of a program took or printed."""
+    budget, [record] = asking.budget, taken.ours
+    if then is None:
+        return Measured(record=record, now=values_of(budget, record))
+    name = budget.part or budget.metric
     a, b = (record.values[f"{side}.{name}"] for side in "ab")
+    if asking.then is None:
+        return Measured(record=replace(record, comparisons=()), now=b)
+    found = record.comparisons[0]
     if budget.kind.more_is_better:
         return Measured(record=record, now=b, comparison=found, doubt=doubt_of(found))
     doubt = None if budget.metric == MEMORY else doubt_of(found)
@@ -338,10 +404,11 @@ def of_program(asking: Asking, progress: Progress) -> Measured:
 
 
 def printed(budget: Budget) -> Metric | None:
-    """The metric that a program prints, as `name=number` or `name: number`."""
+    """The metric that a program prints: by its own pattern, or as `name=number` or `name: number`."""
     if not budget.part:
         return None
-    pattern = re.compile(rf"(?<!\w){re.escape(budget.part)}{NUMBER}")
+    named = rf"(?<!\w){re.escape(budget.part)}{NUMBER}"
+    pattern = re.compile(budget.pattern or named, re.MULTILINE)
     return Metric(name=budget.part, pattern=pattern, less_is_better=not budget.kind.more_is_better)
 
 

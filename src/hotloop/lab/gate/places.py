@@ -5,9 +5,9 @@ import os
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +30,7 @@ from hotloop.lab.compare.commits import (
     root_of,
 )
 from hotloop.lab.compare.present import TREE
+from hotloop.lab.measure.stepping import Garbage
 from hotloop.stats.summary import with_metrics
 
 GAUGE = Path(__file__).parents[1] / "workers" / "gauge.py"
@@ -54,18 +55,20 @@ class Place:
 
     def contender(self, target: Target, root: Path) -> CommitContender:
         """The target here, to take turns with another place's."""
-        settings: dict[str, object] = asked_of(root, target, "between")
+        return CommitContender(self.checkout(target, root))
+
+    def checkout(self, target: Target, root: Path, garbage: Garbage = "between") -> Checkout:
+        """Return what opens the target here, in a process of its own."""
+        settings: dict[str, object] = asked_of(root, target, garbage)
         if self.is_tree:
             del settings["tree"]
-        return CommitContender(
-            Checkout(
-                commit=self.commit,
-                place=self.folder,
-                target=target,
-                asked=settings,
-                environment=self.bare,
-                python=self.python if self.is_tree else None,
-            )
+        return Checkout(
+            commit=self.commit,
+            place=self.folder,
+            target=target,
+            asked=settings,
+            environment=self.bare,
+            python=self.python if self.is_tree else None,
         )
 
 
@@ -137,7 +140,7 @@ class Gauge:
 
     def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
         self._place, self._target = place, target
-        asked = json.dumps({"target": asdict(target), "policy": policy})
+        asked = json.dumps({"target": target.plain(), "policy": policy})
         self._worker = Worker([str(place.python), "-P", str(GAUGE), asked], place.environment, place.folder)
         try:
             self._answer()
@@ -189,17 +192,37 @@ class Gauge:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one measurement left, which budgets read."""
+
+    ours: Sequence[Record]
+    theirs: Sequence[Record] = ()
+    """Of the other place, where it was not measured in turns with ours in one record."""
+
+
 class Gauges:
-    """The processes of a budget's places, which stay open from one run to the next."""
+    """What measures one target for all its budgets, and what it measured; open from one run to the next."""
 
     def __init__(self, target: Target) -> None:
         self._target, self._stack = target, ExitStack()
-        self._open: dict[Path, Gauge] = {}
+        self._open: dict[tuple[Path, str], Gauge] = {}
+        self.taken: dict[tuple[object, ...], Taken] = {}
+        """By what was measured, where, in turns with what, and how often before."""
+        self.turns: dict[str, Place] = {}
+        """By what was measured: the commit that took turns with the present code."""
 
-    def at(self, place: Place) -> Gauge:
-        if place.folder not in self._open:
-            self._open[place.folder] = self._stack.enter_context(Gauge(place, self._target))
-        return self._open[place.folder]
+    def at(self, place: Place, kind: str) -> Gauge:
+        """The process that measures one kind of thing at a place."""
+        key = place.folder, kind
+        if key not in self._open:
+            self._open[key] = self._stack.enter_context(Gauge(place, self._target))
+        return self._open[key]
+
+    def restart(self) -> None:
+        """Begin with new processes: one of these may have ended."""
+        self._open.clear()
+        self._stack.close()
 
     def __enter__(self) -> Self:
         return self

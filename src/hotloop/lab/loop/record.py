@@ -9,29 +9,30 @@ from typing import TYPE_CHECKING, Any
 from hotloop.core.clock import utc_now
 from hotloop.core.code import code, project
 from hotloop.core.machine import machine
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.notices import Code, Notice, notice, profiled_notice
+from hotloop.core.record import Code as RanCode
 from hotloop.core.record import (
-    WALL,
     Described,
+    Finding,
     Machine,
     Method,
     Overhead,
     PathRan,
     Pauses,
-    Phase,
     Record,
     Resources,
     Work,
     own_commit,
     run_id,
 )
-from hotloop.core.record import Code as RanCode
-from hotloop.core.record.times import How, Times, Total, series_of
+from hotloop.core.record.times import How, Times
 from hotloop.core.settings import hash_of
 from hotloop.core.spans.trace import Slice, Trace
+from hotloop.judge.expect import EXPECT
 from hotloop.judge.judge import judge
 from hotloop.lab.loop.account import Totals, jax_runs
-from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Windows
+from hotloop.lab.loop.stages import account_rows, describe_looks, describe_stages, stages_of
+from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, LoopLook, Windows
 from hotloop.lab.profile.calls import Timeline, read_spans
 from hotloop.lab.profile.trace import SPAN, names_of, nest
 from hotloop.probes import resources
@@ -53,6 +54,8 @@ THREADS = "threads"
 """What the paths of spans of other threads begin with: they are beside the wall and no part of it."""
 
 JAX = "give hotloop.run a wait= that blocks on what the loop computes, such as jax.block_until_ready"
+
+LONGER = "run longer, or give hotloop.run a profiler= that begins sooner"
 
 GPU_LATE = "begin the run when the model is on the GPU, or give hotloop.run timing='events'"
 
@@ -80,6 +83,12 @@ class Found:
     asked: "Asked"
     origin: Origin
     windows: Windows
+    looks: Sequence[LoopLook] = ()
+    profiled: int = 0
+    """Windows in which torch's profiler was on; they are in no speed and no row if there are others."""
+    torch: Finding | None = None
+    no_trace: str = ""
+    """Why torch's profiler found nothing, if it was on."""
     counts: Mapping[str, int]
     left_open: tuple[str, ...]
     threads: Totals
@@ -99,6 +108,7 @@ def record_of(found: Found) -> Record:
     """The judged record: a round is a window."""
     origin, asked, times = found.origin, found.asked, found.windows.times
     windows, target = found.windows.kept, described(asked, found.how)
+    stages = stages_of(found.looks)
     made = Record(
         run_id=run_id(origin.date, *own_commit(origin.code), asked.name),
         kind=KIND,
@@ -113,8 +123,11 @@ def record_of(found: Found) -> Record:
         path=PathRan(requested=IMPL, ran={IMPL: 1.0} if windows else {}, counters=dict(found.counts)),
         values=values(found.windows),
         overhead=overhead(found.mark_ns, found.thread_clock_ns, times),
-        resources=used(found.samples, found.pauses),
+        looks=describe_looks(found.looks, stages) if found.looks else None,
+        stages=tuple(describe_stages(stages)),
+        resources=used(found.samples, None if found.profiled else found.pauses),
         notices=tuple(notices(found)),
+        findings=(*expectation(asked), *([found.torch] if found.torch else [])),
         **phases(times, found.threads, found.windows.rounds),
     )
     return judge(with_metrics(made))
@@ -176,26 +189,8 @@ def phases(times: Times | None, threads: Totals, windows: Sequence[Times]) -> di
     """The account of all windows, and beside it what other threads did."""
     if times is None:
         return {}
-    series = series_of(windows)
-    rows = {
-        WALL: Total(1, times.wall_ns, times.cpu_ns),
-        **{f"{WALL}/{row.path}": Total(row.calls, row.total_ns, row.cpu_ns) for row in times.regions},
-        **{f"{THREADS}/{path}": one for path, one in threads.items()},
-    }
-    wall_ns = max(times.wall_ns, 1)
-    account = tuple(
-        Phase(
-            path=path,
-            calls=one.calls,
-            total_ns=one.ns,
-            mean_ns=one.ns / max(one.calls, 1),
-            share=one.ns / wall_ns,
-            cpu_ns=one.cpu_ns,
-            rounds_ns=series.get(path, ()),
-        )
-        for path, one in rows.items()
-    )
-    return {"phases": account, "unaccounted_ns": times.unaccounted_ns}
+    beside = {f"{THREADS}/{path}": one for path, one in threads.items()}
+    return {"phases": account_rows(times, windows, beside), "unaccounted_ns": times.unaccounted_ns}
 
 
 def overhead(mark_ns: float, thread_clock_ns: float, times: Times | None) -> Overhead | None:
@@ -208,14 +203,26 @@ def overhead(mark_ns: float, thread_clock_ns: float, times: Times | None) -> Ove
     return Overhead(ratio=1 + cost_ns / times.wall_ns, ci95=None, mark_ns=mark_ns)
 
 
-def used(samples: Sequence[resources.Sample], pauses: Pauses) -> Resources:
+def used(samples: Sequence[resources.Sample], pauses: Pauses | None) -> Resources:
     return replace(resources.used(resources.describe(samples, 0)), rss_mean_bytes=None, pauses=pauses)
+
+
+def expectation(asked: "Asked") -> Iterator[Finding]:
+    """Return what the owner of the loop expects, where anything."""
+    if asked.expect:
+        yield Finding(probe=EXPECT, facts={phase: list(ends) for phase, ends in asked.expect.items()})
 
 
 def notices(found: Found) -> Iterator[Notice]:
     """What only the run knows."""
     if found.broken is not None:
         yield notice(Code.RAISED, error=found.broken)
+    if found.profiled:
+        windows = len(found.windows.kept)
+        is_all = not found.looks
+        yield profiled_notice(found.profiled, found.profiled + (0 if is_all else windows))
+    if found.no_trace:
+        yield notice(Code.NO_PROBE, probe="torch", why=found.no_trace, remedy=LONGER)
     if found.left_open:
         yield notice(Code.LEFT_OPEN, names=", ".join(found.left_open))
     if found.how == "async" or found.hosted:

@@ -2,24 +2,44 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from hotloop.core import spans
-from hotloop.core.clock import clock_cost_ns, thread_ns
-from hotloop.core.errors import InputError
+from hotloop.core.clock import clock_cost_ns, now_ns, queued_ns, thread_ns
+from hotloop.core.errors import InputError, SetupError
 from hotloop.core.interrupt import put_off_interrupt
-from hotloop.core.record import Record
+from hotloop.core.packages import need
+from hotloop.core.record import Finding, Record
+from hotloop.core.record.times import add
+from hotloop.core.spans.monitor import resident_bytes
+from hotloop.core.spans.relay import Relay
 from hotloop.lab.diagnose import causal
 from hotloop.lab.diagnose.causal import Experiment
 from hotloop.lab.loop.account import Account, Ended, Timing, cuda_runs, elsewhere, open_account
 from hotloop.lab.loop.record import Found, Origin, record_of, trace_of
-from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopWindow, Windows, whole
+from hotloop.lab.loop.windows import (
+    SAMPLES,
+    STEPS,
+    UPDATES,
+    Counted,
+    LoopLook,
+    LoopWindow,
+    Windows,
+    keep_few,
+    total,
+    whole,
+)
 from hotloop.lab.measure.stepping import PauseClock
 from hotloop.lab.profile.calls import Timeline
 from hotloop.probes.resources import Sampler, reader
+
+if TYPE_CHECKING:
+    from hotloop.probes.torch import Window as TorchWindow
 
 SAMPLE_S = 1.0
 """Between two looks at memory, CPU and GPU; one takes milliseconds."""
@@ -35,6 +55,14 @@ LONGEST_WORDS = 300
 
 OURS = "hotloop"
 """The row of what the run itself does when a window ends."""
+
+LEAST_LOOK_NS = 20_000_000
+"""Between two looks at speed and memory: one takes up to 0.2 ms."""
+
+NEVER_NS = 1 << 63
+
+TURNS = ("wait", "warmup", "active")
+"""What torch's profiler is told, in updates."""
 
 NO_UPDATES = "to iterate over a run give it updates=N; or use `with` and run.count(updates=1)"
 
@@ -58,13 +86,27 @@ class Asked:
     cpu: bool = True
     """Whether spans read the CPU clock of their thread, where the host's clock times them."""
     traced: int = TRACED
+    expect: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Phase to the steps per second that are expected, from the least to the most."""
+    profiler: Mapping[str, int] | None = None
+    """Updates that torch's profiler waits, warms up for and keeps; None leaves it off."""
+    trace_path: Path | None = None
+    """Where torch's profiler leaves its trace."""
 
     def __post_init__(self) -> None:
+        for phase, ends in self.expect.items():
+            if not 0 < ends[0] <= ends[1]:
+                raise InputError(f"expect {phase}={ends!r}: expected (least, most) in steps per second")
         if not self.name.strip():
             raise InputError("a run needs a name: hotloop.run('my-ppo')")
         for what, number in (("every", self.every), ("updates", self.updates), ("traced", self.traced)):
             if number is not None:
                 whole(what, number)
+        unknown = sorted({*(self.profiler or {})} - {*TURNS})
+        if unknown:
+            raise InputError(f"profiler {unknown[0]!r} does not fit: it takes {', '.join(TURNS)}")
+        if self.profiler is not None and self.trace_path is None:
+            raise InputError("profiler= leaves a trace: give the run an output folder")
 
 
 class Watch(Protocol):
@@ -76,6 +118,19 @@ class Watch(Protocol):
         """Take the finished record and its trace; never raises what is not a fault of ours."""
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A look whose times may not be known yet."""
+
+    counted: Counted
+    ended: Ended
+    stage: str
+    rss_bytes: int
+    queued_ns: int
+    ends_window: bool
+    is_profiled: bool
 
 
 _open: "Run | None" = None
@@ -110,19 +165,25 @@ class Run:
         return self
 
     def _begin_account(self) -> None:
-        self._windows, self._pending = Windows(), deque[tuple[Counted, Ended]]()
+        self._windows, self._profiled, self._pending = Windows(), Windows(), deque[Pending]()
+        self._looks: list[LoopLook] = []
+        self._in_window: list[LoopLook] = []
+        self._stage = ""
         self._so_far = {UPDATES: 0, STEPS: 0}
         self._counted = dict(self._counts)
         self._thread, self._due = get_ident(), self.asked.every
         self._hosted = False
         self._account: Account = open_account(self.asked.timing, self.asked.wait)
-        spans.watch(self._account.boundary)
+        self._torch = open_window(self.asked)
+        self._is_profiled = False
+        self._watch_spans()
         self._mark_ns, self._thread_clock_ns = spans.mark_cost_ns(), clock_cost_ns(READS, thread_ns)
         self._sampler.__enter__()
         self._pauses = PauseClock().__enter__()
         self._timeline = Timeline()
         spans.keep(self.asked.traced)
         spans.enable(cpu=self.asked.cpu and self._account.how != "events")
+        self._look_ns, self._queued_ns = now_ns() + LEAST_LOOK_NS, queued_ns()
         self._account.begin()
         self._experiment = causal.from_environment()
         if self._experiment is not None:
@@ -139,8 +200,28 @@ class Run:
             counts[UPDATES] += whole("updates", updates)
             if self._experiment is not None:
                 self._experiment.turn()
-            if 0 < self._due <= counts[UPDATES] and get_ident() == self._thread:
-                self._turn()
+            if self._torch is not None:
+                self._step_profiler(self._torch)
+            ends_window = 0 < self._due <= counts[UPDATES]
+            if (ends_window or now_ns() >= self._look_ns) and get_ident() == self._thread:
+                self._turn(ends_window=ends_window)
+
+    def phase(self, name: str) -> ExitStack:
+        """Say that the loop is in a phase from here on, such as imitation; rows and speeds are per phase.
+
+        To name the same phase again changes nothing. In a `with` statement the phase ends with the block.
+        """
+        if not name.strip():
+            raise InputError(f"phase {name!r} does not fit: expected a name, as in run.phase('ppo')")
+        back, before = ExitStack(), self._stage
+        self._go_to(name)
+        back.callback(self._go_to, before)
+        return back
+
+    def _go_to(self, stage: str) -> None:
+        if _open is self and stage != self._stage and get_ident() == self._thread:
+            self._turn()
+            self._stage = stage
 
     def __iter__(self) -> Iterator[int]:
         """The numbers of the updates from 0; each turn of the loop is counted as one."""
@@ -169,15 +250,29 @@ class Run:
     ) -> None:
         self._end(None if kind is None else " ".join(f"{kind.__name__}: {error}".split())[:LONGEST_WORDS])
 
-    def _turn(self) -> None:
-        """End a window; what that takes belongs to the next one."""
-        ended, counts = self._account.turn(), self._counts
+    def _turn(self, *, ends_window: bool = True) -> None:
+        """End a look, and a window with it; what that takes belongs to the next one."""
+        ended, counts, queued = self._account.turn(), self._counts, queued_ns()
         gained = {name: counts[name] - before for name, before in self._counted.items()}
         self._counted = dict(counts)
-        self._due = counts[UPDATES] + self.asked.every if self.asked.every else 0
-        self._pending.append((Counted(counts=gained, wall_ns=0), ended))
+        if ends_window:
+            self._due = counts[UPDATES] + self.asked.every if self.asked.every else 0
+        counted = Counted(counts=gained, wall_ns=0)
         with spans.span(OURS):
+            self._pending.append(
+                Pending(
+                    counted=counted,
+                    ended=ended,
+                    stage=self._stage,
+                    rss_bytes=resident_bytes(),
+                    queued_ns=queued - self._queued_ns,
+                    ends_window=ends_window,
+                    is_profiled=self._is_profiled,
+                )
+            )
             self._read_pending()
+        self._queued_ns = queued
+        self._look_ns = now_ns() + LEAST_LOOK_NS
         if self._account.how != "events" and self.asked.wait is None and cuda_runs():
             self._go_on_with_events()
 
@@ -187,29 +282,69 @@ class Run:
             return
         self._hosted = True
         self._account = open_account("auto", None)
-        spans.watch(self._account.boundary)
+        self._watch_spans()
+
+    def _step_profiler(self, window: "TorchWindow") -> None:
+        """Tell torch's profiler of an update; windows with it and without it are kept apart."""
+        if get_ident() != self._thread or window.is_over:
+            return
+        with spans.span(OURS):
+            window.step()
+        if window.is_on != self._is_profiled:
+            self._turn()
+            self._is_profiled = window.is_on
+            self._watch_spans()
+
+    def _watch_spans(self) -> None:
+        """Tell the account of spans, and torch's profiler as long as it is on."""
+        boundary = self._account.boundary
+        if self._is_profiled:
+            from hotloop.probes.torch import SpanRegions
+
+            regions = SpanRegions()
+            boundary = regions if boundary is None else Relay(regions, boundary)
+        spans.watch(boundary)
 
     def _read_pending(self, *, wait: bool = False) -> None:
         """Read the windows whose times are known, in their order."""
         if wait:
             self._account.wait()
-        while self._pending and (wait or self._pending[0][1].ready):
-            counted, ended = self._pending.popleft()
-            times = ended.read()
-            told = Counted(counts=counted.counts, wall_ns=times.wall_ns)
-            self._windows.add(told, times)
-            for name in self._so_far:
-                self._so_far[name] += told.counts[name]
-            if any(told.counts.values()):
-                self._watch.window(
-                    LoopWindow(
-                        name=self.asked.name,
-                        updates=self._so_far[UPDATES],
-                        steps=self._so_far[STEPS],
-                        counted=told,
-                        times=times,
-                    )
+        while self._pending and (wait or self._pending[0].ended.ready):
+            pending = self._pending.popleft()
+            times = pending.ended.read()
+            counted = Counted(counts=pending.counted.counts, wall_ns=times.wall_ns)
+            look = LoopLook(
+                counted=counted,
+                times=times,
+                stage=pending.stage,
+                rss_bytes=pending.rss_bytes,
+                queued_ns=pending.queued_ns,
+            )
+            self._in_window.append(look)
+            if not pending.is_profiled:
+                self._looks = keep_few([*self._looks, look])
+            if pending.ends_window:
+                self._end_window(is_profiled=pending.is_profiled)
+
+    def _end_window(self, *, is_profiled: bool = False) -> None:
+        """Add up the looks of a window, and show it if anything was counted in it."""
+        looks, self._in_window = self._in_window, []
+        times = add(look.times for look in looks) or looks[-1].times
+        counts = total([look.counted.counts for look in looks])
+        counted = Counted(counts=counts, wall_ns=times.wall_ns)
+        (self._profiled if is_profiled else self._windows).add(counted, times)
+        for name in self._so_far:
+            self._so_far[name] += counts[name]
+        if any(counts.values()):
+            self._watch.window(
+                LoopWindow(
+                    name=self.asked.name,
+                    updates=self._so_far[UPDATES],
+                    steps=self._so_far[STEPS],
+                    counted=counted,
+                    times=times,
                 )
+            )
 
     def _end(self, broken: str | None) -> None:
         """Stop looking, make the record, and let whoever looks on keep it; Ctrl-C waits for that."""
@@ -238,17 +373,25 @@ class Run:
         if self._experiment is not None:
             self._experiment.end()
         left_open = spans.opened()
-        self._due = 0
         self._turn()
+        self._due, self._look_ns = 0, NEVER_NS
         spans.watch(None)
         self._read_last(broken)
         spans.disable()
         self._timeline.read_clock()
+        torch, no_trace = close_window(self._torch)
+        profiled, windows = len(self._profiled.kept), self._windows
+        if profiled and not windows.kept:
+            windows = self._profiled
         return Found(
             asked=self.asked,
             origin=self._origin,
-            windows=self._windows,
-            counts=dict(self._counts),
+            windows=windows,
+            looks=self._looks,
+            profiled=profiled,
+            torch=torch,
+            no_trace=no_trace,
+            counts=total([each.counts for each in windows.kept]) if profiled else dict(self._counts),
             left_open=left_open,
             threads=elsewhere(),
             how=self._account.how,
@@ -268,6 +411,8 @@ class Run:
             if broken is None:
                 raise
             self._pending.clear()
+        if self._in_window:
+            self._end_window()
 
     def _let_go(self) -> None:
         global _open  # noqa: PLW0603
@@ -276,6 +421,30 @@ class Run:
         self._pauses.__exit__()
         self._sampler.__exit__(None, None, None)
         _open = None
+
+
+def open_window(asked: Asked) -> "TorchWindow | None":
+    """Start torch's profiler if it was asked for."""
+    if asked.profiler is None or asked.trace_path is None:
+        return None
+    need("torch")
+    from hotloop.probes.torch import Window as TorchWindow
+
+    turns = {name: int(count) for name, count in asked.profiler.items()}
+    return TorchWindow(asked.trace_path, **turns)  # type: ignore[arg-type]
+
+
+def close_window(window: "TorchWindow | None") -> tuple[Finding | None, str]:
+    """End torch's profiler; return what it found, or why it found nothing."""
+    if window is None:
+        return None, ""
+    from hotloop.probes.torch import found_by
+
+    try:
+        window.close()
+    except SetupError as error:
+        return None, str(error)
+    return found_by(window, window.turns), ""
 
 
 class Off:
@@ -299,3 +468,7 @@ class Off:
 
     def count(self, *, updates: int = 0, steps: int = 0, samples: int = 0) -> None:
         """Nothing is counted."""
+
+    def phase(self, _: str) -> ExitStack:
+        """Nothing is kept apart."""
+        return ExitStack()

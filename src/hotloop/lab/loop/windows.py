@@ -13,6 +13,9 @@ MOST_WINDOWS = 8_192
 MOST_ROUNDS = 64
 """Whose trees are kept apart: as many as an interval needs, and no more."""
 
+MOST_LOOKS = 256
+"""That a run keeps; beyond that, neighbours of one stage are put together."""
+
 UPDATES, STEPS, SAMPLES = "updates", "env_steps", "samples"
 """What is counted."""
 
@@ -73,6 +76,44 @@ class Windows:
             self.rounds = [each for pair in pairs if (each := add(pair))]
         if len(self.kept) >= MOST_WINDOWS:
             self.kept = [both(*pair) for pair in zip(self.kept[::2], self.kept[1::2], strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLook:
+    """What was counted and timed since the look before, all in one stage."""
+
+    counted: Counted
+    times: Times
+    stage: str
+    """The phase that the loop has declared; empty if none."""
+    rss_bytes: int
+    queued_ns: int = 0
+    """What its thread waited for a core."""
+
+
+def keep_few(looks: list[LoopLook]) -> list[LoopLook]:
+    """Return the looks with neighbours put together, if they are too many to keep apart."""
+    if len(looks) < MOST_LOOKS:
+        return looks
+    kept: list[LoopLook] = []
+    can_join = False
+    for look in looks:
+        can_join = can_join and kept[-1].stage == look.stage
+        kept[-1:] = [joined(kept[-1], look)] if can_join else [*kept[-1:], look]
+        can_join = not can_join
+    return kept
+
+
+def joined(a: LoopLook, b: LoopLook) -> LoopLook:
+    """Return two looks that follow one another as one."""
+    times = add([a.times, b.times]) or b.times
+    return LoopLook(
+        counted=both(a.counted, b.counted),
+        times=times,
+        stage=b.stage,
+        rss_bytes=b.rss_bytes,
+        queued_ns=a.queued_ns + b.queued_ns,
+    )
 
 
 def both(a: Counted, b: Counted) -> Counted:

@@ -1,7 +1,9 @@
 """How many instructions an env-step takes: the second axis beside time, which a busy machine cannot move."""
 
 import json
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Instructions, Record
@@ -23,12 +25,24 @@ PARTS = 5
 """Of the work, for the progress: starting, two runs to see how much a call takes, and the two that count."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Where the counted program runs; its own folder and environment are this process's."""
+
+    folder: Path | None = None
+    environment: Mapping[str, str] | None = None
+
+
+HERE = Where()
+
+
 def count(
     target: Target,
     *,
     policy: str = RANDOM,
     progress: Progress = silent,
     env_steps: int | None = None,
+    where: Where = HERE,
 ) -> Instructions:
     """Count the instructions of an env-step of a target, with every probe off and one thread.
 
@@ -36,18 +50,19 @@ def count(
     other, so that both are counted over the same stretch. By default they are as many as are needed.
     """
     progress(0, PARTS)
-    with opened(target, policy) as counter:
+    with opened(target, policy, where=where) as counter:
         return count_by(counter, progress=progress, env_steps=env_steps)
 
 
-def opened(target: Target, policy: str = RANDOM, *, layout: int = 0) -> Counter:
+def opened(target: Target, policy: str = RANDOM, *, layout: int = 0, where: Where = HERE) -> Counter:
     """The program that counts a target, as often as it is asked; its start is most of what a count takes.
 
     In another layout the same program comes to lie elsewhere in memory.
     """
-    asked = {"target": asdict(on_one_thread(target)), "policy": policy}
+    asked = {"target": on_one_thread(target).plain(), "policy": policy}
     elsewhere = ["-X", f"layout={'-' * layout * APART}"] if layout else []
-    return Counter([*elsewhere, "-m", "hotloop.lab.workers.counted", json.dumps(asked)])
+    words = [*elsewhere, "-m", "hotloop.lab.workers.counted", json.dumps(asked)]
+    return Counter(words, where.environment, where.folder)
 
 
 def count_by(counter: Counter, *, progress: Progress = silent, env_steps: int | None = None) -> Instructions:

@@ -1,9 +1,11 @@
 """Where a measurement's actions come from: random play, a player, a tape, or a policy in the loop."""
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from itertools import cycle, islice
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +16,7 @@ from hotloop.core.record import Draw
 from hotloop.core.spans import span
 from hotloop.core.target import names_callable
 from hotloop.envs import callables, tapes
-from hotloop.envs.callables import parameters_of
+from hotloop.envs.callables import parameters_of, required_of
 from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Proxy, Subject
@@ -45,8 +47,14 @@ FORWARD, SELECT = "forward", "select"
 TOLD = {"action_mask": "action_mask", "action_masks": "action_mask", "info": "info", "agent": "agent"}
 """Arguments that a policy may have beside the observation, and what they are called by a subject."""
 
+OBS_AND_INFO = 2
+"""Required arguments of a policy that takes an info beside the observation, whatever it calls them."""
+
 EXAMINED = 16
 """Calls of a policy's that an env is looked at for, after its measurement."""
+
+MOST_SEEDS = 1 << 31
+"""NumPy's legacy generators take 32 bits, and several envs count on from the first one's seed."""
 
 AT_ONCE = 64
 """Calls whose random actions are drawn together."""
@@ -98,6 +106,14 @@ def acting(policy: str, subject: Subject) -> Iterator[Actions]:
             yield copy(choose(subject) if choose else subject.choose(policy))
 
 
+def draw_timing_seed(policy: str = RANDOM) -> int | None:
+    """Draw a seed that no run before had; None of a tape, which is legal under the seed it was recorded with.
+
+    A side that keeps results on disk would find those of the last run under a seed that stays the same.
+    """
+    return None if policy.startswith(TAPE) else SystemRandom().randrange(MOST_SEEDS)
+
+
 class RandomPlay:
     """Uniformly random actions for one shape of batch, of those the world draws from; a seed decides them.
 
@@ -105,10 +121,9 @@ class RandomPlay:
     time, until all of them stood at a wall.
     """
 
-    policy = RANDOM
-
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
+        self.policy: str = getattr(subject, "policy", RANDOM)  # players in both seats choose by themselves
         self._random = np.random.default_rng(subject.spec.seed)
 
     def draw(self, calls: int) -> Sequence[Actions]:
@@ -176,8 +191,10 @@ class TapePlay:
 
 
 def reopen(subject: Subject) -> Subject:
-    """Another subject of the same workload."""
-    return open_target(subject.spec.same_work)
+    """Another subject of the same workload, with the same seed."""
+    another = open_target(subject.spec.same_work)
+    another.reseed(subject.spec.seed)
+    return another
 
 
 def is_live(policy: object) -> bool:
@@ -193,35 +210,52 @@ def names_code(policy: object) -> bool:
     return is_live(policy) and not own
 
 
-def load(policy: object, *, timed: bool = False) -> Choose:
-    """The policy itself, with `timed` in spans: a function of observations, or an object with parts."""
+def load(policy: object, *, timed: bool = False, row: str = POLICY) -> Choose:
+    """The policy itself, with `timed` in spans: a function of observations, or an object with parts.
+
+    `row` names the span of a whole choice.
+    """
     if isinstance(policy, str) and is_trained(policy):
-        return Trained(policy, timed=timed)
+        return Trained(policy, row=row if timed else None)
     region: Callable[[str], Callable[..., Any]] = span if timed else (lambda _: lambda same: same)
     if isinstance(policy, str) and policy.startswith(LIVE):
         player = policy.removeprefix(LIVE)
-        asked: Choose = region(POLICY)(lambda subject: subject.choose(player))
+        asked: Choose = region(row)(lambda subject: subject.choose(player))
         return asked
-    made = callables.find(policy) if isinstance(policy, str) else policy
+    made = fresh(callables.find(policy)) if isinstance(policy, str) else policy
     if isinstance(made, type):
         made = made()
     forward, select = getattr(made, FORWARD, None), getattr(made, SELECT, None)
     if callable(forward) and callable(select):
         score, pick = given(region(FORWARD), forward), given(region(SELECT), select)
-        choose: Choose = region(POLICY)(lambda subject: pick(score(subject.observation, subject), subject))
+        choose: Choose = region(row)(lambda subject: pick(score(subject.observation, subject), subject))
         return choose
     if not callable(made):
         raise InputError(
-            f"the policy is a {type(made).__name__}: expected a function from observations to actions"
+            f"the policy is a {type(made).__name__}: expected a function from observations to actions, or an "
+            "object with forward(obs) and select(output)"
         )
-    told = given(region(POLICY), made)
+    told = given(region(row), made)
     return lambda subject: told(subject.observation, subject)
+
+
+def fresh(found: Any) -> Any:
+    """Return a copy of an object of a module, which has seen nothing yet; what cannot be copied as it is."""
+    if isinstance(found, type) or inspect.isroutine(found):
+        return found
+    try:
+        return deepcopy(found)
+    except (TypeError, ValueError, RuntimeError):
+        return found
 
 
 def given(region: Callable[..., Any], function: Callable[..., Any]) -> Callable[[Any, Subject], Any]:
     """A function in its region, that is told what its other arguments are named after."""
     timed, known = region(function), parameters_of(function)
     names = {name: what for name, what in TOLD.items() if name in known}
+    required = required_of(function)
+    if not names and len(required) == OBS_AND_INFO:
+        names = {required[1]: "info"}
     if not names:
         return lambda seen, _: timed(seen)
 

@@ -13,6 +13,7 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress
 from hotloop.core.record import EPISODES_PER_S, LOST_STEPS, Method, Overhead, Record, own_commit, run_id
 from hotloop.core.record import Code as RanCode
+from hotloop.core.sources import Sources, changed_sources, read_sources
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
 from hotloop.lab.measure.rounds import Rounds
@@ -32,7 +33,8 @@ class Recorder:
         self._now = utc_now()
         self._machine = machine()
         build = spec.build
-        self._code = ran or code(asdict(build) if build else None, target=spec.name)
+        self._sources = read_sources(spec.name) if ran is None else {}
+        self._code = ran or code(asdict(build) if build else None, target=spec.name, sources=self._sources)
 
     @property
     def code(self) -> RanCode:
@@ -81,11 +83,18 @@ class Recorder:
                     *decided_elsewhere(spec),
                     *left_path(spec, counters),
                     *without_log(counters),
+                    *rewritten(self._sources),
                     *notices,
                 ),
                 **more,
             )
         )
+
+
+def rewritten(sources: Sources) -> list[Notice]:
+    """Name the sources that changed since they were loaded."""
+    files = changed_sources(sources)
+    return [notice(Code.SOURCES_CHANGED, files=", ".join(files))] if files else []
 
 
 def without_log(counters: Mapping[str, int]) -> list[Notice]:
@@ -178,19 +187,10 @@ def agents_a_step(spec: SubjectSpec, counted: Mapping[str, int]) -> float:
     return lived / steps if steps and lived else spec.agents
 
 
-def overhead(
-    pairs: Sequence[tuple[int, int]], apart: Sequence[tuple[int, int]], mark_ns: float | None
-) -> Overhead | None:
-    """What the instrument cost, from pairs of clean and watched ns; None where they are too few.
-
-    `apart` is what of each was not its own: the time for which others had its core, and that of collecting
-    garbage, which the clean ones leave to later.
-    """
+def overhead(pairs: Sequence[tuple[int, int]], mark_ns: float | None) -> Overhead | None:
+    """Return what the instrument cost, from pairs of clean and watched ns; None if they are too few."""
     if len(pairs) < FEWEST:
         return None
-    clean_ns, watched_ns = (
-        [max(1, took[side] - not_own[side]) for took, not_own in zip(pairs, apart, strict=True)]
-        for side in (0, 1)
-    )
+    clean_ns, watched_ns = zip(*pairs, strict=True)
     cost = ratio(watched_ns, clean_ns)
     return Overhead(ratio=cost.estimate, ci95=(cost.low, cost.high), mark_ns=mark_ns)

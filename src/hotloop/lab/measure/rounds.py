@@ -14,7 +14,7 @@ from hotloop.lab.measure.policy import Play
 WARMUP_NS = 2_000_000_000
 
 ROUND_NS = 400_000_000
-"""What the warm-up and one round may take where they are boxed: ten seconds for the usual 20 rounds."""
+"""What one round may take where it is boxed: ten seconds for the usual 20 rounds and the warm-up."""
 
 DRAWN_AT_ONCE = 256
 """Calls of the warm-up whose actions are drawn together."""
@@ -33,7 +33,9 @@ class Rounds:
     box_iterations: bool = True
     """Whether a slow target gets shorter rounds, of as many calls as fit into 0.4 seconds."""
     box_warmup: bool = True
-    """Whether the warm-up ends after two seconds."""
+    """Whether the warm-up ends when its time is over."""
+    of_function: bool = False
+    """Whether a function is measured, whose boxes are smaller: two seconds in all."""
 
     def __post_init__(self) -> None:
         for name, least in (("count", 1), ("iterations", 1), ("warmup", 0)):
@@ -44,6 +46,16 @@ class Rounds:
     def env_steps(self) -> int:
         """Env-steps of the whole run, warm-up included."""
         return self.warmup + self.count * self.iterations
+
+    @property
+    def warmup_ns(self) -> int:
+        """What a boxed warm-up may take."""
+        return WARMUP_NS // 10 if self.of_function else WARMUP_NS
+
+    @property
+    def round_ns(self) -> int:
+        """What a boxed round may take."""
+        return ROUND_NS // 5 if self.of_function else ROUND_NS
 
 
 def calls_for(env_steps: int, subject: Subject) -> int:
@@ -61,7 +73,7 @@ def warm_up(subjects: Sequence[Subject], script: Play, asked: Rounds, progress: 
     begin, done, stepping_ns, slowest_ns = now_ns(), 0, 0, 0
 
     def is_over() -> bool:
-        late = now_ns() - begin - slowest_ns > WARMUP_NS
+        late = now_ns() - begin - slowest_ns > asked.warmup_ns
         return done >= calls or (asked.box_warmup and done > 0 and late)
 
     while not is_over():
@@ -90,12 +102,14 @@ def fit(calls: int, asked: Rounds, ns_per_call: float) -> int:
     """Cut the calls of a round down to what the box has room for; one always has."""
     if not asked.box_iterations or not ns_per_call:
         return calls
-    return max(1, min(calls, int(ROUND_NS / ns_per_call)))
+    return max(1, min(calls, int(asked.round_ns / ns_per_call)))
 
 
 def shortened(asked: Rounds, ran: Rounds) -> list[Notice]:
-    """Say so where a slow target got fewer steps than usual."""
-    if ran.iterations < asked.iterations:
+    """Say so where a slow target got fewer steps than usual; of a function that is the plan."""
+    if asked.of_function:
+        return []
+    if ran.iterations < asked.iterations and ran.box_iterations:
         return [notice(Code.SHORTENED, iterations=ran.iterations, warmup=ran.warmup)]
     if ran.warmup < asked.warmup:
         return [notice(Code.SHORT_WARMUP, warmup=ran.warmup)]

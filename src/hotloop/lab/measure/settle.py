@@ -5,19 +5,21 @@ of a side's name says whose it is.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from statistics import fmean
+from statistics import fmean, median
+from typing import Protocol
 
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import stolen_ticks
 from hotloop.core.progress import Progress
 from hotloop.core.record import A, B, Ratio, field_words
+from hotloop.core.turn_clock import WORK_NS
 from hotloop.judge.compare import BAND
-from hotloop.lab.measure.turns import BLOCK, TURN_NS, Length, Side, Turn, rounds_of, turns_of
+from hotloop.lab.measure.turns import BLOCK, CREW_TURN_NS, TURN_NS, Length, Side, Turn, rounds_of, turns_of
 from hotloop.lab.measure.work import Tally
-from hotloop.stats.intervals import FEWEST, sign_rank
+from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_rank
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST, LOOKS, next_look
 from hotloop.stats.ratio import drowned, outcome, ratio
 
@@ -39,9 +41,14 @@ LOOK_IN = 16
 LOOK_SHARE = 0.1
 """Of the time, at most, that goes into that."""
 
-FEWEST_CALM = 2 * FEWEST
 CALM_SHARE = 4
-"""Rounds in which somebody was left alone that are enough to leave out the rest: 12, and one in four."""
+"""One round in so many has to be undisturbed, or the rest of them are no fair sample."""
+
+MOST_BUDGETS, PATIENCE_NS = 10, 120_000_000_000
+"""The six rounds that an interval needs may take ten times the budget, or two minutes if that is longer."""
+
+RESTED_TURNS = 6
+"""Turns after a pause that are needed to say whether a pause makes a side quicker."""
 
 STEAL_NS = 10_000_000
 """How often the hypervisor's account is read at most, which it keeps in hundredths of a second."""
@@ -64,6 +71,16 @@ class Plan:
         return min(TURN_NS, self.budget_ns // (ROUNDS_AT_LEAST * 3))
 
     @property
+    def crew_turn_ns(self) -> int:
+        """What a turn takes if a side works with other threads or processes."""
+        return min(CREW_TURN_NS, self.budget_ns // (ROUNDS_AT_LEAST * 3))
+
+    @property
+    def patience_ns(self) -> int:
+        """How long the fewest rounds of an interval may take, whatever the budget is."""
+        return max(PATIENCE_NS, MOST_BUDGETS * self.budget_ns)
+
+    @property
     def settled(self) -> float:
         """The half-width of an interval at which it is narrow enough, whatever it says."""
         return self.band / 2
@@ -77,6 +94,11 @@ THOROUGH = Plan(band=BAND / 2, budget_ns=60_000_000_000, fewest=60)
 def instance(letter: str, number: int) -> str:
     """What the first, second, … instance of a contender is called."""
     return letter if number == 1 else AGAIN if (letter, number) == (A, 2) else f"{letter}{number}"
+
+
+def share_instances(sides: Mapping[str, Side]) -> dict[str, Side]:
+    """Return sides of which the first instance of each contender takes two turns in every round."""
+    return {A: sides[A], AGAIN: sides[A], B: sides[B], instance(B, 2): sides[B]}
 
 
 class Found:
@@ -94,6 +116,8 @@ class Found:
         self.warmup = min(side.counters()["env_steps"] for side in sides.values())
         """Env-steps of each side before the first round, at least."""
         self.work = {name: Tally(side.counters) for name, side in sides.items()}
+        self.late_steps: Mapping[str, float] = {}
+        """Side to the part of its CPU time that its processes use after a single call has returned."""
         self.looks = 0
         """How often all that the sides show was compared between rounds."""
         self.apart: dict[str, str] = {}
@@ -123,76 +147,124 @@ class Found:
         """The sides that are of one contender."""
         return [name for name in self.turns if name.startswith(letter)]
 
-    def ratio(self) -> Ratio:
-        """All instances of A against all of B, round by round and by own times."""
-        return ratio(*zip(*self.pairs(), strict=True), one_miss_in=self.one_miss_in)
+    def ratio(self) -> Ratio | None:
+        """Return all instances of A against all of B, round by round; None if there are too few rounds."""
+        return self.between(self.instances(A), self.instances(B), one_miss_in=self.one_miss_in)
 
-    def between(self, one: str, other: str) -> Ratio:
-        """One instance against another."""
-        return ratio(*zip(*self.pairs([one], [other]), strict=True))
+    def between(
+        self, of_a: Sequence[str], of_b: Sequence[str], one_miss_in: int = ONE_MISS_IN
+    ) -> Ratio | None:
+        """Return some instances against some others; None if there are too few rounds."""
+        pairs = self.pairs(of_a, of_b)
+        return ratio(*zip(*pairs, strict=True), one_miss_in=one_miss_in) if len(pairs) >= FEWEST else None
 
-    def pairs(self, one: Sequence[str] = (), other: Sequence[str] = ()) -> list[tuple[float, float]]:
-        """What an env-step took on both sides, one pair a round.
+    def pairs(self, of_a: Sequence[str], of_b: Sequence[str]) -> list[tuple[float, float]]:
+        """Return the ns of an env-step on both sides, a pair for each round that counts.
 
-        Turns in which a side was put off its core or time was stolen are left out where enough rounds
-        have others on both sides.
+        Rounds that something else disturbed are dropped, unless nearly all of them were.
         """
-        of_a, of_b = one or self.instances(A), other or self.instances(B)
-        calm = [pair for number in range(self.count) if (pair := self.pair(number, of_a, of_b, calm=True))]
-        if len(calm) >= max(FEWEST_CALM, self.count / CALM_SHARE):
-            return calm
-        return [pair for number in range(self.count) if (pair := self.pair(number, of_a, of_b))]
+        calm = self.calm_rounds(of_a, of_b)
+        if self.are_enough(calm):
+            return [(self.mean_ns(n, of_a), self.mean_ns(n, of_b)) for n in calm]
+        return [(self.mean_ns(n, of_a), self.mean_ns(n, of_b)) for n in range(self.count)]
 
-    def pair(
-        self, number: int, of_a: Sequence[str], of_b: Sequence[str], *, calm: bool = False
-    ) -> tuple[float, float] | None:
-        """The means of one round; None where a calm one is asked for and a side was never left alone."""
-        if calm and number in self.disturbed:
-            return None
-        a, b = ([self.turns[name][number] for name in names] for names in (of_a, of_b))
-        if calm:
-            a, b = ([turn for turn in taken if not turn.off_ns] for taken in (a, b))
-        return (mean_ns(a), mean_ns(b)) if a and b else None
+    def calm_rounds(self, of_a: Sequence[str], of_b: Sequence[str]) -> list[int]:
+        """Return the rounds in which both sides had a turn that nothing else disturbed."""
+        return [
+            number
+            for number in range(self.count)
+            if number not in self.disturbed
+            and all(any(is_calm(self.turns[name][number]) for name in names) for names in (of_a, of_b))
+        ]
 
-    def noise(self) -> Ratio:
+    def are_enough(self, calm: Sequence[int]) -> bool:
+        return len(calm) >= max(FEWEST, self.count / CALM_SHARE)
+
+    @property
+    def crowded_rounds(self) -> int:
+        """How many rounds something else disturbed, if they could not be dropped; else 0."""
+        calm = self.calm_rounds(self.instances(A), self.instances(B))
+        return 0 if self.are_enough(calm) else self.count - len(calm)
+
+    def mean_ns(self, number: int, names: Sequence[str]) -> float:
+        """Return the geometric mean of an env-step's ns over the turns of a round, calm ones if there are."""
+        turns = [self.turns[name][number] for name in names]
+        return exp(fmean(log(turn.ns_per_env_step) for turn in [*filter(is_calm, turns)] or turns))
+
+    def used_ns(self) -> dict[str, list[float]]:
+        """Return the ns of an env-step by side, of the turns that the ratio is made of."""
+        calm = self.calm_rounds(self.instances(A), self.instances(B))
+        if not self.are_enough(calm):
+            return self.ns
+        return {
+            name: [turns[number].ns_per_env_step for number in calm if is_calm(turns[number])]
+            for name, turns in self.turns.items()
+        }
+
+    def all_medians(self) -> float:
+        """Return the ratio of A's to B's median over all turns, disturbed ones too."""
+        a, b = (median(turn.ns_per_env_step for turn in self.all_turns(side)) for side in (A, B))
+        return a / b
+
+    def noise(self) -> Ratio | None:
         """The baseline against its own second instance."""
-        return self.between(A, AGAIN)
+        return self.between([A], [AGAIN])
 
     def each(self) -> tuple[Ratio, ...]:
         """Every instance of A against every one of B."""
-        return tuple(self.between(a, b) for a in self.instances(A) for b in self.instances(B))
+        ratios = (self.between([a], [b]) for a in self.instances(A) for b in self.instances(B))
+        return tuple(each for each in ratios if each)
 
     def settled(self, band: float) -> bool:
         """Whether the wide interval of a look says what there is to say; then it stays the interval."""
-        pairs = self.pairs()
+        pairs = self.pairs(self.instances(A), self.instances(B))
         if not sign_rank(len(pairs), EARLY_MISS_IN):
             return False
-        seen = ratio(*zip(*pairs, strict=True), one_miss_in=EARLY_MISS_IN)
-        if outcome(seen, band) == "cannot tell" or (
-            AGAIN in self.turns and drowned(seen, self.noise(), band)
-        ):
+        seen = self.between(self.instances(A), self.instances(B), one_miss_in=EARLY_MISS_IN)
+        noise = self.noise() if AGAIN in self.turns else None
+        if seen is None or outcome(seen, band) == "cannot tell":
+            return False
+        if AGAIN in self.turns and (noise is None or drowned(seen, noise, band)):
             return False
         self.one_miss_in = EARLY_MISS_IN
         return True
 
+    @property
+    def polls(self) -> bool:
+        """Whether other threads or processes of a side spin without end."""
+        return any(turn.polls for side in (A, B) for turn in self.all_turns(side))
+
     def cpu_ratio(self) -> Ratio | None:
-        """A against B by CPU time; None where a side does not say, or took none that could be seen."""
+        """A against B by CPU time of their process trees; None if part of one only polls, or used none."""
+        if self.polls:
+            return None
         of_a, of_b = ([turn.cpu_ns_per_env_step for turn in self.turns[side]] for side in (A, B))
         if self.count < FEWEST or not all(of_a) or not all(of_b):
             return None
         return ratio(of_a, of_b)
 
     def late_share(self, letter: str) -> float:
-        """The part of a contender's CPU time that came after its clock had stopped."""
+        """The part of a contender's CPU time that came after its clock had stopped, or after one call."""
         taken = self.all_turns(letter)
-        cpu_ns = sum(turn.cpu_ns or 0 for turn in taken)
-        return sum(turn.late_ns for turn in taken) / cpu_ns if cpu_ns else 0.0
+        cpu_ns = sum(turn.cpu_ns for turn in taken)
+        late = sum(turn.late_ns for turn in taken) / cpu_ns if cpu_ns else 0.0
+        return max(late, *(self.late_steps.get(name, 0.0) for name in self.instances(letter)))
 
     def cpu_share(self, letter: str) -> float:
-        """CPU time over wall time; 2.0 is two cores busy."""
+        """CPU time of the side's own process over wall time; 2.0 is two cores busy.
+
+        What is more than one core and no more than the noise of the clocks is left out.
+        """
         taken = self.all_turns(letter)
         ns = sum(turn.ns for turn in taken)
-        return sum(turn.cpu_ns or 0 for turn in taken) / ns if ns else 0.0
+        cpu_ns = sum(turn.cpu_ns - turn.late_ns - turn.children_ns for turn in taken)
+        if cpu_ns - ns <= WORK_NS * len(taken):
+            cpu_ns = min(cpu_ns, ns)
+        return cpu_ns / ns if ns else 0.0
+
+    def gain_by_rest(self) -> float:
+        """Return how many times as fast a pause makes the side that gains most by it; 1 if unknown."""
+        return max(gain_of_rest(self.all_turns(side)) for side in (A, B))
 
     def all_turns(self, letter: str) -> list[Turn]:
         return [turn for name in self.instances(letter) for turn in self.turns[name]]
@@ -201,21 +273,29 @@ class Found:
         """Where an instance of a contender showed something else than A."""
         return next((self.apart[name] for name in self.instances(letter) if name in self.apart), None)
 
-    def look(self, sides: Mapping[str, Side]) -> None:
-        """Compare all that the sides show, which have made the same steps since the same seed."""
+    def look(self, sides: Mapping[str, Side], fields: Collection[str]) -> None:
+        """Compare these fields of all sides, which have made the same steps since the same seed."""
         shown = {name: side.seen() for name, side in sides.items()}
         self.looks += 1
         self.disturbed.add(self.count)  # the next one, whose first side finds its caches cold
         steps = self.work[A].last["env_steps"]
         for name, seen in shown.items():
-            differing = [field for field in {**shown[A], **seen} if shown[A].get(field) != seen.get(field)]
+            differing = [field for field in fields if shown[A].get(field) != seen.get(field)]
             if differing:
                 self.apart[name] = f"{field_words(differing)} after {steps:,} env-steps, between timed turns"
 
 
-def mean_ns(turns: Sequence[Turn]) -> float:
-    """What an env-step took of the sides' own time: the geometric mean, which no order of them changes."""
-    return exp(fmean(log(turn.own_ns_per_env_step) for turn in turns))
+def is_calm(turn: Turn) -> bool:
+    """Whether a turn counts: no other process took its core, and it began like most of its side."""
+    return not turn.disturbed and not turn.rested
+
+
+def gain_of_rest(turns: Sequence[Turn]) -> float:
+    """Return how many times as fast a side's turns are after a pause; 1 if it had too few of them."""
+    rested, others = (
+        [each.ns_per_env_step for each in turns if each.rested is is_rested] for is_rested in (True, False)
+    )
+    return median(others) / median(rested) if min(len(rested), len(others)) >= RESTED_TURNS else 1.0
 
 
 class Schedule:
@@ -240,12 +320,13 @@ def take_turns(
     progress: Progress,
     *,
     begin_ns: int | None = None,
-    equal: bool = False,
+    fields: Collection[str] | None = None,
 ) -> None:
     """Measure round after round until it is settled or the time is over.
 
-    `begin_ns` is when the time began, if that was before: with the warm-up. `equal` says that the sides
-    must show the same after as many steps: they are looked at between rounds, and parted ones end it.
+    `begin_ns` is when the time began, if that was before: with the warm-up. `fields` are those that
+    the sides must show alike after as many steps: Hotloop compares them between rounds, and ends where they
+    differ. None compares nothing.
     """
     first = now_ns()
     begin = first if begin_ns is None else begin_ns
@@ -257,20 +338,37 @@ def take_turns(
         theft.note(found, now)
         progress(min(now - begin, plan.budget_ns), plan.budget_ns)
         over = is_over(found.count, plan, now - begin, (now - first) / found.count)
-        over = over or (schedule.due(found.count) and found.settled(plan.band))
+        # Workers that spin fall into a slow pace and out of it again: a few rounds would show one of the two.
+        over = over or (schedule.due(found.count) and not found.polls and found.settled(plan.band))
         due = chance.randrange(LOOK_IN) == 0 and looking_ns <= LOOK_SHARE * (now - first)
-        if equal and (due or over or found.count == 1):
-            found.look(sides)
+        if fields is not None and (due or over or found.count == 1):
+            found.look(sides, fields)
             looking_ns += now_ns() - now
         if over or found.apart:
             return
 
 
 def is_over(rounds: int, plan: Plan, spent_ns: int, round_ns: float) -> bool:
-    """Whether no round fits any more; where blocks are short, the end of the last one is waited for."""
+    """Whether no round fits any more; if blocks are short, the last one is finished.
+
+    The six rounds that an interval needs come before the budget: a slow side is no reason to know nothing.
+    """
+    if rounds < FEWEST:
+        return spent_ns + round_ns * (FEWEST - rounds) > plan.patience_ns
     if spent_ns + round_ns <= plan.budget_ns:
         return False
     return rounds % BLOCK == 0 or round_ns * BLOCK * SHORT_BLOCKS > plan.budget_ns
+
+
+class Disturbed(Protocol):
+    """Rounds that can be marked as disturbed."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    def disturb(self, since: int) -> None:
+        """Mark the rounds since that one."""
 
 
 class Theft:
@@ -282,7 +380,7 @@ class Theft:
     def __init__(self, now: int) -> None:
         self._ticks, self._read_at, self._since = stolen_ticks(), now, 0
 
-    def note(self, found: Found, now: int) -> None:
+    def note(self, found: Disturbed, now: int) -> None:
         """Mark the rounds since the last look if anything was stolen."""
         if self._ticks is None or now - self._read_at < STEAL_NS:
             return

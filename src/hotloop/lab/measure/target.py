@@ -7,18 +7,32 @@ from typing import Protocol
 
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import FAMILY
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import make, open_target
 from hotloop.envs.subject import Subject
-from hotloop.lab.measure.policy import LIVE, TAPE, is_live, load
+from hotloop.lab.measure.policy import LIVE, RANDOM, TAPE, is_live, load
 from hotloop.lab.measure.trained import Trained
 from hotloop.probes.instructions import require
+
+SEAT_KEYS = {"hero", "villain"}
+"""Keys that name the players of a game's two seats."""
 
 
 def open_subject(target: Target, *, profile: bool) -> Subject:
     """Open a target, with the instrument or without."""
     refuse_instrument(target)
+    return open_with_players(target, profile=profile)
+
+
+def open_with_players(target: Target, *, profile: bool) -> Subject:
+    """Open a target, with players in its two seats if its keys name them."""
+    if SEAT_KEYS & target.keys.keys():
+        from hotloop.lab.sim.seated import is_seated, open_seated
+
+        if is_seated(target):
+            return open_seated(target, profile)
     return open_target(target, profile=profile)
 
 
@@ -78,7 +92,11 @@ class Opener:
             if spare.target == target:
                 self._spares.remove(spare)
                 return spare.subject
-        return self._opens(target, profile=False)
+        children = list[int]()
+        with FAMILY.noting(children):
+            subject = self._opens(target, profile=False)
+        FAMILY.claim(children, id(subject))
+        return subject
 
     def keep(self, target: Target, subject: Subject, *, played: bool = True) -> None:
         """Take a subject back for the next who asks; one that cannot begin again is closed."""
@@ -122,6 +140,11 @@ def check(
 
 def check_player(subject: Subject, player: str) -> None:
     """Refuse a player that a subject does not know; all can be played at random, or by somebody's code."""
+    seated = getattr(subject, "policy", None)
+    if seated and player != RANDOM:
+        raise InputError(
+            f"{seated} play already: leave out the policy {player}, or leave out hero= and villain="
+        )
     if player.startswith(TAPE):
         tapes.read_for(Path(player.removeprefix(TAPE)), subject)
     elif player.startswith(LIVE):

@@ -49,7 +49,8 @@ def checkpoint_of(policy: str) -> Path:
 class Trained:
     """Chooses what a run finds best, for one batch after another; asked of each as it is then."""
 
-    def __init__(self, policy: str, *, timed: bool) -> None:
+    def __init__(self, policy: str, *, row: str | None = None) -> None:
+        """`row` names the span of a choice; None has none."""
         need("torch")
         self._checkpoint = checkpoint_of(policy)
         self._name = policy
@@ -60,7 +61,7 @@ class Trained:
         self._actor: Actor
         self._others: list[Trained] = []
         """At the second and further envs of several that are stepped one after another."""
-        self._choose = span(POLICY)(self._ask) if timed else self._ask
+        self._choose = span(row)(self._ask) if row else self._ask
 
     def __call__(self, subject: Subject) -> Any:
         return self._choose(subject)
@@ -71,7 +72,7 @@ class Trained:
 
         subject = behind(subject)
         if isinstance(subject, SeveralSubject):
-            self._others = [Trained(self._name, timed=False) for _ in subject.subjects[1:]]
+            self._others = [Trained(self._name) for _ in subject.subjects[1:]]
             return self.sit(subject.subjects[0])
         if subject is not self._subject:
             batch, self._mirror = seen_as_batch(subject)

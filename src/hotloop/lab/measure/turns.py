@@ -11,11 +11,14 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from hotloop.core.clock import now_ns
 from hotloop.core.progress import Progress, silent
+from hotloop.core.turn_clock import Stretch, TurnClock, is_work
+from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import Play, play_of
 from hotloop.lab.measure.rounds import calls_for
-from hotloop.lab.measure.stepping import accounted, collect_rest, play
+from hotloop.lab.measure.stepping import collect_rest, play
 from hotloop.lab.validate.equal import field_hashes, is_ignored
+from hotloop.lab.validate.streams import Streams
 
 RUN_IN = 10
 """One in so many calls of a turn is made before its clock starts: the side before left its own caches."""
@@ -29,11 +32,20 @@ The closer in time, the more alike what disturbs them; and so short a turn mostl
 given to somebody else, which the scheduler does after some milliseconds.
 """
 
+CREW_TURN_NS = 25_000_000
+"""What a turn takes if a side works with other threads or processes.
+
+After a short turn they sleep while the other side has its own; a longer one hides that they are slow to wake.
+"""
+
 WARMUP_NS = 150_000_000
 """For each side."""
 
 LONG_NS = 50_000_000
 """From which on a turn needs no run-in: caches are warm long before it ends."""
+
+SINGLE_CALLS = 10
+"""After which a side is watched for work that goes on."""
 
 MOST_GRAINS = 16
 """How many times the longest grain the env-steps may be that all sides can make to the digit."""
@@ -49,31 +61,36 @@ Taken = TypeVar("Taken")
 
 
 class Turn(NamedTuple):
-    """One timed stretch of one side."""
+    """One timed stretch of one side; the fields of `Stretch`, and what was done in it."""
 
     ns: int
     env_steps: int
     phases: Mapping[str, int] = NO_PHASES
     """Nanoseconds in each, and in `step` as a whole; empty where nothing is timed."""
-    cpu_ns: int | None = None
-    """CPU time of the side's process, with what it still did when the clock had stopped."""
+    rested: bool = False
+    """Whether the side's pollers had a pause before it."""
+    cpu_ns: int = 0
+    others_ns: int = 0
+    children_ns: int = 0
     late_ns: int = 0
-    """The part of it that came so late."""
-    off_ns: int = 0
-    """For how long it was put off its core for somebody else, and is not to blame."""
+    late_children_ns: int = 0
+    disturbed: bool = False
+    polls: bool = False
 
     @property
     def ns_per_env_step(self) -> float:
         return self.ns / self.env_steps
 
     @property
-    def own_ns_per_env_step(self) -> float:
-        """Without what the machine did for others meanwhile."""
-        return max(self.ns - self.off_ns, 1) / self.env_steps
-
-    @property
     def cpu_ns_per_env_step(self) -> float:
-        return (self.cpu_ns or 0) / self.env_steps
+        return self.cpu_ns / self.env_steps
+
+
+def turn_of(
+    took: Stretch, env_steps: int, phases: Mapping[str, int] = NO_PHASES, *, rested: bool = False
+) -> Turn:
+    """Return a timed stretch as the turn of so many env-steps."""
+    return Turn(env_steps=env_steps, phases=phases, rested=rested, **took._asdict())
 
 
 class Length(NamedTuple):
@@ -82,6 +99,17 @@ class Length(NamedTuple):
     env_steps: int
     run_in: int = 0
     """Env-steps before the clock starts, as many on every side."""
+
+
+class Warmup(NamedTuple):
+    """What the turns before the first round showed."""
+
+    length: Length
+    """Of a turn that fits all sides."""
+    has_crew: bool = False
+    """Whether other threads or processes work in the turns of a side."""
+    polls: bool = False
+    """Whether other threads or processes of a side spin without end, in the turns of others, too."""
 
 
 class Side(Protocol):
@@ -109,31 +137,44 @@ class SubjectSide:
 
     def __init__(self, name: str, subject: Subject, policy: str, *, ignore: Sequence[str] = ()) -> None:
         self.name, self._ignore = name, ignore
-        self.subject = subject
+        self.subject = self._shown = subject
         self.script: Play = play_of(policy, subject)
+        self._clock = TurnClock(id(subject))
         self._before = subject.counters
         """What it did before it became a side."""
-        subject.reset()
+        self._streams = Streams([subject], subject.spec.seed)  # the other sides take none of its numbers
+        with self._streams.of(subject):
+            subject.reset()
 
     @property
     def grain(self) -> int:
-        return self.subject.spec.num_envs
+        grain: int = getattr(self.subject, "grain", self.subject.spec.num_envs)
+        return grain
 
     def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        with self._streams.of(self.subject):
+            return self._turn(env_steps, run_in)
+
+    def _turn(self, env_steps: int, run_in: int | None) -> Turn:
         calls = calls_for(env_steps, self.subject)
         ahead = -(-calls // RUN_IN) if run_in is None else calls_for(run_in, self.subject)
         if ahead:
             play(self.subject, self.script.draw(ahead), ahead)
-        drawn, before = self.script.draw(calls), self.subject.phase_totals()
-        took = accounted(partial(play, self.subject, drawn, calls))
+        drawn, rested = self.script.draw(calls), self._clock.rest()
+        before = self.subject.phase_totals()
+        took = self._clock.time(partial(play, self.subject, drawn, calls))
         phases = {name: ns - before.get(name, 0) for name, ns in self.subject.phase_totals().items()}
         env_steps = calls * self.subject.spec.num_envs
-        return Turn(took.ns, env_steps, phases, took.cpu_ns, took.late_ns, took.off_ns)
+        return turn_of(took, env_steps, phases, rested=rested)
+
+    def show_env_by_env(self, autoreset: str) -> None:
+        """Show from now on what a side of another interface shows too."""
+        self._shown = EnvByEnv([self.subject], autoreset)
 
     def seen(self) -> Mapping[str, str]:
         return {
             name: told
-            for name, told in field_hashes(self.subject).items()
+            for name, told in field_hashes(self._shown, narrow=self._shown is not self.subject).items()
             if not is_ignored(name, self._ignore)
         }
 
@@ -214,24 +255,50 @@ def warm_up(
     progress: Progress = silent,
     *,
     turn_ns: int = TURN_NS,
-) -> Length:
-    """Play every side equally far until the time is over; returns the length of a turn that fits them all.
+    crew_turn_ns: int = CREW_TURN_NS,
+) -> Warmup:
+    """Play every side equally far until the time is over.
 
     All make the same steps, so that they stand at the same place of their episodes when the clock starts.
     """
     begin, grain = now_ns(), grain_of(sides)
     env_steps, all_ns = grain, budget_ns * len(sides)
     quickest = dict.fromkeys(sides, math.inf)
+    wall_ns, others_ns = (dict.fromkeys(sides, 0) for _ in range(2))
+    polls = False
     while True:
         for name, side in sides.items():
-            quickest[name] = min(quickest[name], side.turn(env_steps, 0).ns_per_env_step)
+            turn = side.turn(env_steps, 0)
+            polls |= turn.polls
+            quickest[name] = min(quickest[name], turn.ns_per_env_step)
+            wall_ns[name] += turn.ns
+            others_ns[name] += turn.others_ns
             collect_rest()
             progress(0, 1)
+        # Over all turns so far: a single one may be disturbed between the readings of two clocks.
+        has_crew = any(is_work(others_ns[name], wall_ns[name]) for name in sides)
         mean_ns = fmean(quickest.values())
-        fits = whole(turn_ns / mean_ns, grain)
+        fits = whole((max(turn_ns, crew_turn_ns) if has_crew else turn_ns) / mean_ns, grain)
         if now_ns() - begin >= all_ns:
-            return length_of(fits, mean_ns, grain)
+            return Warmup(length_of(fits, mean_ns, grain), has_crew, polls)
         env_steps = min(2 * env_steps, fits)
+
+
+def late_shares(sides: Mapping[str, Side], budget_ns: int) -> dict[str, float]:
+    """Return the part of each side's CPU time that its processes use after a single call has returned.
+
+    In a long turn, work that a call leaves behind is done while the next calls run.
+    """
+    begin, grain = now_ns(), grain_of(sides)
+    cpu_ns, late_ns = (dict.fromkeys(sides, 0) for _ in range(2))
+    for _ in range(SINGLE_CALLS):
+        for name, side in sides.items():
+            turn = side.turn(grain, 0)
+            cpu_ns[name] += turn.cpu_ns
+            late_ns[name] += turn.late_children_ns
+        if now_ns() - begin > budget_ns:
+            break
+    return {name: late_ns[name] / max(cpu_ns[name], 1) for name in sides}
 
 
 def length_of(env_steps: int, ns_per_env_step: float, grain: int) -> Length:

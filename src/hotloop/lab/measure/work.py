@@ -1,5 +1,6 @@
 """A subject's own account of a run: which path ran and how much work was done."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -56,13 +57,21 @@ def describe_work(counters: Mapping[str, int]) -> Work:
     )
 
 
+COMPARISONS = re.compile(r"(.*)comparison(s|_count)")
+"""The counter of what an engine compared; that of what differed has `mismatches` or `mismatch_count`."""
+
+
 def describe_validation(counters: Mapping[str, int]) -> Validation | None:
-    """Say what a shadow found; None where there was none."""
-    comparisons = counters.get("shadow.comparisons", 0)
-    if not comparisons:
-        return None
-    mismatches = counters["shadow.mismatches"]
-    return Validation(comparisons=comparisons, mismatches=mismatches, timing_ratio=timing_ratio(counters))
+    """Say what a shadow found, ours or that of an env which counts it; None where there was none."""
+    for name, comparisons in counters.items():
+        named = COMPARISONS.fullmatch(name)
+        if named is None or not comparisons:
+            continue
+        mismatches = counters.get(f"{named[1]}mismatch{'es' if named[2] == 's' else named[2]}")
+        if mismatches is not None:
+            ratio = timing_ratio(counters)
+            return Validation(comparisons=comparisons, mismatches=mismatches, timing_ratio=ratio)
+    return None
 
 
 def refuse_other_work(clean: Mapping[str, int], watched: Mapping[str, int]) -> None:

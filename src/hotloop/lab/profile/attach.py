@@ -4,13 +4,13 @@ from pathlib import Path
 
 from hotloop.core.clock import utc_now
 from hotloop.core.code import code
-from hotloop.core.errors import SetupError
+from hotloop.core.errors import MissingError, SetupError
 from hotloop.core.machine import machine
 from hotloop.core.probe import ProbeError
 from hotloop.core.record import Described, Method, PathRan, Record, Work, run_id
 from hotloop.judge.judge import judge
 from hotloop.lab.profile.probes import Picture, no_picture
-from hotloop.probes import pyspy
+from hotloop.probes import _running, pyspy
 
 
 def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) -> Record:
@@ -22,7 +22,7 @@ def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) 
     now, ran = utc_now(), code(None)
     command = command_of(pid)
     try:
-        found = picture(pyspy.attach(pid, folder, seconds))
+        found = picture(_running.attach(pid, folder, seconds))
     except ProbeError as error:
         raise SetupError(str(error)) from None
     name = f"pid:{pid}"
@@ -57,7 +57,7 @@ def check(pid: int) -> None:
     pyspy.check_pid(pid)
     obstacle = pyspy.why_not()
     if obstacle is not None:
-        raise SetupError(f"{obstacle.why}: {obstacle.remedy}")
+        raise MissingError(f"{obstacle.why}: {obstacle.remedy}")
 
 
 def watch(pid: int) -> None:

@@ -23,6 +23,7 @@ from hotloop.lab.measure.policy import Actor, Play, RandomPlay, is_live, load, p
 from hotloop.lab.measure.rounds import calls_for
 from hotloop.lab.measure.stepping import play
 from hotloop.lab.measure.target import Opener
+from hotloop.probes import samples
 from hotloop.probes.resources import used
 
 PHASES = "phases"
@@ -162,7 +163,11 @@ def noticed(record: Record, probe: Probe, obstacle: Obstacle) -> Record:
 
 def added(record: Record, found: Finding) -> Record:
     """A record with a finding, and with the fields of its own that the finding fills."""
-    record = replace(record, findings=(*record.findings, found))
+    record = replace(
+        record,
+        findings=(*record.findings, found),
+        notices=(*record.notices, *samples.notices_of(found)),
+    )
     if found.probe == ALWAYS:
         return replace(record, resources=used(found))
     if found.probe == LINE:  # it has seen calls that a span around the function cannot

@@ -23,6 +23,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record import Phase, Record, Spread
 from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Stretch, timed
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.functions import Function, find, home_of, watching
@@ -48,12 +49,10 @@ from hotloop.lab.measure.stepping import (
     Actions,
     Garbage,
     Glancing,
-    Timed,
     collect_rest,
     no_collection,
     play,
     play_in_laps,
-    timed,
 )
 from hotloop.lab.measure.target import Opener
 from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_work
@@ -64,12 +63,17 @@ from hotloop.lab.profile.record import Account, Pairs, loop_remarks, record_of
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.profile.tree import LOOP, Timing, Tree
 from hotloop.lab.profile.watch import Watch
+from hotloop.lab.sim.games import counted_games, rounds_for_games, with_games
+from hotloop.lab.sim.seated import Seated, is_seated
 
 PAIRS = 20
 
 STEPS = 200_000
 
 WARMUP = 50_000
+
+MOST_PAIRS = 20 * PAIRS
+"""Pairs that are played for games that do not end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,13 @@ class Asked:
     tracer: Tracer | None = None
     """Who is given sampled steps."""
     garbage: Garbage = "between"
+    games: int | None = None
+    """Whole games to count at least, of a target whose seats have players; None is by steps."""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the functions that get rows: those asked for, and those of the target."""
+        return tuple(dict.fromkeys((*self.time, *self.target.time)))
 
     @property
     def is_opaque(self) -> bool:
@@ -100,7 +111,7 @@ class Asked:
     @property
     def by_laps(self) -> bool:
         """Whether a loop is looked at, and not the steps of one of our worlds alone."""
-        return bool(self.is_opaque or self.time or self.tape)
+        return bool(self.is_opaque or self.functions or self.tape or is_seated(self.target))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +141,13 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
     extras: Extras = NOTHING,
     opener: Opener | None = None,
     garbage: Garbage = "between",
+    games: int | None = None,
 ) -> Record:
     """Profile a target under a policy's play, with what is asked for beside it.
 
     `time` names functions to look at; `tape` is a file for the actions that were played; `tracer` is given
-    sampled steps; `opener` may have the clean side open already, and has it again after.
+    sampled steps; `opener` may have the clean side open already, and has it again after. `games` counts whole
+    games of a target with `hero=` and `villain=`.
     """
     opening = opener or Opener()
     asked = Asked(
@@ -146,6 +159,7 @@ def profile(  # noqa: PLR0913 - one argument a flag of the command
         tape=tape,
         tracer=tracer,
         garbage=garbage,
+        games=games,
     )
     try:
         return look(asked, extras, progress)
@@ -212,7 +226,8 @@ def measure(asked: Asked, progress: Progress) -> Record:
         how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
 
         def so_far() -> Record:
-            return record_of(recorder, sides.clean.spec, pairs, account or sides.account(pairs), **how)
+            found = record_of(recorder, sides.clean.spec, pairs, account or sides.account(pairs), **how)
+            return with_games(found, sides.clean, sides.subject, asked.games)
 
         try:
             play_pairs(sides, pairs, kept_so_far(lambda: so_far() if pairs.walls_ns else None, progress))
@@ -228,18 +243,42 @@ def measure(asked: Asked, progress: Progress) -> Record:
 def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
     """Warm both sides up, then time them pair by pair in alternating order."""
     warming = [sides.clean, sides.watch.warming(sides.watched)]
-    rounds = pairs.rounds = warm_up(warming, sides.script, pairs.rounds, progress)
+    tables = [side for side in (sides.clean, sides.subject) if isinstance(side, Seated)]
+    for table in tables:
+        table.keep_games()
+    rounds = warm_up(warming, sides.script, pairs.rounds, progress)
+    rounds = pairs.rounds = rounds_for_games(rounds, sides.clean, sides.asked.games)
+    for table in tables:
+        table.keep_games()
     calls = calls_for(rounds.iterations, sides.clean)
     sides.watch.begin()
     sides.view.begin()
     pairs.work.begin()
-    while len(pairs.walls_ns) < rounds.count:
+    while len(pairs.walls_ns) < rounds.count or lacks_games(pairs, sides):
         done = len(pairs.walls_ns)
         clean, watched, paused_ns = sides.pair(sides.script.draw(calls), calls, flipped=done % 2 == 1)
         pairs.note(clean, watched, paused_ns)
         sides.view.note(watched.ns)
-        progress(rounds.warmup + (done + 1) * rounds.iterations, rounds.env_steps)
+        progress(min(rounds.warmup + (done + 1) * rounds.iterations, rounds.env_steps), rounds.env_steps)
+    pairs.rounds = replace(rounds, count=len(pairs.walls_ns))
     pairs.partial = False
+    refuse_endless(sides)
+
+
+def refuse_endless(sides: "Sides") -> None:
+    """Refuse games of which none came to its end."""
+    clean = sides.clean
+    if sides.asked.games is not None and isinstance(clean, Seated) and not clean.games:
+        steps = clean.counters["env_steps"]
+        raise InputError(f"no game of {clean.spec.name} ended in {steps:,} steps: --steps N profiles steps")
+
+
+def lacks_games(pairs: Pairs, sides: "Sides") -> bool:
+    """Whether games that were asked for are not over yet, and more pairs may be played for them."""
+    games, clean = sides.asked.games, sides.clean
+    if games is None or not isinstance(clean, Seated) or len(pairs.walls_ns) >= MOST_PAIRS:
+        return False
+    return len(counted_games(clean, games)) < games
 
 
 class View(Protocol):
@@ -252,7 +291,7 @@ class View(Protocol):
     def begin(self) -> None:
         """After the warm-up."""
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Stretch:
         """Play a stretch under the watch."""
 
     def note(self, wall_ns: int) -> None:
@@ -282,14 +321,16 @@ class StepView:
         self._times.begin()
         self._work.begin()
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Stretch:
         with watch.look():
-            return timed(partial(self.turn, actions))
+            return timed(partial(self.turn, watch, actions))
 
-    def turn(self, actions: Sequence[Actions]) -> int:
-        ns = play(self._batch, Glancing(actions), len(actions))
-        glance()  # the last call ends here, not after what the machine did meanwhile has been asked for
-        return ns
+    def turn(self, watch: Watch, actions: Sequence[Actions]) -> int:
+        begin = now_ns()
+        play(self._batch, Glancing(actions), len(actions))
+        watch.end_ns = now_ns()  # the last call's end and the whole's are one reading
+        glance()
+        return watch.end_ns - begin
 
     def note(self, wall_ns: int) -> None:
         self._wall_ns += wall_ns
@@ -331,7 +372,7 @@ class LoopView:
     def begin(self) -> None:
         """Nothing was kept of the warm-up."""
 
-    def look(self, watch: Watch, actions: Sequence[Actions]) -> Timed:
+    def look(self, watch: Watch, actions: Sequence[Actions]) -> Stretch:
         native = self._subject.phase_totals()
         with watching(self._functions), watch.look():
             took = timed(partial(self.turn, watch, actions))
@@ -378,7 +419,7 @@ class Sides:
             refuse_other_work(clean, self.watched.counters)
         return clean
 
-    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[Timed, Timed, int]:
+    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[Stretch, Stretch, int]:
         """Time both sides once, close together: the clean and the watched one.
 
         The third is what the watched one spent on collecting garbage, in ns.
@@ -390,15 +431,16 @@ class Sides:
         collect_rest()
         return clean, *(first or self.look(theirs, calls))
 
-    def look(self, actions: Sequence[Actions], calls: int) -> tuple[Timed, int]:
+    def look(self, actions: Sequence[Actions], calls: int) -> tuple[Stretch, int]:
         """Play the watched side in stretches that its logs have room for."""
-        ns = off_ns = paused_ns = 0
+        ns = paused_ns = 0
+        disturbed = False
         for part in self.watch.stretches(actions, calls):
             took = self.view.look(self.watch, part)
-            ns, off_ns = ns + took.ns, off_ns + took.off_ns
+            ns, disturbed = ns + took.ns, disturbed or took.disturbed
             paused_ns += self.watch.note(len(part))
         paused_ns = paused_ns if self.asked.garbage == "between" else 0  # else the clean one pauses too
-        return Timed(ns, off_ns), paused_ns
+        return Stretch(ns, disturbed=disturbed), paused_ns
 
     def trace_torch(self) -> None:
         """Play some more calls for a trace alone, where a policy in the loop uses torch."""
@@ -441,7 +483,7 @@ def cast(asked: Asked, stack: ExitStack) -> Sides:
     clean = asked.opener.open(asked.target)
     stack.callback(asked.opener.keep, asked.target, clean)
     subject = stack.enter_context(closing(asked.opener.watched(asked.target)))
-    functions = [find(name, home_of(asked.target.name)) for name in asked.time]
+    functions = [find(name, home_of(asked.target.name)) for name in asked.functions]
     collects = stack.enter_context(no_collection(asked.garbage))
     watch = stack.enter_context(Watch(subject, by_laps=asked.by_laps, collects=collects, tracer=asked.tracer))
     both: dict[str, Any] = {"asked": asked, "watch": watch, "subject": subject}

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record import Overhead, Phase, Record, Slow, Validation
+from hotloop.core.turn_clock import Stretch
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
-from hotloop.lab.measure.stepping import Timed
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.profile.tree import Tree
+from hotloop.stats.intervals import FEWEST
 
 WALLS = ("clean_wall_ns", "instrumented_wall_ns")
 """The times of each pair, as a record's values name them."""
@@ -32,24 +33,31 @@ class Pairs:
     work: Tally
     walls_ns: list[tuple[int, int]] = field(default_factory=list)
     """Of the clean and of the watched pass of each pair."""
-    apart_ns: list[tuple[int, int]] = field(default_factory=list)
-    """Of each, what is not the pass's own: put off its core for others, and garbage that is collected in the
-    watched one alone."""
+    paused_ns: list[int] = field(default_factory=list)
+    """Of each watched pass, what it spent on collecting garbage, which clean passes leave to later."""
+    disturbed: list[bool] = field(default_factory=list)
+    """Whether another process took the core in either pass of a pair."""
     steps: list[Mapping[str, int]] = field(default_factory=list)
     """What the clean side counted in each pair."""
     partial: bool = True
 
-    def note(self, clean: Timed, watched: Timed, paused_ns: int) -> None:
+    def note(self, clean: Stretch, watched: Stretch, paused_ns: int) -> None:
         """Take down a whole pair, and what of the watched one went into collecting garbage."""
         before = self.work.last
         self.work.note()
         self.walls_ns.append((clean.ns, watched.ns))
-        self.apart_ns.append((clean.off_ns, watched.off_ns + paused_ns))
+        self.paused_ns.append(paused_ns)
+        self.disturbed.append(clean.disturbed or watched.disturbed)
         self.steps.append({name: count - before.get(name, 0) for name, count in self.work.last.items()})
 
     def overhead(self, mark_ns: float | None) -> Overhead | None:
         """What watching cost, `mark_ns` being what one mark takes."""
-        return overhead(self.walls_ns, self.apart_ns, mark_ns)
+        pairs = [
+            (clean_ns, max(1, watched_ns - paused_ns))
+            for (clean_ns, watched_ns), paused_ns in zip(self.walls_ns, self.paused_ns, strict=True)
+        ]
+        calm = [pair for pair, disturbed in zip(pairs, self.disturbed, strict=True) if not disturbed]
+        return overhead(calm if len(calm) >= FEWEST else pairs, mark_ns)
 
     def speeds(self) -> dict[str, list[float]]:
         """Of each clean pass, from the work it counted: a call that only resets an env is no step."""

@@ -13,9 +13,8 @@ import numpy as np
 
 from hotloop.core.clock import epoch_ns
 from hotloop.core.errors import SetupError
-from hotloop.core.record import Slow
+from hotloop.core.record import OWN_STEP, Slow
 from hotloop.core.spans.trace import MAIN, Slice, Trace
-from hotloop.envs.subject import OWN
 from hotloop.lab.measure.stepping import GC
 from hotloop.lab.profile.calls import Calls, Events, Steps, call_of
 from hotloop.lab.profile.tree import LOOP
@@ -144,7 +143,7 @@ class Drawing:
             return
         for row in np.flatnonzero((inside >= first) & (inside < last)).tolist():
             begin, end = int(steps.begin[row]), int(steps.end[row])
-            yield Slice(steps.whole or OWN, begin, end, MAIN, PHASE, {})
+            yield Slice(steps.whole or OWN_STEP, begin, end, MAIN, PHASE, {})
             for worker in range(steps.workers):
                 track = MAIN if worker == 0 else FIRST_WORKER + worker
                 at = begin

@@ -57,8 +57,8 @@ class Watch:
         self.keeper = Keeper(seed=spec.seed, num_envs=spec.num_envs)
         self.counted: Resets = NO_RESETS if subject.logs_itself else subject
         """What a lap is given the resets of."""
-        self.steps = self._end_ns = 0
-        """Calls since the reset; when the last stretch ended."""
+        self.steps = self.end_ns = 0
+        """Calls since the reset; when the last stretch of a batch ended, by the reading that timed it."""
         self._warming = Warming(subject)
         self.last_step: SlowStep | None = None
         """The last call that was looked at."""
@@ -108,7 +108,6 @@ class Watch:
             try:
                 yield
             finally:
-                self._end_ns = spans.moment()[1]
                 spans.disable()
 
     def note(self, calls: int, *, only_traced: bool = False) -> int:
@@ -124,7 +123,7 @@ class Watch:
             seen = table.of_loop(laps, events, steps, resets)
         else:
             assert steps is not None, "a batch that is profiled logs its steps"
-            seen = table.of_batch(steps, events, self._end_ns)
+            seen = table.of_batch(steps, events, self.end_ns)
         before, self.steps = self.steps, self.steps + calls
         check = (self.steps, fingerprint(self._subject))
         kept = [] if only_traced else self.keeper.add(seen, before, check)

@@ -74,6 +74,7 @@ def measure_once(
         values=taken.values(),
         findings=taken.finding(),
         partial=partial,
+        notices=launcher.notices(),
     )
 
 

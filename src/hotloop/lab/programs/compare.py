@@ -1,6 +1,7 @@
 """Compare programs: they run in turns, the first of them twice a round, and each other is held against it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from string import ascii_lowercase
 
@@ -80,7 +81,8 @@ def compare(
         except KeyboardInterrupt:
             broken_off = True
             launcher.close()
-    return judge(record(named, runs, plan, recorder, partial=broken_off))
+    made = record(named, runs, plan, recorder, partial=broken_off)
+    return judge(replace(made, notices=launcher.notices()))
 
 
 def check(programs: Sequence[Program]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -13,16 +14,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import InputError, SetupError, UndecidedError
+from hotloop.core.notices import Code, Notice, notice
 
 LAUNCHER = Path(__file__).parents[1] / "workers" / "launcher.py"
 
-PATIENCE_S = 5
-"""For the launcher to end, once it is asked to; its program has some of it."""
+END_S = 2.0
+"""For a program to end by itself, once it is interrupted."""
+
+PATIENCE_S = 3.0
+"""For the launcher to end after its program."""
+
+SETTLE_S = 30.0
+"""For what a program leaves behind to stop using CPU; the program's time includes it."""
+
+MOST_NAMED = 3
+"""Processes that a notice names."""
 
 LAST_CHARACTERS = 300
 
 ENDED = "what runs the programs has ended: run it again"
+
+UNGUARDED = "finished its bootstrapping phase"
+"""In what Python says of a script that starts processes as soon as it is imported."""
 
 NOT_STARTED = "it cannot be started"
 
@@ -51,12 +65,26 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """A process that a program left behind when it ended."""
+
+    pid: int
+    command: str
+    is_busy: bool
+    """Whether it still used CPU when it was no longer waited for."""
+
+    @property
+    def name(self) -> str:
+        return f"'{self.command}' (pid {self.pid})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One run of a program, from its start to its end."""
 
     wall_ns: int
     cpu_ns: int
-    """Of it and of all that it waited for, user and system."""
+    """Of it, its children and its orphans, user and system."""
     rss_peak_bytes: int
     """Of the largest of them."""
     printed: str
@@ -66,13 +94,16 @@ class Run:
 class Launcher:
     """Runs programs until it is closed; what they print is kept from the screen."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, settle_s: float = SETTLE_S, end_s: float = END_S) -> None:
+        self._settle_s, self._end_s = settle_s, end_s
         self._room = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
+        self.orphans: dict[tuple[str, str], Orphan] = {}
+        """What the runs left behind asleep, by program and command line."""
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(LAUNCHER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            bufsize=0,
             start_new_session=True,
         )
 
@@ -82,6 +113,16 @@ class Launcher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Of the process below which all that the programs start is."""
+        return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """For what programs print; it goes with the launcher."""
+        return Path(self._room.name)
+
     def run(
         self,
         program: Program,
@@ -90,30 +131,64 @@ class Launcher:
     ) -> Run:
         """Run a program to its end; InputError with its own last words where it fails.
 
-        `begun` is told its pid.
+        UndecidedError where what it left behind goes on working. `begun` is told its pid.
         """
-        out, err = (str(Path(self._room.name) / name) for name in ("out", "err"))
-        order = {"words": program.words, "out": out, "err": err, "environment": environment}
-        told = self._ask(order)
-        if "pid" in told:
-            begun(told["pid"])
-            told = self._hear()
-        if "error" in told:
-            raise InputError(f"{program.name}: {NOT_STARTED}: {told['error']}")
-        printed = [Path(file).read_text("utf-8", errors="replace") for file in (out, err)]
-        if told["status"]:
-            raise InputError(f"{program.name} {ending(told['status'])}: {last_line(reversed(printed))}")
-        del told["status"]
-        return Run(**told, printed="\n".join(printed))
+        out, err = (self.folder / name for name in ("out", "err"))
+        begun(self.start(program, out, err, environment))
+        answer = self._hear()
+        printed = [file.read_text("utf-8", errors="replace") for file in (out, err)]
+        if answer["status"]:
+            raise InputError(f"{program.name} {ending(answer['status'])}: {last_words(printed)}")
+        self.note_orphans(program, answer)
+        times = {name: answer[name] for name in ("wall_ns", "cpu_ns", "rss_peak_bytes")}
+        return Run(**times, printed="\n".join(printed))
 
-    def _ask(self, order: Mapping[str, object]) -> dict[str, Any]:
+    def start(
+        self, program: Program, out: Path, err: Path, environment: Mapping[str, str] | None = None
+    ) -> int:
+        """Start a program that prints to two files, or to one, and return its pid."""
+        order = {
+            "words": program.words,
+            "out": str(out),
+            "err": str(err),
+            "environment": environment,
+            "settle_s": self._settle_s,
+            "end_s": self._end_s,
+        }
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
         except BrokenPipeError:
             raise SetupError(ENDED) from None
-        return self._hear()
+        answer = self._hear()
+        if "error" in answer:
+            raise InputError(f"{program.name}: {NOT_STARTED}: {answer['error']}")
+        return int(answer["pid"])
+
+    def wait(self, seconds: float) -> dict[str, Any] | None:
+        """Return what became of the program that runs, or None when it still runs after so many seconds."""
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+        return self._hear() if ready else None
+
+    def note_orphans(self, program: Program, answer: Mapping[str, Any]) -> None:
+        """Keep what a run left behind asleep; UndecidedError where it was at work."""
+        for orphan in (Orphan(**each) for each in answer["left"]):
+            if orphan.is_busy:
+                raise UndecidedError(
+                    f"cannot tell: {program.name} ended, and {orphan.name} still used CPU "
+                    f"{self._settle_s:g} s later; have the program wait for what it starts"
+                )
+            self.orphans.setdefault((program.name, orphan.command), orphan)
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Name what the programs left behind."""
+        names: dict[str, list[str]] = {}
+        for (program, _), orphan in self.orphans.items():
+            names.setdefault(program, []).append(orphan.name)
+        return tuple(
+            notice(Code.LEFT_BEHIND, program=program, processes=some(own)) for program, own in names.items()
+        )
 
     def _hear(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -127,7 +202,7 @@ class Launcher:
         """End the launcher, and the program that it runs."""
         self._process.terminate()
         try:
-            self._process.wait(PATIENCE_S)
+            self._process.wait(self._end_s + PATIENCE_S)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -138,11 +213,27 @@ class Launcher:
         self._room.cleanup()
 
 
+def some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return ", ".join([*names[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
+
+
 def ending(status: int) -> str:
     """How a program ended that failed."""
     if status > 0:
         return f"ended with exit code {status}"
     return f"was ended by {signal.Signals(-status).name}"
+
+
+def last_words(printed: Sequence[str]) -> str:
+    """What a program that failed said last; Python's advice on processes by what it comes to."""
+    if any(UNGUARDED in text for text in printed):
+        return (
+            "the processes that it starts import it again: put what it does, not what it defines, below "
+            "if __name__ == '__main__':"
+        )
+    return last_line(reversed(printed))
 
 
 def last_line(printed: Sequence[str] | Any) -> str:

@@ -65,6 +65,20 @@ def parse(text: str, *, less_is_better: bool = False) -> Metric:
 
 def read(metric: Metric, run: Run, program: Program) -> Series:
     """Every value of a metric that a run printed; InputError where there is none, or one is no number."""
+    return Series(values=tuple(speed(metric, each) for each in matches(metric, run, program)))
+
+
+def last_number(metric: Metric, run: Run, program: Program) -> float:
+    """The last value that a run printed, of any sign; InputError where there is none."""
+    text = matches(metric, run, program)[-1]
+    value = number(metric, text)
+    if not math.isfinite(value):
+        raise InputError(f"--learning-metric {metric.name} found {text}: expected a finite number")
+    return value
+
+
+def matches(metric: Metric, run: Run, program: Program) -> list[str]:
+    """What a metric's group matched, as it was printed; InputError where it matched nothing."""
     said = run.printed.replace("\r", "\n")
     found = [match.group(metric.pattern.groups) for match in metric.pattern.finditer(said)]
     if not found:
@@ -72,16 +86,20 @@ def read(metric: Metric, run: Run, program: Program) -> Series:
             f"{program.name} printed nothing that --metric {metric.name} finds; "
             f"its last line was: {last_line([said])}"
         )
-    return Series(values=tuple(number(metric, each) for each in found))
+    return found
+
+
+def speed(metric: Metric, text: str) -> float:
+    value = number(metric, text)
+    if not 0 < value < math.inf:
+        raise InputError(f"--metric {metric.name} found {text}: only what is above 0 can be compared")
+    return value
 
 
 def number(metric: Metric, text: str) -> float:
     try:
-        value = float(text.replace(",", "").replace("_", ""))
+        return float(text.replace(",", "").replace("_", ""))
     except (ValueError, AttributeError):
         raise InputError(
             f"--metric {metric.name} found {text!r}, which is no number: put a group around the number"
         ) from None
-    if not 0 < value < math.inf:
-        raise InputError(f"--metric {metric.name} found {text}: only what is above 0 can be compared")
-    return value

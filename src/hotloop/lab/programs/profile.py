@@ -15,8 +15,10 @@ from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.lab.programs import within
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.record import ProgramRecorder
+from hotloop.lab.programs.spy import Spy
 from hotloop.lab.programs.watch import Outside
 from hotloop.probes import pyspy
+from hotloop.probes import samples as sampling
 from hotloop.probes.resources import used
 
 ALWAYS = ("samples", "resources")
@@ -71,7 +73,8 @@ def profile(
             so_far.partial = False
         except KeyboardInterrupt:
             launcher.close()
-    return judge(record(recorder, so_far, picture))
+    made = record(recorder, so_far, picture)
+    return judge(replace(made, notices=(*made.notices, *launcher.notices())))
 
 
 def look(
@@ -103,16 +106,23 @@ def watch(
     outside = Outside()
     with TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True) as made:
         room = Path(made)
+        spy = Spy(room)
+
+        def begin(pid: int) -> None:
+            outside.begin(pid)
+            spy.begin()
+
         try:
-            so_far.watched = launcher.run(program, within.environment(room, "samples"), outside.begin)
+            so_far.watched = launcher.run(program, within.environment(room, "samples"), begin)
         finally:
             outside.end()
+            spy.end()
         so_far.passes += 1
         wall_ns = so_far.watched.wall_ns
         so_far.phases = within.phases(room, wall_ns)
         seen = within.read_stacks(room)
     found: dict[str, Finding | Obstacle] = {}
-    found["samples"] = within.hot(seen, files) if seen.ns else within.NO_PYTHON
+    found["samples"] = within.hot(seen, files, spy.seen()) if seen.ns else within.NO_PYTHON
     if "line" in probes:
         found["line"] = within.lines(seen.ns) if seen.ns else within.NO_PYTHON
     if "threads" in probes:
@@ -185,7 +195,11 @@ def with_finding(made: Record, name: str, found: Finding | Obstacle, picture: Pi
     if isinstance(found, Obstacle):
         said = notice(Code.NO_PROBE, probe=name, why=found.why, remedy=found.remedy)
         return replace(made, notices=(*made.notices, said))
-    made = replace(made, findings=(*made.findings, picture(found)))
+    made = replace(
+        made,
+        findings=(*made.findings, picture(found)),
+        notices=(*made.notices, *sampling.notices_of(found)),
+    )
     if name != "resources":
         return made
     return replace(made, resources=used(found))

@@ -126,8 +126,17 @@ def project_code(program: Program) -> Code:
 
 
 def home(program: Program) -> Path:
-    files = (Path(word).resolve() for word in program.words)
-    return next((file.parent for file in files if file.is_file() and belongs(file)), Path.cwd())
+    """Return the folder of the first file that a program names and that is in a repository, or this one."""
+    files = (Path(word).resolve() for word in program.words if is_file(word))
+    return next((file.parent for file in files if belongs(file)), Path.cwd())
+
+
+def is_file(word: str) -> bool:
+    """Return whether a word names a file; one that is a whole script is longer than a path may be."""
+    try:
+        return Path(word).is_file()
+    except OSError:
+        return False
 
 
 class ProgramRecorder:

@@ -69,12 +69,19 @@ def read_all(room: Path, suffix: str) -> Iterator[Any]:
         yield json.loads(path.read_text("utf-8"))
 
 
-def hot(seen: Seen, folder: Path) -> Finding:
-    """The functions by the time they take themselves."""
+def hot(inside: Seen, folder: Path, outside: Seen | Obstacle) -> Finding:
+    """Return the functions by samples from outside, or from inside and why; CPU time is from inside."""
+    seen = inside if isinstance(outside, Obstacle) else outside
     stacks.write(folder / samples.FILE, "samples", {stack: ns / 1e9 for stack, ns in seen.ns.items()})
-    rows = samples.rows_of(seen.ns, sum(seen.ns.values()), seen.cpu_ns)
-    table = Table(title=samples.TITLE, columns=samples.COLUMNS, rows=rows)
-    return Finding(probe="samples", facts={"samples": seen.samples}, tables=(table,), files=(samples.FILE,))
+    worked = samples.worked_shares(inside.ns, inside.cpu_ns)
+    tables = samples.tables_of(seen.ns, sum(seen.ns.values()), worked, seen.samples)
+    found = Finding(
+        probe="samples",
+        facts={"samples": seen.samples, **samples.hottest_line(seen.ns)},
+        tables=tables,
+        files=(samples.FILE,),
+    )
+    return samples.told_inside(found, outside) if isinstance(outside, Obstacle) else found
 
 
 def lines(found: Mapping[Stack, int]) -> Finding:

@@ -1,7 +1,7 @@
 """Axes: the keys of a target that have several values, and the grids that have a name."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, get_origin
 
@@ -75,7 +75,7 @@ def read(target: Target, grid: str | None = None, *, kind: str = "scale") -> Axe
         )
     check_values({axis: tuple(sizes) for axis, sizes in rows.items()})
     return Axes(
-        target=Target(target.name, single, target.phases),
+        target=replace(target, keys=single),
         values={axis: tuple(sizes) for axis, sizes in rows.items()},
         places=tuple(places_of(rows)),
     )

@@ -10,12 +10,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.isolate import lifeline
+from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import (
     CPU_NS,
@@ -24,6 +25,7 @@ from hotloop.core.record import (
     RSS,
     RUN_NS,
     STEP_NS,
+    TIMED_NS,
     Point,
     Record,
     Refused,
@@ -32,14 +34,16 @@ from hotloop.core.record import (
     run_id,
 )
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Stretch, TurnClock, timed
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.judge.scale import conclude
 from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, run_again, sweep, untold
+from hotloop.lab.measure.named import NamedParts
 from hotloop.lab.measure.policy import RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.rounds import calls_for
-from hotloop.lab.measure.stepping import Stretch, accounted, collect_rest, no_collection, play
+from hotloop.lab.measure.stepping import collect_rest, no_collection, play
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.measure.work import Tally, describe_validation
@@ -79,9 +83,6 @@ Phases = tuple[dict[str, float], bool]
 WARM: set[str] = set()
 """Targets that were opened in this process."""
 
-CELL_S = 1.0
-"""What a cell takes about, where nothing is known yet."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -112,19 +113,6 @@ def cell_at(axes: Axes, place: Place, asked: Asked, repeat: int) -> Cell:
     told: dict[str, Any] = {"repeat": repeat, "at": place.at, "env_steps": asked.env_steps}
     told |= {"policy": asked.policy, "phases": asked.phases, "steps": place.steps}
     return Cell(target=axes.target_at(place), experiment=EXPERIMENT, asked=told)
-
-
-def check(axes: Axes, policy: str = RANDOM) -> None:
-    """Refuse, before anything is measured, axes that the target does not have; the rest refuses itself."""
-    places = axes.places[:1] if axes.target.is_foreign else axes.places
-    refused = list[InputError]()
-    for place in places:
-        try:
-            open_subject(axes.target_at(place), profile=False).close()
-        except InputError as error:
-            refused.append(error)
-    if len(refused) == len(places):
-        raise refused[0]
 
 
 def scale(
@@ -178,7 +166,11 @@ def record_of(axes: Axes, asked: Asked, now: datetime, done: Sequence[Done], *, 
         work=added([record for _, record in records]),
         values={},
         metrics={},
-        notices=(*dict.fromkeys(said for _, record in records for said in record.notices), *again),
+        notices=(
+            *dict.fromkeys(said for _, record in records for said in record.notices),
+            *(uncalled(axes.target, points) if asked.phases else ()),
+            *again,
+        ),
         sweep=conclude(found, first.machine.get("usable_cores")),
         partial=partial,
     )
@@ -205,6 +197,13 @@ def point_of(place: Place, records: Sequence[tuple[Cell, Record]]) -> list[Point
         if name not in (CPU_SHARE, "env_steps_per_s", "episodes_per_s")
     }
     return [Point(at=place.at, values=values, env_steps=here[0].work.env_steps)]
+
+
+def uncalled(target: Target, points: Sequence[Point]) -> list[Notice]:
+    """Return what to say of functions that were to be timed, and that no place called."""
+    called = {name for point in points for name in point.values}
+    names = (name.rpartition(":")[2] for name in target.time)
+    return [notice(Code.NEVER_CALLED, function=name) for name in names if f"{PHASE}{name}" not in called]
 
 
 def refusals(axes: Axes, done: Sequence[Done]) -> list[Refused]:
@@ -251,13 +250,14 @@ def rounds_of(
     taken = Taken(calls=calls, rounds=[], from_reset=steps is not None)
     play(subject, script.draw(calls), calls)
     work.begin()
+    clock = TurnClock()
     try:
         while len(taken.rounds) < ROUNDS:
             drawn = script.draw(calls)
             if taken.from_reset:
                 subject.reset()
             collect_rest()
-            taken.rounds.append(accounted(lambda drawn=drawn: play(subject, drawn, calls)))  # type: ignore[misc]
+            taken.rounds.append(clock.time(partial(play, subject, drawn, calls)))
             work.note()
             progress(len(taken.rounds), ROUNDS + 1)
     except KeyboardInterrupt:
@@ -267,8 +267,12 @@ def rounds_of(
 
 def fitting(subject: Subject, script: Play, calls: int) -> int:
     """As many calls as are asked for, or ten times fewer until they fit the box: the same on every run."""
-    slowest = min(play(subject, script.draw(1), 1) for _ in range(TRIED))
-    while calls > 1 and calls * slowest > BOX_NS:
+    return fitted(calls, min(play(subject, script.draw(1), 1) for _ in range(TRIED)))
+
+
+def fitted(calls: int, call_ns: int) -> int:
+    """Return the calls of a round that fit the box, where each takes so long."""
+    while calls > 1 and calls * call_ns > BOX_NS:
         calls = max(1, calls // 10)
     return calls
 
@@ -277,8 +281,7 @@ def cell_record(subject: Subject, recorder: Recorder, policy: str, taken: Taken,
     """The record of a cell's rounds."""
     spec = subject.spec
     env_steps = taken.calls * spec.num_envs
-    # Without what the machine did for others meanwhile.
-    walls = [max(each.ns - each.off_ns, 1) for each in taken.rounds]
+    walls = [each.ns for each in taken.rounds]
     speeds = throughput(spec, env_steps, walls, work.gained)
     costs = {
         STEP_NS: [ns / env_steps for ns in walls],
@@ -305,32 +308,47 @@ def phases_of(target: Target, asked: dict[str, Any], calls: int) -> dict[str, tu
         subject.reset()
         warm = min(calls, TRIED)
         play(subject, script.draw(warm), warm)
-        rounds = phase_rounds(subject, script, asked["steps"], calls)
+        rounds = phase_rounds(Watched(subject, script, NamedParts(target)), asked["steps"], calls)
     calm = [phases for phases, was_calm in rounds if was_calm]
     kept = calm if len(calm) >= FEWEST_CALM else [phases for phases, _ in rounds]
     names = [name for name in kept[0] if name != WHOLE and any(each.get(name) for each in kept)]
-    return {f"{PHASE}{name}": tuple(each.get(name, 0.0) for each in kept) for name in names}
+    phases = {f"{PHASE}{name}": tuple(each.get(name, 0.0) for each in kept) for name in names}
+    if not target.time:
+        return phases
+    phases[TIMED_NS] = tuple(each[WHOLE] for each in kept)
+    return {name: (fmean(values),) for name, values in phases.items()}  # a function may run only now and then
 
 
-def phase_rounds(subject: Subject, script: Play, steps: int | None, calls: int) -> list[Phases]:
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A subject whose phases are looked at, and who plays it."""
+
+    subject: Subject
+    script: Play
+    parts: NamedParts
+
+
+def phase_rounds(watched: Watched, steps: int | None, calls: int) -> list[Phases]:
     """Short turns, or whole runs where their length is an axis, each with its phases."""
     if steps is not None:
-        return [phase_round(subject, script, calls, reset=True) for _ in range(ROUNDS)]
-    one_ns = max(1, min(play(subject, script.draw(1), 1) for _ in range(TRIED)))
+        return [phase_round(watched, calls, reset=True) for _ in range(ROUNDS)]
+    one_ns = max(1, min(play(watched.subject, watched.script.draw(1), 1) for _ in range(TRIED)))
     turn = max(1, min(calls // TURNS, TURN_NS // one_ns))
-    return [phase_round(subject, script, turn, reset=False) for _ in range(min(calls, TURNS))]
+    return [phase_round(watched, turn, reset=False) for _ in range(min(calls, TURNS))]
 
 
-def phase_round(subject: Subject, script: Play, calls: int, *, reset: bool) -> Phases:
+def phase_round(watched: Watched, calls: int, *, reset: bool) -> Phases:
     """What an env-step took in each phase, and whether nobody else had the core meanwhile."""
-    drawn = script.draw(calls)
+    subject, drawn = watched.subject, watched.script.draw(calls)
     if reset:
         subject.reset()
     before = subject.phase_totals()
-    took = accounted(partial(play, subject, drawn, calls))
+    took, named, whole_ns = watched.parts.time(lambda: timed(partial(play, subject, drawn, calls)))
     env_steps = calls * subject.spec.num_envs
-    totals = subject.phase_totals().items()
-    return {name: (ns - before.get(name, 0)) / env_steps for name, ns in totals}, not took.off_ns
+    gained = {name: ns - before.get(name, 0) for name, ns in subject.phase_totals().items()}
+    if named:
+        gained = {**gained, **named, WHOLE: whole_ns}
+    return {name: ns / env_steps for name, ns in gained.items()}, not took.disturbed
 
 
 def warmed(target: Target, policy: str) -> None:
@@ -341,7 +359,7 @@ def warmed(target: Target, policy: str) -> None:
     with closing(open_subject(target, profile=False)) as subject, closing(play_of(policy, subject)) as script:
         Recorder("bench", subject.spec)
         subject.reset()
-        accounted(partial(play, subject, script.draw(1), 1))
+        play(subject, script.draw(1), 1)
 
 
 def held_bytes() -> int:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import SetupError
+from hotloop.core.errors import MissingError
+from hotloop.core.packages import install_line
 from hotloop.core.record.frames import PICTURE, Frame, Frames
 from hotloop.core.registry import find
 from hotloop.core.world import Narrator
@@ -130,7 +131,7 @@ def picture_of(batch: Batch, env: int) -> str:
     try:
         from PIL import Image
     except ImportError:
-        raise SetupError("pictures need Pillow: pip install 'hotloop[pictures]'") from None
+        raise MissingError(f"pictures need Pillow: {install_line('PIL')}") from None
     buffer = io.BytesIO()
     pixels = batch.render(env)
     assert not isinstance(pixels, str), "the batch was made to draw images"

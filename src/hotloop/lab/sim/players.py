@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.packages import need
+from hotloop.core.target import names_callable
 from hotloop.envs import tapes
 from hotloop.envs.batch import Batch
-from hotloop.lab.measure.policy import TAPE
+from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.lab.measure.policy import TAPE, load
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.trained import checkpoint_of, is_trained
 
@@ -69,6 +71,26 @@ class OwnPlayer:
         """A batch's players notice by themselves."""
 
 
+class CallablePlayer:
+    """A function from observations to actions, or a model with `forward` and `select`."""
+
+    def __init__(self, batch: Batch, name: str) -> None:
+        self._batch, self._name, self._choose = batch, name, load(name)
+        self.forward_ns = self.select_ns = 0
+
+    def choose(self, envs: NDArray[np.intp] | None = None) -> NDArray[np.int32]:
+        start, spec = now_ns(), self._batch.spec
+        try:
+            chosen = np.asarray(self._choose(self._batch), np.int32).reshape(spec.num_envs, spec.agents)
+        except BROKEN as error:
+            raise raised(f"the player {self._name}", error) from error
+        self.select_ns += now_ns() - start
+        return chosen
+
+    def note(self, ended: Sequence[int]) -> None:
+        """A function sees the next observation."""
+
+
 class BothSeats:
     """Two players at a batch whose both seats are played from outside."""
 
@@ -102,6 +124,8 @@ def find_player(batch: Batch, name: str) -> Player:
     """A player by its name, `run:NAME` for a run's last checkpoint, `tape:FILE` for what was recorded."""
     if name.startswith(TAPE):
         return TapePlayer(batch, Path(name.removeprefix(TAPE)))
+    if names_callable(name) and not is_trained(name):
+        return CallablePlayer(batch, name)
     if not is_trained(name):
         return OwnPlayer(batch, name)
     need("torch")

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,19 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CONTEST, ENDED, MEAN, OUTCOME, REASON, SPLIT, Method, Record, Resources
+from hotloop.core.record import (
+    CONTEST,
+    CPU_SHARE,
+    ENDED,
+    GAMES_PER_S,
+    MEAN,
+    OUTCOME,
+    REASON,
+    SPLIT,
+    Method,
+    Record,
+    Resources,
+)
 from hotloop.core.registry import find
 from hotloop.core.settings import by_role, parameter
 from hotloop.core.spans.monitor import peak_rss_bytes
@@ -22,15 +36,17 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
+from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM, TAPE
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.measure.work import Tally, describe_validation
 from hotloop.lab.sim.players import Player, find_players
+from hotloop.lab.sim.seated import SeatedSpec, envs_for
+from hotloop.lab.sim.stretches import Stretches
 
-MOST_ENVS = 64
-"""Envs played at once where nobody says how many."""
+WARMUP_CALLS = 50
 
 ENDLESS_STEPS = 1_000
 """Where a world never ends and nobody says when to stop."""
@@ -83,6 +99,7 @@ class SoFar:
     """Of the infos of the world's history, over all steps of each env."""
     steps: int = 0
     """Of each env."""
+    stretches: Stretches = field(default_factory=Stretches)
     partial: bool = True
 
     @property
@@ -134,14 +151,35 @@ class Game:
                 return
             ended = episodes.step(actions)
             self.player.note([episode.env for episode in ended])
-            found.wall_ns += now_ns() - start
-            found.cpu_ns += cpu_ns() - used
+            took = now_ns() - start
+            found.wall_ns += took
+            used = cpu_ns() - used
+            found.stretches.add(took, used)
+            found.cpu_ns += used
             found.steps += 1
             for info in found.sums:
                 found.sums[info] += episodes.told[info]
             for episode in ended:
                 found.finished[episode.env].append(episode)
             yield Moment(batch=batch, episodes=episodes, length=length, actions=actions, ended=ended)
+
+    @property
+    def warmup_calls(self) -> int:
+        """Calls before a contest, on a batch of their own; 0 for any other world or a tape."""
+        is_taped = self.asked.player.startswith(TAPE)
+        return 0 if self.batch.spec.world.contest is None or is_taped else WARMUP_CALLS
+
+    def warm_up(self) -> None:
+        """Play some calls elsewhere, so that the counted games find code and caches warm."""
+        if not self.warmup_calls:
+            return
+        work = self.batch.spec.same_work
+        with closing(make(work.name, **work.keys)) as batch:
+            player = find_players(batch, self.asked.player, self.asked.opponent)
+            batch.reset()
+            for _ in range(self.warmup_calls):
+                batch.step(player.choose())
+                player.note(np.flatnonzero(batch.terminals | batch.truncations).tolist())
 
     def how_far(self, found: SoFar, age: int) -> tuple[int, int]:
         """In steps of one env where an episode's length is known, else in episodes."""
@@ -176,12 +214,6 @@ def recorded(target: Target, asked: SimSettings) -> dict[str, object]:
     return {**tape.parameters, "seed": tape.seed, "seed_step": tape.seed_step, "num_envs": tape.num_envs}
 
 
-def envs_for(episodes: int) -> int:
-    """As many as are played to the end in the fewest turns, and no more."""
-    turns = -(-episodes // MOST_ENVS)
-    return -(-episodes // turns)
-
-
 def limit_of(batch: Batch, steps: int) -> int:
     return steps or (ENDLESS_STEPS if is_endless(batch) else 0)
 
@@ -193,7 +225,8 @@ def is_endless(batch: Batch) -> bool:
 def sim(game: Game, progress: Progress = silent, watches: Sequence[Watch] = ()) -> Record:
     """Play the episodes of a game; Ctrl-C leaves a record of those that ended."""
     with closing(game.batch) as batch:
-        recorder = Recorder("sim", batch.spec)
+        recorder = Recorder("sim", described_spec(game))
+        game.warm_up()
         batch.reset()
         found = SoFar(
             work=Tally(lambda: batch.counters),
@@ -231,6 +264,8 @@ def record(game: Game, recorder: Recorder, found: SoFar) -> Record:
             **reasons(game, episodes),
             **contest(game, found),
             **speeds,
+            GAMES_PER_S: found.stretches.speeds(games_done(game, found), found.steps),
+            CPU_SHARE: found.stretches.cpu_shares,
             "wall_ns": [float(found.wall_ns)],
         },
         partial=found.partial,
@@ -270,17 +305,29 @@ def contest(game: Game, found: SoFar) -> dict[str, list[float]]:
     said, episodes = game.batch.spec.world.contest, found.episodes
     if said is None or not episodes:
         return {}
-    every = [episode for row in found.finished for episode in row]
-    seconds = max(found.wall_ns, 1) / 1e9
+    games_per_s = games_done(game, found) * 1e9 / max(found.wall_ns, 1)
+    decisions = fmean(episode.outcomes[said.decisions] for episode in episodes)
     reasons = [said.reasons[int(episode.outcomes[said.reason])] for episode in episodes]
     return {
         f"{CONTEST}won": [episode.outcomes[said.won] for episode in episodes],
         f"{CONTEST}began": [episode.outcomes[said.began] for episode in episodes],
-        f"{CONTEST}games_per_s": [len(every) / seconds],
-        f"{CONTEST}decisions_per_s": [sum(each.outcomes[said.decisions] for each in every) / seconds],
+        f"{CONTEST}games_per_s": [games_per_s],
+        f"{CONTEST}decisions_per_s": [games_per_s * decisions],
         **{f"{REASON}{reason}": [float(reasons.count(reason))] for reason in dict.fromkeys(reasons)},
         **split(game, found, said.encoding),
     }
+
+
+def games_done(game: Game, found: SoFar) -> float:
+    """Return how many games all steps are worth; episodes of any other world count once they are over.
+
+    Every env of a contest steps until the last one has played its share, so games are cut off at the end:
+    they count by their steps, in games of the mean length.
+    """
+    episodes = found.episodes
+    if game.batch.spec.world.contest is None or not episodes:
+        return sum(map(len, found.finished))
+    return found.steps * game.batch.spec.num_envs / fmean(episode.length for episode in episodes)
 
 
 def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
@@ -299,11 +346,26 @@ def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
     return {f"{SPLIT}{name}": [float(ns)] for name, ns in parts.items()}
 
 
+def described_spec(game: Game) -> SubjectSpec:
+    """Return the spec of the batch, with the players of a contest among its keys."""
+    spec, contest = game.batch.spec, game.batch.spec.world.contest
+    if contest is None:
+        return spec
+    seats = {contest.player: game.asked.player}
+    if game.asked.opponent:
+        seats |= dict.fromkeys(contest.both_outside, game.asked.opponent)
+    return cast("SubjectSpec", SeatedSpec(spec, Target(spec.name, seats)))
+
+
 def method(game: Game, found: SoFar) -> Method:
     """A round is an episode; its steps are the mean."""
     played = len(found.episodes)
     iterations = found.work.gained["env_steps"] // max(played, 1)
-    return describe_method(game.batch.spec, rounds=played, iterations=iterations, policy=who_plays(game))
+    spec, policy = game.batch.spec, who_plays(game)
+    warmup = game.warmup_calls * spec.num_envs
+    return describe_method(
+        spec, rounds=played, iterations=iterations, policy=policy, warmup=warmup, headline=GAMES_PER_S
+    )
 
 
 def who_plays(game: Game) -> str:

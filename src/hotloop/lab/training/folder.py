@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.archives import check_room
 from hotloop.core.clock import utc_now
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import InputError, WriteError
 from hotloop.core.files import free_path, whole_bytes, write_new
 from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.record import file_name
@@ -97,7 +97,7 @@ class Run:
         except OSError as error:
             with suppress(OSError):  # what is left of it would take the name
                 self.folder.rmdir()
-            raise SetupError(f"cannot write to {self.folder}: {error.strerror}") from error
+            raise WriteError(f"cannot write to {self.folder}: {error.strerror}") from error
 
     def lock(self) -> Any:
         """Keep others from training into the folder for as long as the file that this gives is open."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
-from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.record import (
     OUTCOME,
     WALL,
@@ -23,6 +23,9 @@ from hotloop.core.record import (
 from hotloop.core.record.times import Times, add, series_of
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.envs.batch import Batch
+from hotloop.lab.loop.stages import describe_looks, describe_stages, stages_of
+from hotloop.lab.loop.windows import STEPS, Counted, LoopLook, keep_few
+from hotloop.lab.loop.windows import UPDATES as UPDATED
 from hotloop.lab.measure.policy import LEARNING
 from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.measure.stepping import PauseClock
@@ -80,6 +83,8 @@ class Window:
     rss_bytes: int
     gpu_bytes: int | None = None
     """Of the GPU's memory, that torch holds; None without one."""
+    is_profiled: bool = False
+    """Whether torch's profiler was on in it, so that its times are of the profiler as well."""
 
     @property
     def sps(self) -> float:
@@ -148,9 +153,18 @@ class SoFar:
         return self.first_agent_steps + sum(window.agent_steps for window in self.windows)
 
     @property
+    def clean(self) -> list[Window]:
+        """The windows without torch's profiler; all of them if it was on in each."""
+        return [window for window in self.windows if not window.is_profiled] or self.windows
+
+    @property
+    def was_profiled(self) -> bool:
+        return any(window.is_profiled for window in self.windows)
+
+    @property
     def times(self) -> Times | None:
-        """Of all windows together; None where nothing was timed."""
-        return add(window.times for window in self.windows if window.times)
+        """Of all windows without a profiler together; None where nothing was timed."""
+        return add(window.times for window in self.clean if window.times)
 
 
 def record_of(
@@ -163,6 +177,8 @@ def record_of(
     label: str,
 ) -> Record:
     """The record of the windows there were: one value a window."""
+    looks = looks_of(found)
+    stages = stages_of(looks)
     made = recorder.record(
         method=method(settings, batch, found),
         counters=counters(found),
@@ -172,10 +188,35 @@ def record_of(
         label=label,
         validation=validation(batch, found, shadowed),
         resources=used(found),
-        **phases(found.times, [window.times for window in found.windows if window.times]),
+        **phases(found.times, [window.times for window in found.clean if window.times]),
     )
     described, when = settings.described(batch), datetime.fromisoformat(made.created)
-    return replace(made, target=described, run_id=run_id(when, *own_commit(made.code), described.words))
+    return replace(
+        made,
+        target=described,
+        run_id=run_id(when, *own_commit(made.code), described.words),
+        looks=describe_looks(looks, stages) if looks else None,
+        stages=tuple(describe_stages(stages)) if len(stages) > 1 else (),
+    )
+
+
+def looks_of(found: SoFar) -> list[LoopLook]:
+    """Return the windows without a profiler as looks at a loop, each in the phase of its updates."""
+    looks: list[LoopLook] = []
+    before = 0
+    for window in found.windows:
+        counts = {UPDATED: window.number - before, STEPS: window.env_steps}
+        before = window.number
+        looks.append(
+            LoopLook(
+                counted=Counted(counts=counts, wall_ns=window.wall_ns),
+                times=window.times or Times(how="sync", wall_ns=window.wall_ns, regions=()),
+                stage=window.update.phase,
+                rss_bytes=window.rss_bytes,
+            )
+        )
+    clean = {id(window) for window in found.clean}
+    return keep_few([look for look, window in zip(looks, found.windows, strict=True) if id(window) in clean])
 
 
 def counters(found: SoFar) -> dict[str, int]:
@@ -193,7 +234,7 @@ def used(found: SoFar) -> Resources:
         rss_over_time=tuple(zip(ends, (window.rss_bytes for window in found.windows), strict=True)),
         cpu_share=(cpu_ns() - found.begin_cpu_ns) / wall_ns,
         ready_share=ready_share(found.begin_ready_ns, found.ready.read(), wall_ns),
-        pauses=found.pauses.pauses,
+        pauses=None if found.was_profiled else found.pauses.pauses,
         gpu=gpu_facts(found.samples) if found.samples else None,
     )
 
@@ -209,6 +250,9 @@ def notices(settings: RunSettings, found: SoFar) -> list[Notice]:
     times = found.times
     host = times is not None and times.how == "async"
     said = [notice(Code.HOST_TIMER, whose="the GPU's", remedy="use train.timing=events")] if host else []
+    if found.was_profiled:
+        on, windows = sum(window.is_profiled for window in found.windows), len(found.windows)
+        said.append(profiled_notice(on, windows))
     return [*settings.notices, *said]
 
 
@@ -222,12 +266,12 @@ def method(settings: RunSettings, batch: Batch, found: SoFar) -> Method:
 
 def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
     """One value a window; of returns, one a window in which an episode ended."""
-    windows = found.windows
+    windows, clean = found.windows, found.clean
     known: dict[str, list[float]] = {
-        "env_steps_per_s": [window.sps for window in windows],
-        "agent_steps_per_s": [window.agent_steps * 1e9 / window.wall_ns for window in windows],
-        "wall_ns": [float(window.wall_ns) for window in windows],
-        "env_steps": [float(window.env_steps) for window in windows],
+        "env_steps_per_s": [window.sps for window in clean],
+        "agent_steps_per_s": [window.agent_steps * 1e9 / window.wall_ns for window in clean],
+        "wall_ns": [float(window.wall_ns) for window in clean],
+        "env_steps": [float(window.env_steps) for window in clean],
         "return_per_agent": [each for window in windows if (each := window.episodes.mean_return) is not None],
         "episode_length": [each for window in windows if (each := window.episodes.mean_length) is not None],
         "agreement": [window.agreement for window in windows if window.agreement is not None],

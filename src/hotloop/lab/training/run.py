@@ -107,7 +107,7 @@ def train(asked: Asked, watch: Watch | None = None) -> Record:
         made = session.with_threads(
             record_of(session.settled, opened, found, recorder, shadowed, label=label)
         )
-        return broken_off(made, ExitCode.FAULT, no_room) if no_room else judge(made)
+        return broken_off(made, ExitCode.USAGE, no_room) if no_room else judge(made)
 
 
 class Session:
@@ -230,6 +230,7 @@ class Session:
     def begin_window(self, at_ns: int) -> None:
         self.window_ns = at_ns
         self.updates: list[Update] = []
+        self.is_profiled = False
         self.evaluation: Evaluation | None = None
         if self.clock:
             self.clock.begin(at_ns)
@@ -240,6 +241,7 @@ class Session:
             with span("checkpoint"):
                 self.trainer.note_last()
                 self.save_last(to_disk=False)  # it is the process that may end, not the machine
+        self.is_profiled = self.is_profiled or (self.trace is not None and self.trace.is_on)
         self.updates.append(self.trainer.update())
         with lifeline.doing(Doing.OURS):
             self.after_update(stop)
@@ -258,20 +260,31 @@ class Session:
         if trainer.finished or stop.asked:
             return  # the end logs and saves
         saves = due(asked.train.checkpoint_every, trainer.updates)
-        if saves or len(self.updates) >= asked.train.log_every:
+        if saves or len(self.updates) >= asked.train.log_every or self.changes_phase:
             self.end_window()
         if saves:  # after the log: whoever goes on from here goes on with a window of its own
             with span("checkpoint"):
                 self.save()
+
+    @property
+    def changes_phase(self) -> bool:
+        """Whether the next update is of another phase of the training, such as PPO after imitation."""
+        from hotloop.train.algorithms.imitation import phase_at
+
+        if not self.settings.train.supervised_steps:
+            return False
+        return phase_at(self.trainer.steps, self.settings.train).name != self.updates[-1].phase
 
     def end_window(self) -> None:
         """Take down the window; what that takes belongs to the next one."""
         times = named(self.clock.end(), self.ranks) if self.clock else None
         at_ns = self.window_ns + times.wall_ns if times else now_ns()
         updates, evaluation, wall_ns = self.updates, self.evaluation, at_ns - self.window_ns
+        is_profiled = self.is_profiled
         self.begin_window(at_ns)
         with span("logging"):
             window = self.summed(updates, evaluation, times, wall_ns)
+            window = replace(window, is_profiled=is_profiled)
             self.found.windows.append(window)
             self.found.work.note()
             self.found.updates += len(updates)
@@ -385,6 +398,10 @@ class Trace:
             active=asked.active_steps,
             record_shapes=asked.record_shapes,
         )
+
+    @property
+    def is_on(self) -> bool:
+        return self._window.is_on
 
     def step(self) -> None:
         self._window.step()

@@ -30,10 +30,14 @@ from hotloop.train.settings import (
     check_ranks,
     check_sizes,
     family,
+    replay_fault,
     usual_for,
 )
 
 PREFIX = "train."
+
+MINIBATCHES, MINIBATCH_SIZE = "num_minibatches", f"{PREFIX}minibatch_size"
+"""A number of them, as other trainers have it, becomes a size once the rollout's is known."""
 
 PARTS: Mapping[str, tuple[str, type]] = {
     "train": ("", TrainSettings),
@@ -124,6 +128,7 @@ def keys_of_lists() -> set[str]:
 
 def read(target: Target) -> RunSettings:
     """Sort keys to who reads them and check them; what is too small for one rollout is cut to size."""
+    target = with_minibatch_size(target)
     parts = sort_keys(target)
     keys = {"num_envs": FOREIGN_ENVS if target.is_foreign else NUM_ENVS, **parts["target"]}
     if "autoreset" in keys:
@@ -134,9 +139,34 @@ def read(target: Target) -> RunSettings:
     made: dict[str, Any] = {part: apply(cls, parts[part]) for part, (_, cls) in PARTS.items()}
     asked = RunSettings(target=Target(target.name, keys), **made)
     agents = agents_of(asked.target)
+    if not {"num_envs", "buffer_size"} & {*parts["target"], *parts["train"]}:
+        asked = with_room(asked, agents)
     if target.is_foreign and "minibatch_size" not in parts["train"]:
         asked = in_four(asked, agents)
     return with_ranks(check(fit(asked, agents), agents))
+
+
+def with_room(settings: RunSettings, agents: int) -> RunSettings:
+    """Return the settings with as many of the usual envs as DQN's usual replay has room for."""
+    envs = int(str(settings.target.keys["num_envs"]))
+    if family(settings.train.algorithm) == "dqn":
+        while envs > 1 and replay_fault(settings.train, envs * agents):
+            envs //= 2
+    return replace(settings, target=settings.target.with_keys({"num_envs": envs}))
+
+
+def with_minibatch_size(target: Target) -> Target:
+    """The same with a size of minibatches, if their number was given."""
+    if MINIBATCHES not in target.keys:
+        return target
+    keys = {key: value for key, value in target.keys.items() if key != MINIBATCHES}
+    count = str(target.keys[MINIBATCHES])
+    if not count.isdecimal():
+        raise InputError(f"{MINIBATCHES}={count} does not fit: expected int of at least 1")
+    settings = read(Target(target.name, {**keys, MINIBATCH_SIZE: "1"}))
+    samples = per_update(settings) * agents_of(settings.target)
+    size = samples // int(count) if int(count) else 0
+    return replace(target, keys={**keys, MINIBATCH_SIZE: str(size)})
 
 
 def with_ranks(settings: RunSettings) -> RunSettings:
@@ -248,11 +278,19 @@ def agents_of(target: Target) -> int:
     one = {**target.keys, "num_envs": 1}
     if target.is_foreign:
         alone = {key: value for key, value in one.items() if key not in ("vector", "workers")}
-        batch: Batch = open_trainable(Target(target.name, alone))
+        batch: Batch = open_one(target, alone)
     else:
         batch = make(target.name, **one)
     batch.close()
     return batch.spec.agents
+
+
+def open_one(target: Target, alone: Mapping[str, Any]) -> Batch:
+    """Open one env of the user; a batch whose number of envs is fixed, as it is."""
+    try:
+        return open_trainable(Target(target.name, dict(alone)))
+    except InputError:
+        return open_trainable(target)
 
 
 def largest_divisor(samples: int, most: int, unit: int) -> int:

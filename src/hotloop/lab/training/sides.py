@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from hotloop.core.clock import now_ns
@@ -16,18 +17,19 @@ from hotloop.core.notices import Notice
 from hotloop.core.packages import need
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record import AFTER, RETURNS, Code, Described, Instructions, Record
+from hotloop.core.sources import Sources
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import TurnClock
 from hotloop.envs.native import Build
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.policy import LEARNING, RANDOM
-from hotloop.lab.measure.stepping import accounted
-from hotloop.lab.measure.turns import NO_PHASES, Side, Turn
+from hotloop.lab.measure.turns import Side, Turn, turn_of
 from hotloop.lab.training.actors import hired
 from hotloop.lab.training.ranks import share_of, started, windows_together
 from hotloop.lab.training.settings import RunSettings, read
-from hotloop.lab.validate.equal import BOX_NS, Agreement
+from hotloop.lab.validate.equal import USUAL, Agreement, Reach
 from hotloop.stats.summary import with_metrics
 from hotloop.train.windows import windows_of
 
@@ -98,6 +100,7 @@ class TrainSide:
             self.windows = windows_of(self.batch, compiled=settings.train.compile)
             self.trainer = Trainer(self.batch, share.train, watchers=(self.windows,), ranks=ranks, crew=crew)
             self.crew, self.updates = crew, 0
+            self._clock = TurnClock()
             self._held = held.pop_all()
 
     @property
@@ -110,9 +113,8 @@ class TrainSide:
 
         use_threads(self.trainer.threads.threads)
         updates = max(1, round(env_steps / self.trainer.steps_per_update))
-        took = accounted(partial(self.run, updates))
-        made = updates * self.trainer.steps_per_update
-        return Turn(took.ns, made, NO_PHASES, took.cpu_ns, took.late_ns, took.off_ns)
+        took = self._clock.time(partial(self.run, updates))
+        return turn_of(took, updates * self.trainer.steps_per_update)
 
     def run(self, updates: int) -> int:
         """Make so many updates; returns the ns."""
@@ -171,10 +173,16 @@ class TrainContender:
     def code(self) -> Code:
         return code(asdict(self.spec.build) if self.spec.build else None)
 
-    def side(self, policy: str, *, profile: bool = False) -> Side:
+    sources: Sources = MappingProxyType({})
+    takes_seed = False
+    """What a training learns depends on its seed."""
+
+    def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Side:
         return TrainSide(self.name, self.settings)
 
-    def agreement(self, other: Contender, box_ns: int = BOX_NS, policy: str = RANDOM) -> Agreement:
+    def agreement(
+        self, other: Contender, reach: Reach = USUAL, policy: str = RANDOM, progress: Progress = silent
+    ) -> Agreement:
         raise InputError("two trainings are compared by their speed and their returns, not by their bytes")
 
     def instructions(self, policy: str, env_steps: int | None = None) -> Instructions:

@@ -29,6 +29,12 @@ class Asked:
     """What the confirmation may take, and as much again for faster or slower; None is the usual."""
     at_most_s: float | None = None
     """Of search and confirmation together; None is without end."""
+    metric: str | None = None
+    """What programs print that is judged, as `NAME=REGEX`; None judges whole runs."""
+    less_is_better: bool = False
+    """Whether that metric is a time."""
+    learning_metric: str | None = None
+    """What programs print of what they learnt, as `NAME=REGEX`; None leaves the learning check out."""
 
     def confirming_ns(self, *, training: bool) -> int:
         return self.confirm_ns or (CONFIRM_TRAINING_NS if training else CONFIRM_NS)

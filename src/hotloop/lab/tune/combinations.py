@@ -6,12 +6,20 @@ from dataclasses import replace
 from hotloop.core.errors import InputError
 from hotloop.core.record import Described, Refused
 from hotloop.core.target import Target
+from hotloop.envs.projects import INSTALLED, parameters
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.scale import axes as reading
 from hotloop.lab.scale.axes import Axes, Place
-from hotloop.lab.training.settings import PREFIX, agents_of, is_training, per_update
+from hotloop.lab.training.settings import (
+    MINIBATCH_SIZE,
+    MINIBATCHES,
+    PREFIX,
+    is_training,
+    with_minibatch_size,
+)
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import spec_of, untimed
+from hotloop.lab.tune import programs
 
 KIND = "tune"
 
@@ -25,17 +33,37 @@ ALIASES = {
 }
 """What other trainers call it, to what it is called here."""
 
-MINIBATCHES, MINIBATCH_SIZE = "num_minibatches", "train.minibatch_size"
-"""A number of them, which becomes a size once the rollout's is known."""
+WORKERS, FOREIGN_WORKERS = "num_workers", "workers"
+"""The second is what a training of foreign envs calls them."""
 
 
 def read(target: Target) -> Axes:
     """The axes under our own names, num_minibatches become sizes."""
-    named = {ALIASES.get(key, key): value for key, value in target.keys.items()}
+    named = {own_name(target, key): value for key, value in target.keys.items()}
     if len(named) < len(target.keys):
         raise InputError("a key is given under two names: give it once")
     found = reading.read(replace(target, keys=named), kind=KIND)
     return replace(found, places=tuple(with_size(found.target, place) for place in found.places))
+
+
+def own_name(target: Target, key: str) -> str:
+    """Our name of a key that others call something else; a parameter of the env's maker keeps its name."""
+    if key not in ALIASES or not target.is_foreign:
+        return ALIASES.get(key, key)
+    own = () if target.name.partition(":")[0] in INSTALLED else parameters(target)
+    if key in own:
+        return key
+    if key == WORKERS and ALIASES[key] not in own:
+        training = is_training(target) or any(
+            ALIASES.get(each, each).startswith(PREFIX) for each in target.keys
+        )
+        if training or MINIBATCHES in target.keys:
+            return FOREIGN_WORKERS
+        raise InputError(
+            f"{key}= does not fit {target.name}: Hotloop has one worker for each env with vector=async; "
+            f"compare vector=sync,async, or name a parameter of {target.name}"
+        )
+    return ALIASES[key]
 
 
 def with_size(target: Target, place: Place) -> Place:
@@ -44,12 +72,8 @@ def with_size(target: Target, place: Place) -> Place:
     if MINIBATCHES not in asked:
         return place
     keys = {key: value for key, value in place.keys.items() if key != MINIBATCHES}
-    bare = target.with_keys(keys)
-    bare.keys.pop(MINIBATCHES, None)
-    settings = read_training(Target(bare.name, {**bare.keys, MINIBATCH_SIZE: "1"}))
-    samples = per_update(settings) * agents_of(settings.target)
-    count = int(str(asked[MINIBATCHES]))
-    return replace(place, keys={**keys, MINIBATCH_SIZE: str(samples // count if count > 0 else 0)})
+    sized = with_minibatch_size(Target(target.name, asked))
+    return replace(place, keys={**keys, MINIBATCH_SIZE: sized.keys[MINIBATCH_SIZE]})
 
 
 def target_at(axes: Axes, place: Place) -> Target:
@@ -79,17 +103,19 @@ def sort(axes: Axes) -> tuple[list[Place], list[Refused]]:
 def check_place(target: Target) -> None:
     if is_training(target):
         read_training(target)
-    elif not target.is_foreign:
+    elif not (target.is_foreign or programs.is_program(target)):
         open_subject(target, profile=False).close()
 
 
 def present_of(axes: Axes) -> Target:
     """The settings that stand now: what is given with one value, and what nobody gave as it is usually."""
+    if isinstance(axes, programs.ProgramAxes):
+        return axes.present
     keys = {key: value for key, value in axes.target.keys.items() if key != MINIBATCHES}
     training = any(axis.startswith(PREFIX) or axis == MINIBATCHES for axis in axes.values)
     if training and not any(key.startswith(PREFIX) for key in keys):
         keys[f"{PREFIX}timing"] = "off"  # it is a training, and nothing about it is given
-    return Target(axes.target.name, keys, axes.target.phases)
+    return replace(axes.target, keys=keys)
 
 
 def checked_present(axes: Axes) -> Target:
@@ -107,7 +133,7 @@ def checked_present(axes: Axes) -> Target:
 
 def is_same(one: Target, other: Target) -> bool:
     """Whether two targets come to the same settings: a key may be given as what it is usually."""
-    if one == other or one.is_foreign:
+    if one == other or one.is_foreign or programs.is_program(one):
         return one == other
     mine, theirs = described_as(one), described_as(other)
     return (mine.params, mine.variant) == (theirs.params, theirs.variant)

@@ -15,9 +15,11 @@ from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.settle import Plan
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.sides import TrainContender, compare_trainings
+from hotloop.lab.tune import programs
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
 from hotloop.lab.tune.deadline import NEVER, Deadline
+from hotloop.lab.tune.programs import is_program
 
 LONGER = (1, 2)
 """How many times as long as asked for each confirmation may take, and as much again for a verdict."""
@@ -42,6 +44,8 @@ def confirm(
     for times in LONGER:
         budget_ns = within(end, times * usual_ns, least_ns=usual_ns // 4)
         told = {"present": asdict(present), "budget_ns": budget_ns}
+        if is_program(chosen):
+            told |= {"metric": asked.metric, "less_is_better": asked.less_is_better}
         cell = Cell(target=chosen, experiment=f"{__name__}:confirm_one", asked=told)
         [found] = executor.run([cell], progress)
         if found.record is None:
@@ -73,7 +77,9 @@ def again(record: Record, took_ns: int, next_ns: int) -> str:
 
 def confirm_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
     """A target against the present settings, in turns."""
-    present = Target(**asked["present"])
+    present = Target(**asked.pop("present"))
+    if is_program(target):
+        return programs.confirm_one(target, present, progress, **asked)
     how = Comparing(plan=Plan(budget_ns=asked["budget_ns"]), unlike=True)
     if is_training(target):
         return compare_trainings(TrainContender(present), TrainContender(target), how, None, progress)

@@ -6,13 +6,13 @@ A rung measures what is left in shuffled order, every combination as a cell of i
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import ENV_STEPS_PER_S, RSS, Record, Refused, Tried
+from hotloop.core.record import PHASE, RSS, Record, Refused, Tried
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep
@@ -23,10 +23,12 @@ from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.turns import Side, SubjectSide, Turn
 from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.scale.axes import Axes, Place
+from hotloop.lab.scale.scale import phases_of
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainSide, spec_of, untimed
-from hotloop.lab.tune.asked import FIRST_ROUNDS
+from hotloop.lab.tune import programs
+from hotloop.lab.tune.asked import FIRST_ROUNDS, Asked
 from hotloop.lab.tune.combinations import name_of, target_at
 
 EXPERIMENT = f"{__name__}:measure"
@@ -51,16 +53,19 @@ class Found:
     rungs: int = 0
     rss_bytes: float = 0.0
     latency_ns: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict)
+    """The ns of an env-step in each named function."""
     record: Record | None = None
 
     def tried(self) -> Tried:
-        return choosing.tried(
+        known = choosing.tried(
             self.place.at,
             self.speeds,
             rungs=self.rungs,
             rss_bytes=self.rss_bytes,
             latency_ns=self.latency_ns,
         )
+        return replace(known, parts=self.parts)
 
 
 Measures = Callable[[Sequence[Place], int, int], Mapping[str, Record]]
@@ -93,10 +98,12 @@ def halve(
 
 
 def note(found: Found, record: Record, rung: int) -> None:
-    found.speeds += record.values[ENV_STEPS_PER_S]
+    found.speeds += record.values[record.method.headline]
     found.rungs, found.record = rung, record
     found.rss_bytes = median(record.values.get(RSS, (0.0,)))
     found.latency_ns = median(record.values["latency_ns"])
+    named = {name: values for name, values in record.values.items() if name.startswith(PHASE)}
+    found.parts = {name.removeprefix(PHASE): median(values) for name, values in named.items()}
 
 
 class Sweeping:
@@ -109,13 +116,14 @@ class Sweeping:
         shelf: Shelf | None,
         progress: Progress,
         over: Callable[[], bool] = never,
+        asked: Asked = Asked(),  # noqa: B008 - it is frozen
     ) -> None:
         self.axes, self.executor, self.shelf, self.progress = axes, executor, shelf, progress
-        self.over = over
+        self.over, self.asked = over, asked
         self.skipped: list[Refused] = []
 
     def __call__(self, places: Sequence[Place], rung: int, rounds: int) -> dict[str, Record]:
-        order = [self.cell_of(self.axes, place, rung, rounds) for place in places]
+        order = [self.cell_of(self.axes, place, rung, rounds, self.asked) for place in places]
         cells = {cell.id: name_of(place) for cell, place in zip(order, places, strict=True)}
         random.Random(rung).shuffle(order)
         swept = sweep(order, self.executor, self.shelf, self.progress, over=self.over)
@@ -129,9 +137,12 @@ class Sweeping:
         return {cells[cell.id]: record for cell, record in swept.records}
 
     @staticmethod
-    def cell_of(axes: Axes, place: Place, rung: int, rounds: int) -> Cell:
-        asked = {"rung": rung, "rounds": rounds}
-        return Cell(target=target_at(axes, place), experiment=EXPERIMENT, asked=asked)
+    def cell_of(axes: Axes, place: Place, rung: int, rounds: int, asked: Asked) -> Cell:
+        target, told = target_at(axes, place), {"rung": rung, "rounds": rounds}
+        if not programs.is_program(target):
+            return Cell(target=target, experiment=EXPERIMENT, asked=told)
+        judged = {"metric": asked.metric, "less_is_better": asked.less_is_better}
+        return Cell(target=target, experiment=programs.EXPERIMENT, asked=told | judged)
 
 
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
@@ -150,7 +161,9 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
         memory = resident_bytes() - before
         gained = {name: count - start.get(name, 0) for name, count in side.counters().items()}
     calls = max(1, length // side.grain)
-    walls = [max(1, each.ns - each.off_ns) for each in turns]
+    walls = [each.ns for each in turns]
+    timed = target.time and not training
+    parts = phases_of(target, {"policy": RANDOM, "steps": None}, calls * len(turns)) if timed else {}
     return recorder.record(
         method=describe_method(
             spec, rounds=len(turns), iterations=length, policy=LEARNING if training else RANDOM
@@ -160,6 +173,7 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
             **throughput(spec, length, walls, gained),
             "latency_ns": [ns / calls for ns in walls],
             RSS: [float(max(memory, 0))],
+            **parts,
         },
     )
 
@@ -179,11 +193,11 @@ def turned(side: Side, length: int, number: int, rounds: int, progress: Progress
     return taken
 
 
-def updates_of(count: int, rounds: int) -> int:
-    """Updates of so many trainings over all rungs."""
+def updates_of(count: int, rounds: int, warmup: int = WARM_UPDATES) -> int:
+    """Updates of so many trainings over all rungs, each with its warm-up."""
     total, rung = 0, 0
     while True:
-        total += count * (min(rounds << rung, MOST_ROUNDS) + WARM_UPDATES)
+        total += count * (min(rounds << rung, MOST_ROUNDS) + warmup)
         if count <= 2:
             return total
         count, rung = -(-count // 2), rung + 1

@@ -15,10 +15,12 @@ from hotloop.lab.measure.record import Recorder, describe_method
 from hotloop.lab.training.settings import PREFIX, is_training, per_update
 from hotloop.lab.training.settings import read as read_training
 from hotloop.lab.training.sides import TrainContender
+from hotloop.lab.tune import programs
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import is_same
 from hotloop.lab.tune.deadline import Deadline
 from hotloop.lab.tune.halving import update_s
+from hotloop.lab.tune.programs import is_program
 
 RETURN, UNTRAINED = "return", "untrained_return"
 """Of each episode after a training of the learning check, and before it."""
@@ -29,9 +31,9 @@ LONGEST = 2.0
 
 def announced(present: Target, asked: Asked) -> float:
     """Seconds that the check will take about, were the winner as fast as the present settings are."""
-    if not asked.learn_steps or not is_training(present):
+    if not is_wanted(present, asked):
         return 0.0
-    return 2 * asked.seeds * training_s(present, asked.learn_steps)
+    return 2 * asked.seeds * learning_s(present, asked)
 
 
 def learn(
@@ -43,17 +45,17 @@ def learn(
     say: Callable[[str], None],
 ) -> Learnt | None:
     """What both have learnt after as many env-steps, with the same seeds; None where they are the same."""
-    if not asked.learn_steps or not is_training(chosen) or is_same(present, chosen):
+    if not is_wanted(chosen, asked) or is_same(present, chosen):
         return None
-    trainings = 2 * asked.seeds
-    seconds = asked.seeds * sum(training_s(each, asked.learn_steps) for each in (present, chosen))
+    seconds = asked.seeds * sum(learning_s(each, asked) for each in (present, chosen))
+    length = f" of {asked.learn_steps:,} env-steps" if asked.learn_steps else ""
     say(
-        f"learning check: {trainings} trainings of {asked.learn_steps:,} env-steps, about {seconds:.0f} s, "
+        f"learning check: {2 * asked.seeds} trainings{length}, about {seconds:.0f} s, "
         f"at most {LONGEST * seconds:.0f} s; "
         f"as well is at most {asked.band:.0%} less than the present settings learn"
     )
     cells = {
-        (name, seed): learn_cell(at_seed(target, seed), asked.learn_steps, untrained=target is present)
+        (name, seed): cell_of(target, seed, asked, untrained=target is present)
         for seed in range(1, asked.seeds + 1)
         for name, target in (("present", present), ("chosen", chosen))
     }
@@ -71,6 +73,9 @@ def learn(
     ]
     if len(pairs) < asked.seeds:
         say(f"learning check: its time was over after {len(pairs)} of {asked.seeds} seeds")
+    if is_program(chosen) and programs.repeats(pairs):
+        say("learning check: every run learnt exactly the same, which is one seed: put {seed} where it goes")
+        pairs = pairs[:1]
     return judged(pairs, asked) if pairs else None
 
 
@@ -83,9 +88,29 @@ def judged(pairs: Sequence[tuple[Values, Values]], asked: Asked) -> Learnt:
         asked.learn_steps,
         [fmean(present[RETURN]) for present, _ in pairs],
         [fmean(chosen[RETURN]) for _, chosen in pairs],
-        [fmean(present[UNTRAINED]) for present, _ in pairs],
+        [fmean(present[UNTRAINED]) for present, _ in pairs if UNTRAINED in present],
         asked.band,
     )
+
+
+def is_wanted(target: Target, asked: Asked) -> bool:
+    """Whether what is learnt is to be checked: of trainings, and of programs that print it."""
+    if is_program(target):
+        return asked.learning_metric is not None
+    return bool(asked.learn_steps) and is_training(target)
+
+
+def learning_s(target: Target, asked: Asked) -> float:
+    """What one training of the check takes about."""
+    return programs.run_s(target) if is_program(target) else training_s(target, asked.learn_steps)
+
+
+def cell_of(target: Target, seed: int, asked: Asked, *, untrained: bool) -> Cell:
+    """One training with one seed."""
+    if not is_program(target):
+        return learn_cell(at_seed(target, seed), asked.learn_steps, untrained=untrained)
+    told = {"metric": asked.learning_metric, "seed": seed}
+    return Cell(target=target, experiment=programs.LEARNING, asked=told)
 
 
 def at_seed(target: Target, seed: int) -> Target:

@@ -12,23 +12,30 @@ from statistics import fmean
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
+from hotloop.core.project import PROGRAM
 from hotloop.core.record import Learnt, Record, Tuning, own_commit, run_id
 from hotloop.core.record.tuning import BENCH, TRAIN
+from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.judge.judge import judge
 from hotloop.lab.cells import Executor, Here, Shelf
 from hotloop.lab.scale.axes import Axes
 from hotloop.lab.training.settings import is_training
+from hotloop.lab.tune import programs
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import KIND, checked_present, sort, target_at
 from hotloop.lab.tune.confirmation import confirm
 from hotloop.lab.tune.deadline import Deadline
 from hotloop.lab.tune.halving import Sweeping, halve, update_s, updates_of
 from hotloop.lab.tune.learning import learn
+from hotloop.stats.intervals import FEWEST
 
 CELL_S = 5.0
 """What a cell of envs alone takes about, over all rungs."""
 
+
+CONFIRMING_RUNS = 2 * (3 * FEWEST + 2)
+"""Of programs: three sides in the fewest rounds, after their warm-up, and as much again."""
 
 LONGEST = 2.0
 """Times what is expected that search and confirmation may take, unless somebody says how long."""
@@ -39,10 +46,19 @@ def confirming_s(axes: Axes, asked: Asked) -> float:
     return 2 * asked.confirming_ns(training=is_training(target_at(axes, axes.places[0]))) / 1e9
 
 
+def reserved_s(axes: Axes, asked: Asked) -> float:
+    """What the search leaves the confirmation: half of the time at most, and of programs that."""
+    half = (asked.at_most_s or 0.0) / 2
+    return half if isinstance(axes, programs.ProgramAxes) else min(confirming_s(axes, asked), half)
+
+
 def forecast(axes: Axes, asked: Asked) -> float:
     """Seconds that the search and its confirmation take about; of a training, by an update or two of it."""
     count, training = len(axes.places), is_training(target_at(axes, axes.places[0]))
     confirming = confirming_s(axes, asked)
+    if isinstance(axes, programs.ProgramAxes):
+        seconds = programs.forecast_s(axes)
+        return updates_of(count, asked.rounds, 0) * seconds + max(confirming, CONFIRMING_RUNS * seconds)
     if not training:
         return count * CELL_S + confirming
     ends = [target_at(axes, place) for place in (axes.places[0], axes.places[-1])]
@@ -66,10 +82,10 @@ def tune(
     given the executor does.
     """
     now, end = utc_now(), Deadline(asked.at_most_s)
-    over = end.before(min(confirming_s(axes, asked), (asked.at_most_s or 0.0) / 2))
+    over = end.before(reserved_s(axes, asked))
     places, skipped = sort(axes)
     present = checked_present(axes)
-    sweeping = Sweeping(axes, executor or Here(), shelf, progress, over)
+    sweeping = Sweeping(axes, executor or Here(), shelf, progress, over, asked)
     found = halve(places, sweeping, asked.rounds, over)
     if not found:
         raise InputError(f"none of the combinations can be measured: {sweeping.skipped[0].why}")
@@ -90,15 +106,18 @@ def tune(
     except KeyboardInterrupt:
         stopped = True
     keep = keep or (learning is not None and learning.outcome == "worse")
+    relied_on = won.speeds
+    if programs.is_program(chosen):
+        relied_on = programs.floor_speeds(won.speeds, confirmed)
     result = Tuning(
         axes=axes.values,
         present=present.words,
         tried=tried,
         skipped=(*skipped, *sweeping.skipped),
         winner=won.at,
-        words=f"{TRAIN if is_training(chosen) else BENCH} {(present if keep else chosen).words}",
+        words=line_of(present if keep else chosen, training=is_training(chosen)),
         kept=keep,
-        floor=None if keep or stopped or "cannot tell" in outcomes else choosing.floor(won.speeds),
+        floor=None if keep or stopped or "cannot tell" in outcomes else choosing.floor(relied_on),
         learnt=learning,
     )
     assert best.record is not None
@@ -106,10 +125,19 @@ def tune(
     return judge(replace(made, partial=stopped))
 
 
+def line_of(target: Target, *, training: bool) -> str:
+    """The line to paste: of a program its own."""
+    if programs.is_program(target):
+        return programs.program_of(target).name
+    return f"{TRAIN if training else BENCH} {target.words}"
+
+
 def record_of(best: Record, confirmed: Record | None, result: Tuning, axes: Axes, now: datetime) -> Record:
     """The winner's record, with all that was tried and how it was confirmed."""
     several = {axis: ",".join(values) for axis, values in axes.values.items()}
     target = replace(best.target, keys={**axes.target.keys, **several})
+    if isinstance(axes, programs.ProgramAxes):
+        target = replace(best.target, name=axes.target.name.removeprefix(PROGRAM))
     return replace(
         best,
         run_id=run_id(now, *own_commit(best.code), f"{KIND}-{target.words}"),

@@ -21,9 +21,9 @@ from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts
 from hotloop.core.record.plain import ForeignError, from_plain
 from hotloop.core.record.plain import parse as read_json
 from hotloop.core.target import Target
-from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.envs.tapes import DAMAGES, check_actions
+from hotloop.lab.validate.align import open_aligned
 from hotloop.lab.validate.equal import closeness_of
 from hotloop.lab.validate.shadow import Played, Saved, Shadowing, load_both, saved_of
 
@@ -212,7 +212,7 @@ def follow(
 
 
 def open_both(facts: Facts) -> Shadowing:
-    reference, candidate = open_target(facts.reference), open_target(facts.candidate)
+    reference, candidate = open_aligned(facts.reference, facts.candidate)
     return Shadowing(reference, candidate, closeness=closeness_of(facts.mode), ignore=facts.ignore)
 
 

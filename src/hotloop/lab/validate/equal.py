@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
 from hotloop.core.record import BYTES, Difference, field_words
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import acting
-from hotloop.lab.validate.streams import FOREIGN, Streams
+from hotloop.lab.validate.streams import Streams
 
 Place = tuple[int, ...]
 
@@ -29,8 +30,14 @@ NEXT = "next_"
 
 STEPS = 500
 
+NEEDED_STEPS = 200
+"""Of every env, or one whole episode where that is shorter, before two sides count as equal."""
+
 BOX_NS = 1_500_000_000
-"""A slow side gets fewer steps: as many as fit, and one at least."""
+"""Where the needed steps are done sooner, the replay goes on for as long as this."""
+
+MOST_NS = 60_000_000_000
+"""What the needed steps may take."""
 
 TEXT = "U"
 
@@ -49,7 +56,9 @@ STATE = "digest"
 RANDOM = "random"
 """What the fields of the whole state, and of random numbers, are called or begin with."""
 
-CAUSES = ("terminals", "truncations", "rewards")
+FLAGS = ("terminals", "truncations")
+
+CAUSES = (*FLAGS, "rewards")
 """Looked at first: a flag that is wrong spoils all the rest, since an episode begins too late or too soon."""
 
 
@@ -60,6 +69,8 @@ class Closeness:
     mode: str = BYTES
     apart: Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]] | None = None
     """Which floating-point numbers are too far from each other; None where bytes are compared."""
+    narrows: bool = False
+    """Whether floating-point numbers of unlike width are compared in the narrower type."""
 
     def first_place(self, a: NDArray[Any], b: NDArray[Any]) -> Place | None:
         """Where two arrays of one shape and type first differ."""
@@ -145,27 +156,84 @@ class Agreement:
     """What could not be compared."""
     difference: Difference | str | None
     """Where they first differed; in words where only hashes were compared."""
+    all_envs: int = 0
+    """Of the side that has more."""
+    shown_as: str | None = None
+    """The convention of autoreset in which both were shown env by env, if interfaces or widths differ."""
+    too_few: "TooFew | None" = None
+    """What is missing, where the steps do not suffice to call the sides equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooFew:
+    """A replay that ended before the needed steps."""
+
+    steps: int
+    needed: int
+    needed_s: float
+    """Seconds that the needed steps take, about."""
+
+    def __str__(self) -> str:
+        return f"equality: {self.steps:,} steps only"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far two sides are replayed."""
+
+    steps: int = STEPS
+    """At most, unless more are needed."""
+    needed: int = NEEDED_STEPS
+    """Steps of every env that suffice."""
+    episodes: bool = True
+    """Whether one whole episode of every env suffices too."""
+    box_ns: int = BOX_NS
+    """Time after the first step, once there are enough."""
+    most_ns: int | None = MOST_NS
+    """Time after the first step, if there are not enough; None has no limit."""
+
+    def is_over(self, played: int, spent_ns: int, *, enough: bool) -> bool:
+        if enough:
+            return played >= self.steps or spent_ns >= self.box_ns
+        return self.most_ns is not None and spent_ns >= self.most_ns
+
+    def missing(self, played: int, spent_ns: int) -> TooFew:
+        """Return what to say of a replay that ended too early."""
+        a_step_ns = spent_ns / max(played - 1, 1)
+        return TooFew(steps=played, needed=self.needed, needed_s=a_step_ns * self.needed / 1e9)
+
+
+USUAL = Reach()
+
+
+def reach_of(box_ns: int, equal_steps: int | None) -> Reach:
+    """Return the usual reach, or exactly the steps that a user asks for, whatever they take."""
+    if equal_steps is None:
+        return Reach(box_ns=box_ns)
+    return Reach(box_ns=box_ns, needed=equal_steps, episodes=False, most_ns=None)
 
 
 def replay_both(a: Subject, b: Subject, *, steps: int = STEPS, box_ns: int = BOX_NS) -> Agreement:
     """Replay two sides and close them."""
     with closing(a), closing(b):
-        return replay(a, b, steps=steps, box_ns=box_ns)
+        return replay(a, b, reach=Reach(steps=steps, needed=0, box_ns=box_ns))
 
 
 def replay(
     a: Subject,
     b: Subject,
     *,
-    steps: int = STEPS,
-    box_ns: int = BOX_NS,
+    reach: Reach = USUAL,
     policy: str = "random",
     ignore: Sequence[str] = (),
+    closeness: Closeness = EXACT,
+    progress: Progress = silent,
 ) -> Agreement:
     """Reset both and step them through the same actions; a side of more envs is looked at in part.
 
     Each side gets a copy of the actions, since it may change what it is given. What only one side shows
     after the reset is left out, and so is what only one ever shows where one is ours and the other is not.
+    The clock starts after both first steps, in which Numba and JAX compile.
     """
     envs, agents = min(a.spec.num_envs, b.spec.num_envs), a.spec.agents
     if b.spec.agents != agents:
@@ -176,28 +244,50 @@ def replay(
         with streams.of(subject):
             subject.reset()
     script = acting(policy, wide)
-    replayed = Replayed(a, b, ignore)
-    begin, played = now_ns(), 0
+    replayed = Replayed(a, b, ignore, closeness)
+    played = begin = spent_ns = 0
+    ended, enough = np.zeros(envs, bool), False
     replayed.compare(0, snapshot(a, (), envs), snapshot(b, (), envs))
-    while replayed.difference is None and played < steps:
+    while replayed.difference is None:
         chosen = next(script)
         actions = {wide.spec.num_envs: chosen}
         if a.spec.num_envs != b.spec.num_envs:
             actions[envs] = cut(chosen, envs)
         played += 1
-        replayed.compare(
-            played, *(stepped(each, actions[each.spec.num_envs], envs, streams) for each in (a, b))
-        )
-        if now_ns() - begin > box_ns:
+        ours, theirs = (stepped(each, actions[each.spec.num_envs], envs, streams) for each in (a, b))
+        replayed.compare(played, ours, theirs)
+        begin = begin or now_ns()
+        spent_ns = now_ns() - begin
+        ended |= episodes_over(ours, envs)
+        enough = played >= reach.needed or (reach.episodes and bool(ended.all()))
+        progress(min(played, reach.needed), reach.needed)
+        if reach.is_over(played, spent_ns, enough=enough):
             break
     return Agreement(
         steps=played,
         envs=envs,
         comparisons=(played + 1) * envs * agents,
-        fields=tuple(sorted(replayed.fields)),
+        fields=tuple(sorted(replayed.fields - replayed.left_out)),
         left_out=tuple(sorted(replayed.left_out)),
         difference=replayed.difference,
+        all_envs=wide.spec.num_envs,
+        too_few=None if enough or replayed.difference else reach.missing(played, spent_ns),
     )
+
+
+def episodes_over(seen: Shown, envs: int) -> NDArray[np.bool_]:
+    """Return which envs ended an episode in this step, all their agents at once."""
+    flags = {
+        name: rows.astype(bool).reshape(envs, -1)
+        for name, rows in seen.items()
+        if name.partition(".")[0] in FLAGS and rows.dtype.kind in "biuf" and rows.shape[:1] == (envs,)
+    }
+    agents = {name.partition(".")[2] for name in flags}
+    over = np.ones(envs, bool)
+    for agent in agents:
+        of_agent = [rows for name, rows in flags.items() if name.partition(".")[2] == agent]
+        over &= np.logical_or.reduce(of_agent).all(axis=1)
+    return over if agents else ~over
 
 
 def stepped(subject: Subject, actions: Any, envs: int, streams: Streams) -> Shown:
@@ -210,40 +300,105 @@ def stepped(subject: Subject, actions: Any, envs: int, streams: Streams) -> Show
 class Replayed:
     """What two sides that are stepped alike have shown so far."""
 
-    def __init__(self, a: Subject, b: Subject, ignore: Sequence[str]) -> None:
-        self._sides = (a, b)
+    def __init__(self, a: Subject, b: Subject, ignore: Sequence[str], closeness: Closeness = EXACT) -> None:
+        self._sides, self._closeness = (a, b), closeness
         self._ignore = tuple(ignore)
         ours, theirs = (shown(side) for side in self._sides)
         check_answered(a.everything(), b.everything())
-        self.left_out = {*ours} ^ {*theirs}
-        self._mixed = (a.spec.impl == FOREIGN) != (b.spec.impl == FOREIGN)
+        self._left_out = {*ours} ^ {*theirs}
+        self._given = Given(self._sides, ours, theirs)
+        self._left_out |= self._given.names
+        self._offers = Offers()
         self.fields: set[str] = set()
         self.difference: Difference | None = None
 
     def compare(self, step: int, ours: Shown, theirs: Shown) -> None:
         """Compare everything at one moment."""
-        if self._mixed:
-            self.left_out |= {*ours} ^ {*theirs}
-        self.left_out |= {name for side in self._sides for name in side.unseen()}
-        self.left_out |= {name for name in (*ours, *theirs) if is_ignored(name, self._ignore)}
+        self._left_out |= {name for side in self._sides for name in side.unseen()}
+        self._left_out |= {name for name in (*ours, *theirs) if is_ignored(name, self._ignore)}
         one, other = (
-            {n: rows for n, rows in each.items() if n not in self.left_out} for each in (ours, theirs)
+            {n: rows for n, rows in each.items() if n not in self._left_out} for each in (ours, theirs)
         )
-        self.fields |= {*one}
-        self.difference = one_sided(step, one, other) or first_of(step, one, other)
+        self.fields |= {*one} & {*other}
+        self.difference = (
+            self._offers.compare(step, one, other)
+            or first_of(step, one, other, self._closeness)
+            or self._given.compare(step, ours, theirs)
+        )
+
+    @property
+    def left_out(self) -> set[str]:
+        """What was not compared: it cannot be, is ignored, or only one side ever shows it."""
+        return self._left_out | self._offers.one_sided
 
 
-def one_sided(step: int, ours: Shown, theirs: Shown) -> Difference | None:
-    """A field that one side shows at this moment and the other does not."""
-    for name in (*ours, *theirs):
-        if name not in ours or name not in theirs:
+class Given:
+    """Settings that two sides were given unlike, which are no outputs for as long as no step changes them."""
+
+    def __init__(self, sides: Sequence[Subject], ours: Shown, theirs: Shown) -> None:
+        one, other = map(settings_of, sides)
+        both = sorted(one & other & {*ours} & {*theirs})
+        given = {name: [spelled_out(side, name) for side in (ours, theirs)] for name in both}
+        self._given = {name: values for name, values in given.items() if values[0] != values[1]}
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._given)
+
+    def compare(self, step: int, ours: Shown, theirs: Shown) -> Difference | None:
+        """Return the first setting that is no longer what its side was given: that one is a state."""
+        for name, given in self._given.items():
+            now = [spelled_out(side, name) for side in (ours, theirs)]
+            if now != given:
+                return Difference(step=step, field=name, index=(), a=now[0], b=now[1])
+        return None
+
+
+def spelled_out(side: Shown, name: str) -> str:
+    """Return the values of a field as text."""
+    return str(side[name].tolist()) if name in side else NOWHERE
+
+
+def settings_of(side: Subject) -> frozenset[str]:
+    """Return the fields of a side that hold what it was made with; empty of all but models."""
+    return getattr(side, "settings", frozenset())
+
+
+class Offers:
+    """Which fields each of two sides has shown so far.
+
+    A field that only one side ever shows does not decide. One that both have, and one of them not at the
+    same moments, is a difference.
+    """
+
+    def __init__(self) -> None:
+        self._shown: tuple[set[str], set[str]] = (set(), set())
+        self._alone: dict[str, Difference] = {}
+        """Fields that one side has shown without the other, each with the first such moment."""
+
+    @property
+    def one_sided(self) -> set[str]:
+        """Return the fields that only one side has ever shown."""
+        return self._shown[0] ^ self._shown[1]
+
+    def compare(self, step: int, ours: Shown, theirs: Shown) -> Difference | None:
+        """Return where a field that both sides have was first shown by one of them alone."""
+        for shown_so_far, now in zip(self._shown, (ours, theirs), strict=True):
+            shown_so_far.update(now)
+        for name in sorted({*ours} ^ {*theirs}):
             said = [described(side[name]) if name in side else NOWHERE for side in (ours, theirs)]
-            return Difference(step=step, field=name, index=(), a=said[0], b=said[1])
-    return None
+            self._alone.setdefault(name, Difference(step=step, field=name, index=(), a=said[0], b=said[1]))
+        both = (each for name, each in self._alone.items() if name not in self.one_sided)
+        return min(both, key=lambda each: each.step, default=None)
 
 
 def described(array: Any) -> str:
     return f"{array.dtype} {list(array.shape)}" if array.size != 1 else str(array.reshape(-1)[0])
+
+
+def shared_memory(names: Sequence[str]) -> InputError:
+    """Return the refusal of sides whose answers are the same arrays."""
+    return InputError(f"both sides show the same memory as {', '.join(names)}: give each arrays of its own")
 
 
 def check_answered(a: Answers, b: Answers) -> None:
@@ -252,9 +407,14 @@ def check_answered(a: Answers, b: Answers) -> None:
     missing = [name for name in NEEDED if name not in answered]
     if missing:
         raise InputError(f"the sides do not both answer with {', '.join(missing)}: they cannot be compared")
+    check_sides_apart(a, b)
+
+
+def check_sides_apart(a: Answers, b: Answers) -> None:
+    """Refuse sides that show the same memory: they would be equal whatever they do."""
     shared = [name for name in a if name in b and np.may_share_memory(a[name], b[name])]
     if shared:
-        raise SetupError(f"both sides show the same memory as {', '.join(shared)}: that proves nothing")
+        raise shared_memory(shared)
 
 
 def cut(actions: Any, num_envs: int) -> Any:
@@ -265,7 +425,9 @@ def cut(actions: Any, num_envs: int) -> Any:
 def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) -> Difference | None:
     """The first byte that differs, or number that is too far off, field by field."""
     for name, rows in a.items():
-        ours, theirs = as_wide(rows, b[name])
+        if name not in b:
+            continue
+        ours, theirs = as_wide(rows, b[name], closeness)
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             one, other = (f"{array.dtype} {list(array.shape)}" for array in (ours, theirs))
             return Difference(step=step, field=name, index=(), a=one, b=other)
@@ -275,8 +437,14 @@ def first_of(step: int, a: Answers, b: Answers, closeness: Closeness = EXACT) ->
     return None
 
 
-def as_wide(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Texts of one type, which is otherwise as wide as the longest of each; anything else as it is."""
+def as_wide(a: NDArray[Any], b: NDArray[Any], closeness: Closeness) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Texts of one type, which is otherwise as wide as the longest of each; anything else as it is.
+
+    Between interfaces floating-point numbers become as narrow as the narrower side keeps them.
+    """
+    if closeness.narrows and a.dtype.kind == b.dtype.kind == "f":
+        narrow = min(a.dtype, b.dtype, key=lambda each: each.itemsize)
+        return a.astype(narrow), b.astype(narrow)
     if a.dtype.kind == b.dtype.kind == TEXT:
         wide = np.promote_types(a.dtype, b.dtype)
         return a.astype(wide), b.astype(wide)
@@ -343,10 +511,18 @@ def spelled(state: object) -> str:
     return json.dumps(state, default=lambda array: array.tolist())
 
 
-def field_hashes(subject: Subject) -> dict[str, str]:
-    """A hash of each field of all that a subject shows now, but for what cannot be compared."""
+def field_hashes(subject: Subject, *, narrow: bool = False) -> dict[str, str]:
+    """A hash of each field of all that a subject shows now, but for what cannot be compared.
+
+    With `narrow`, floats are hashed in 32 bits, in which another interface may keep them.
+    """
     unseen = subject.unseen()
-    return {name: field_hash(rows) for name, rows in shown(subject).items() if name not in unseen}
+    fields = {name: rows for name, rows in shown(subject).items() if name not in unseen}
+    if narrow:
+        fields = {
+            n: rows.astype(np.float32) if rows.dtype.kind == "f" else rows for n, rows in fields.items()
+        }
+    return {name: field_hash(rows) for name, rows in fields.items()}
 
 
 def field_hash(array: NDArray[Any]) -> str:
@@ -380,10 +556,14 @@ def check_alike(reference: Subject, candidate: Subject) -> None:
         if ours is not None and theirs is not None and ours != theirs:
             raise unlike_sides(what, ours, theirs)
     if reference.autoreset != candidate.autoreset:
-        raise InputError(
-            f"the sides have different autoreset conventions: {one.name} begins the next episode "
-            f"{reference.autoreset!r}, {other.name} {candidate.autoreset!r}; make them alike"
-        )
+        raise unlike_autoreset(reference, candidate)
+
+
+def unlike_autoreset(reference: Subject, candidate: Subject) -> InputError:
+    return InputError(
+        f"the sides have different autoreset conventions: {reference.spec.name} begins the next episode "
+        f"{reference.autoreset!r}, {candidate.spec.name} {candidate.autoreset!r}; make them alike"
+    )
 
 
 def unlike_sides(what: str, ours: object, theirs: object) -> InputError:
@@ -391,7 +571,7 @@ def unlike_sides(what: str, ours: object, theirs: object) -> InputError:
     return InputError(f"the reference has {what} of {one}, the candidate of {other}: make them alike")
 
 
-def check_shown(reference: Shown, candidate: Shown) -> tuple[str, ...]:
+def check_shown(reference: Shown, candidate: Shown, closeness: Closeness = EXACT) -> tuple[str, ...]:
     """Refuse arrays that are unlike or the same memory; returns the fields that only one side has."""
     answered = {name.partition(".")[0] for name in reference if name in candidate}
     missing = [name for name in NEEDED if name not in answered]
@@ -401,9 +581,10 @@ def check_shown(reference: Shown, candidate: Shown) -> tuple[str, ...]:
         theirs = candidate.get(name)
         if theirs is None:
             continue
-        if ours.shape[1:] != theirs.shape[1:] or ours.dtype != theirs.dtype:
+        one_type, other_type = (each.dtype for each in as_wide(ours, theirs, closeness))
+        if ours.shape[1:] != theirs.shape[1:] or one_type != other_type:
             one, other = (f"{array.dtype} {list(array.shape[1:])}" for array in (ours, theirs))
             raise unlike_sides(name, one, other)
         if np.may_share_memory(ours, theirs):
-            raise SetupError(f"both sides show the same memory as {name}: that proves nothing")
+            raise shared_memory([name])
     return tuple(sorted(set(reference) ^ set(candidate)))

@@ -13,7 +13,9 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.record import Difference, Part
 from hotloop.core.target import Target
+from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject
+from hotloop.lab.validate.align import is_aligned, open_aligned
 from hotloop.lab.validate.bundle import Bundle, bundle_of, follow
 from hotloop.lab.validate.courses import Course, actions_of, resets_before
 from hotloop.lab.validate.equal import Closeness, is_within, row_hashes, snapshot
@@ -67,9 +69,12 @@ class Found:
     """Of everything, an env each, at every moment of the play."""
     played: Played = field(default_factory=Played)
     seen: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """`fields` that were compared, and those `left_out`."""
+    """`fields` that were compared, those `left_out`, and those that only one side has shown."""
     counters: dict[str, int] = field(default_factory=dict)
     """The candidate's own account."""
+    autoreset: str = ""
+    """The convention in which the candidate was shown env by env; empty where it was shown as it is."""
+    envs_not_compared: int = 0
 
     def keep(self, shadowing: Shadowing, reference: Target, candidate: Target) -> None:
         """Make the bundle of a difference, if there is one; that it cannot be made does not unmake it."""
@@ -90,7 +95,8 @@ def play_course(
     match: Match, course: Course, way: Way, limits: Limits, moved: Moved, *, bundled: bool = True
 ) -> Found:
     """Play a course on both sides, until its limits or until they differ."""
-    reference, candidate = (opened(side, **course.keys) for side in (match.reference, match.candidate))
+    sides = (with_keys(side, course) for side in (match.reference, match.candidate))
+    reference, candidate = open_aligned(*sides)
     shadowing = Shadowing(reference, candidate, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
     hashes: list[NDArray[np.uint64]] = []
     with closing(shadowing):
@@ -130,6 +136,7 @@ def lead(
 
 def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) -> Found:
     spec = shadowing.candidate.spec
+    by_env = is_aligned(shadowing.reference, shadowing.candidate)
     return Found(
         part=Part(
             tape=tape,
@@ -145,17 +152,22 @@ def found_in(shadowing: Shadowing, tape: str, hashes: list[NDArray[np.uint64]]) 
         seen={
             "fields": shadowing.fields,
             "left_out": left_out_of(shadowing),
+            "one_sided": tuple(sorted(shadowing.offers.one_sided)),
             "ignore": shadowing.ignore,
             "names": tuple(shadowing.names),
         },
         counters=dict(shadowing.candidate.counters),
+        autoreset=shadowing.candidate.autoreset if by_env else "",
+        envs_not_compared=spec.num_envs - shadowing.envs,
     )
 
 
 def left_out_of(shadowing: Shadowing) -> tuple[str, ...]:
-    """What was not compared, with what was ignored and came later than the reset."""
+    """What was not compared, with what was ignored, or shown in unlike forms, and came after the reset."""
     ignored = {n for n in shadowing.names if any(is_within(n, each) for each in shadowing.ignore)}
-    return tuple(sorted({*shadowing.left_out, *ignored}))
+    sides = (shadowing.reference, shadowing.candidate)
+    unseen = {name for side in sides if is_aligned(*sides) for name in side.unseen()}
+    return tuple(sorted({*shadowing.left_out, *ignored, *unseen}))
 
 
 def with_keys(target: Target, course: Course, **more: object) -> Target:
@@ -179,8 +191,10 @@ def play_otherwise(
     Where they differ, the reference plays as much of it again, so that the place can be named.
     """
     left_out = (*first.seen["left_out"], *first.seen["ignore"])
-    with closing(opened(with_keys(match.candidate, course, **keys))) as subject:
-        spec, envs = subject.spec, min(subject.spec.num_envs, first.part.num_envs)
+    candidate = opened(with_keys(match.candidate, course, **keys))
+    with closing(EnvByEnv([candidate], first.autoreset) if first.autoreset else candidate) as subject:
+        spec, compared = subject.spec, first.part.num_envs - first.envs_not_compared
+        envs = min(spec.num_envs, compared)
         at = first_apart(subject, first, left_out, envs, moved)
         steps = len(first.played.actions) if at is None else at[0]
         found = Found(
@@ -262,9 +276,8 @@ def name(
         return
     candidate = with_keys(match.candidate, course, **keys)
     reference = with_keys(match.reference, course, **({"num_envs": wide} if narrow else {}))
-    shadowing = Shadowing(
-        opened(reference), opened(candidate), closeness=way.closeness, ignore=way.ignore, kept_calls=None
-    )
+    sides = open_aligned(reference, candidate)
+    shadowing = Shadowing(*sides, closeness=way.closeness, ignore=way.ignore, kept_calls=None)
     with closing(shadowing):
         shadowing.reset()
         rows = np.array([fitted(each, wide) for each in first.played.actions])

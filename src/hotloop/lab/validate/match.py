@@ -4,7 +4,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hotloop.core import registry
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import InputError, MissingError
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.core.world import Rival
@@ -12,6 +12,7 @@ from hotloop.envs import projects
 from hotloop.envs.cuda import device
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
+from hotloop.lab.validate.align import has_rows
 
 TWIN, CUDA = "reference", "cuda"
 FEW, MANY = 8, 64
@@ -91,20 +92,31 @@ def both_ways(rival: Rival) -> tuple[Keys, Keys]:
 def cuda() -> tuple[Keys, Keys]:
     found = device()
     if isinstance(found, str):
-        raise SetupError(f"--against {CUDA}: {found}; or use --against {TWIN}")
+        raise MissingError(f"--against {CUDA}: {found}; or use --against {TWIN}")
     return {"impl": "native"}, {"impl": "native", "device": "cuda", "host_views": True}
 
 
 def other(words: str, candidate: Target) -> Target:
-    """A reference of its own: a target in quotes with its keys, or by itself with those of the candidate."""
+    """A reference of its own: a target in quotes with its keys, or by itself with those of the candidate.
+
+    A number of envs that only the candidate's own batch takes stays there: the reference is then opened as
+    often as that batch has envs.
+    """
     reference = Target.parse(words, "--against")
     if not reference.is_foreign and "/" not in reference.name:
         raise InputError(f"--against {words} does not fit: expected {known()}")
-    return reference if reference.keys else reference.with_keys(candidate.keys)
+    if (
+        reference.keys or reference.name == candidate.name
+    ):  # with its keys, a target would be its own reference
+        return reference
+    with projects.apart(reference, candidate):
+        own = candidate.is_foreign and takes(candidate, "num_envs") and not takes(reference, "num_envs")
+    kept = {key: value for key, value in candidate.keys.items() if not (own and key == "num_envs")}
+    return reference.with_keys(kept)
 
 
 def with_envs(match: Match) -> Match:
-    """Give both sides as many envs: those that one of them insists on, or as many as are worth playing."""
+    """Give both sides the envs that one of them insists on, or as many as are worth playing."""
     with projects.apart(match.reference, match.candidate):
         return sized(match)
 
@@ -115,16 +127,31 @@ def sized(match: Match) -> Match:
     free = [takes(side, "num_envs") and "num_envs" not in side.keys for side in sides]
     if not any(free):
         return match
-    envs = MANY if match.quick else FEW
-    for side, is_free in zip(sides, free, strict=True):
-        if not is_free:
-            with closing(opened(side)) as subject:
-                envs = subject.spec.num_envs
-    reference, candidate = (
-        side.with_keys({"num_envs": envs}) if is_free else side
-        for side, is_free in zip(sides, free, strict=True)
-    )
-    return replace(match, reference=reference, candidate=candidate)
+    if all(free):
+        envs = {"num_envs": MANY if match.quick else FEW}
+        return replace(
+            match, reference=match.reference.with_keys(envs), candidate=match.candidate.with_keys(envs)
+        )
+    if free[0]:
+        return replace(match, reference=beside(match.reference, match.candidate))
+    return replace(match, candidate=beside(match.candidate, match.reference))
+
+
+def beside(free: Target, fixed: Target) -> Target:
+    """A side that takes any number of envs, beside one that insists on its own.
+
+    A callable whose envs can be compared one by one stays as it makes itself: a batch that is right with one
+    env may be wrong with several.
+    """
+    with closing(opened(fixed)) as subject:
+        envs, by_env = subject.spec.num_envs, has_rows(subject)
+    if free.is_foreign and by_env:
+        needs_envs = "num_envs" in projects.parameters(free, required=True)
+        own = free.with_keys({"num_envs": max(envs, FEW)} if needs_envs else {})
+        with closing(opened(own)) as subject:
+            if has_rows(subject):
+                return own
+    return free.with_keys({"num_envs": envs})
 
 
 def takes(target: Target, key: str) -> bool:

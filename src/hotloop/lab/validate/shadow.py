@@ -30,18 +30,20 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
 from hotloop.envs.subject import LiveSpec, Subject
+from hotloop.lab.validate.align import closeness_between
 from hotloop.lab.validate.equal import (
     EXACT,
     RANDOM,
     STATE,
     Closeness,
+    Given,
+    Offers,
     Shown,
     check_alike,
     check_shown,
     cut,
     first_of,
     is_within,
-    one_sided,
     shown,
     snapshot,
 )
@@ -89,7 +91,8 @@ class Shadowing:
         `kept_calls` is the length of the tape in memory; None keeps all of it.
         """
         check_alike(reference, candidate)
-        self.reference, self.candidate, self.closeness = reference, candidate, closeness
+        self.reference, self.candidate = reference, candidate
+        self.closeness = closeness_between(reference, candidate, closeness)
         self.streams = Streams((reference, candidate))
         self.envs = min(reference.spec.num_envs, candidate.spec.num_envs)
         """How many are compared."""
@@ -112,6 +115,8 @@ class Shadowing:
         """What the candidate showed last; a copy too."""
         self.reference_ns = self.candidate_ns = 0
         """In the steps of each."""
+        self.offers = Offers()
+        self.given: Given | None = None
         self._kept_calls = kept_calls
         self._one: Any = None
         self._begun = False
@@ -132,7 +137,12 @@ class Shadowing:
         ours, theirs = shown(self.reference), shown(self.candidate)
         ignored = {name for name in ours if any(is_within(name, each) for each in self.ignore)}
         unseen = {*self.reference.unseen(), *self.candidate.unseen()}
-        self.left_out = tuple(sorted({*check_shown(ours, theirs), *ignored, *unseen}))
+        self.given = Given((self.reference, self.candidate), ours, theirs)
+        one, other = (
+            {n: rows for n, rows in side.items() if n not in self.given.names} for side in (ours, theirs)
+        )
+        unlike = {*check_shown(one, other, self.closeness), *self.given.names}
+        self.left_out = tuple(sorted({*unlike, *ignored, *unseen}))
         self.fields = tuple(name for name in ours if name not in self.left_out)
         self._begun = True
         self._compare(after_reset=False)
@@ -184,7 +194,8 @@ class Shadowing:
             mode=self.closeness.mode,
             against=self.reference.spec.name,
             fields=self.fields,
-            left_out=self.left_out,
+            left_out=tuple(sorted({*self.left_out, *self.offers.one_sided})),
+            envs_not_compared=self.candidate.spec.num_envs - self.envs,
             difference=self.difference,
         )
 
@@ -205,13 +216,23 @@ class Shadowing:
         self._one = None
         self.answered = theirs = self._shown(self.candidate)
         self.comparisons += self.envs * self.reference.spec.agents
-        found = one_sided(self.steps, ours, theirs) or first_of(self.steps, ours, theirs, self.closeness)
+        found = (
+            self.offers.compare(self.steps, ours, theirs)
+            or first_of(self.steps, ours, theirs, self.closeness)
+            or self._changed_setting()
+        )
         if found:
             agent = agent_of(found, ours, self.reference.spec)
             before = value_at(self.moment, found)
             self.difference = replace(found, agent=agent, before=before, after_reset=after_reset)
         else:
             self.moment = ours
+
+    def _changed_setting(self) -> Difference | None:
+        """Return where a step changed a setting that the sides were given unlike."""
+        if not self.given or not self.given.names:
+            return None
+        return self.given.compare(self.steps, shown(self.reference), shown(self.candidate))
 
     def _shown(self, side: Subject) -> Shown:
         """What a side shows of all that is compared; what is ignored may come and go."""

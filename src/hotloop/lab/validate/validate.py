@@ -19,7 +19,8 @@ from hotloop.envs.projects import apart
 from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.digest import play_digest
+from hotloop.lab.measure.policy import RANDOM, draw_timing_seed
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import COVERAGE
@@ -35,7 +36,7 @@ from hotloop.lab.validate.lockstep import (
     play_course,
     play_otherwise,
 )
-from hotloop.lab.validate.match import Match, opened, rivals
+from hotloop.lab.validate.match import Match, opened, rivals, takes
 from hotloop.lab.validate.shrink import shrink
 
 SMOKE, SOAK = "smoke", "soak"
@@ -87,6 +88,10 @@ class SoFar:
     bundle: Bundle | None = None
     faults: tuple[Notice, ...] = ()
     """Of the candidate."""
+    digest: Mapping[str, str] | None = None
+    """What the candidate showed in a short play."""
+    timing_seed: int | None = None
+    """Of all courses, where it is not that of the targets; a bundle's targets have it as a key."""
     partial: bool = True
 
     @property
@@ -107,29 +112,42 @@ def asked_for(scale: str, against: str, way: Way, presets: int = 1) -> Asked:
     return Asked(steps=int(scale), way=way)
 
 
+def unsaid(_: float) -> None:
+    """Say it to nobody."""
+
+
 def validate(
-    match: Match, asked: Asked, progress: Progress = silent, keep: Keep | None = None
+    match: Match,
+    asked: Asked,
+    progress: Progress = silent,
+    keep: Keep | None = None,
+    say: Callable[[float], None] = unsaid,
 ) -> tuple[Record, Bundle | None]:
     """Validate a match; Ctrl-C leaves a record of what was compared.
 
-    `keep` is given a difference to write down, and the record then says where it is.
+    `keep` is given a difference to write down, and the record then says where it is. `say` is told the
+    seconds that it takes, about, once a few calls were played.
     """
     with apart(match.reference, match.candidate):
-        return validated(match, asked, progress, keep)
+        return validated(match, asked, progress, keep, say)
 
 
 def validated(
-    match: Match, asked: Asked, progress: Progress, keep: Keep | None
+    match: Match, asked: Asked, progress: Progress, keep: Keep | None, say: Callable[[float], None]
 ) -> tuple[Record, Bundle | None]:
     """The same, where both sides may be opened."""
     with closing(opened(match.candidate)) as subject:
         if asked.policy is not None:
             check_player(subject, asked.policy)
         courses = courses_for(subject, match.candidate, asked.policy)
+        digest = play_digest(subject) if asked.policy is None else None
         spec, faults = subject.spec, subject.faults()
+    seed = seed_of(match, asked)
+    if seed is not None:
+        courses = [replace(each, keys={**each.keys, "seed": seed}) for each in courses]
     recorder = Recorder("validate", spec)
     calls = planned(asked, spec)
-    found = SoFar(faults=faults)
+    found = SoFar(faults=faults, digest=digest, timing_seed=seed)
 
     def so_far() -> Record | None:
         return record(match, asked, found, recorder, spec) if found.plays else None
@@ -137,6 +155,8 @@ def validated(
     progress = kept_so_far(so_far, progress)
     meter = Meter(progress, asked, calls)
     names = check_itself(match, courses, asked.way, calls, meter)
+    meter.ways = len(other_ways(match, more_threads()))
+    say(meter.expected_s)
     try:
         play_all(match, courses, asked, found, meter)
         names = names.union(*(each.seen.get("names", ()) for each in found.plays))
@@ -153,6 +173,14 @@ def validated(
     if keep and found.bundle:
         made = with_bundle(made, found.bundle, keep)
     return judge(made), found.bundle
+
+
+def seed_of(match: Match, asked: Asked) -> int | None:
+    """Draw the seed of all courses of foreign envs; None if a tape, a key or the env's maker decides it."""
+    sides = (match.reference, match.candidate)
+    if any(not each.is_foreign or "seed" in each.keys or takes(each, "seed") for each in sides):
+        return None
+    return draw_timing_seed(asked.policy or RANDOM)
 
 
 def with_bundle(made: Record, bundle: Bundle, keep: Keep) -> Record:
@@ -204,11 +232,21 @@ class Meter:
         """Of all courses in lockstep; None where the clock decides."""
         self._box_ns = round((asked.box_ns or 0) * AGAIN_SHARE)
         self._begin, self._done = now_ns(), 0
+        self._tried = 0
         self.ways = 0
 
     def wait(self, calls: int) -> None:
         """Something goes on that was not planned by calls."""
+        self._tried += calls
         self._progress(0, 1)
+
+    @property
+    def expected_s(self) -> float:
+        """Return the seconds that all courses take, about; a way of one side costs half of a lockstep."""
+        if self.calls is None:
+            return self._box_ns / 1e9
+        call_ns = (now_ns() - self._begin) / max(self._tried, 1)
+        return call_ns * self.calls * (1 + self.ways / 2) / 1e9
 
     def __call__(self, calls: int) -> None:
         self._done += calls
@@ -221,7 +259,6 @@ class Meter:
 def play_all(match: Match, courses: list[Course], asked: Asked, found: SoFar, meter: Meter) -> None:
     """Every course in lockstep, each then in the other ways; the first difference ends it."""
     ways = other_ways(match, more_threads())
-    meter.ways = len(ways)
     for course in courses:
         limits = limits_of(course, meter.calls, asked.box_ns)
         first = play_course(match, course, asked.way, limits, meter)
@@ -254,6 +291,8 @@ def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: L
             iterations=calls * spec.num_envs // max(len(found.plays), 1),
             policy=", ".join(each.part.tape for each in first),
             order="lockstep, the reference first",
+            digest=found.digest,
+            timing_seed=found.timing_seed,
         ),
         counters=added(first),
         values={},
@@ -308,10 +347,16 @@ def validation(match: Match, asked: Asked, found: SoFar, first: list[Found]) -> 
         mode=asked.way.closeness.mode,
         against=match.reference.words,
         fields=seen.get("fields", ()),
-        left_out=seen.get("left_out", ()),
+        left_out=not_compared(seen),
+        envs_not_compared=max((each.envs_not_compared for each in first), default=0),
         parts=tuple(each.part for each in found.plays),
         difference=failed.difference if failed else None,
     )
+
+
+def not_compared(seen: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the fields that were left out, or that only one side has ever shown."""
+    return tuple(sorted({*seen.get("left_out", ()), *seen.get("one_sided", ())}))
 
 
 def silent_mechanics(spec: LiveSpec, counters: Mapping[str, int]) -> list[str]:
@@ -324,7 +369,7 @@ def notices(found: SoFar, first: list[Found], silent_ones: list[str]) -> list[No
     said = list(found.faults)
     if silent_ones and not found.failed:
         said.append(notice(Code.MECHANIC_SILENT, mechanics=", ".join(silent_ones)))
-    left_out = first[0].seen["left_out"] if first else ()
+    left_out = not_compared(first[0].seen) if first else ()
     if left_out:
         said.append(notice(Code.NOT_COMPARED, fields=field_words(left_out)))
     if found.failed and found.failed.unkept:

@@ -7,6 +7,9 @@ from typing import Any
 
 HASH_BYTES = 6
 
+LIBRARIES = ("numpy", "torch", "jax", "jaxlib", "tensordict", "pandas")
+"""Packages whose arrays hold their values; another object with `__array__` computes them for its reader."""
+
 
 def hashes(fields: Mapping[str, Any]) -> dict[str, str]:
     return {name: digest(value) for name, value in flat(fields)}
@@ -28,9 +31,20 @@ def digest(value: Any) -> str:
     return hashed.hexdigest()
 
 
+def check_array(cls: type) -> None:
+    """Refuse an array that a class of the measured program's own computes when it is read."""
+    own = (each for each in cls.__mro__ if each.__module__.partition(".")[0] not in LIBRARIES)
+    if any("__array__" in vars(each) for each in own):
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        raise TypeError(
+            f"it returned a {name}, which computes its values when they are read: return a NumPy array"
+        )
+
+
 def pieces(value: Any) -> Iterable[bytes]:
     """A value as bytes that are equal where it is; of an object nobody can look into only its type."""
     if hasattr(value, "__array__"):
+        check_array(type(value))
         array = value.__array__()
         if array.dtype == object or not array.shape:
             return pieces(array.tolist())

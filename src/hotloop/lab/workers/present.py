@@ -21,7 +21,8 @@ class PresentSubject:
     """A model that plays itself, an env of PettingZoo, ...: a subject as the worker knows them."""
 
     def __init__(self, target: str, keys: Mapping[str, Any], seed: int) -> None:
-        self.made = open_target(Target(target, dict(keys)))
+        self.made = open_by_name(Target(target, dict(keys)))
+        getattr(self.made, "reseed", int)(seed)  # older commits have one seed for everything
         self.num_envs, self.agents = self.made.spec.num_envs, self.made.spec.agents
         self.step = self.made.step
         self._random = np.random.default_rng(seed)
@@ -41,6 +42,15 @@ class PresentSubject:
 
     def wait(self) -> None:
         self.made.wait()
+
+
+def open_by_name(target: Target) -> Any:
+    """Open a target, with players in its seats if its keys name them."""
+    if not {"hero", "villain"} & target.keys.keys():
+        return open_target(target)
+    from hotloop.lab.measure.target import open_subject
+
+    return open_subject(target, profile=False)
 
 
 class Training(SimpleNamespace):

@@ -2,12 +2,14 @@
 
 It needs nothing but the standard library, because the commit it opens may be any; what has no reset or says
 no actions is opened by the Hotloop that is there. Settings are JSON: target (name, and keys as typed), seed,
-gc (`life` leaves the collector on) and tree (the folder that nothing may be loaded from). Commands come in
-and answers go out as lines of JSON; what the measured program prints goes to stderr.
+reseed (whether a preset needs that seed as a key), gc (`life` leaves the collector on), tree (the folder
+that nothing may be loaded from) and packages (whether to name the versions of what was loaded). Commands come
+in and answers go out as lines of JSON; what the measured program prints goes to stderr.
 
     {"turn": env_steps, "run_in": env_steps or null}  -> {"ns": ..., "env_steps": ..., "cpu_ns": ..., ...}
     {"counters": true} -> {name: count}                {"seen": true}  -> {field: hash}
-    {"replay": steps, "box_ns": or null} -> {"steps": [{field: hash}, ...]}      {"facts": true} -> {...}
+    {"replay": {"steps": ..., ...}} -> {"steps": [{field: hash}, ...], "enough_at": step or null, "ns": ...}
+    {"facts": true} -> {...}
 
 The first answer is the facts. An answer {"error": ...} is the last.
 """
@@ -22,18 +24,17 @@ import json
 import os
 import platform
 import random
-import resource
 import runpy
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import partial
+from importlib import metadata
 from itertools import chain, count, cycle, islice
 from pathlib import Path
-from time import perf_counter_ns, process_time_ns, sleep, thread_time_ns
+from time import perf_counter_ns
 from types import ModuleType
 from typing import Any
 
@@ -50,9 +51,6 @@ UNTIMED = 10
 """A tenth of a turn is played before its clock starts: the other side has left its data in the caches."""
 LITTER = 5_000
 """Objects that the collector may have to look at before it is called between two turns."""
-OTHERS_SHARE, IDLE_SHARE = 0.01, 0.1
-POLL_S, DRAIN_NS = 0.0005, 20_000_000
-"""Other threads are looked after where they took that share of a turn, and waited for until they are idle."""
 
 MASK = "action_mask"
 """What infos and observations call the actions that are legal now."""
@@ -65,6 +63,9 @@ HERE = Path(__file__).parent
 """Files beside this are run by their path: no module may be left that could be somebody's."""
 
 hashes: Callable[[Fields], dict[str, str]] = runpy.run_path(str(HERE / "hashes.py"))["hashes"]
+
+CLOCK = runpy.run_path(str(HERE.parents[1] / "core" / "turn_clock.py"))["TurnClock"]()
+"""Times the turns of the one subject that a worker has."""
 
 
 class BatchSubject:
@@ -151,6 +152,10 @@ class EnvSubject:
         self._begun, self._over = self.made.reset(**given), True
         self._resets += 1
 
+    @property
+    def one_episode_over(self) -> bool:
+        return self.num_envs == 1 and self._resets > 1
+
     def wait(self) -> None:
         """Return when what the last step answered is there."""
         ready((self._told, self._begun))
@@ -192,7 +197,9 @@ class FunctionEnv:
 
 
 def ready(value: Any) -> Any:
-    """A value when it is there: JAX computes behind its caller."""
+    """A value when it is there: JAX and a GPU compute behind their caller."""
+    if "torch" in sys.modules and sys.modules["torch"].cuda.is_initialized():
+        sys.modules["torch"].cuda.synchronize()
     return sys.modules["jax"].block_until_ready(value) if "jax" in sys.modules else value
 
 
@@ -253,8 +260,12 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed % 2**32)
     target, keys = asked["target"]["name"], asked["target"]["keys"]
+    if asked.get("reseed") and ":" not in target:
+        keys = {**keys, "seed": seed}
     if any(key.startswith("train.") for key in keys):
         return by_hotloop("TrainingSubject", asked)
+    if names_players(target, keys):
+        return by_hotloop("PresentSubject", asked)
     if ":" in target:
         made = called(find(target), keys)
         if not any(hasattr(made, method) for method in ("reset", "step")):
@@ -266,6 +277,17 @@ def open_subject(asked: Mapping[str, Any]) -> Subject:
     if callable(getattr(made, "reset", None)) and says_actions(made):
         return EnvSubject(made, seed)
     return by_hotloop("PresentSubject", asked)
+
+
+def names_players(target: str, keys: Mapping[str, Any]) -> bool:
+    """Whether keys name players of two seats, rather than arguments of the target's own callable."""
+    players = {"hero", "villain"} & set(keys)
+    prefix = target.partition(":")[0]
+    if "hero" not in players and ":" not in target:
+        return False
+    if not players or ":" not in target or prefix in ("gym", "pettingzoo", "puffer"):
+        return bool(players)
+    return not players & set(inspect.signature(find(target)).parameters)
 
 
 def says_actions(env: Any) -> bool:
@@ -342,22 +364,18 @@ def literal(value: Any) -> Any:
         return value
 
 
-def turn(subject: Subject, env_steps: int, run_in: int | None = None) -> dict[str, int]:
+def turn(subject: Subject, env_steps: int, run_in: int | None = None) -> dict[str, Any]:
     """Time a stretch of at least that many env-steps; its actions are made before the clock starts."""
     calls = -(-env_steps // subject.num_envs)
     ahead = calls // UNTIMED + 1 if run_in is None else -(-run_in // subject.num_envs)
     if ahead and getattr(subject, "needs_run_in", True):
         play(subject, subject.draw(ahead), ahead)
-    actions, before = subject.draw(calls), spent()
-    ns = play(subject, actions, calls)
-    cpu_ns, own_ns, preempted, waited = (now - then for now, then in zip(spent(), before, strict=True))
-    late_ns = drained_ns(ns, cpu_ns - own_ns)
-    off_ns = max(0, ns - own_ns) if preempted and not waited else 0
+    actions = subject.draw(calls)
+    rested = CLOCK.rest()
+    took = CLOCK.time(partial(play, subject, actions, calls))
     if not gc.isenabled() and gc.get_count()[0] > LITTER:
         gc.collect()
-    env_steps = calls * subject.num_envs
-    used = {"cpu_ns": cpu_ns + late_ns, "late_ns": late_ns, "off_ns": off_ns}
-    return {"ns": ns, "env_steps": env_steps, **used}
+    return {"env_steps": calls * subject.num_envs, "rested": rested, **took._asdict()}
 
 
 def play(subject: Subject, actions: Sequence[Any], calls: int) -> int:
@@ -369,48 +387,27 @@ def play(subject: Subject, actions: Sequence[Any], calls: int) -> int:
     return perf_counter_ns() - begin
 
 
-def spent() -> tuple[int, int, int, int]:
-    """CPU time of the process and of this thread; how often this was put off its core, and left it."""
-    left = resource.getrusage(resource.RUSAGE_THREAD)
-    return process_time_ns(), thread_time_ns(), left.ru_nivcsw, left.ru_nvcsw
-
-
-def others_ns() -> int:
-    """CPU time of all threads but this."""
-    process, own, *_ = spent()
-    return process - own
-
-
-def drained_ns(ns: int, used_ns: int) -> int:
-    """The CPU time that other threads still use, until they are idle or for as long as anybody waits."""
-    if used_ns < OTHERS_SHARE * ns and threading.active_count() == 1:
-        return 0
-    begin = now = others_ns()
-    began = at = perf_counter_ns()
-    while at - began < DRAIN_NS:
-        sleep(POLL_S)
-        before, looked = now, at
-        now, at = others_ns(), perf_counter_ns()
-        if now - before < IDLE_SHARE * (at - looked):
-            break
-    return now - begin
-
-
-def replay(asked: Mapping[str, Any], steps: int, box_ns: int | None = None) -> list[dict[str, str]]:
+def replay(asked: Mapping[str, Any], reach: Mapping[str, Any]) -> dict[str, Any]:
     """Play from the beginning; a hash for each field of the answers after the reset and after every step.
 
-    `box_ns` is how long that may take; one step is always made.
+    `reach` says how far, as `Reach` of lab/validate/equal.py. The clock starts after the first step.
     """
     subject = open_subject(asked)
-    begin = perf_counter_ns()
-    told = [hashes(subject.answers())]
-    for action in chain.from_iterable(subject.draw(1) for _ in range(steps)):
+    hashed, enough_at = [hashes(subject.answers())], None
+    begin = spent = played = 0
+    for action in chain.from_iterable(subject.draw(1) for _ in count()):
         subject.step(action)
-        told.append(hashes(subject.answers()))
-        if box_ns is not None and perf_counter_ns() - begin > box_ns:
+        hashed.append(hashes(subject.answers()))
+        played, begin = played + 1, begin or perf_counter_ns()
+        spent = perf_counter_ns() - begin
+        episode_over = reach["episodes"] and getattr(subject, "one_episode_over", False)
+        if enough_at is None and (played >= reach["needed"] or episode_over):
+            enough_at = played
+        most_ns = reach["most_ns"] if enough_at is None else reach["box_ns"]
+        if (most_ns is not None and spent >= most_ns) or (enough_at and played >= reach["steps"]):
             break
     close(subject)
-    return told
+    return {"steps": hashed, "enough_at": enough_at, "ns": spent}
 
 
 def facts(subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -423,6 +420,7 @@ def facts(subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
             for name in ("hotloop", "numpy", "gymnasium")
             if hasattr(sys.modules.get(name), "__version__")
         },
+        "packages": packages() if asked.get("packages") else {},
         "opened": f"{type(subject.made).__module__}.{type(subject.made).__qualname__}",
         "num_envs": subject.num_envs,
         "agents": subject.agents,
@@ -431,6 +429,18 @@ def facts(subject: Subject, asked: Mapping[str, Any]) -> dict[str, Any]:
         "build": plain(getattr(spec, "build", None)),
         "strays": strays(Path(asked["tree"])) if asked.get("tree") else [],
     }
+
+
+def packages() -> dict[str, str]:
+    """Versions of Python and of what is installed and was loaded."""
+    loaded = {name.partition(".")[0] for name in sys.modules} - {"hotloop"}
+    names = {
+        each
+        for module, found in metadata.packages_distributions().items()
+        if module in loaded
+        for each in found
+    }
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in sorted(names)}
 
 
 def plain(value: Any) -> dict[str, Any] | None:
@@ -460,7 +470,7 @@ def answer_to(command: Mapping[str, Any], subject: Subject, asked: Mapping[str, 
     if "seen" in command:
         return hashes(subject.answers())
     if "replay" in command:
-        return {"steps": replay(asked, command["replay"], command.get("box_ns"))}
+        return replay(asked, command["replay"])
     return dict(subject.counters()) if "counters" in command else facts(subject, asked)
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from html import escape
 
 from hotloop.core.record import Record
+from hotloop.judge.compare import unlike_plays
 from hotloop.judge.history import Series
 from hotloop.report.page.budgets import Known
 from hotloop.report.page.overview import state
 from hotloop.report.sections import gate
+from hotloop.report.sections.overview import unlike_words
 from hotloop.report.sections.section import text_of
 from hotloop.report.units import count, speed
 
@@ -45,7 +47,8 @@ def draw(looks: Sequence[Look], numbers: Mapping[str, int]) -> str:
 
 def find(series: Iterable[Series], budgets: Iterable[Known], records: Iterable[Record]) -> list[Look]:
     """The gravest kind first: what answers wrongly, what is missed, what got slower."""
-    return [*endings(records), *missed(budgets), *falls(series)]
+    known = list(records)
+    return [*endings(known), *missed(budgets), *unlike(known), *falls(series)]
 
 
 def latest(records: Iterable[Record]) -> Collection[Record]:
@@ -70,6 +73,13 @@ def endings(records: Iterable[Record]) -> Iterator[Look]:
         if tone == "bad":
             told = f"{record.kind} {record.target.words}, {record.created[:16].replace('T', ' ')}"
             yield Look(tone=tone, word=word, told=told, run_id=record.run_id)
+
+
+def unlike(records: Iterable[Record]) -> Iterator[Look]:
+    """Latest runs whose short play showed something else than that of an earlier one."""
+    for first, record, steps in unlike_plays(sorted(latest(records), key=lambda each: each.created)):
+        told = f"{record.kind} {record.target.words}: {unlike_words(first, steps)}"
+        yield Look(tone="bad", word="other code", told=told, run_id=record.run_id)
 
 
 def missed(budgets: Iterable[Known]) -> Iterator[Look]:

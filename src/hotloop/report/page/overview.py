@@ -61,7 +61,7 @@ def row(place: int, series: Series, numbers: Mapping[str, int], records: Mapping
     tone, word = state(record)
     cells = (
         f'{escape(series.identity.target)} <small class="dim">{escape(series.identity.kind)}</small>',
-        f"<b>{speed(latest.median)}</b> {escape(unit(series.identity.metric))}",
+        f"<b>{speed(metric.median)}</b> {escape(unit(series.identity.metric))}",
         speed_interval(metric.ci95),
         level(series),
         f'<a href="#trend/{place}">{sparkline([point.median for point in series.points[-60:]])}</a>',

@@ -26,6 +26,10 @@ THEME = '<button id="theme" type="button">dark</button>'
 LIVE = '<div id="live" data-events="{}"></div>'
 
 
+HEAD = '<!doctype html>\n<html lang="en"><head><meta name="generator" content="hotloop report">'
+"""What a page begins with, by which a later one knows that it may replace it."""
+
+
 def draw_page(shelf: Shelf, title: str, events: str | None = None) -> str:
     """The whole page; `events` is where a served one hears what is new."""
     numbers = {record.run_id: index for index, record in enumerate(shelf.records)}
@@ -36,7 +40,7 @@ def draw_page(shelf: Shelf, title: str, events: str | None = None) -> str:
     policy = POLICY.format("'self'" if events else "'none'")
     return "".join(
         (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            f'{HEAD}<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>",

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from hotloop.core.errors import InputError
 from hotloop.report.page.live import trainings
 from hotloop.report.page.page import draw_page
-from hotloop.report.page.shelf import Shelf, record_files
+from hotloop.report.page.shelf import Shelf, draw_shelf, record_files
 
 EVERY_S = 1.0
 """Between two looks at the folders."""
@@ -60,7 +60,10 @@ class Site:
         """Drawn of what there is now, which is said to whoever is asked for events after it."""
         now = self.signature()
         if self._drawn is None or self._drawn[0] != now:
-            self._drawn = now, draw_page(self._read(), self._title, f"{events}{SEEN}={now}")
+            page, _ = draw_shelf(
+                self._read(), lambda shelf: draw_page(shelf, self._title, f"{events}{SEEN}={now}")
+            )
+            self._drawn = now, page
         return self._drawn[1]
 
 

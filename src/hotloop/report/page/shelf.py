@@ -1,8 +1,9 @@
 """What a page is about: records with the files they came from, and what was left out."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from hotloop.core.errors import InputError
 from hotloop.core.project import Budget
@@ -20,6 +21,9 @@ CELLS = "/artifacts/sweeps/"
 
 DIAGNOSIS = "diagnosis-"
 """What the names of diagnoses begin with, which are about records and lie among them."""
+
+Drawn = TypeVar("Drawn")
+"""What a shelf is made into: a page, a text, a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,43 @@ def read_shelf(folders: list[Path]) -> Shelf:
             left_out.append(str(error))
     entries.sort(key=lambda entry: entry.record.created)
     return Shelf(entries=tuple(entries), left_out=tuple(left_out), replays=tuple(replays), accepted=accepted)
+
+
+def draw_shelf(shelf: Shelf, draw: Callable[[Shelf], Drawn]) -> tuple[Drawn, Shelf]:
+    """Draw a shelf; return what was drawn, and the shelf without the records that cannot be.
+
+    A file of the right form may still say what cannot be drawn. It is named, and costs no other record.
+    """
+    try:
+        return draw(shelf), shelf
+    except Exception:
+        faults = [fault_of(entry, shelf, draw) for entry in shelf.entries]
+        if not any(faults) or not can_draw(replace(shelf, entries=()), draw):
+            raise  # it is not the records
+    entries = [entry for entry, fault in zip(shelf.entries, faults, strict=True) if not fault]
+    sound = replace(
+        shelf, entries=tuple(entries), left_out=(*shelf.left_out, *(fault for fault in faults if fault))
+    )
+    return draw(sound), sound
+
+
+def fault_of(entry: Entry, shelf: Shelf, draw: Callable[[Shelf], object]) -> str | None:
+    """Return in a line why a record cannot be drawn, not even alone; None where it can."""
+    try:
+        draw(replace(shelf, entries=(entry,)))
+    except Exception as error:  # noqa: BLE001 - whatever a record of the right form brings about
+        said = " ".join(str(error).split())
+        return f"{entry.path or entry.record.run_id}: cannot be shown: {type(error).__name__}: {said}"
+    return None
+
+
+def can_draw(shelf: Shelf, draw: Callable[[Shelf], object]) -> bool:
+    """Whether a shelf can be drawn at all."""
+    try:
+        draw(shelf)
+    except Exception:  # noqa: BLE001 - as above
+        return False
+    return True
 
 
 def record_files(folders: list[Path]) -> Iterator[Path]:

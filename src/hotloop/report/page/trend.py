@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hotloop.judge.history import Series
 from hotloop.report.page.plot import Curve, Level, Mark, Plot, figure, plots
-from hotloop.report.units import count, speed
+from hotloop.report.sections.trend import change_words, summary
 
 NAMES = {
     "env_steps_per_s": "env-steps/s",
@@ -39,7 +39,8 @@ def unit(metric: str) -> str:
 
 def trend(place: int, series: Series, budgets: Lines, numbers: Mapping[str, int]) -> str:
     identity = series.identity
-    about = f"{unit(identity.metric)} by {identity.kind}, {series.cpu} ({identity.fingerprint})"
+    how = f"{identity.kind}, commits in turns" if identity.in_turns else identity.kind
+    about = f"{unit(identity.metric)} by {how}, {series.cpu} ({identity.fingerprint})"
     return figure(
         plot_of(series, budgets, numbers), identity.target, about, summary(series), f"trend-{place}"
     )
@@ -74,19 +75,7 @@ def levels(series: Series) -> Iterator[Level]:
 
 def marks(series: Series) -> Iterator[Mark]:
     for change in series.changes:
-        commit = series.points[change.index].commit[:8]
-        gained = f"{change.ratio - 1:+.1%}"
-        told = f"since {commit} {gained}: {speed(change.before)} before, {speed(change.after)} after"
-        yield Mark(x=change.index, label=gained, told=f"{told} (p {change.p:.3f})", kind="change")
+        label, told = f"{change.ratio - 1:+.1%}", change_words(series, change)
+        yield Mark(x=change.index, label=label, told=told, kind="change")
     for index, why in series.accepted.items():
         yield Mark(x=index, label="accepted", told=f"accepted: {why}", kind="accepted")
-
-
-def summary(series: Series) -> str:
-    """What is read first: the last change of level, or why none can be told."""
-    if series.changes:
-        told = [mark.told for mark in marks(series) if mark.kind == "change"]
-        return told[-1]
-    if series.missing:
-        return f"too little history for a change of level: {count(series.missing, 'commit')} more"
-    return "no change of level"

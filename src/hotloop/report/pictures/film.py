@@ -3,7 +3,8 @@
 import io
 from typing import TYPE_CHECKING, Any
 
-from hotloop.core.errors import SetupError
+from hotloop.core.errors import MissingError
+from hotloop.core.packages import install_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ def pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise SetupError("pictures need Pillow: pip install 'hotloop[pictures]'") from None
+        raise MissingError(f"pictures need Pillow: {install_line('PIL')}") from None
     return Image
 
 

@@ -2,8 +2,8 @@
 
 `section` is what all of it is made of, and `record` chooses the file of a record's kind: `bench`,
 `ladder`, `compare`, `programs`, `profile`, `run`, `validate`, `statistical`, `adoption`, `train`, `sim`,
-`scale`, `tune`, `soak`, `suite`, `gate`, `diagnose`. What several kinds share: `facts` (machine, code,
-path, method), `notices`, `breakdown` (where the time went), `findings` (of probes), `slow` (single
+`scale`, `tune`, `trend`, `soak`, `suite`, `gate`, `diagnose`. What several kinds share: `facts` (machine,
+code, path, method), `notices`, `breakdown` (where the time went), `findings` (of probes), `slow` (single
 steps), `plot`. What is no record: `overview` (all records of a folder), `listings` (worlds, keys, the
 machine).
 """

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from hotloop.core.notices import Code
 from hotloop.core.record import Record
 from hotloop.report.sections.breakdown import breakdown
 from hotloop.report.sections.compare import comparisons
-from hotloop.report.sections.facts import cost_line, is_alone, measured, ran_as, spread
+from hotloop.report.sections.facts import cost_line, is_alone, measured, origin, ran_as, spread
 from hotloop.report.sections.section import (
     Heading,
     Section,
@@ -17,11 +18,13 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import speed, speed_interval
+from hotloop.report.units import speed, speed_interval, took
 
 
 def bench(records: Sequence[Record]) -> Sections:
     """One row a target, the facts beside them, then phases and baselines where there are any."""
+    if all(is_function(record) for record in records):
+        return functions(records)
     alone = all(is_alone(record) for record in records)
     columns = (
         *text_columns("target", "impl"),
@@ -35,6 +38,54 @@ def bench(records: Sequence[Record]) -> Sections:
         *(section for record in records if record.phases for section in phases(record)),
         *(section for record in records for section in comparisons(record.comparisons)),
     )
+
+
+def is_function(record: Record) -> bool:
+    """Return whether a function was measured, whose steps are its calls."""
+    return record.target.variant.get("interface") == "function"
+
+
+def functions(records: Sequence[Record]) -> Sections:
+    """Return one row per function, with what a call takes."""
+    numbers = number_columns("a call", "95% interval", "calls/s", "spread")
+    method = f"{records[0].method.rounds} rounds of each, one after another"
+    return (
+        table((*text_columns("function"), *numbers), [function_row(record) for record in records]),
+        facts(*origin(records[0]), ("method", method)),
+        *(section for record in records if record.phases for section in phases(record)),
+        *(section for record in records for section in comparisons(record.comparisons)),
+    )
+
+
+def function_row(record: Record) -> tuple[Words, ...]:
+    pace = record.metrics.get("env_steps_per_s")
+    if pace is None:
+        return (record.target.words, "no rounds", "", "", "")
+    ends = [took(1e9 / each) for each in reversed(pace.ci95)] if pace.ci95 else []
+    around = f"[{', '.join(ends)}]" if ends else ""
+    return (
+        record.target.words,
+        Span(took(1e9 / pace.median), strong=True),
+        around,
+        speed(pace.median),
+        spread(record),
+    )
+
+
+def brief(records: Sequence[Record]) -> str | None:
+    """Return one line that names the notices of several functions; None of anything else."""
+    if len(records) < 2 or not all(is_function(record) for record in records):
+        return None
+    held: dict[str, list[str]] = {}
+    for record in records:
+        for each in record.notices:
+            held.setdefault(each.code, []).append(record.target.name.rpartition(":")[2])
+    held.pop(Code.FUNCTION, None)
+    named = (
+        code if len(names) == len(records) else f"{code} ({', '.join(dict.fromkeys(names))})"
+        for code, names in held.items()
+    )
+    return f"! {', '.join(named)}; measure one function alone to read each in full" if held else ""
 
 
 def speeds(record: Record) -> tuple[Words, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hotloop.core.record import PYTHON, STEP, WALL, Phase, Record
+from hotloop.core.record import OWN_STEP, PYTHON, STEP, WALL, Phase, Record
 from hotloop.report.sections import section
 from hotloop.report.sections.section import Note, Tree
 from hotloop.report.units import count, percent
@@ -72,7 +72,9 @@ def phase_tree(parts: "Breakdown") -> Tree:
 
 
 def loop_tree(record: Record) -> Tree:
-    """Where the time of a loop went, from the whole inwards."""
+    """Where the time of a loop went, from the whole inwards; phases of an engine by its own clock, too."""
+    found = branches(record)
+    timed = any(branch.of_own is not None for branch in found)
     lines = [
         section.Branch(
             name=branch.name,
@@ -80,14 +82,16 @@ def loop_tree(record: Record) -> Tree:
             values=(
                 "" if branch.calls is None else f"{branch.calls:,}",
                 f"{branch.us_per_env_step:.3f}",
+                *(["" if branch.of_own is None else percent(branch.of_own)] if timed else []),
                 percent(branch.of_wall),
             ),
             share=None if branch.is_whole else branch.of_wall,
             strong=branch.is_whole,
         )
-        for branch in branches(record)
+        for branch in found
     ]
-    return Tree(title="where", columns=("calls", "µs/env-step", "of wall"), branches=tuple(lines))
+    columns = ("calls", "µs/env-step", *(["of its step"] if timed else []), "of wall")
+    return Tree(title="where", columns=columns, branches=tuple(lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +177,8 @@ class Branch:
     """None where it is the rest of something."""
     us_per_env_step: float
     of_wall: float
+    of_own: float | None = None
+    """Of the step as the env times it itself; None of a row that is not in it."""
 
     @property
     def is_whole(self) -> bool:
@@ -198,20 +204,26 @@ def branches(record: Record) -> tuple[Branch, ...]:
     rows = {phase.path: phase for phase in record.phases}
     wall_ns, env_steps = rows[WALL].total_ns, max(steps_of_tree(record, rows[WALL]), 1)
 
-    def branch(name: str, depth: int, ns: int, calls: int | None = None) -> Branch:
-        share = ns / wall_ns
+    def branch(name: str, depth: int, ns: int, calls: int | None = None, own: int | None = None) -> Branch:
         return Branch(
-            name=name, depth=depth, calls=calls, us_per_env_step=ns / env_steps / 1e3, of_wall=share
+            name=name,
+            depth=depth,
+            calls=calls,
+            us_per_env_step=ns / env_steps / 1e3,
+            of_wall=ns / wall_ns,
+            of_own=ns / own if own else None,
         )
 
-    def walk(row: Phase, depth: int) -> Iterator[Branch]:
-        yield branch(row.path.rpartition("/")[2], depth, row.total_ns, row.calls)
+    def walk(row: Phase, depth: int, own: int | None = None) -> Iterator[Branch]:
+        name = row.path.rpartition("/")[2]
+        own = row.total_ns if name == OWN_STEP else own
+        yield branch(name, depth, row.total_ns, row.calls, own)
         below = children(rows, row.path)
         for child in sorted(below, key=lambda each: -each.total_ns):
-            yield from walk(child, depth + 1)
+            yield from walk(child, depth + 1, own)
         own_ns = row.total_ns - sum(child.total_ns for child in below)
         if below and depth and abs(own_ns) > SMALLEST * wall_ns:
-            yield branch(SELF, depth + 1, own_ns)
+            yield branch(SELF, depth + 1, own_ns, own=own)
 
     return (*walk(rows[WALL], 0), branch("unaccounted", 1, record.unaccounted_ns or 0))
 

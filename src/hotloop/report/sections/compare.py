@@ -1,11 +1,11 @@
 """Comparisons: the verdict first, then what it rests on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from string import ascii_uppercase
 
-from hotloop.core.record import AFTER, RETURNS, A, B, Comparison, Outcome, PhaseRatio, Ratio, Record
-from hotloop.report.sections.facts import Rows, origin
+from hotloop.core.record import AFTER, RETURNS, Comparison, Outcome, PhaseRatio, Ratio, Record
+from hotloop.report.sections.facts import FOREIGN, Rows, origin, paths_line, play_words
 from hotloop.report.sections.section import (
     Note,
     Section,
@@ -76,11 +76,12 @@ def ratio_words(ratio: Ratio | None) -> str:
 
 def sides(record: Record) -> Table:
     """Each side's speed, and what it did."""
-    columns = (*text_columns("side", "target", "impl"), *number_columns("env-steps/s", "ns/env-step"))
+    unit, timed = record.method.unit, record.method.ns_per_unit
+    columns = (*text_columns("side", "target", "impl"), *number_columns(f"{unit}s/s", f"ns/{unit}"))
     rows = list[tuple[Words, ...]]()
     compared = [record.comparisons[0].a, *(each.b for each in record.comparisons)]
     for letter, side in zip(ascii_uppercase, compared, strict=False):
-        metric = record.metrics.get(f"{letter.lower()}.ns_per_env_step")
+        metric = record.metrics.get(f"{letter.lower()}.{timed}")
         cells = (speed(1e9 / metric.median), f"{metric.median:,.1f}") if metric else ("not timed",)
         rows.append((letter, side.name, side.target.impl, *cells))
     return table(columns, rows)
@@ -90,6 +91,8 @@ def evidence(record: Record, comparison: Comparison, letter: str = "B") -> Rows:
     """Why, how much noise there was, and what could have been seen."""
     yield "because" if len(record.comparisons) == 1 else letter, comparison.why
     yield "equal", equal_line(record, comparison)
+    if is_choice(comparison):
+        yield "path", path_words(comparison)
     if comparison.noise:
         yield "noise", f"A against itself {ratio_words(comparison.noise)}"
     if RETURNS[0] in record.values:
@@ -103,25 +106,25 @@ def evidence(record: Record, comparison: Comparison, letter: str = "B") -> Rows:
         yield "CPU time", f"for a CPU second {ratio_words(comparison.cpu)} times as fast: {said}"
     if comparison.second:
         yield "second run", ratio_words(comparison.second)
-    if apart := medians_apart(record, comparison, letter.lower()):
-        yield "medians", apart
     if comparison.visible is not None:
         yield "could see", f"a change of {percent(comparison.visible)} or more"
     if comparison.more_pairs:
         yield "to settle", f"about {count(comparison.more_pairs, 'more round')}, or a wider --band"
 
 
-def medians_apart(record: Record, comparison: Comparison, letter: str = B) -> str:
-    """Why the speeds of the table do not have the ratio above them, where they do not; else nothing."""
-    beside = A if letter == B else f"{letter}.{A}"
-    a, b = (record.metrics.get(f"{side}.ns_per_env_step") for side in (beside, letter))
-    ratio = comparison.ratio
-    if a is None or b is None or ratio is None or ratio.low <= a.median / b.median <= ratio.high:
-        return ""
-    return (
-        f"the speeds above are {digits(a.median / b.median)} apart, over all rounds, in which the machine "
-        "also served others; the ratio is of pairs of rounds, by the sides' own time"
-    )
+def is_choice(comparison: Comparison) -> bool:
+    """Whether the sides are one target of the user's in two ways."""
+    a, b = comparison.a.target, comparison.b.target
+    return a.impl == b.impl == FOREIGN and a.name == b.name and a.keys != b.keys
+
+
+def path_words(comparison: Comparison) -> str:
+    """Say which path each side took, as its env counted it."""
+    counted = [paths_line(side.path.counters) for side in (comparison.a, comparison.b)]
+    if not any(counted):
+        return "which path of it each side ran is not known: the env has no counters() to say it"
+    a, b = (each or "nothing" for each in counted)
+    return f"counted in A: {a}; in B: {b}"
 
 
 def returns_line(record: Record) -> str:
@@ -146,6 +149,10 @@ def equal_line(record: Record, comparison: Comparison) -> str:
         return f"not looked at: {why}"
     if comparison.difference:
         return f"no: {comparison.difference}"
+    if checked.too_few_steps is not None:
+        return f"not known: alike for {checked.too_few_steps:,} steps only"
+    if checked.envs_not_compared:
+        return f"in part: {checked.envs_not_compared:,} envs were not compared"
     seen = f"yes: {checked.comparisons:,} outputs of agents, to the byte"
     foreign = "foreign" in (comparison.a.target.impl, comparison.b.target.impl)
     return seen if foreign else f"{seen}, and the states behind them"
@@ -164,10 +171,10 @@ def method_line(record: Record) -> str:
     if record.comparisons[0].a.run_id:
         return "two records, not measured in turns: hotloop compare of the targets can tell more"
     if not method.rounds:
-        return f"nothing was timed; {method.policy} play"
+        return f"nothing was timed; {play_words(record)}"
     return (
         f"{method.rounds} rounds of {method.iterations:,} env-steps a side "
-        f"after {method.warmup:,} of warm-up, {method.policy} play; {method.order}"
+        f"after {method.warmup:,} of warm-up, {play_words(record)}; {method.order}"
     )
 
 
@@ -192,23 +199,35 @@ def together(comparison: Comparison) -> float:
 
 
 def comparisons(compared: Sequence[Comparison]) -> Sections:
-    """One row a baseline: how many times as fast this is, what that comes to, and why."""
+    """One row a baseline: how many times as fast this is, what that comes to, and why.
+
+    CPU time and instructions stand beside it if they were measured.
+    """
     if not compared:
         return ()
+    beside = [name for name, cell in BESIDE.items() if any(cell(each) for each in compared)]
     columns = (
         *text_columns("baseline"),
-        *number_columns("times as fast"),
+        *number_columns("times as fast", *beside),
         *text_columns("outcome", whole=True),
         *text_columns("why"),
     )
-    return (table(columns, [baseline_row(each) for each in compared]),)
+    return (table(columns, [baseline_row(each, beside) for each in compared]),)
 
 
-def baseline_row(comparison: Comparison) -> tuple[Words, ...]:
+BESIDE: dict[str, Callable[[Comparison], str]] = {
+    "per CPU second": lambda compared: ratio_words(compared.cpu) if compared.cpu else "",
+    "instructions": lambda compared: f"{compared.instructions:.4f}" if compared.instructions else "",
+}
+"""Columns beside the ratio of the times: of CPU times, and how many times as many instructions."""
+
+
+def baseline_row(comparison: Comparison, beside: Sequence[str] = ()) -> tuple[Words, ...]:
     """Beside the outcome stands that the sides are unlike, where that was allowed, and below why, in what."""
     outcome = outcome_words(comparison.outcome, ", of unlike things" if comparison.unlike else "")
     reason = "; ".join([comparison.why, *(f"unlike {what}" for what in comparison.unlike)])
-    return comparison.a.name, ratio_words(comparison.ratio), outcome, reason
+    cells = [BESIDE[name](comparison) for name in beside]
+    return comparison.a.name, ratio_words(comparison.ratio), *cells, outcome, reason
 
 
 def previous_line(comparison: Comparison) -> Words:

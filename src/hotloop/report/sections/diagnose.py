@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from hotloop.core.record.plain import Interval
-from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Outcome, Since
-from hotloop.judge.expect import Expectations, Reached
+from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Outcome, Since, StageBounds
+from hotloop.judge.expect import Expectations, Given, Reached
 from hotloop.judge.slopes import Causal
 from hotloop.report.sections.section import (
     Chapter,
@@ -21,26 +21,35 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import percent, speed, took
+from hotloop.report.units import count, percent, speed, took
 
 UNITS = {"agent_steps_per_s": "agent-steps/s", "env_steps_per_s": "env-steps/s", "runs_per_s": "runs/s"}
 
 MORE_TURNS = "too few turns for an interval: let the loop go on for more updates, or give it more --runs"
+
+MOST_TOLD = 100
+"""Times as fast, above which a share measured to a percent tells no more."""
 
 NO_GAIN = "not known"
 """What a change would buy that a record cannot tell."""
 
 
 def diagnosis(found: Diagnosis) -> Sections:
-    """All of it, in the order in which somebody would read it."""
-    return (*bottleneck(found), *changes(found), *expected(found.expectations), *missing(found))
+    """Return all of it, in the order in which a user reads it."""
+    return (
+        *bottleneck(found),
+        *changes(found),
+        *expected(found.expectations),
+        *missing(found),
+        *remarks(found),
+    )
 
 
 def page(found: Diagnosis, when: str, since: Since | None = None) -> Page:
     """The same as a file, with the checklist first."""
     chapters = (
         Chapter(title="What to change first", sections=checklist(found), summary=True),
-        Chapter(title="Where the time goes", sections=bottleneck(found)),
+        Chapter(title="Where the time goes", sections=(*bottleneck(found), *remarks(found))),
         *((Chapter(title="Since the change", sections=changed(since)),) if since else ()),
         Chapter(title="What could be expected", sections=expected(found.expectations) or none_expected()),
         Chapter(title="What could not be looked at", sections=missing(found) or (Note(words="Nothing."),)),
@@ -49,24 +58,57 @@ def page(found: Diagnosis, when: str, since: Since | None = None) -> Page:
 
 
 def none_expected() -> Sections:
-    return (Note(words="No other record of this target."),)
+    return (Note(words="No other record of this target on a quiet machine."),)
 
 
 def bottleneck(found: Diagnosis) -> Sections:
-    """The rows that bound the speed, and what making one faster would buy."""
-    if not found.bounds:
-        return (Note(words="no row takes any time"),)
-    first = found.bounds[0]
+    """Return the faults and the lever, then the rows and functions with what each would buy."""
     partial = (
         (Note(words=Span("the record is of a run that was broken off", "warn")),) if found.partial else ()
     )
+    faults = [f"{each.symptom}: {each.said}" for each in found.candidates if each.is_fault]
     return (
         Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}")),
         *partial,
-        Note(words=("bottleneck  ", Span(f"{first.name} is {first.said}", strong=True))),
-        bounding("row", found.bounds),
+        *(Note(words=Span(each, "warn", strong=True)) for each in faults),
+        *(Note(words=Span(each, strong=True)) for each in headlines(found)),
+        *((Note(words=found.hottest_line),) if found.hottest_line else ()),
+        *((Note(words=Span(no_problem(found), "good")),) if found.is_healthy else ()),
+        *(section for each in found.stages for section in stage(each)),
+        *((bounding("row", found.bounds),) if found.bounds and not found.stages else ()),
         *((bounding("inside it, by samples", found.inside),) if found.inside else ()),
+        *((bounding("where it goes in libraries", found.libraries),) if found.libraries else ()),
     )
+
+
+def stage(found: StageBounds) -> Sections:
+    """Return the rows of one phase of a run; shares are of the phase, gains of the whole run."""
+    unit = UNITS.get(found.unit, "updates/s")
+    pace = f", {speed(found.speed)} {unit}" if found.speed else ""
+    about = f"  {percent(found.of_run)} of the run, {count(found.updates, 'update')}{pace}"
+    rows = (bounding("row", found.bounds),) if found.bounds else ()
+    return Heading(words=(Span(found.name, strong=True), about), apart=True), *rows
+
+
+def headlines(found: Diagnosis) -> list[str]:
+    """Return the lever of each phase that has one; of a run that is one population, its lever."""
+    levers = [each.lever for each in found.stages if each.lever]
+    return [levered(each) for each in levers] or [headline(found)]
+
+
+def headline(found: Diagnosis) -> str:
+    """Return the lever in a sentence, with its share and what it buys."""
+    if found.lever is None:
+        return "no row takes 5% of the time: nothing to gain in one place"
+    return levered(found.lever)
+
+
+def levered(first: Bound) -> str:
+    around = interval(first.interval, percent)
+    share = f"{first.name} takes {percent(first.share)} of the time{f' {around}' if around else ''}"
+    buys = f"2x faster there makes everything {times(first.halved)} faster"
+    there = f"{first.where} " if first.where else ""
+    return f"{there}{share}: {buys}, at most {times(first.gone)} without it"
 
 
 def bounding(first: str, bounds: Sequence[Bound]) -> Section:
@@ -74,7 +116,7 @@ def bounding(first: str, bounds: Sequence[Bound]) -> Section:
         *text_columns(first),
         *number_columns("of the time"),
         *number_columns("95% interval", wide=True),
-        *number_columns("2x there buys", "without it"),
+        *number_columns("2x there buys", "at most, without it"),
     )
     rows = [
         (
@@ -90,20 +132,22 @@ def bounding(first: str, bounds: Sequence[Bound]) -> Section:
 
 
 def changes(found: Diagnosis) -> Sections:
-    """The candidates in the order of their gain; a healthy one is told its next bound."""
+    """Return the candidates in the order of their gain; nothing if there are none."""
     if found.is_healthy:
-        return (Note(words=Span(healthy(found), "good")),)
+        return ()
     lines = [line for number, each in enumerate(found.candidates, 1) for line in told(number, each)]
     return (Heading(words="what to change, the largest gain first", apart=True), Lines(lines=tuple(lines)))
 
 
-def healthy(found: Diagnosis) -> str:
-    if not found.bounds:
-        return "nothing worth doing"
-    first = (*found.inside, *found.bounds)[0]
-    bound = f"{first.name} ({first.said}); 2x there buys {times(first.halved)}"
-    where = " in what was looked at" if found.gaps else ""
-    return f"nothing worth doing{where}: the next bound is {bound}"
+def no_problem(found: Diagnosis) -> str:
+    """Return that no rule saw a problem, with how many could look."""
+    skipped = f"; {len(found.gaps)} skipped for lack of data" if found.gaps else ""
+    return f"No known problem found in {count(found.checks, 'check')}{skipped}."
+
+
+def remarks(found: Diagnosis) -> Sections:
+    """Return what Hotloop itself took."""
+    return tuple(Note(words=Span(f"note: {each}", "dim")) for each in found.notes)
 
 
 def told(number: int, each: Candidate) -> Iterator[Words]:
@@ -117,13 +161,13 @@ def buys(each: Candidate) -> str:
     """What it would buy end to end."""
     if each.gain is None:
         return "what it would buy is " + NO_GAIN
-    most = "at most " if each.at_most else ""
+    most = "at most " if each.at_most or each.vanishes else ""
     return f"buys {most}{times(each.gain)} {interval(each.interval, times)}".rstrip()
 
 
 def checklist(found: Diagnosis) -> Sections:
     if found.is_healthy:
-        return (Note(words=healthy(found)),)
+        return (Note(words=f"{headline(found)}. {no_problem(found)}"),)
     lines: list[Words] = [
         (
             f"[ ] {each.symptom}: {buys(each)}. {each.said}. {each.remedy}. Check: ",
@@ -140,7 +184,7 @@ def missing(found: Diagnosis) -> Sections:
         return ()
     rows = [(each.symptom, each.needs, Span(each.get, code=True)) for each in found.gaps]
     return (
-        Heading(words="not looked at: the record does not say", apart=True),
+        Heading(words="skipped: the record does not say", apart=True),
         table(text_columns("for", "it needs", "run"), rows),
     )
 
@@ -150,7 +194,8 @@ def expected(found: Expectations | None) -> Sections:
     if found is None:
         return ()
     if found.refused:
-        return (Note(words=Span(f"no expectations: {found.refused}", "dim")),)
+        refused = Note(words=Span(f"no expectations: {found.refused}", "dim"))
+        return (refused, *(Note(words=each) for each in short_of(found)))
     said: list[Section] = []
     if found.table:
         columns = (
@@ -170,12 +215,26 @@ def reached(each: Reached) -> tuple[str, ...]:
     return each.configuration, each.device, str(each.records), speed(each.typical), best, this
 
 
+def given(each: Given) -> Words:
+    """Return what the owner expected of a phase beside what it reached."""
+    ends = f"{speed(each.low)} to {speed(each.high)} env-steps/s"
+    told = f"{each.phase}: {ends} expected, {speed(each.reached)} reached"
+    if not each.is_short:
+        return told
+    differing = "; ".join(each.differing) or "no setting that a record knows differs"
+    return Span("likely a configuration problem: ", "bad"), f"{told} ({differing})"
+
+
 def short_of(found: Expectations) -> Iterator[Words]:
+    yield from map(given, found.given)
     if found.is_short and found.expected and found.reached:
         share = found.reached / found.expected
+        there = f" in the phase {found.phase}" if found.phase else ""
         differing = "; ".join(found.differing) or "no setting that a record knows differs"
         yield (
-            Span(f"a likely configuration fault: {share:.0%} of what {found.best_run} reached", "bad"),
+            Span(
+                f"likely a configuration problem{there}: {share:.0%} of what {found.best_run} reached", "bad"
+            ),
             f" ({differing})",
         )
     memory = found.memory
@@ -287,7 +346,9 @@ def causal_page(target: str, found: Sequence[Causal], when: str) -> Page:
 
 
 def times(ratio: float) -> str:
-    """How many times as fast; three digits, or a percentage where that says more."""
+    """Return how many times as fast in three digits; beyond a hundred, the record cannot tell."""
+    if ratio > MOST_TOLD:
+        return f"over {MOST_TOLD}x"
     return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
 
 

@@ -1,8 +1,9 @@
 """The facts that stand beside every number: machine, code, path, method, each in one line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
+from hotloop.core import registry
 from hotloop.core.record import (
     CPU_SHARE,
     EPISODES_PER_S,
@@ -147,9 +148,28 @@ def commit_words(commit: str, *, dirty: bool) -> str:
 def path_line(record: Record) -> str:
     """Say what ran, as the code that ran counted it, and what was asked for where there was a choice."""
     if record.path.requested == FOREIGN:
-        return f"your own code, {record.work.env_steps:,} env-steps"
+        said = f"your own code, {record.work.env_steps:,} env-steps"
+        own = paths_line(record.path.counters)
+        return f"{said}, counted by it: {own}" if own else said
     ran = ", ".join(f"{impl} {percent(share)}" for impl, share in record.path.ran.items()) or "nothing"
     return f"{ran} of {record.work.env_steps:,} env-steps (asked for {record.path.requested})"
+
+
+KNOWN_COUNTERS = frozenset(
+    "env_steps agent_steps resets foreign_steps native_steps reference_steps batch_calls "
+    "updates tokens rows log.bytes log.lost_steps log.pages log.waits".split()
+)
+"""Counters that a record shows elsewhere."""
+
+MOST_COUNTERS = 6
+"""Counters of an env that a line names."""
+
+
+def paths_line(counters: Mapping[str, int]) -> str:
+    """Return what an env counted by names of its own, which attests the path that ran; empty if nothing."""
+    own = [(name, n) for name, n in counters.items() if name not in KNOWN_COUNTERS and "." not in name]
+    told = ", ".join(f"{name} {n:,}" for name, n in own[:MOST_COUNTERS])
+    return f"{told}, ..." if len(own) > MOST_COUNTERS else told
 
 
 def method_line(record: Record) -> str:
@@ -158,8 +178,29 @@ def method_line(record: Record) -> str:
     what = "pairs of passes" if method.order == "ABBA" else "rounds"
     return (
         f"{method.rounds} {what} of {method.iterations:,} env-steps after {method.warmup:,} of warm-up, "
-        f"{method.policy} play, {count(method.threads, 'thread')}"
+        f"{play_words(record)}, {count(method.threads, 'thread')}"
     )
+
+
+WITHOUT_ACTIONS = "step alone"
+"""The interface of a target that is stepped without actions."""
+
+
+def takes_no_actions(record: Record) -> bool:
+    """Return whether a target is stepped without actions, and so plays itself."""
+    return record.target.variant.get("interface") == WITHOUT_ACTIONS
+
+
+def play_words(record: Record) -> str:
+    """Return who chose the actions, two players in a game of two seats, or that the target takes none."""
+    policy, keys = record.method.policy, {**record.target.params, **record.target.keys}
+    if takes_no_actions(record):
+        return "stepped without actions"
+    if " against " in policy:
+        return policy
+    if "hero" in keys:
+        return f"{keys['hero']} against {keys.get('villain', 'random')}"
+    return f"{policy} play"
 
 
 def goal_line(record: Record, goal: Goal) -> str:
@@ -185,7 +226,14 @@ def shadow_line(record: Record) -> str:
         return ""
     ratio = checked.timing_ratio
     took = f"; the reference takes {ratio:.3g} times as long" if ratio else ""
-    return f"{checked.comparisons:,} comparisons, {checked.mismatches:,} mismatches{took}"
+    return f"{checked.comparisons:,} comparisons{against(record)}, {checked.mismatches:,} mismatches{took}"
+
+
+def against(record: Record) -> str:
+    """Return the way that a shadow was compared with, as it would be typed; empty if it is not known."""
+    known = registry.find(record.target.name).world.rivals.values() if record.target.world else ()
+    shadowed = [rival for rival in known if rival.shadow is not None]
+    return f" against {shadowed[0].parameter}={shadowed[0].reference}" if len(shadowed) == 1 else ""
 
 
 def instructions_line(record: Record) -> str:
@@ -202,9 +250,12 @@ def instructions_line(record: Record) -> str:
 
 
 def size_line(record: Record) -> str:
-    """Say how large the batch was."""
+    """Say how large the batch was; of a program how often it ran."""
+    if record.work.runs:
+        return count(record.work.runs, "run")
     agents = record.work.agent_steps // max(record.work.env_steps, 1)
-    return f"{count(record.target.variant['num_envs'], 'env')} of {count(agents, 'agent')}"
+    envs: int = record.target.variant.get("num_envs", 1)
+    return f"{count(envs, 'env')} of {count(agents, 'agent')}"
 
 
 def mean_line(record: Record, name: str, unit: str = "") -> str:

@@ -55,8 +55,8 @@ class Shown:
     """To its absolute limit in earlier runs and in this, the oldest first."""
 
 
-def gate(rows: Sequence[Shown], *, headline: str) -> Sections:
-    """The verdict of all, the table, and what there is to say of each."""
+def gate(rows: Sequence[Shown], *, headline: str, weaker: Sequence[str] = ()) -> Sections:
+    """The verdict of all, the table, what there is to say of each, and which budgets were weakened."""
     last = next((row.record for row in reversed(rows) if row.record), None)
     told = set[tuple[str, str]]()
     more = [section for row in rows for section in about(row, told)]
@@ -65,6 +65,7 @@ def gate(rows: Sequence[Shown], *, headline: str) -> Sections:
         Note(words=headline_words(rows, headline)),
         table(COLUMNS, [cells(row) for row in rows]),
         *((Lines(lines=said),) if said else ()),
+        *(Note(words=Span(each, "warn")) for each in weaker),
         *more,
         *((facts(*commits(rows), *origin(last)),) if last else ()),
     )
@@ -128,12 +129,17 @@ def because(row: Shown) -> Words:
     held = row.held
     if held is None:
         return f"{row.name}: {row.error}"
-    if held.standing == "met" or (not held.enforced and held.distance is not None):
+    if held.standing == "met" or is_hoped(held):
         return ""
     again = f" ({held.runs} runs)" if held.runs > 1 else ""
     whom = f"; ask {held.owner}" if held.owner and held.standing != "expired" else ""
     what = f"; it is there because: {held.reason}" if held.reason else ""
     return f"{held.name}, {held.metric}: {held.why}{again}{whom}{what}"
+
+
+def is_hoped(held: Held) -> bool:
+    """Whether its distance is told: of a target to be reached, where something can be told at all."""
+    return held.distance is not None and not held.enforced and held.standing != "cannot tell"
 
 
 def amount(value: Estimate | None, unit: str) -> str:
@@ -173,7 +179,7 @@ def about(row: Shown, explained: set[tuple[str, str]]) -> list[Section]:
     if held.tighter:
         gained = "got better; to hold it" if held.limit is None else "has room; a tighter line"
         told.append(Note(words=(f"{held.name} {gained}: ", Span(held.tighter, "good", code=True))))
-    if held.distance is not None and not held.enforced:
+    if is_hoped(held):
         told.append(distance(row, held))
     for found in (found for found in row.record.findings if found.probe == PROBE):
         compared = row.record.target.words, held.against or ""

@@ -33,7 +33,7 @@ COLUMNS = (
 def ladder(records: Sequence[Record]) -> Sections:
     """One row a rung, all of one configuration."""
     first, top = records[0], records[-1]
-    envs = count(first.target.variant["num_envs"], "env")
+    envs = "" if first.work.runs else count(first.target.variant.get("num_envs", 1), "env")
     title = Heading(words=(Span(first.target.name, strong=True), "  ", ran_as(first), "  ", envs))
     rungs = zip((None, *records), records, strict=False)
     rows = [cells(record, below, top) for below, record in rungs]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hotloop.core.errors import InputError
 from hotloop.core.record import Comparison, Record, own_commit
-from hotloop.judge.compare import versus
+from hotloop.judge.compare import unlike_plays, versus
 from hotloop.report.sections.breakdown import shares
 from hotloop.report.sections.compare import outcome_words, ratio_words
 from hotloop.report.sections.facts import commit_words
@@ -35,8 +35,17 @@ def overview(records: Sequence[Record]) -> Sections:
         reasons.setdefault(why, f"{title(record)}, {record.target.words}")
         rows.append((f"{title(record)} {record.target.words}", *pace(record), ratio, outcome, *more))
     told = [Span(f"{who}: {why}", "dim") for why, who in reasons.items() if why]
-    same = [Span(f"all at commit {commits[0]}", "dim")] if "commit" not in shown else []
+    told += [
+        Span(f"{each.kind} {title(each)}, {each.target.words}: {unlike_words(first, steps)}", "warn")
+        for first, each, steps in unlike_plays(records)
+    ]
+    same = [Span(f"all at commit {commits[0]}", "dim")] if commits and "commit" not in shown else []
     return table(columns, rows), Lines(lines=(*told, *same))
+
+
+def unlike_words(first: Record, steps: int) -> str:
+    """Say that a short play showed something else than that of an earlier record."""
+    return f"within {steps} steps of its reset it showed something else than in {first.kind} {title(first)}"
 
 
 def first_of(records: Sequence[Record], record: Record) -> Record:
@@ -53,8 +62,10 @@ def title(record: Record) -> str:
 def pace(record: Record) -> tuple[str, str]:
     """The speed that it found, of the later side where two were compared, and its interval."""
     if record.comparisons and record.kind == "compare":
-        metric = record.metrics.get("b.ns_per_env_step")
-        return (f"{speed(1e9 / metric.median)} env-steps/s", "of B") if metric else ("not timed", "")
+        metric = record.metrics.get(f"b.{record.method.ns_per_unit}")
+        return (
+            (f"{speed(1e9 / metric.median)} {record.method.unit}s/s", "of B") if metric else ("not timed", "")
+        )
     metric = record.metrics.get(record.method.headline)
     if metric is None:
         return "no rounds" if record.partial or record.method.rounds else "not timed", ""

@@ -1,9 +1,11 @@
 """A profile: at a glance for a terminal, and in full for a page."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from hotloop.core.record import Record
-from hotloop.report.sections import slow
+from hotloop.core.record import Metric, Record
+from hotloop.core.record import Table as Found
+from hotloop.report.sections import sim, slow
 from hotloop.report.sections.breakdown import breakdown, components, shifts
 from hotloop.report.sections.compare import previous, previous_line
 from hotloop.report.sections.facts import (
@@ -15,8 +17,10 @@ from hotloop.report.sections.facts import (
     measured,
     method_line,
     path_line,
+    play_words,
     size_line,
     spread,
+    takes_no_actions,
     title,
 )
 from hotloop.report.sections.findings import Pictures, chapters, drawn, findings, listed, resources
@@ -38,7 +42,7 @@ from hotloop.stats.summary import label
 SAMPLES = "samples"
 """The probe whose functions stand below the tree."""
 
-MOST_HOT = 8
+MOST_HOT = 10
 """Functions at a glance; a page has all."""
 
 
@@ -54,7 +58,7 @@ def profile(record: Record, *, slow_steps: bool = False) -> Sections:
 
     The percentiles and the slowest steps take up a screen of their own: they come where they are asked for.
     """
-    timed = glance(record) if record.method.rounds else ()
+    timed = glance(record) if record.method.rounds else (*hot(record),)
     calls = slow.slow(record) if slow_steps else ()
     asked = [found for found in record.findings if found.probe != SAMPLES]
     return *calls, *timed, *findings(asked)
@@ -63,16 +67,44 @@ def profile(record: Record, *, slow_steps: bool = False) -> Sections:
 def glance(record: Record) -> Sections:
     """What it rests on, then where the time went and the speed, the last to leave a small screen."""
     about = facts(*measured([record]), *(("previous", previous_line(each)) for each in record.comparisons))
-    return title(record), about, breakdown(record), *hot(record), clean(record)
+    return title(record), about, breakdown(record), *hot(record), *games(record), clean(record)
+
+
+def games(record: Record) -> Iterator[Facts]:
+    """Who won the games that were profiled, and how fast they were."""
+    if not sim.has_games(record):
+        return
+    used = (
+        [row for row in resources(record.resources, record) if row[0] == "Peak memory"]
+        if record.resources
+        else []
+    )
+    yield facts(
+        ("games", metric_line(record, "games_per_s", "games/s")),
+        *sim.wins(record),
+        *((name.lower(), text) for name, text in used),
+    )
 
 
 def hot(record: Record) -> Iterator[Table]:
     """The functions below the rows of the tree, where they were looked at."""
+    timed = {phase.path.rpartition("/")[2]: phase.share for phase in record.phases}
     for found in record.findings:
-        if found.probe == SAMPLES:
-            yield from (
-                drawn(each, each.rows[:MOST_HOT], first=each.title) for each in found.tables if each.rows
-            )
+        for each in found.tables if found.probe == SAMPLES else ():
+            if each.rows:
+                rows = [with_one_share(each, row, timed) for row in each.rows[:MOST_HOT]]
+                yield drawn(each, rows, first=each.title)
+
+
+def with_one_share(found: Found, row: tuple[Any, ...], timed: Mapping[str, float]) -> tuple[Any, ...]:
+    """Return a function's row with the share of the tree above if it has a row there, which was timed."""
+    told = dict(zip(found.columns, row, strict=True))
+    share, total = timed.get(str(row[0]).partition(" (")[0]), told.get("total_share")
+    if share is None or not total:
+        return row
+    told |= {"own_share": told["own_share"] * share / total, "total_share": share}
+    told |= dict.fromkeys({"own_interval", "total_interval"} & {*told}, "")  # it is timed, not sampled
+    return tuple(told.values())
 
 
 def clean(record: Record) -> Facts:
@@ -91,9 +123,10 @@ def page(record: Record, pictures: Pictures | None = None, most: int | None = No
 
     Tables of probes have at most `most` rows, unless they are lines of code.
     """
+    parts = (sim.times(record),) if sim.has_games(record) else ()
     timed = [
         Chapter(title="Results", sections=(facts(*results(record)),), summary=True),
-        Chapter(title="Time Breakdown", sections=(components(record),)),
+        Chapter(title="Time Breakdown", sections=(*parts, components(record))),
     ]
     told = (
         Chapter(title="Configuration", sections=(facts(*configuration(record)),), summary=True),
@@ -105,6 +138,8 @@ def page(record: Record, pictures: Pictures | None = None, most: int | None = No
         Chapter(title="Notes", sections=(Lines(lines=tuple(notes(record))),)),
     )
     when = f"{record.created[:16].replace('T', ' ')} UTC"
+    if sim.has_games(record):
+        return Page(title=f"Profile: {when}", when="", chapters=told)
     return Page(title=f"Profile of {record.target.name}", when=when, chapters=told)
 
 
@@ -122,7 +157,13 @@ def before(record: Record) -> Iterator[Chapter]:
 
 def configuration(record: Record) -> Rows:
     target, method = record.target, record.method
-    yield "Policy", method.policy
+    if sim.has_games(record):
+        hero, _, villain = method.policy.partition(" against ")
+        yield "Hero", hero
+        yield "Villain", villain
+        yield "Games", f"{len(record.values['episode_length']):,}"
+    else:
+        yield "Policy", play_words(record) if takes_no_actions(record) else method.policy
     yield "Steps", f"{record.work.env_steps:,}" if method.rounds else ""
     yield "Threads", str(method.threads)
     size = f", {size_line(record)}" if method.rounds else ""
@@ -145,11 +186,14 @@ def results(record: Record) -> Rows:
     by_games = "games_per_s" in record.metrics
     yield (
         "Throughput",
-        metric_line(record, "games_per_s", "games/sec")
-        if by_games
-        else metric_line(record, "env_steps_per_s", "steps/sec"),
+        games_line(record) if by_games else metric_line(record, "env_steps_per_s", "steps/sec"),
     )
-    yield "Avg steps/game", plain(steps / games) if games else "no game ended"
+    if sim.has_games(record):
+        yield from sim.wins(record)
+        lengths = record.values["episode_length"]
+        yield "Avg steps/game", plain(sum(lengths) / len(lengths)) if lengths else "no game ended"
+    else:
+        yield "Avg steps/game", plain(steps / games) if games else "no game ended"
     for name, metric in (("Steps/sec", "env_steps_per_s"), ("Agent-steps/sec", "agent_steps_per_s")):
         yield name, speed(record.metrics[metric].median) if metric in record.metrics else ""
     yield "Total games", f"{games:,}"
@@ -160,13 +204,24 @@ def results(record: Record) -> Rows:
     yield "Path", path_line(record)
 
 
+def games_line(record: Record) -> str:
+    """Return games per second with two decimals, as owners' scripts read them, with interval and spread."""
+    metric = record.metrics["games_per_s"]
+    around = "[{:.2f}, {:.2f}]".format(*metric.ci95) if metric.ci95 else "no interval"
+    return f"{metric.median:.2f} games/sec {around}, {spread_words(metric)}"
+
+
 def metric_line(record: Record, name: str, unit: str) -> str:
     """A speed with its interval and spread."""
     metric = record.metrics.get(name)
     if metric is None:
         return ""
-    varied = f"{percent(metric.cv)} {label(metric.cv)}" if metric.cv is not None else "unknown"
-    return f"{speed(metric.median)} {unit} {speed_interval(metric.ci95)}, spread {varied}"
+    return f"{speed(metric.median)} {unit} {speed_interval(metric.ci95)}, {spread_words(metric)}"
+
+
+def spread_words(metric: Metric) -> str:
+    """Return how much a metric varied between rounds."""
+    return "spread unknown" if metric.cv is None else f"spread {percent(metric.cv)} {label(metric.cv)}"
 
 
 def unaccounted(record: Record) -> str:
@@ -179,6 +234,12 @@ def notes(record: Record) -> Iterator[str]:
     if record.method.rounds:
         yield "Avg Time is the mean of one env-step in the instrumented passes; the total is their wall time."
         yield "Throughput is that of clean passes, in turns with the instrumented ones over the same actions."
+    if sim.has_games(record):
+        yield "In the first table encoding has a row of its own; in the tree below it is within env.step."
+        yield (
+            "Games/s is all env-steps of the clean passes per second over the steps of a game: games that "
+            "were cut off at the end count by their steps. Wins and lengths are of whole games alone."
+        )
     if record.findings:
         yield "Each probe looked at a pass of its own, after those; its times include what it cost."
     for notice in record.notices:

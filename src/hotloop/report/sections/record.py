@@ -47,7 +47,9 @@ PROGRAMS: Mapping[str, Told] = {
     "bench": programs.bench,
     "profile": programs.profile,
     "compare": programs.compare,
+    "gate": gate.budget,
     "soak": soak.soak,
+    "tune": tune.tune,
 }
 """Of whole programs."""
 

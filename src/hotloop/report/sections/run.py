@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hotloop.core.record import WALL, Record
 from hotloop.core.record.times import LARGEST, TimesLine, caption, tree_lines, tree_text
+from hotloop.judge.stages import views
 from hotloop.report.sections.facts import Rows, origin
 from hotloop.report.sections.findings import resources
 from hotloop.report.sections.profile import keys
@@ -37,10 +38,13 @@ THREADS = "threads/"
 
 def run_text(record: Record) -> str:
     """The whole run in plain lines: what was counted, the tree of one update, and what to know of it."""
-    times = times_of(record)
-    lines = [f"{record.target.name}: {made_line(record)}", *(f"  {text}" for _, text in speeds(record))]
-    if times:
-        lines.append(tree_text(times, record.work.updates))
+    lines = [f"{record.target.name}: {made_line(record)}"]
+    stages = views(record)
+    for each in stages or (record,):
+        lines += [stage_line(each)] if stages else []
+        lines += [f"  {text}" for _, text in speeds(each)]
+        times = times_of(each)
+        lines += [tree_text(times, each.work.updates)] if times else []
     lines += [f"! {notice.text}; {notice.remedy}" for notice in record.notices]
     return "\n".join(lines)
 
@@ -51,12 +55,24 @@ def run_page(record: Record) -> Page:
     chapters = (
         Chapter(title="Results", sections=(facts(*results(record)),), summary=True),
         Chapter(title="Time of one update", sections=tree(record)),
+        *(
+            Chapter(
+                title=f"Time of one update: {each.label}",
+                sections=(Note(words=stage_line(each)), facts(*speeds(each)), *tree(each)),
+            )
+            for each in views(record)
+        ),
         *others(record),
         *used(record),
         Chapter(title="Configuration", sections=(facts(*configuration(record)),), summary=True),
         Chapter(title="Notes", sections=(Lines(lines=tuple(notes(record))),)),
     )
     return Page(title=f"Run of {record.target.name}", when=when, chapters=chapters)
+
+
+def stage_line(stage: Record) -> str:
+    """Return what one phase of a run came to."""
+    return f"{stage.label}: {made_line(stage)}"
 
 
 def made_line(record: Record) -> str:

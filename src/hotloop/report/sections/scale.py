@@ -1,14 +1,17 @@
 """Sweeps: what every size costs, by which laws that grows, and where it changes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
 from hotloop.core.record import (
     AGENT_SPEED,
+    ELSE,
     PHASE,
     RSS,
     RUN_NS,
     STEP_NS,
+    THREADS,
+    TIMED_NS,
     Efficiency,
     Growth,
     Point,
@@ -17,7 +20,7 @@ from hotloop.core.record import (
 )
 from hotloop.judge.scale import Line, lines_of, phases_of, share
 from hotloop.report.pictures.curves import Curve, Panel
-from hotloop.report.sections.facts import origin
+from hotloop.report.sections.facts import is_alone, origin, play_words
 from hotloop.report.sections.plot import Series, plot
 from hotloop.report.sections.section import (
     Heading,
@@ -36,12 +39,16 @@ from hotloop.stats.fit import Fitted
 
 NAMES = {STEP_NS: "an env-step", RUN_NS: "a whole run", RSS: "memory"}
 
+MOST_PARTS = 2
+"""Named functions that have a column of the points' table; the laws have all of them."""
+
 LAWS: Mapping[str, str] = {
     "constant": "constant",
     "log": "a + b log n",
     "linear": "a + b n",
     "n log n": "a + b n log n",
     "quadratic": "a + b n²",
+    "unknown": "cannot tell",
 }
 
 
@@ -51,7 +58,8 @@ def scale(record: Record) -> Sections:
     assert swept is not None
     return (
         Heading(words=Span(record.target.words, strong=True)),
-        points(swept),
+        *answers(swept),
+        points(swept, "env-steps/s" if is_alone(record) else "agent-steps/s"),
         *laws(swept),
         *changes(swept),
         *threads(swept),
@@ -64,22 +72,67 @@ def method(record: Record) -> str:
     """How often what was measured."""
     assert record.sweep is not None
     cells = f"{count(len(record.sweep.points), 'place')}, {count(record.sweep.repeats, 'repeat')} shuffled"
-    return f"{cells}, {record.method.policy} play; time that others had the core is left out"
+    return f"{cells}, {play_words(record)}; time that others had the core is left out"
 
 
-def points(swept: Sweep) -> Section:
+def answers(swept: Sweep) -> Iterator[Section]:
+    if told := answer_words(swept):
+        yield Lines(lines=tuple(Span(each, strong=True) for each in told))
+
+
+def answer_words(swept: Sweep) -> list[str]:
+    """Return the answer of each axis: how the whole grows, and the part that takes most of it in the end."""
+    told = (answer(swept, line) for line in lines_of(swept) if line[0] != THREADS)
+    return [each for each in told if each]
+
+
+def answer(swept: Sweep, line: Line) -> str:
+    axis, others, places = line
+    grown = {each.metric: each for each in swept.growths if (each.axis, each.at) == (axis, others)}
+    whole = next((grown[metric] for metric in (RUN_NS, STEP_NS) if metric in grown), None)
+    if whole is None:
+        return ""
+    words = f"{name_of(whole.metric)} {growth_words(whole)}{where(others)}"
+    size, named = max(places), [name for name in phases_of(places) if name != f"{PHASE}{ELSE}"]
+    if not named:
+        return words
+    most = max(named, key=lambda name: share(places[size], name))
+    part = f"{name_of(most)} takes {percent(share(places[size], most))} of it at {axis}={size:g}"
+    return f"{words}; {part}" + (f" and {growth_words(grown[most])}" if most in grown else "")
+
+
+def growth_words(growth: Growth) -> str:
+    """Return how something grows as the rest of a sentence: `grows as n^1.9 [1.7, 2.1] along agents`."""
+    if growth.law == "unknown":
+        return f"grows along {growth.axis} by a law that more sizes or repeats would tell"
+    if growth.law == "constant" or growth.low <= 0 <= growth.high:
+        return f"hardly changes along {growth.axis}"
+    power = f"n^{growth.exponent:.2g} [{growth.low:.2g}, {growth.high:.2g}]"
+    return f"grows as {LAWS.get(growth.law, power)} along {growth.axis}"
+
+
+def points(swept: Sweep, unit: str = "agent-steps/s") -> Section:
     """One row a place."""
     phases = any(name.startswith(PHASE) for point in swept.points for name in point.values)
     runs = any(RUN_NS in point.values for point in swept.points)
+    parts = named_parts(swept)
     columns = (
         *text_columns(*swept.axes, whole=True),
-        *number_columns("a run" if runs else "an env-step", "agent-steps/s", "memory"),
+        *number_columns("a run" if runs else "an env-step", unit, "memory"),
+        *number_columns(*(name.rpartition(".")[2] for name in parts)),
         *(text_columns("most of it") if phases else ()),
     )
-    return table(columns, [row(point, swept, runs=runs) for point in swept.points])
+    return table(columns, [row(point, swept, parts, runs=runs) for point in swept.points])
 
 
-def row(point: Point, swept: Sweep, *, runs: bool) -> tuple[Words, ...]:
+def named_parts(swept: Sweep) -> list[str]:
+    """Return the functions that the user named and that were called, the first few: they have columns."""
+    timed = (point.values for point in swept.points if TIMED_NS in point.values)
+    names = dict.fromkeys(name for values in timed for name in values if name.startswith(PHASE))
+    return [name for name in names if name != f"{PHASE}{ELSE}"][:MOST_PARTS]
+
+
+def row(point: Point, swept: Sweep, parts: Sequence[str], *, runs: bool) -> tuple[Words, ...]:
     cost, pace, memory = (
         median(point.values[name]) if point.values.get(name) else None
         for name in (RUN_NS if runs else STEP_NS, AGENT_SPEED, RSS)
@@ -89,6 +142,7 @@ def row(point: Point, swept: Sweep, *, runs: bool) -> tuple[Words, ...]:
         Span(took(cost), strong=True) if cost else "",
         speed(pace) if pace else "",
         scaled(memory, SIZES) if memory else "",
+        *(took(median(point.values[name])) if point.values.get(name) else "" for name in parts),
         largest(point),
     )
 
@@ -151,7 +205,8 @@ def share_words(axis: str, others: dict[str, str], line: Mapping[float, Point]) 
     first, last = line[min(line)], line[max(line)]
     most = max(phases_of(line), key=lambda name: share(last, name))
     ends = f"{percent(share(first, most))} at {axis}={min(line):g} to {percent(share(last, most))}"
-    return f"{most.removeprefix(PHASE)}: from {ends} of all phases at {max(line):g}{where(others)}"
+    of = "of the step" if TIMED_NS in last.values else "of all phases"
+    return f"{most.removeprefix(PHASE)}: from {ends} {of} at {max(line):g}{where(others)}"
 
 
 def where(at: Mapping[str, str]) -> str:
@@ -228,7 +283,7 @@ def curve_name(metric: str, growth: Growth | None) -> str:
 
 def law_of(growth: Growth | None) -> Callable[[float], float] | None:
     """The law as a function of the size."""
-    if growth is None:
+    if growth is None or growth.law == "unknown":
         return None
     return Fitted(
         law=growth.law,

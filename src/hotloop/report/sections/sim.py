@@ -1,15 +1,18 @@
 """Episodes that were played: what they came to, and what happened in them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from hotloop.core.record import (
     CONTEST,
+    ELO,
     ENDED,
     EPISODES_PER_S,
     FORWARD,
+    GAMES_PER_S,
     MEAN,
     OUTCOME,
+    PAIR,
     REASON,
     RETURN_OF,
     SPLIT,
@@ -17,13 +20,21 @@ from hotloop.core.record import (
     Record,
     Resources,
 )
-from hotloop.report.sections.facts import log_lines, mean_line, origin, pace_line, path_line, title, work_line
+from hotloop.core.record import Table as FoundTable
+from hotloop.report.sections.facts import (
+    Rows,
+    log_lines,
+    mean_line,
+    origin,
+    pace_line,
+    path_line,
+    title,
+    work_line,
+)
 from hotloop.report.sections.findings import resources
 from hotloop.report.sections.section import (
-    Chapter,
     Facts,
     Note,
-    Page,
     Section,
     Sections,
     Span,
@@ -32,7 +43,7 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import plain, took
+from hotloop.report.units import plain, speed, speed_interval, took
 from hotloop.stats.intervals import wilson_interval
 
 MOST_AGENTS = 8
@@ -41,32 +52,57 @@ MOST_AGENTS = 8
 
 def sim(record: Record) -> Sections:
     """What the episodes came to, what happened in them, and how long it took."""
+    tables = [each for found in record.findings if found.probe == ELO for each in found.tables]
+    if tables:
+        return title(record), ratings(tables[0]), facts(*standing(record))
     return title(record), about(record), *coverage(record)
 
 
-def page(record: Record) -> Page:
-    """The same as a page of its own."""
-    chapters = (
-        Chapter(title="Results", sections=(about(record),), summary=True),
-        Chapter(title="Time Breakdown", sections=(times(record),)),
-        Chapter(title="What happened", sections=coverage(record)),
-    )
-    return Page(title=f"Profile of {record.target.name}", when=record.created, chapters=chapters)
+def ratings(found: FoundTable) -> Section:
+    """Return the players of a round robin, the strongest first, with their intervals."""
+    columns = (*text_columns("player"), *number_columns("Elo", "95% interval", "score", "games"))
+    rows = [
+        (player, f"{elo:,.0f}", f"[{low:,.0f}, {high:,.0f}]", f"{score:.1%}", f"{games:,}")
+        for player, elo, low, high, score, games in found.rows
+    ]
+    return table(columns, rows)
+
+
+def standing(record: Record) -> Rows:
+    """Return what each pair came to, the hero first, and what all of it rests on."""
+    for name, scores in record.values.items():
+        if name.startswith(PAIR):
+            yield name.removeprefix(PAIR), f"hero {share_of_wins(scores)}"
+    yield from origin(record)
+    yield "path", path_line(record)
+
+
+def share_of_wins(scores: Sequence[float]) -> str:
+    """Return how many of some games the hero won, and the draws if there are any."""
+    draws = len(scores) - scores.count(1.0) - scores.count(0.0)
+    drawn = f", {draws:,} draws" if draws else ""
+    return f"won {part_line(scores.count(1.0), len(scores))}{drawn}"
 
 
 def times(record: Record) -> Section:
-    """The parts of the time, with what each takes of a step."""
+    """Return the parts of the time as a table: what each takes of an env-step, and its share.
+
+    A part that has parts of its own stands before them, as their sum.
+    """
     parts = {n.removeprefix(SPLIT): ns[0] for n, ns in record.values.items() if n.startswith(SPLIT)}
     whole, steps = sum(parts.values()) or 1.0, record.work.env_steps
-    rows = [
-        (name.replace(WITHIN, ", "), f"{ns / whole:.1%}", took(ns), took(ns / steps))
-        for name, ns in parts.items()
-    ]
-    return table((*text_columns("part"), *number_columns("share", "time", "a step")), rows)
+    timed: dict[str, float] = {}
+    for name, ns in parts.items():
+        part, _, within = name.partition(WITHIN)
+        timed[part] = timed.get(part, 0.0) + ns
+        if within:
+            timed[f"of it {within}"] = ns
+    rows = [(name, took(ns / max(steps, 1)), f"{ns / whole:.1%}") for name, ns in timed.items()]
+    return table((*text_columns("Component"), *number_columns("Avg Time", "% of Total")), rows)
 
 
 def about(record: Record) -> Facts:
-    if f"{CONTEST}won" in record.values:
+    if has_games(record):
         return about_games(record)
     return facts(
         ("player", record.method.policy),
@@ -112,16 +148,12 @@ def history(record: Record) -> list[tuple[str, str]]:
 def about_games(record: Record) -> Facts:
     """Who won, how fast it went, why games ended, and where the time went."""
     values = record.values
-    games, decisions = values[f"{CONTEST}games_per_s"][0], values[f"{CONTEST}decisions_per_s"][0]
     ended = {name.removeprefix(REASON): n[0] for name, n in values.items() if name.startswith(REASON)}
     return facts(
         ("player", record.method.policy),
         ("games", f"{record.method.rounds:,}"),
-        ("speed", Span(f"{games:,.0f} games/s, {decisions:,.0f} decisions/s", strong=True)),
-        ("steps a game", spread_line(record.values["episode_length"])),
-        ("won", Span(share_line(record, None), strong=True)),
-        ("won, first turn", share_line(record, 1.0)),
-        ("won, second turn", share_line(record, 0.0)),
+        ("speed", Span(games_line(record), strong=True)),
+        *wins(record),
         ("ended by", ", ".join(f"{name} {int(count):,}" for name, count in ended.items())),
         ("split", split_line(record)),
         ("a step", step_line(record)),
@@ -132,14 +164,50 @@ def about_games(record: Record) -> Facts:
     )
 
 
+def has_games(record: Record) -> bool:
+    """Return whether a record counts games of two seats."""
+    return f"{CONTEST}won" in record.values
+
+
+def games_line(record: Record) -> str:
+    """Return games and decisions per second: the median of windows with its interval, or the whole."""
+    games, decisions = (record.values[f"{CONTEST}{what}_per_s"][0] for what in ("games", "decisions"))
+    windows = record.metrics.get(GAMES_PER_S)
+    if windows is None or windows.ci95 is None:
+        return f"{games:,.0f} games/s, {decisions:,.0f} decisions/s"
+    decisions *= windows.median / games
+    return f"{speed(windows.median)} games/s {speed_interval(windows.ci95)}, {decisions:,.0f} decisions/s"
+
+
+def wins(record: Record) -> Iterator[tuple[str, str | Span]]:
+    """Return the games that each seat won, with Wilson's intervals, and how long games are."""
+    won, began = record.values[f"{CONTEST}won"], record.values[f"{CONTEST}began"]
+    if not won:
+        yield "games won", "no game ended"
+        return
+    yield "hero won", Span(part_line(won.count(1.0), len(won)), strong=True)
+    yield "villain won", part_line(won.count(0.0), len(won))
+    if draws := len(won) - won.count(1.0) - won.count(0.0):
+        yield "draws", part_line(draws, len(won))
+    if len(set(began)) > 1:
+        yield "hero, first turn", share_line(record, 1.0)
+        yield "hero, second turn", share_line(record, 0.0)
+    yield "steps a game", spread_line(record.values["episode_length"])
+
+
+def part_line(count: int, whole: int) -> str:
+    """Return a share of games with Wilson's interval."""
+    low, high = wilson_interval(count, whole)
+    return f"{count / whole:.1%} [{low:.1%}, {high:.1%}] of {whole:,}"
+
+
 def share_line(record: Record, began: float | None) -> str:
-    """The share of games that were won, with Wilson's interval; a draw is half."""
+    """Return the share of games that the hero won, of all or of those with one first turn."""
     pairs = zip(record.values[f"{CONTEST}won"], record.values[f"{CONTEST}began"], strict=True)
     won = [win for win, first in pairs if began is None or first == began]
     if not won:
         return "no game"
-    low, high = wilson_interval(sum(won), len(won))
-    return f"{sum(won) / len(won):.1%} [{low:.1%}, {high:.1%}] of {len(won):,}"
+    return part_line(won.count(1.0), len(won))
 
 
 def split_line(record: Record) -> str:

@@ -1,9 +1,10 @@
 """A suite: a row an item, and below them what failed."""
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Record
+from hotloop.core.record import Record, Sweep
 from hotloop.core.record.suite import Ran, SuiteRan
 from hotloop.report.sections.compare import outcome_words, ratio_words
+from hotloop.report.sections.scale import answer_words
 from hotloop.report.sections.section import (
     Lines,
     Note,
@@ -47,14 +48,19 @@ def result(item: Ran) -> Words:
     if record.comparisons:
         compared = record.comparisons[0]
         return outcome_words(compared.outcome, f", {ratio_words(compared.ratio)} of {item.against}")
-    if item.do == "profile":
-        return largest(record)
+    if record.sweep is not None or item.do == "profile":
+        return largest(record) if record.sweep is None else growths(record.sweep)
     if record.instructions is not None:
         return f"{plain_float(record.instructions.per_env_step)} instructions/env-step"
     metric = record.metrics.get("agent_steps_per_s")
     if metric is None:
         return "no rounds"
     return f"{speed(metric.median)} {speed_interval(metric.ci95)} agent-steps/s"
+
+
+def growths(swept: Sweep) -> str:
+    """How a sweep's cost grows, as far as that is known."""
+    return "; ".join(answer_words(swept)) or count(len(swept.points), "place")
 
 
 def largest(record: Record) -> str:

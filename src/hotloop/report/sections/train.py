@@ -2,10 +2,11 @@
 
 from hotloop.core.record import WALL, Record, Validation
 from hotloop.core.record.times import LARGEST, How, Region, Times, TimesLine, caption, tree_lines
+from hotloop.judge.stages import views
 from hotloop.report.sections.facts import Rows, origin, path_line, title
 from hotloop.report.sections.findings import gpus
 from hotloop.report.sections.section import Branch, Curve, Facts, Note, Section, Sections, Span, Tree, facts
-from hotloop.report.units import count, percent, speed
+from hotloop.report.units import count, percent, speed, speed_interval
 
 HOWS: tuple[How, ...] = ("sync", "events", "async")
 CURVES = {"return": "return_per_agent", "eval": "eval_return", "agreement": "agreement"}
@@ -17,7 +18,9 @@ SMALLEST = 0.0005
 def train(record: Record) -> Sections:
     """What a run came to, and where its time went."""
     times = times_of(record)
-    return title(record), about(record), *(tree(times, "all windows") if times else ())
+    stages = [(str(each.label), times_of(each)) for each in views(record)]
+    trees = [section for name, part in stages if part for section in tree(part, name)]
+    return title(record), about(record), *(trees or (tree(times, "all windows") if times else ()))
 
 
 def about(record: Record) -> Facts:
@@ -25,6 +28,7 @@ def about(record: Record) -> Facts:
     return facts(
         ("trained", trained_line(record)),
         ("speed", Span(speed_line(record), strong=True)),
+        *((str(each.label), stage_line(each)) for each in views(record)),
         *((name, Curve(values=values)) for name, values in known if values),
         *checked(record),
         *origin(record),
@@ -92,6 +96,13 @@ def speed_line(record: Record) -> str:
     windows = record.values["env_steps_per_s"]
     spread = f"windows from {speed(min(windows))} to {speed(max(windows))}"
     return f"{steps * 1e9 / wall_ns:,.0f} env-steps/s ({steps:,.0f} in {wall_ns / 1e9:.2f} s); {spread}"
+
+
+def stage_line(stage: Record) -> str:
+    """Return what one phase of a training came to."""
+    metric = stage.metrics.get("env_steps_per_s")
+    pace = f", {speed(metric.median)} env-steps/s {speed_interval(metric.ci95)}".rstrip() if metric else ""
+    return f"{stage.work.env_steps:,} env-steps in {count(stage.work.updates, 'update')}{pace}"
 
 
 def validation_line(checked: Validation) -> str:

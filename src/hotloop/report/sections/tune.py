@@ -1,13 +1,13 @@
 """Searches for settings: every combination, a map of two axes, the winner, and what to paste."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
-from hotloop.core.record import Learnt, Record, Tried, Tuning
+from hotloop.core.record import ELSE, ENV_STEPS_PER_S, RUNS_PER_S, Learnt, Record, Tried, Tuning
 from hotloop.core.record.tuning import Learning
 from hotloop.report.pictures.curves import Curve, Panel
 from hotloop.report.pictures.heat import Map, draw
-from hotloop.report.sections.compare import comparisons
+from hotloop.report.sections.compare import comparisons, ratio_words
 from hotloop.report.sections.facts import origin
 from hotloop.report.sections.section import (
     Heading,
@@ -24,9 +24,12 @@ from hotloop.report.sections.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import SIZES, scaled, speed, speed_interval, took
+from hotloop.report.units import SIZES, count, scaled, speed, speed_interval, took
 
 SHADES = " ░▒▓█"
+
+MOST_PARTS = 2
+"""Named functions that have a column."""
 
 APART = 2
 """Axes that have columns of their own."""
@@ -43,29 +46,54 @@ def tune(record: Record) -> Sections:
     assert found is not None
     return (
         Heading(words=Span(record.target.words, strong=True)),
-        *combinations(found),
-        *heat(found),
+        *gain(record, found),
+        *combinations(found, unit_of(record)),
+        *heat(found, unit_of(record)),
         *comparisons(record.comparisons),
         facts(*result(record, found), *origin(record)),
         *left_out(found),
     )
 
 
-def combinations(found: Tuning) -> Iterator[Section]:
+def unit_of(record: Record) -> str:
+    """What the combinations are judged by: env-steps, or what a program prints or how often it runs."""
+    judged = record.method.headline
+    return {ENV_STEPS_PER_S: "env-steps/s", RUNS_PER_S: "runs/s"}.get(judged, judged)
+
+
+def gain(record: Record, found: Tuning) -> Iterator[Section]:
+    """The answer in a sentence: the winner, and how many times as fast it was in turns."""
+    if record.comparisons:
+        [compared] = record.comparisons
+        faster = f"{ratio_words(compared.ratio)} times as fast as the present settings"
+        tone: Tone = "good" if compared.outcome == "faster" and not found.kept else "warn"
+        yield Note(
+            words=(Span(words(found.winner), strong=True), ": ", Span(compared.outcome, tone), f", {faster}")
+        )
+
+
+def combinations(found: Tuning, unit: str) -> Iterator[Section]:
     """One row a combination, the fastest first; more axes than fit beside the figures share a column."""
     apart = len(found.axes) <= APART
     if not apart:
         yield Note(words=f"settings: {JOIN.join(found.axes)}")
+    parts = parts_of(found)
     columns = (
         *text_columns(*(found.axes if apart else ("settings",)), whole=True),
-        *number_columns("env-steps/s", "95% interval", "memory", "latency", "rungs"),
+        *number_columns(unit, "95% interval", "memory", "latency", *parts, "rungs"),
         *text_columns(""),
     )
     ordered = sorted(found.tried, key=lambda each: (-each.rungs, -each.median))
-    yield table(columns, [row(each, found) for each in ordered])
+    yield table(columns, [row(each, found, parts) for each in ordered])
 
 
-def row(each: Tried, found: Tuning) -> tuple[Words, ...]:
+def parts_of(found: Tuning) -> list[str]:
+    """Return the functions that the user named, the first few: they have columns."""
+    names = dict.fromkeys(name for each in found.tried for name in each.parts if name != ELSE)
+    return list(names)[:MOST_PARTS]
+
+
+def row(each: Tried, found: Tuning, parts: Sequence[str]) -> tuple[Words, ...]:
     won, values = each.at == found.winner, [each.at[axis] for axis in found.axes]
     around = (each.low, each.high) if each.low is not None and each.high is not None else None
     marks = [*(["winner"] if won else []), *(["Pareto"] if each.best else [])]
@@ -75,12 +103,13 @@ def row(each: Tried, found: Tuning) -> tuple[Words, ...]:
         speed_interval(around),
         scaled(each.rss_bytes, SIZES),
         took(each.latency_ns),
+        *(took(each.parts[name]) if name in each.parts else "" for name in parts),
         str(each.rungs),
         ", ".join(marks),
     )
 
 
-def heat(found: Tuning) -> Iterator[Section]:
+def heat(found: Tuning, unit: str) -> Iterator[Section]:
     """The best speed of every pair of values of the first two axes, the darker the faster."""
     if len(found.axes) < 2:
         return
@@ -97,7 +126,7 @@ def heat(found: Tuning) -> Iterator[Section]:
         values=values,
         best=(found.winner[down], found.winner[across]),
     )
-    yield Heading(words=f"env-steps/s, {down} down, {across} across; the darker, the faster", apart=True)
+    yield Heading(words=f"{unit}, {down} down, {across} across; the darker, the faster", apart=True)
     yield Picture(svg=draw(drawn), instead=(shaded(drawn),))
 
 
@@ -135,7 +164,7 @@ def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
     yield "paste", Span(found.words, strong=True, code=True)
     if found.floor is not None:
         keeps = "" if found.is_training else ": --write-floor NAME keeps it as a budget"
-        yield "floor", f"{speed(found.floor)} env-steps/s here{keeps}"
+        yield "floor", f"{speed(found.floor)} {unit_of(record)} here{keeps}"
     if found.learnt is not None:
         yield "learning", learning(found.learnt)
 
@@ -143,11 +172,16 @@ def result(record: Record, found: Tuning) -> Iterator[tuple[str, Words]]:
 def learning(learnt: Learnt) -> Span:
     change = f"{learnt.difference:+.3g} [{learnt.low:+.3g}, {learnt.high:+.3g}]"
     words = (
-        f"{change} to the present settings' {fmean(learnt.present):.3g} of return after "
-        f"{learnt.env_steps:,} env-steps, {len(learnt.present)} seeds"
+        f"{change} to the present settings' {fmean(learnt.present):.3g}{after(learnt)}, "
+        f"{count(len(learnt.present), 'seed')}"
     )
     tone = TONES.get(learnt.outcome, "plain")
     return Span(f"{learnt.outcome}: {words}; {allowed(learnt)}", tone, strong=tone == "bad")
+
+
+def after(learnt: Learnt) -> str:
+    """How long both were trained; empty of programs, which train for as long as they do."""
+    return f" of return after {learnt.env_steps:,} env-steps" if learnt.env_steps else ""
 
 
 def allowed(learnt: Learnt) -> str:
@@ -172,16 +206,18 @@ def panels(record: Record) -> tuple[Panel, ...]:
     """Speed against memory and against latency; those that nobody beats have a colour of their own."""
     found = record.tuning
     assert found is not None
-    memory = panel(found, "bytes", lambda each: each.rss_bytes)
-    latency = panel(found, "ns of a call or an update", lambda each: each.latency_ns)
+    unit = unit_of(record)
+    memory = panel(found, unit, "bytes", lambda each: each.rss_bytes)
+    of_what = "ns of a call or an update" if unit == "env-steps/s" else "ns of a run"
+    latency = panel(found, unit, of_what, lambda each: each.latency_ns)
     return tuple(each for each in (memory, latency) if each.curves)
 
 
-def panel(found: Tuning, across: str, cost: Callable[[Tried], float]) -> Panel:
+def panel(found: Tuning, unit: str, across: str, cost: Callable[[Tried], float]) -> Panel:
     curves = []
     for best, name in ((True, "nobody beats"), (False, "the others")):
         chosen = [each for each in found.tried if each.best is best and cost(each) > 0]
         points = sorted((cost(each), each.median) for each in chosen)
         if points:
             curves.append(Curve(name=name, points=tuple(points)))
-    return Panel(title=f"env-steps/s against {across}", across=across, curves=tuple(curves))
+    return Panel(title=f"{unit} against {across}", across=across, curves=tuple(curves))

@@ -42,7 +42,11 @@ def validations(records: Sequence[Record]) -> Sections:
 
 def row(record: Record) -> tuple[Words, ...]:
     checked = validation_of(record)
-    word = UNEQUAL if checked.mismatches else BROKEN_OFF if record.partial else EQUAL
+    word = EQUAL
+    if checked.mismatches or record.partial:
+        word = UNEQUAL if checked.mismatches else BROKEN_OFF
+    elif checked.envs_not_compared:
+        word = Span(f"cannot tell: {count(checked.envs_not_compared, 'env')} not compared", "warn")
     ratio = f"{checked.timing_ratio:.3g} times as long" if checked.timing_ratio else "not timed"
     numbers = (f"{checked.comparisons:,}", f"{checked.mismatches:,}", ratio)
     return record.target.name, checked.against or "", word, *numbers

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
-from hotloop.core.errors import SetupError
+from hotloop.core.errors import MissingError, SetupError
 from hotloop.core.world import Acts
 from hotloop.train.algorithms.ppo import Samples
 from hotloop.train.kernels.kernels import Kernels, Move, Objective
@@ -237,7 +237,7 @@ def find_kernels(
     on_gpu = settings.device == "cuda"
     actions, fixed_shapes = actions_of(acts), fixed_shapes and acts is None
     if settings.kernels == "graphs" and not on_gpu:
-        raise SetupError("kernels=graphs: a GPU records them; use device=cuda, or leave it out")
+        raise MissingError("kernels=graphs: a GPU records them; use device=cuda, or leave it out")
     if on_gpu and fixed_shapes and settings.kernels in ("auto", "graphs"):
         return TorchKernels(records=True)
     if settings.kernels == "graphs":

@@ -84,7 +84,11 @@ class Passes:
         by_seen: Tensor | None,
         found: Sequence[Tensor],
     ) -> None:
-        """Find the gradients of all weights and biases, in their order."""
+        """Find the gradients of all weights and biases, in their order; of no rows they are zeros."""
+        if not len(seen if index is None else index):
+            for gradient in found:
+                gradient.zero_()
+            return
         pairs = [
             (weights.numpy(), bias.numpy()) for weights, bias in zip(found[::2], found[1::2], strict=True)
         ]

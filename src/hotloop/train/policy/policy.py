@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hotloop.core.errors import SetupError
+from hotloop.core.errors import MissingError, SetupError
 from hotloop.train.policy.networks import Memory
 from hotloop.train.settings import TrainSettings
 
@@ -99,7 +99,9 @@ def make_student(network: nn.Module, settings: TrainSettings) -> Student:
 
 def compiled(network: nn.Module) -> Any:
     if not any(map(shutil.which, ("g++", "c++", "clang++"))):
-        raise SetupError("compile=true needs a C++ compiler, and none is found: install g++, or leave it out")
+        raise MissingError(
+            "compile=true needs a C++ compiler, and none is found: install g++, or leave it out"
+        )
     return torch.compile(network)
 
 

@@ -2,5 +2,5 @@
 
 `single` and `several` step one env and a list of them, `vector` Gymnasium's vector envs, `seeded` batches
 that are seeded apart from their reset, `zoo` PettingZoo's, `rows` PufferLib's, `tensors` torchrl's,
-`model` what plays itself; `dm` makes Gymnasium's envs of DeepMind's.
+`model` what plays itself; `dm` and `spiel` make Gymnasium's envs of DeepMind's and of OpenSpiel's.
 """

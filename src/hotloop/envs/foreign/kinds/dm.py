@@ -7,6 +7,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from hotloop.envs.foreign.spec import attribute
+
 
 class DmEnv(gymnasium.Env[Any, Any]):
     """Such an env: steps of time become five values, specs become spaces."""
@@ -24,9 +26,9 @@ class DmEnv(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode; where it keeps a generator as dm_control does, that is seeded."""
         if seed is not None:
-            for held in (getattr(self.env, "task", None), self.env):
+            for held in (attribute(self.env, "task"), self.env):
                 for name in ("random", "random_state"):
-                    generator = getattr(held, name, None)
+                    generator = attribute(held, name)
                     if isinstance(generator, np.random.RandomState):
                         generator.seed(seed % 2**32)
         return parts(self.env.reset().observation), {}
@@ -44,7 +46,7 @@ class DmEnv(gymnasium.Env[Any, Any]):
         )
 
     def close(self) -> None:
-        if callable(getattr(self.env, "close", None)):
+        if callable(attribute(self.env, "close")):
             self.env.close()
 
 

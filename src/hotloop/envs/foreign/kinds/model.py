@@ -1,6 +1,6 @@
 """Models that play themselves; without a reset an episode begins with another one made."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,22 @@ from hotloop.core.notices import Notice
 from hotloop.envs.foreign.conformance import STEPS, examine
 from hotloop.envs.foreign.kinds.single import first_of, five, seeded
 from hotloop.envs.foreign.phases import logged
-from hotloop.envs.foreign.spec import BROKEN, awaited, raised
-from hotloop.envs.foreign.state import state_of
+from hotloop.envs.foreign.spec import BROKEN, attribute, awaited, has, raised
+from hotloop.envs.foreign.state import settings_of, state_of
 from hotloop.envs.foreign.subject import NAMES, Answering
 
 NOTHING = np.zeros(0)
+
+INFOS = "infos"
+"""Where what can be seen of a model stands among its answers."""
+
+
+def agent_count(model: object) -> int:
+    """Return how many agents a model has in `agents`, or says it has; 1 if it says nothing of them."""
+    agents = attribute(model, "agents")
+    if isinstance(agents, int):
+        return max(int(agents), 1)
+    return len(agents) if isinstance(agents, Sized) and not isinstance(agents, str) else 1
 
 
 class ModelSubject(Answering):
@@ -26,13 +37,17 @@ class ModelSubject(Answering):
     """
 
     autoreset = "made again after the step that ends it"
+    returns_outputs = False
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self.again: Callable[[], Any] | None = None
         """Makes another."""
-        self._fresh = not hasattr(self.env, "reset")
+        self._fresh = not has(self.env, "reset")
         """Whether it is as it was made, and needs no reset."""
+        self._lived = 0
+        """Steps of agents."""
+        self._shows_agents = self.spec.agents == 1 and has(self.env, "agents")
 
     def _anew(self) -> Any:
         if self.again is None:
@@ -55,7 +70,8 @@ class ModelSubject(Answering):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._pulse[lifeline.STEPS] = self._steps
+        lifeline.beat(self._pulse, self._steps)
+        self._lived += agent_count(self.env) if self._shows_agents else self.spec.agents
         try:
             returned = self._step() if actions is None else self._step(actions)
             self._steps, self._fresh = self._steps + 1, False
@@ -65,6 +81,10 @@ class ModelSubject(Answering):
                 self.resets += 1
         except BROKEN as error:
             raise raised(self.spec.name, error) from error
+
+    @property
+    def agent_steps(self) -> int:
+        return self._lived
 
     def _see(self, returned: Any) -> None:
         if isinstance(returned, tuple) and len(returned) in (4, 5):
@@ -76,7 +96,12 @@ class ModelSubject(Answering):
         self._given = (self.observation, 0.0, over, False, {})
 
     def _parts(self) -> dict[str, Any]:
-        return {**super()._parts(), "infos": state_of(self.env)}
+        return {**super()._parts(), INFOS: state_of(self.env)}
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """Fields that hold what the model was made with: arguments of constructors, and the target's keys."""
+        return frozenset(f"{INFOS}.{name}" for name in settings_of(self.env, self.spec.arguments))
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         return [None] * calls
@@ -111,13 +136,17 @@ class FunctionSubject(ModelSubject):
 
     autoreset = "never: a step is a call"
 
+    @property
+    def agent_steps(self) -> int:
+        return self._steps
+
     def reset(self) -> None:
         self._pulse[lifeline.DOING] = lifeline.Doing.STEP
         self._see(None)
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._pulse[lifeline.STEPS] = self._steps
+        lifeline.beat(self._pulse, self._steps)
         try:
             self.observation = self._step()
         except BROKEN as error:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import STEPS, Doing
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised, unseen
 from hotloop.envs.foreign.subject import ForeignSubject
 
@@ -32,7 +32,7 @@ class RowsSubject(ForeignSubject):
         self._given = (self.observation, nothing, nothing != 0, nothing != 0)
 
     def step(self, actions: Any) -> None:
-        self._pulse[STEPS] = self._calls
+        lifeline.beat(self._pulse, self._calls)
         try:
             self._given = given = self._step(actions)
         except BROKEN as error:
@@ -67,9 +67,12 @@ class RowsSubject(ForeignSubject):
             "resets": self.resets,
         }
 
-    def everything(self) -> Mapping[str, NDArray[Any]]:
+    def _everything(self) -> Mapping[str, NDArray[Any]]:
         """With the infos, which come and go, and are not by env."""
         return {**self.answers(), **everything({"infos": self._infos})}
+
+    def _outputs(self) -> Mapping[str, Any]:
+        return {**super()._outputs(), "infos": self._infos}
 
     def unseen(self) -> Sequence[str]:
         return unseen({"infos": self._infos})

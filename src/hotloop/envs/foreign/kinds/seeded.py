@@ -3,14 +3,14 @@
 from typing import Any
 
 from hotloop.envs.foreign.kinds.vector import VectorSubject
-from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.envs.foreign.spec import BROKEN, attribute, raised
 
 
 class SeededSubject(VectorSubject):
     """A batch whose arrays have an axis of envs, finished ones of which begin anew by themselves."""
 
     def reset(self) -> None:
-        seed: Any = getattr(self.env, "seed", None)
+        seed: Any = attribute(self.env, "seed")
         try:
             if callable(seed):
                 seed(self.spec.seed)

@@ -19,9 +19,13 @@ class SeveralSubject(Proxy):
         super().__init__(subjects[0])
         self.subjects: list[ForeignSubject] = list(subjects)
         first = self.subjects[0].spec
-        for env, subject in enumerate(self.subjects):
-            subject.spec = replace(first, seed=first.seed + env)
         self._all = replace(first, num_envs=len(self.subjects), agent_names=())
+        self.reseed(first.seed)
+
+    def reseed(self, seed: int) -> None:
+        self._all = replace(self._all, seed=seed)
+        for env, subject in enumerate(self.subjects):
+            subject.reseed(seed + env)
 
     @property
     def spec(self) -> Any:
@@ -38,6 +42,10 @@ class SeveralSubject(Proxy):
     @property
     def resets_together(self) -> bool:
         return False
+
+    def wait(self) -> None:
+        for subject in self.subjects:
+            subject.wait()
 
     def step(self, actions: Any) -> None:
         for subject, own in zip(self.subjects, actions, strict=True):

@@ -1,5 +1,6 @@
 """One env that is stepped by itself: Gymnasium's, or any object with reset and step."""
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
 from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
-from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, raised
+from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, awaitable_error, raised
 from hotloop.envs.foreign.subject import NAMES, Answering, earned, place_of, plainly
 from hotloop.envs.subject import WholeNumbers
 
@@ -63,7 +64,9 @@ class SingleSubject(Answering):
                     self.resets += 1
                 elif self._begun is not None:
                     self._begun = None
+            pulse[STEPS] = steps  # a fork of this process that came back fails here at the latest
         except BROKEN as error:
+            lifeline.end_copy(pulse)
             check_given(self._given, self.env)
             raise raised(self.spec.name, error, masked=self._is_masked) from error
 
@@ -108,6 +111,9 @@ class SingleSubject(Answering):
             return None
         return WholeNumbers(start=actions[0], count=actions[1], shape=(1,), any_is_taken=False)
 
+    def _outputs(self) -> Mapping[str, Any]:
+        return {**super()._outputs(), "next_infos": self._begun}
+
     def _parts(self) -> dict[str, Any]:
         given = self._given if self._many else plainly(self._given, self.env)
         parts = dict(zip(NAMES, given, strict=True))
@@ -121,6 +127,8 @@ def five(given: Any) -> Given:
     if isinstance(given, tuple) and len(given) in (3, 4):
         seen, reward, done, *info = given
         return seen, reward, done, False, info[0] if info else {}
+    if inspect.isawaitable(given):
+        raise awaitable_error("step returned", given)
     what = f"a tuple of {len(given)}" if isinstance(given, tuple) else f"a {type(given).__name__}"
     raise InputError(f"step returned {what}: expected {RETURNS}")
 
@@ -155,8 +163,11 @@ def second_of(given: Any) -> Any:
 def seeded(reset: Any, seed: int) -> Any:
     """Reset with a seed; an env that takes none is reset without."""
     try:
-        return reset(seed=seed)
+        begun = reset(seed=seed)
     except TypeError as error:
         if "seed" not in str(error):
             raise
-    return reset()
+        begun = reset()
+    if inspect.isawaitable(begun):
+        raise awaitable_error("reset returned", begun)
+    return begun

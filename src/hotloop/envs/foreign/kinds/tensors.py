@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import STEPS, Doing
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised
 from hotloop.envs.foreign.subject import ForeignSubject
@@ -40,7 +40,7 @@ class TensorSubject(ForeignSubject):
         self._shown = {**begun, **dict(self.observation.items())}
 
     def step(self, actions: Any) -> None:
-        self._pulse[STEPS] = self._calls
+        lifeline.beat(self._pulse, self._calls)
         try:
             self.observation.set(self.env.action_key, actions)
             given, self.observation = self._step(self.observation)
@@ -57,6 +57,9 @@ class TensorSubject(ForeignSubject):
     def _counted(self) -> dict[str, int]:
         steps = self._calls * self.spec.num_envs
         return {"foreign_steps": steps, "env_steps": steps, "agent_steps": steps, "resets": self.resets}
+
+    def _outputs(self) -> Mapping[str, Any]:
+        return self._shown or {}
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         seen = {key: value for key, value in self._shown.items() if key not in PARTS}

@@ -1,6 +1,6 @@
 """Gymnasium's vector envs: many envs behind one call, in one process or in workers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
-from hotloop.core.errors import TheirError
+from hotloop.core.errors import InputError, TheirError
 from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import STEPS, Doing
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled, sampler
 from hotloop.envs.foreign.kinds.single import first_of, five, second_of, seeded
@@ -21,6 +21,8 @@ from hotloop.envs.foreign.spec import (
     BROKEN,
     ForeignSpec,
     arrays,
+    attribute,
+    envs_inside,
     is_a,
     raised,
     time_inside,
@@ -46,7 +48,7 @@ class VectorSubject(ForeignSubject):
         super().__init__(env, spec, timed=timed)
         self.autoreset = autoreset_of(env)
         self._single = single_space(env)
-        self._steps = self._reset_steps = self._calls = 0
+        self._reset_steps = self._calls = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
         self._given: tuple[Any, ...] = ()
@@ -68,25 +70,34 @@ class VectorSubject(ForeignSubject):
         self._names = tuple(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._pulse[STEPS] = self._calls
-        self._calls += 1
+        self.play((actions,))
+
+    def play(self, actions: Iterable[Any]) -> None:
+        """Step once with each of them; a step of a quick batch takes microseconds, so this loop is lean."""
+        step, pulse, count, either = self._step, self._pulse, np.count_nonzero, np.logical_or
+        is_next_step, is_manual = self.autoreset == "NextStep", self.autoreset == "Disabled"
         try:
-            if type(actions) is Pick:
-                actions = self._pick(actions)
-            self._given = given = five(self._step(actions))
+            for action in actions:
+                pulse[lifeline.STEPS] = self._calls
+                given = step(self._pick(action) if type(action) is Pick else action)
+                self._calls += 1
+                self._given = given = given if type(given) is tuple and len(given) == 5 else five(given)
+                self.observation = given[0]
+                if is_next_step:
+                    self._reset_steps += self._finished
+                over = either(given[2], given[3])
+                self._finished = finished = int(count(over))
+                if finished:
+                    self.resets += finished
+                    if is_manual:
+                        self.observation, _ = self._reset(options={"reset_mask": over})
+            pulse[lifeline.STEPS] = self._calls  # at the latest here a forked copy that came back ends
         except (EOFError, ConnectionError) as error:
+            lifeline.end_copy(pulse)
             raise TheirError(f"{self.spec.name}: one of its workers has ended{lifeline.at_step()}") from error
         except BROKEN as error:
+            lifeline.end_copy(pulse)
             raise raised(self.spec.name, error, masked=self._is_masked) from error
-        self.observation = given[0]
-        if self.autoreset == "NextStep":
-            self._reset_steps += self._finished
-        over = np.logical_or(given[2], given[3])
-        self._finished = finished = int(np.count_nonzero(over))
-        self.resets += finished
-        self._steps += self.spec.num_envs
-        if finished and self.autoreset == "Disabled":
-            self.observation, _ = self._reset(options={"reset_mask": over})
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         if self._single is None:
@@ -100,21 +111,33 @@ class VectorSubject(ForeignSubject):
         return self.spec.num_envs
 
     def _settled(self, pick: Pick) -> Any:
-        """Env by env, in a copy of what was drawn."""
+        """Env by env, in a copy of what was drawn; an env that says nothing now plays what was drawn."""
         mask, space = self._mask(), getattr(self.env, "single_action_space", self._single)
         if mask is None:
             return pick.drawn
-        rows = zip(pick.drawn, pick.chance, mask, strict=True)
-        return np.array([settled(*row, space) for row in rows], np.asarray(pick.drawn).dtype)
+        try:
+            rows = zip(pick.drawn, pick.chance, mask, strict=True)
+            chosen = [
+                drawn if row is None else settled(drawn, chance, row, space) for drawn, chance, row in rows
+            ]
+            return np.array(chosen, np.asarray(pick.drawn).dtype)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"Hotloop cannot apply the action masks of {self.spec.name} to what it drew ({error}): "
+                "give a row of the mask for each env and an entry for each action, or use --policy"
+            ) from error
 
     def _mask(self) -> Any:
         if not self._given:
             return None
         mask = mask_in(self._given[4], self.observation)
-        return mask if mask is not None or self._masks is None else self._masks()
+        if mask is not None or self._masks is None:
+            return mask
+        masks = self._masks()
+        return masks if all_have(masks, self.spec.num_envs) else None
 
     def _counted(self) -> dict[str, int]:
-        steps = self._steps - self._reset_steps
+        steps = self._calls * self.spec.num_envs - self._reset_steps
         return {
             "foreign_steps": steps,
             "env_steps": steps,
@@ -128,7 +151,7 @@ class VectorSubject(ForeignSubject):
         now, nothing = self._parts(), np.zeros((self.spec.num_envs, 0))
         return {name: now.get(name, nothing) for name in self._names}
 
-    def everything(self) -> Mapping[str, NDArray[Any]]:
+    def _everything(self) -> Mapping[str, NDArray[Any]]:
         """All of the last call's answers, also those that a reset does not give."""
         return self._parts()
 
@@ -147,15 +170,23 @@ class VectorSubject(ForeignSubject):
     def unfold(self, row: NDArray[Any]) -> NDArray[Any]:
         return row
 
+    @property
+    def single_spaces(self) -> tuple[object, object]:
+        """As it says them of one env; the space of a batch object is often that of one env anyway."""
+        names = ("observation_space", "action_space")
+        single = (getattr(self.env, f"single_{name}", None) for name in names)
+        found = zip(single, self.spaces, strict=True)
+        observation, action = (whole if one is None else one for one, whole in found)
+        return observation, action
+
     def _look_inside(self) -> None:
         """Set the envs apart from what runs them, or waiting for workers from the rest."""
         inner = unwrapped(self.env)
-        pipes = getattr(inner, "parent_pipes", None) or getattr(inner, "remotes", None)
+        pipes = attribute(inner, "parent_pipes") or attribute(inner, "remotes")
         if pipes:
             workers = Pipes(inner, pipes)
             inner.step, self.workers = workers.step, workers
-        envs = getattr(inner, "envs", ())
-        for env in envs if isinstance(envs, (list, tuple)) else ():
+        for env in envs_inside(inner) or ():
             time_inside(env)
             for method in ("step", "reset"):
                 time_method(env, method, f"envs.{method}")
@@ -166,7 +197,7 @@ NEXT_STEP, SAME_STEP = "NextStep", "SameStep"
 
 def autoreset_of(env: Any) -> str:
     """When the next episode begins: as Gymnasium's vector envs say it, as others are known to do it."""
-    said = getattr(env, "metadata", None) or {}
+    said = attribute(env, "metadata") or {}
     mode = said.get("autoreset_mode") if isinstance(said, Mapping) else None
     if mode is not None:
         return str(getattr(mode, "value", mode))
@@ -183,14 +214,14 @@ class Drawn:
 
 def single_space(env: Any) -> Any:
     """The space of one env's actions, of a batch that has no space for all of them; else None."""
-    space = getattr(env, "action_space", None)
+    space = attribute(env, "action_space")
     if space is None:
-        count = getattr(env, "num_actions", None)
+        count = attribute(env, "num_actions")
         return None if count is None else Count(int(count))
-    single = getattr(env, "single_action_space", None)
+    single = attribute(env, "single_action_space")
     if single is not None:
         return None if single != space else space
-    shape = getattr(space, "shape", None) or ()
+    shape = attribute(space, "shape") or ()
     return None if shape[:1] == (env.num_envs,) else space
 
 
@@ -203,14 +234,18 @@ class Count:
 
 def masks_of_envs(env: Any) -> Callable[[], Sequence[Any]] | None:
     """The method of every env that gives its mask, where the envs are in this process and have one."""
-    envs = getattr(unwrapped(env), "envs", None)
+    envs = envs_inside(env)
     if envs is None and is_a(env, "stable_baselines3.common.vec_env", "VecEnv"):
         return partial(env.env_method, METHOD) if env.has_attr(METHOD) else None
-    envs = envs or ()
-    methods = [mask_method(each) for each in envs]
+    methods = [mask_method(each) for each in envs or ()]
     if not methods or None in methods:
         return None
     return lambda: [method() for method in methods if method]
+
+
+def all_have(masks: Any, num_envs: int) -> bool:
+    """Whether every env has a mask: a VecEnv may answer to any method, with nothing or None for each env."""
+    return len(masks) == num_envs and all(mask is not None for mask in masks)
 
 
 class Pipes:

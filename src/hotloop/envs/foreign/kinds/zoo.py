@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import STEPS, Doing
+from hotloop.core.isolate.lifeline import Doing
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.kinds.single import first_of, second_of, seeded
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
@@ -54,7 +54,7 @@ class ParallelSubject(ZooSubject):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        self._pulse[STEPS] = self._steps
+        lifeline.beat(self._pulse, self._steps)
         try:
             living = self.env.agents
             if type(actions) is Pick:
@@ -123,6 +123,10 @@ class TurnSubject(ZooSubject):
     def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
         super().__init__(env, spec, timed=timed)
         self._last = in_span("env.last", env.last, timed=timed)
+        self._agents, self._rewards, self._turn = (
+            layer_of(env, name) for name in ("agents", "rewards", "agent_selection")
+        )
+        self._everybody = list(env.possible_agents)
         self._earned: Mapping[str, float] = {}
 
     def reset(self) -> None:
@@ -136,14 +140,14 @@ class TurnSubject(ZooSubject):
     def step(self, actions: Any) -> None:
         """Take a turn: by the action of whoever's turn it is; the dead pass."""
         _, _, ended, cut, _ = self._given
-        self._pulse[STEPS] = self._steps
+        lifeline.beat(self._pulse, self._steps)
         try:
             if type(actions) is Pick:
                 actions = self._pick(actions)
             self._step(None if ended or cut else actions)
-            self._earned = self.env.rewards
+            self._earned = self._rewards.rewards
             self._steps += 1
-            if self.env.agents:
+            if self._agents.agents:
                 self._look()
             else:
                 self._begin()
@@ -158,7 +162,7 @@ class TurnSubject(ZooSubject):
 
     def _settled(self, pick: Pick) -> Any:
         _, _, ended, cut, _ = self._given
-        agent, mask = self.env.agent_selection, self._mask()
+        agent, mask = self.turn, self._mask()
         drawn = pick.drawn[agent] if isinstance(pick.drawn, Mapping) else pick.drawn
         return (
             drawn
@@ -171,12 +175,17 @@ class TurnSubject(ZooSubject):
 
     @property
     def told(self) -> Mapping[str, Any]:
-        return {**super().told, "agent": self.env.agent_selection, "info": self._given[4]}
+        return {**super().told, "agent": self.turn, "info": self._given[4]}
+
+    @property
+    def turn(self) -> Any:
+        """The agent whose turn it is."""
+        return self._turn.agent_selection
 
     @property
     def rewards_now(self) -> list[float]:
         """What the last turn gave to every agent, in their order."""
-        return [float(self._earned.get(agent, 0.0)) for agent in self.env.possible_agents]
+        return [float(self._earned.get(agent, 0.0)) for agent in self._everybody]
 
     def _begin(self, seed: int | None = None) -> None:
         if seed is None:
@@ -193,3 +202,14 @@ class TurnSubject(ZooSubject):
     def _parts(self) -> dict[str, Any]:
         """What the agent whose turn it is sees."""
         return dict(zip(NAMES, plainly(self._given, self.env), strict=True))
+
+
+def layer_of(env: Any, name: str) -> Any:
+    """Return the wrapper, or the env within, that has an attribute of its own.
+
+    PettingZoo's wrappers look an attribute up in each other, which costs more than a step of a small game.
+    """
+    inner = env.unwrapped
+    while env is not inner and name not in vars(env) and not hasattr(type(env), name):
+        env = env.env
+    return env

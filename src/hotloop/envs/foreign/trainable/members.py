@@ -13,11 +13,13 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.world import Array, Layout
 from hotloop.envs.foreign.kinds.single import check_given, five
 from hotloop.envs.foreign.masks import MASK, flat, mask_in, mask_method
-from hotloop.envs.foreign.spec import BROKEN, plain, raised
+from hotloop.envs.foreign.spec import BROKEN, attribute, plain, raised
 from hotloop.envs.foreign.subject import close_env, earned
 from hotloop.envs.foreign.trainable.spaces import Doing, Reader, doing_of, reader_of
 
-EXPECTED = "hotloop train takes envs of Gymnasium, one agent each, and parallel envs of PettingZoo"
+EXPECTED = (
+    "hotloop train takes envs of Gymnasium, one agent each, batches of them, and parallel envs of PettingZoo"
+)
 
 Arrays = Mapping[str, NDArray[Any]]
 """By name, each [num_envs, ...]."""
@@ -66,8 +68,8 @@ def form_of(name: str, env: Any, gymnasium: Any) -> Form:
         _, info = first_reset(name, env)
         told = says_mask(env.observation_space, info) or mask_method(env) is not None
         return Form(name=name, reader=reader, doing=doing, masked=told and maskable(doing))
-    agents = getattr(env, "possible_agents", None)
-    if not agents or not callable(getattr(env, "observation_space", None)):
+    agents = attribute(env, "possible_agents")
+    if not agents or not callable(attribute(env, "observation_space")):
         raise InputError(f"{name} is a {type(env).__name__}: {EXPECTED}")
     first = agents[0]
     for space in ("observation_space", "action_space"):
@@ -102,7 +104,7 @@ def check_alike(name: str, agents: Sequence[Any], spaces: Sequence[Any], what: s
 
 
 def says_mask(space: Any, info: Any) -> bool:
-    return mask_in(info) is not None or MASK in (getattr(space, "spaces", None) or {})
+    return mask_in(info) is not None or MASK in (attribute(space, "spaces") or {})
 
 
 def maskable(doing: Doing) -> bool:

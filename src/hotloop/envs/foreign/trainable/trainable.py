@@ -1,7 +1,7 @@
 """Somebody's envs as a batch that the trainer takes: rows of observations, actions of every kind."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ from hotloop.envs.foreign.trainable.crew import (
     room,
 )
 from hotloop.envs.foreign.trainable.members import Form, form_of
+from hotloop.envs.foreign.trainable.whole import Whole, counts_envs, form_of_batch
 from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.settings import BatchSettings
 
@@ -241,6 +242,9 @@ def open_trainable(target: Target) -> Batch:
     number = NUMBERS.take(options.num_envs)  # here, since workers would all begin with the same
     makers = [partial(make_env, target.name, order, number + env) for env in range(options.num_envs)]
     first = makers[0]()
+    if counts_envs(first):
+        close_env(first)
+        return open_whole(target, order, options, number, own)
     form = form_of(target.name, first, gymnasium)
     spec = replace(
         batch_spec(target, form, options), arguments=order.arguments, vector=vector, workers=workers
@@ -253,6 +257,26 @@ def open_trainable(target: Target) -> Batch:
         envs = [first, *(make() for make in makers[1:])]
         here = vector == SYNC
         crew = Here(form, envs, arrays, actions) if here else Threads(form, envs, arrays, actions, workers)
+    return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
+
+
+def open_whole(
+    target: Target, order: Order, options: BatchSettings, number: int, own: Collection[str]
+) -> Batch:
+    """Somebody's own batch, with as many envs as the training has."""
+    if {"vector", "workers"} & (target.keys.keys() - set(own)):
+        raise InputError(f"{target.name} steps its envs by itself: leave out vector= and workers=")
+    count = {"num_envs": options.num_envs} if "num_envs" in own else {}
+    env = make_env(target.name, replace(order, arguments={**order.arguments, **count}), number)
+    if env.num_envs != options.num_envs:
+        raise InputError(
+            f"{target.name} makes {env.num_envs} envs and not {options.num_envs}: "
+            f"give num_envs={env.num_envs}, or let it take a parameter num_envs"
+        )
+    form = form_of_batch(target.name, env)
+    spec = replace(batch_spec(target, form, options), arguments=order.arguments)
+    arrays, actions = make_arrays(spec)
+    crew = Whole(form, env, arrays, actions)
     return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
 
 

@@ -84,10 +84,21 @@ def samples() -> Callable[[], None]:
         if event == "os.exec":  # the timer would go on in whatever comes then
             end()
 
+    allow_tracing()
+    file("ready").touch()
     sampler.__enter__()
     vars(signal)["signal"] = signal_or_end
     sys.addaudithook(end_before)
     return end
+
+
+def allow_tracing() -> None:
+    """Let Hotloop look at this process from outside if the machine allows that to parents only."""
+    with suppress(Exception):
+        if Path("/proc/sys/kernel/yama/ptrace_scope").read_text().strip() == "1":
+            import ctypes
+
+            ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)  # PR_SET_PTRACER
 
 
 def cprofile() -> Callable[[], None]:

@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.errors import HotloopError, InputError, SetupError, unknown
+from hotloop.core.errors import HotloopError, InputError, MissingError, unknown
+from hotloop.core.packages import install_line
 from hotloop.worlds.farm.log.schema import TABLES, Table, open_log
 
 ROWS_AT_ONCE = 100_000
@@ -42,7 +43,7 @@ def libraries() -> tuple[Any, Any]:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise SetupError("Parquet needs pyarrow: pip install 'hotloop[parquet]'") from None
+        raise MissingError(f"Parquet needs pyarrow: {install_line('pyarrow')}") from None
     return parquet, pa
 
 

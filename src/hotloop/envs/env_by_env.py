@@ -1,0 +1,261 @@
+"""Sides of unlike width or interface, env by env: the same rows of actions in, the same fields out.
+
+A single env, a batch of a library and an object with `num_envs` show the same episodes in other forms. This
+shows what all of them have: observations, rewards and flags, the first axis the envs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotloop.core.clock import now_ns
+from hotloop.core.errors import InputError
+from hotloop.core.notices import Notice
+from hotloop.core.target import Target
+from hotloop.envs.foreign.kinds.vector import NEXT_STEP, SAME_STEP
+from hotloop.envs.foreign.subject import NAMES
+from hotloop.envs.projects import is_apart, new_apart
+from hotloop.envs.subject import Proxy, Subject
+
+SINGLES = ("gymnasium", "reset and step")
+"""Interfaces of one env, whose episodes Hotloop begins itself."""
+
+VEC_ENV = "stable-baselines3"
+
+BATCHES = ("gymnasium vector", "batched", VEC_ENV)
+"""Interfaces of many envs behind one call."""
+
+MOST_ENVS = 1_024
+
+OPENING_NS = 15_000_000_000
+"""What opening one instance after another may take."""
+
+TIME_LIMIT = "TimeLimit.truncated"
+"""What a VecEnv calls a truncation in an env's infos, since it has one flag for both ends."""
+
+
+def is_single(subject: Subject) -> bool:
+    return kind_of(subject) in SINGLES
+
+
+def is_batch(subject: Subject) -> bool:
+    return kind_of(subject) in BATCHES
+
+
+def kind_of(subject: Subject) -> str:
+    return str(getattr(subject.spec, "kind", ""))
+
+
+class EnvByEnv(Proxy):
+    """One subject of many envs, or several instances one after another, as a batch of envs.
+
+    Single envs are shown as a batch with this convention of autoreset shows them.
+    """
+
+    resets_together = True
+    can_save = False
+    whole_numbers = None
+
+    def __init__(self, subjects: Sequence[Subject], autoreset: str, envs: int | None = None) -> None:
+        super().__init__(subjects[0])
+        self._subjects = list(subjects)
+        self._width = subjects[0].spec.num_envs
+        self._autoreset = autoreset
+        envs = envs or self._width * len(self._subjects)
+        self._spec: Any = replace(subjects[0].spec, num_envs=envs)  # type: ignore[type-var]
+        self._waits = is_single(subjects[0]) and autoreset == NEXT_STEP
+        """Whether an env that ended spends the next call on its reset."""
+        if self._waits and self._width > 1:
+            raise InputError(
+                f"{self._spec.name} begins the next episode in the step that ends one, the other side in "
+                "the step after: give it one env, or another autoreset mode"
+            )
+        self._ended = [False] * len(self._subjects)
+        self._resetting = [False] * len(self._subjects)
+
+    @property
+    def spec(self) -> Any:
+        return self._spec
+
+    @property
+    def autoreset(self) -> str:
+        return self._autoreset
+
+    @property
+    def restarts(self) -> bool:
+        return all(subject.restarts for subject in self._subjects)
+
+    @property
+    def spaces(self) -> tuple[object, object]:
+        """The spaces of one env."""
+        return self._subjects[0].single_spaces
+
+    def reset(self) -> None:
+        for subject in self._subjects:
+            subject.reset()
+        self._ended = [False] * len(self._subjects)
+        self._resetting = list(self._ended)
+
+    def reset_some(self, envs: Sequence[int]) -> None:
+        if len(envs):
+            self.reset()
+
+    def step(self, actions: Any) -> None:
+        rows, width = np.asarray(actions), self._width
+        for number, subject in enumerate(self._subjects):
+            self._resetting[number] = self._waits and self._ended[number]
+            self._ended[number] = False
+            if not self._resetting[number]:
+                first = number * width
+                subject.step(subject.unfold(rows[first : first + width]))
+                self._ended[number] = self._waits and is_over(subject.everything())
+
+    def play(self, actions: Iterable[Any]) -> None:
+        for each in actions:
+            self.step(each)
+
+    def wait(self) -> None:
+        for subject in self._subjects:
+            subject.wait()
+
+    def close(self) -> None:
+        for subject in self._subjects:
+            subject.close()
+
+    def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        return list(zip(*(each.draw(random, calls) for each in self._subjects), strict=True))
+
+    def legal(self, random: np.random.Generator, actions: Sequence[Any]) -> Sequence[Any]:
+        return actions
+
+    def settle(self, actions: Any) -> Any:
+        """Return the rows that the drawn actions of every instance come to now."""
+        if isinstance(actions, np.ndarray):
+            return actions
+        settled = ((each, each.settle(own)) for each, own in zip(self._subjects, actions, strict=True))
+        return self._rows(each.fold([own])[0] for each, own in settled)
+
+    def choose(self, player: str) -> Any:
+        return self._rows(each.fold([each.choose(player)])[0] for each in self._subjects)
+
+    def _rows(self, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(list(parts))[: self._spec.num_envs]
+
+    def fold(self, actions: Sequence[Any]) -> NDArray[Any]:
+        rows = [np.asarray(each) for each in actions]
+        return np.array(rows) if rows else np.zeros((0, self._spec.num_envs), np.int32)
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        return row
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        return self.everything()
+
+    def everything(self) -> Mapping[str, NDArray[Any]]:
+        parts = [self._shown(number) for number in range(len(self._subjects))]
+        names = [name for name in parts[0] if all(name in part for part in parts)]
+        return {
+            name: rows[: self._spec.num_envs]
+            for name in names
+            if (rows := joined([part[name] for part in parts])) is not None
+        }
+
+    def _shown(self, number: int) -> dict[str, NDArray[Any]]:
+        subject, resetting = self._subjects[number], self._resetting[number]
+        seen = subject.everything()
+        if any(name not in seen for name in NAMES[1:4]):
+            raise InputError(f"{self._spec.name} does not show rewards and flags of each env")
+        if not is_single(subject):
+            return of_batch(seen, vec_env=kind_of(subject) == VEC_ENV)
+        return of_single(seen, self._autoreset, resetting=resetting)
+
+    def unseen(self) -> Sequence[str]:
+        """Return what the interfaces show in unlike forms, such as infos, and so is not compared."""
+        seen = self._subjects[0].everything()
+        return sorted(name for name in seen if name.removeprefix("next_").partition(".")[0] not in NAMES[:4])
+
+    def generators(self) -> tuple[()]:
+        return ()
+
+    def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:
+        return ()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        rows = [subject.counters for subject in self._subjects]
+        return {name: sum(row.get(name, 0) for row in rows) for name in rows[0]}
+
+
+def of_single(seen: Mapping[str, NDArray[Any]], autoreset: str, *, resetting: bool) -> dict[str, Any]:
+    """Return what a single env showed, as a batch with that convention shows it."""
+    following = {
+        name.removeprefix("next_"): rows
+        for name, rows in seen.items()
+        if name.startswith("next_observations")
+    }
+    last = {name: rows for name, rows in seen.items() if name.partition(".")[0] == "observations"}
+    flags = flags_of(seen["terminals"], seen["truncations"])
+    if resetting:
+        nothing = {name: np.zeros_like(rows) for name, rows in flags.items()}
+        return {**following, "rewards": np.zeros_like(seen["rewards"]), **nothing}
+    return {**(following if autoreset == SAME_STEP else last), "rewards": seen["rewards"], **flags}
+
+
+def of_batch(seen: Mapping[str, NDArray[Any]], *, vec_env: bool) -> dict[str, Any]:
+    """Return what a batch showed; the end flags of a VecEnv by what its infos say of them."""
+    last = {name: rows for name, rows in seen.items() if name.partition(".")[0] == "observations"}
+    over, cut = np.asarray(seen["terminals"], bool), seen["truncations"]
+    if vec_env:
+        cut = over & np.array([is_cut(seen, env) for env in range(len(over))])
+        over = over & ~cut
+    return {**last, "rewards": seen["rewards"], **flags_of(over, cut)}
+
+
+def is_cut(seen: Mapping[str, NDArray[Any]], env: int) -> bool:
+    said = seen.get(f"infos.{env}.{TIME_LIMIT}")
+    return said is not None and bool(np.any(said))
+
+
+def flags_of(over: Any, cut: Any) -> dict[str, NDArray[Any]]:
+    """Return both flags as truth values; an episode that was over anyway was not cut off."""
+    terminals = np.asarray(over, bool)
+    return {"terminals": terminals, "truncations": np.asarray(cut, bool) & ~terminals}
+
+
+def is_over(seen: Mapping[str, NDArray[Any]]) -> bool:
+    return bool(np.any(seen["terminals"]) or np.any(seen["truncations"]))
+
+
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+    """Return rows of envs one after another; None where they have unlike shapes."""
+    if len({part.shape[1:] for part in parts}) > 1:
+        return None
+    return np.concatenate(parts)
+
+
+def open_instances(target: Target, envs: int, autoreset: str) -> Subject:
+    """Open a foreign target as often as it takes for so many envs, or as time allows.
+
+    Each instance is seeded where the envs of the one before it end: env i has the seed of the target plus i.
+    """
+    if is_apart(target):
+        return new_apart(target, f"{__name__}:open_instances_here", envs, autoreset)
+    return open_instances_here(target, envs, autoreset)
+
+
+def open_instances_here(target: Target, envs: int, autoreset: str) -> Subject:
+    from hotloop.envs.foreign.open import open_foreign
+
+    begin, subjects, made = now_ns(), list[Subject](), 0
+    try:
+        while made < min(envs, MOST_ENVS) and (not made or now_ns() - begin < OPENING_NS):
+            subjects.append(open_foreign(target, timed=False, seeds_before=made))
+            made += subjects[-1].spec.num_envs
+        return EnvByEnv(subjects, autoreset, min(made, envs))
+    except BaseException:
+        for subject in subjects:
+            subject.close()
+        raise

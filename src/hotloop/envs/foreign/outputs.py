@@ -1,0 +1,213 @@
+"""What an env may give back: values that exist when its step returns, not when a reader asks for them.
+
+An object that computes its values on reading moves work out of the timed step: it looks fast, and equal.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, timedelta
+from enum import Enum, auto
+from inspect import getattr_static
+from numbers import Number
+from types import MemberDescriptorType, NoneType, SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hotloop.core.errors import InputError
+
+LIBRARIES = frozenset({"numpy", "torch", "torchvision", "jax", "jaxlib", "tensordict", "pandas"})
+"""Packages whose arrays hold their values; JAX and torch are waited for inside the timed turn."""
+
+ARRAY_PROTOCOL = frozenset({"__array__", "__array_interface__", "__array_struct__", "__buffer__"})
+"""How NumPy reads an object that is no array."""
+
+READS = ARRAY_PROTOCOL | {
+    *("__getattribute__", "__class__", "__iter__", "__len__", "__getitem__", "__reversed__", "__contains__"),
+    *("__float__", "__int__", "__index__", "__bool__", "__complex__"),
+    *("keys", "values", "items", "get", "dtype", "shape", "ndim", "size", "tolist", "tobytes", "copy"),
+}
+"""Methods of arrays, numbers and containers that could compute a value for their reader."""
+
+TORCH_PROTOCOL = frozenset({"__torch_function__", "__torch_dispatch__", "numpy", "cpu", "detach", "to"})
+"""How a subclass of a tensor of torch could compute a value for its reader, beside `READS`."""
+
+ABSENT = object()
+
+DECLARED = frozenset({"observations", "rewards", "terminals", "truncations", "next_observations"})
+"""Outputs in which an object of an unknown class is refused; infos leave it out of the comparison."""
+
+DEEPEST = 32
+"""Levels of containers within containers that are checked."""
+
+HEAP_TYPE = 1 << 9
+"""CPython's flag of classes that were made while a program ran."""
+
+
+class Kind(Enum):
+    """How the values of a class are read."""
+
+    VALUE = auto()
+    """As a whole: a number, a text, an array."""
+    SEQUENCE = auto()
+    MAPPING = auto()
+    FIELDS = auto()
+    """By attributes, as those of a dataclass."""
+    LAZY = auto()
+    """By code of its own that may compute them."""
+    UNKNOWN = auto()
+
+
+CONTAINERS: tuple[tuple[tuple[type, ...], Kind], ...] = (
+    ((dict,), Kind.MAPPING),
+    ((tuple, list, set, frozenset, deque), Kind.SEQUENCE),
+    ((SimpleNamespace,), Kind.FIELDS),
+)
+
+VALUES = (type(None), Number, str, bytes, bytearray, Enum, np.generic, np.ndarray, range, date, timedelta)
+
+
+KINDS: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
+"""Of the classes that were looked at."""
+
+
+def kind_of(cls: type) -> Kind:
+    """Return how values of a class are read; LAZY if a class of the env's own does the reading."""
+    if cls not in KINDS:
+        KINDS[cls] = classify(cls)
+    return KINDS[cls]
+
+
+def classify(cls: type) -> Kind:
+    own = tuple(own_classes(cls))
+    if is_dataclass(cls):
+        return Kind.LAZY if defines(own, ARRAY_PROTOCOL | {"__getattribute__"}) else Kind.FIELDS
+    if not issubclass(cls, Enum) and issubclass(cls, (*VALUES, Mapping, Sequence)) and defines(own, READS):
+        return Kind.LAZY
+    if defines(own, ARRAY_PROTOCOL) or (is_torch(cls) and defines(own, READS | TORCH_PROTOCOL)):
+        return Kind.LAZY
+    for classes, kind in CONTAINERS:
+        if issubclass(cls, classes):
+            return kind
+    is_value = issubclass(cls, VALUES) or is_tensor(cls) or is_of_library(cls)
+    return Kind.VALUE if is_value else Kind.UNKNOWN
+
+
+def own_classes(cls: type) -> Iterator[type]:
+    """Yield a class and its bases up to the first that Python or a library of arrays defines."""
+    for each in cls.__mro__:
+        if is_known(each):
+            return
+        yield each
+
+
+def is_known(cls: type) -> bool:
+    """Return whether Python or a library of arrays defines a class, under the name that the class has."""
+    root = cls.__module__.partition(".")[0]
+    if root not in LIBRARIES and root not in sys.stdlib_module_names:
+        return False
+    found: Any = sys.modules.get(cls.__module__)
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, name, None)
+    is_compiled = not cls.__flags__ & HEAP_TYPE
+    return found is cls or is_compiled
+
+
+def is_of_library(cls: type) -> bool:
+    """Return whether a library of arrays defines a class, or the first of its bases that is not the env's."""
+    base = next(filter(is_known, cls.__mro__))
+    return base.__module__.partition(".")[0] in LIBRARIES
+
+
+def is_tensor(cls: type) -> bool:
+    """Return whether a class is one of JAX's arrays, which carry the name of a private module."""
+    jax = sys.modules.get("jax")
+    return jax is not None and issubclass(cls, jax.Array)
+
+
+def defines(classes: Iterable[type], names: frozenset[str]) -> bool:
+    """Return whether a class body among some defines one of the names."""
+    return any(not names.isdisjoint(vars(each)) for each in classes)
+
+
+def is_torch(cls: type) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(cls, torch.Tensor)
+
+
+def held(value: Any, name: str) -> Any:
+    """Return what an object holds under a name, and run none of its code; ABSENT if code would answer."""
+    found = getattr_static(value, name, ABSENT)
+    if isinstance(found, MemberDescriptorType):  # of a class with slots
+        try:
+            return found.__get__(value)
+        except AttributeError:
+            return ABSENT
+    is_own = getattr(value, "__dict__", {}).get(name, ABSENT) is found
+    return found if is_own or not hasattr(type(found), "__get__") else ABSENT
+
+
+def computes_fields(value: Any) -> bool:
+    """Return whether reading a field of a dataclass runs code of its class."""
+    cls = type(value)
+    absent = [each.name for each in fields(value) if held(value, each.name) is ABSENT]
+    computed = (
+        not isinstance(getattr_static(cls, name, None), (MemberDescriptorType, NoneType)) for name in absent
+    )
+    return any(computed) or (bool(absent) and hasattr(cls, "__getattr__"))
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass or a namespace by name."""
+    if isinstance(value, SimpleNamespace):
+        return dict(vars(value))
+    found = {each.name: held(value, each.name) for each in fields(value)}
+    return {name: None if each is ABSENT else each for name, each in found.items()}
+
+
+def check_output(name: str, value: Any, *, declared: bool = False, deep: int = 0) -> None:
+    """Refuse a value that may be computed only when it is read; `declared` refuses unknown objects too."""
+    cls = type(value)
+    kind = kind_of(cls)
+    if kind is Kind.FIELDS and is_dataclass(value) and computes_fields(value):
+        kind = Kind.LAZY
+    if kind is Kind.LAZY or (kind is Kind.UNKNOWN and declared):
+        raise refused(name, cls, kind)
+    if deep > DEEPEST or kind is Kind.UNKNOWN:
+        return
+    if cls is np.ndarray and value.dtype == object:
+        kind, value = Kind.SEQUENCE, value.ravel().tolist()
+    for part, each in parts_of(kind, value):
+        check_output(f"{name}.{part}", each, declared=declared, deep=deep + 1)
+
+
+def parts_of(kind: Kind, value: Any) -> Iterable[tuple[object, Any]]:
+    """Return the parts of a container by name; of a sequence of plain values none."""
+    if kind is Kind.MAPPING:
+        return list(value.items())
+    if kind is Kind.FIELDS:
+        return fields_of(value).items()
+    if kind is Kind.SEQUENCE and any(has_parts(cls) for cls in set(map(type, value))):
+        return enumerate(value)
+    return ()
+
+
+def has_parts(cls: type) -> bool:
+    """Return whether values of a class are looked at one by one: containers, arrays of objects, objects."""
+    return issubclass(cls, np.ndarray) or kind_of(cls) is not Kind.VALUE
+
+
+def refused(name: str, cls: type, kind: Kind) -> InputError:
+    what = f"{cls.__module__}.{cls.__qualname__}"
+    if kind is Kind.UNKNOWN:
+        return InputError(
+            f"{name} is a {what}, whose values Hotloop cannot read: return numbers, texts, NumPy arrays, or "
+            "tuples, lists, dicts, named tuples and dataclasses of them"
+        )
+    return InputError(
+        f"{name} is a {what}, which computes its values when they are read: return a NumPy array, or a plain "
+        "tuple, list or dict"
+    )

@@ -1,0 +1,105 @@
+"""What the games of two seats came to: wins by seat, lengths, games per second, and where the time went."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from hotloop.core.notices import Code, notice
+from hotloop.core.record import CONTEST, ENV_STEPS_PER_S, GAMES_PER_S, SPLIT, WALL, Phase, Record
+from hotloop.envs.foreign.spec import ENV_RESET, ENV_STEP, OBSERVE
+from hotloop.envs.subject import Subject
+from hotloop.lab.measure.policy import FORWARD
+from hotloop.lab.measure.rounds import Rounds
+from hotloop.lab.sim.seated import INFERENCE, GameOver, Seated, SeatedBatch
+from hotloop.stats.summary import with_metrics
+
+LAST = "env.last"
+"""The row in which an AEC env of PettingZoo looks for the agent whose turn it is."""
+
+FEWEST_CALLS = 50
+"""Calls of a pass, however few games it is for: a shorter one times little but the clock."""
+
+
+def counted_games(table: Seated, games: int | None = None) -> list[GameOver]:
+    """Return the games that count: of every env its share, so that short games do not count more often."""
+    envs = table.spec.num_envs
+    by_env: list[list[GameOver]] = [[] for _ in range(envs)]
+    for game in table.games or ():
+        by_env[game.env].append(game)
+    if games is None:
+        return [game for row in by_env for game in row]
+    return [game for env, row in enumerate(by_env) for game in row[: share_of(env, envs, games)]]
+
+
+def share_of(env: int, envs: int, games: int) -> int:
+    """Return how many of some games an env has to play."""
+    return games // envs + (env < games % envs)
+
+
+def rounds_for_games(rounds: Rounds, clean: Subject, games: int | None) -> Rounds:
+    """Return rounds of about as many steps as the games need, by the length of those in the warm-up."""
+    if games is None or not isinstance(clean, Seated) or not clean.games:
+        return rounds
+    envs = clean.spec.num_envs
+    steps = games * fmean(game.steps for game in clean.games)
+    calls = max(FEWEST_CALLS, round(steps / rounds.count / envs))
+    return replace(rounds, iterations=min(rounds.iterations, calls * envs), box_iterations=False)
+
+
+def with_games(record: Record, clean: Subject, watched: Subject, games: int | None) -> Record:
+    """Add what the games of the clean passes came to; any other record stays as it is.
+
+    Steps of games that were cut off at the end are in the time, and so they count: a game is worth the
+    steps that a game takes on average.
+    """
+    if not isinstance(clean, Seated):
+        return record
+    over = counted_games(clean, games)
+    values = {**record.values, **split_of(record.phases, watched), **values_of(over)}
+    if over:
+        steps = fmean(game.steps for game in over)
+        values[GAMES_PER_S] = tuple(speed / steps for speed in record.values[ENV_STEPS_PER_S])
+    short = games is not None and len(over) < games
+    said = (notice(Code.FEW_GAMES, over=len(over), games=games),) if short else ()
+    return with_metrics(replace(record, values=values, notices=(*record.notices, *said)))
+
+
+def values_of(games: Sequence[GameOver]) -> dict[str, tuple[float, ...]]:
+    """Return the score, the first turn and the length of each game."""
+    return {
+        f"{CONTEST}won": tuple(game.won for game in games),
+        f"{CONTEST}began": tuple(float(game.began) for game in games),
+        "episode_length": tuple(float(game.length) for game in games),
+    }
+
+
+def split_of(phases: Sequence[Phase], watched: Subject) -> dict[str, tuple[float, ...]]:
+    """Return the parts of the watched time in nanoseconds; they add up to it."""
+    totals = {phase.path: phase.total_ns for phase in phases}
+    if WALL not in totals:
+        return {}
+    encoding = [OBSERVE, LAST]
+    if isinstance(watched, SeatedBatch):
+        encoding = [watched.contest.encoding]
+    encoded = {path: ns for path, ns in totals.items() if is_outermost(path, encoding)}
+    env = {path for path in totals if path in (f"{WALL}/{ENV_STEP}", f"{WALL}/{ENV_RESET}")}
+    inside = sum(ns for path, ns in encoded.items() if any(path.startswith(f"{each}/") for each in env))
+    inference = totals.get(f"{WALL}/{INFERENCE}", 0)
+    forward = totals.get(f"{WALL}/{INFERENCE}/{FORWARD}", 0)
+    if isinstance(watched, SeatedBatch):
+        player = watched.player
+        forward = round(inference * player.forward_ns / max(player.forward_ns + player.select_ns, 1))
+    parts = {
+        "env.step": sum(totals[path] for path in env) - inside,
+        "inference/forward": forward,
+        "inference/selection": inference - forward,
+        "encoding": sum(encoded.values()),
+    }
+    parts["rest"] = max(totals[WALL] - sum(parts.values()), 0)
+    return {f"{SPLIT}{name}": (float(ns),) for name, ns in parts.items()}
+
+
+def is_outermost(path: str, names: Sequence[str]) -> bool:
+    """Return whether the last part of a path is one of some names, and no part before it is."""
+    *above, last = path.split("/")
+    return last in names and not any(part in names for part in above)

@@ -1,0 +1,328 @@
+"""Trend: past commits of a project, measured in turns, with a record of each.
+
+Every commit is built in a folder of its own and opened in a process of its own. All of them then take turns
+of about a millisecond, so that heat, neighbors and load are the same for all.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from hotloop.core.clock import now_ns
+from hotloop.core.code import code as present_code
+from hotloop.core.code import git
+from hotloop.core.errors import HotloopError, InputError
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.progress import Progress, silent
+from hotloop.core.record import IN_TURNS, NOISE, Ancestry, Record, field_words
+from hotloop.core.record import Code as RanCode
+from hotloop.core.target import Target
+from hotloop.judge.judge import judge
+from hotloop.lab.compare.commits import CommitContender, Say, resolve
+from hotloop.lab.compare.contenders import unlike_widths, unlikeness
+from hotloop.lab.compare.process import ProcessSide
+from hotloop.lab.gate.places import Places
+from hotloop.lab.measure.policy import RANDOM
+from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.settle import AGAIN, WARMUP_SHARE, Plan, Theft, is_calm, is_over
+from hotloop.lab.measure.stepping import Garbage
+from hotloop.lab.measure.turns import WARMUP_NS, Length, Turn, rounds_of, turns_of, warm_up
+from hotloop.lab.measure.work import Tally
+
+USUAL_COMMITS = 16
+"""Commits that are measured if nothing else is asked for: enough to see a change of level."""
+
+MOST_COMMITS = 64
+"""Commits that are open at the same time."""
+
+GROUPS = 20
+"""Values that a record keeps: each is the speed over neighboring rounds, the same rounds in every record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a trend is to be about."""
+
+    since: str
+    """The first commit."""
+    every: int | None = None
+    """One in so many commits is measured; None measures about `USUAL_COMMITS`."""
+    build: str | None = None
+    """A shell command that builds a commit; None installs it by pip, if there is something to install."""
+    seconds: float = 2.0
+    """Time of the turns of a commit."""
+    garbage: Garbage = "between"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A commit that was built and whose target is open."""
+
+    contender: CommitContender
+    side: ProcessSide
+    ancestry: Ancestry
+
+    @property
+    def sha(self) -> str:
+        return self.contender.checkout.commit.sha
+
+
+@dataclass(slots=True, kw_only=True)
+class Turns:
+    """What the turns of all commits took, complete up to the last whole round."""
+
+    length: Length
+    work: dict[str, Tally]
+    taken: dict[str, list[Turn]]
+    """One a round."""
+    disturbed: set[int] = field(default_factory=set)
+    """Rounds in which a hypervisor took time."""
+    partial: bool = True
+
+    @property
+    def count(self) -> int:
+        return min(map(len, self.taken.values()))  # Ctrl-C may come while a round is taken down
+
+    def note(self, round_: Mapping[str, Turn]) -> None:
+        """Take down a whole round."""
+        for name, turn in round_.items():
+            self.taken[name].append(turn)
+            self.work[name].note()
+
+    def disturb(self, since: int) -> None:
+        """Take down that time was stolen somewhere in the rounds since that one."""
+        self.disturbed.update(range(since, self.count))
+
+    def times(self, name: str) -> list[float]:
+        """Return the nanoseconds of an env-step in each group of rounds, of calm turns if there are."""
+        groups, taken = min(GROUPS, self.count), self.taken[name]
+        edges = [self.count * number // groups for number in range(groups + 1)]
+        return [self._ns_per_env_step(taken, *edge) for edge in pairwise(edges)]
+
+    def _ns_per_env_step(self, taken: Sequence[Turn], start: int, end: int) -> float:
+        calm = [taken[at] for at in range(start, end) if at not in self.disturbed and is_calm(taken[at])]
+        turns = calm or taken[start:end]
+        return sum(turn.ns for turn in turns) / sum(turn.env_steps for turn in turns)
+
+
+def trend(
+    target: Target, asked: Asked, progress: Progress = silent, *, say: Say, project: Path | None = None
+) -> list[Record]:
+    """Measure commits of the project in the current folder in turns; returns a record of each, oldest first.
+
+    What cannot be built or opened is left out and named. Ctrl-C leaves the rounds there were, if any.
+    """
+    with Places(project or Path.cwd(), build=asked.build, say=say) as places, ExitStack() as stack:
+        line = commits_since(places.root, asked.since, asked.every)
+        clock = Expected(len(line), asked.seconds, progress)
+        say(beforehand(places, line, asked))
+        opened, left_out = open_all(places, target, line, asked, clock, stack, say=say)
+        recorders = {
+            each.sha: Recorder("bench", each.contender.spec, code_of(each, places)) for each in opened
+        }
+        again = stack.enter_context(closing(opened[0].contender.checkout.open()))
+        shown, turns = take_turns(opened, again, asked, clock)
+        records = [
+            record_of(each, recorders[each.sha], turns, asked, told)
+            for each, told in zip(opened, changed_outputs(opened, shown), strict=True)
+        ]
+    named = [notice(Code.COMMITS_LEFT_OUT, commits="; ".join(left_out))] if left_out else []
+    records[0] = with_noise(records[0], turns)
+    records[-1] = replace(records[-1], notices=(*records[-1].notices, *named))
+    return [judge(record) for record in records]
+
+
+class Expected:
+    """How far a trend is, in nanoseconds: the builds so far tell how long those that are left take."""
+
+    def __init__(self, commits: int, seconds: float, progress: Progress) -> None:
+        self._commits, self._progress, self._begin = commits, progress, now_ns()
+        self._turns_ns = round(commits * seconds * 1e9)
+
+    def note_builds(self, done: int) -> None:
+        """Move on after so many builds."""
+        spent = now_ns() - self._begin
+        self._progress(spent, spent * self._commits // max(done, 1) + self._turns_ns)
+
+    def note_turns(self, spent_ns: int, budget_ns: int) -> None:
+        """Move on within the turns."""
+        spent = now_ns() - self._begin
+        self._progress(spent, spent + max(budget_ns - spent_ns, 0))
+
+
+def commits_since(root: Path, since: str, every: int | None) -> list[str]:
+    """Return one in so many commits from one to HEAD, along first parents, oldest first; both ends are in."""
+    first, head = resolve(root, since).sha, resolve(root, "HEAD").sha
+    if git(root, "merge-base", "--is-ancestor", first, head) is None:
+        raise InputError(f"--since {since} is not among the commits before HEAD: give one that is")
+    later = git(root, "rev-list", "--first-parent", "--reverse", f"{first}..{head}") or ""
+    line = [first, *later.split()]
+    if len(line) < 2:
+        raise InputError(f"--since {since} is HEAD: give an earlier commit")
+    step = every or -(-(len(line) - 1) // (USUAL_COMMITS - 1))
+    chosen = line[::-1][::step][::-1]
+    chosen = chosen if chosen[0] == first else [first, *chosen]
+    if len(chosen) > MOST_COMMITS:
+        fits = -(-(len(line) - 1) // (MOST_COMMITS - 1))
+        raise InputError(
+            f"--every {step} asks for {len(chosen)} commits, {MOST_COMMITS} are the most: --every {fits} fits"
+        )
+    return chosen
+
+
+def beforehand(places: Places, line: Sequence[str], asked: Asked) -> str:
+    """Say what a trend measures, and what it leaves out."""
+    between = git(places.root, "rev-list", "--first-parent", "--count", f"{line[0]}..{line[-1]}")
+    dirty = "; uncommitted changes are in no commit" if places.tree().commit.dirty else ""
+    return (
+        f"{len(line)} of {int(between or 0) + 1} commits since {asked.since}: each is built, then all take "
+        f"turns for about {len(line) * asked.seconds:.0f} s{dirty}"
+    )
+
+
+def open_all(
+    places: Places,
+    target: Target,
+    line: Sequence[str],
+    asked: Asked,
+    clock: Expected,
+    stack: ExitStack,
+    *,
+    say: Say,
+) -> tuple[list[Opened], list[str]]:
+    """Build and open the commits; returns those that can be measured, and why others cannot."""
+    opened, left_out = list[Opened](), list[str]()
+    for done, sha in enumerate(line, 1):
+        try:
+            opened.append(open_one(places, target, sha, asked, stack))
+        except HotloopError as error:
+            left_out.append(f"{sha[:12]} ({without_name(str(error), sha)})")
+        clock.note_builds(done)
+    newest = opened[-1].contender if opened else None
+    for each in [*opened[:-1]]:
+        assert newest is not None
+        if why := unlike_words(each.contender, newest):
+            opened.remove(each)
+            left_out.append(f"{each.sha[:12]} ({why})")
+    for words in left_out:
+        say(f"left out {words}")
+    if len(opened) < 2:
+        raise InputError(f"fewer than two commits can be measured: {'; '.join(left_out)}")
+    return opened, left_out
+
+
+def without_name(message: str, sha: str) -> str:
+    """Return the first line of a message, without the commit that it begins with."""
+    first = message.partition("\n")[0]
+    return first.removeprefix(sha[:12]).lstrip(": ")
+
+
+def unlike_words(one: CommitContender, newest: CommitContender) -> str:
+    """Return in what the work of a commit differs from that of the newest; empty if in nothing."""
+    agents = (one.spec.agents, newest.spec.agents)
+    widths = [f"num_agents {agents[0]:,} against {agents[1]:,}"] if agents[0] != agents[1] else []
+    differs = [*unlikeness(one, newest, allowed=True), *filter(None, [unlike_widths(one, newest)]), *widths]
+    return f"other work than in the newest: {'; '.join(differs)}" if differs else ""
+
+
+def open_one(places: Places, target: Target, sha: str, asked: Asked, stack: ExitStack) -> Opened:
+    """Build a commit and open the target there."""
+    place = places.at(sha)
+    checkout = place.checkout(target, places.root, asked.garbage)
+    side = stack.enter_context(closing(checkout.open()))
+    return Opened(
+        contender=CommitContender(checkout, side.facts), side=side, ancestry=ancestry(places.root, sha)
+    )
+
+
+def ancestry(root: Path, sha: str) -> Ancestry:
+    """Return where a commit stands in its project."""
+    committed, _, subject = (git(root, "log", "-1", "--format=%cI%n%s", sha) or "").partition("\n")
+    before = git(root, "rev-list", "--first-parent", "--count", sha)
+    return {"position": int(before or 0), "committed": committed, "subject": subject}
+
+
+def code_of(opened: Opened, places: Places) -> RanCode:
+    """Return what code ran: for others' targets, the present Hotloop and the commit of their project."""
+    ran: RanCode = {**opened.contender.code, "ancestry": opened.ancestry}
+    if not opened.contender.checkout.target.is_foreign:
+        return ran
+    ours = present_code(None)
+    return {
+        **ours,
+        "project": {"commit": opened.sha, "dirty": False, "root": places.root.name},
+        "ancestry": opened.ancestry,
+    }
+
+
+def take_turns(
+    opened: Sequence[Opened], again: ProcessSide, asked: Asked, clock: Expected
+) -> tuple[Sequence[Mapping[str, str]], Turns]:
+    """Warm all commits up equally far, then let them take turns; returns what each showed in between.
+
+    `again` is a second instance of the first commit, which tells how much one commit differs from itself.
+    """
+    sides = {**{each.sha: each.side for each in opened}, AGAIN: again}
+    plan = Plan(budget_ns=round(asked.seconds * len(sides) * 1e9))
+    begin = now_ns()
+    length = warm_up(sides, min(WARMUP_NS, plan.budget_ns // (WARMUP_SHARE * len(sides)))).length
+    shown = [each.side.seen() for each in opened]
+    turns = Turns(
+        length=length,
+        work={name: Tally(side.counters) for name, side in sides.items()},
+        taken={name: [] for name in sides},
+    )
+    first, theft = now_ns(), Theft(now_ns())
+    try:
+        for round_ in rounds_of(turns_of(sides, length)):
+            turns.note(round_)
+            now = now_ns()
+            theft.note(turns, now)
+            clock.note_turns(now - begin, plan.budget_ns)
+            if is_over(turns.count, plan, now - begin, (now - first) / turns.count):
+                break
+        turns.partial = False
+    except KeyboardInterrupt:
+        if not turns.count:
+            raise
+    return shown, turns
+
+
+def with_noise(record: Record, turns: Turns) -> Record:
+    """Return the record of the first commit with the speeds of its second instance, round by round."""
+    again = tuple(1e9 / ns for ns in turns.times(AGAIN))
+    return replace(record, values={**record.values, NOISE: again})
+
+
+def changed_outputs(opened: Sequence[Opened], shown: Sequence[Mapping[str, str]]) -> list[Notice | None]:
+    """Return for each commit whether it showed something else than the one before, after as many steps."""
+    changed: list[Notice | None] = [None]
+    for one, (before, after) in zip(opened, pairwise(shown), strict=False):
+        fields = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        told = notice(Code.OUTPUTS_CHANGED, fields=field_words(fields), before=one.sha[:12])
+        changed.append(told if fields else None)
+    return changed
+
+
+def record_of(
+    opened: Opened, recorder: Recorder, turns: Turns, asked: Asked, changed: Notice | None
+) -> Record:
+    """Return the record of one commit; its values are of the same rounds as everyone's."""
+    spec, times = opened.contender.spec, turns.times(opened.sha)
+    gained, made = turns.work[opened.sha].gained, turns.length.env_steps
+    return recorder.record(
+        method=describe_method(
+            spec,
+            rounds=len(times),
+            iterations=made * turns.count // len(times),
+            policy=RANDOM,
+            order=IN_TURNS,
+            garbage=asked.garbage,
+        ),
+        counters=gained,
+        values=throughput(spec, made, [round(ns * made) for ns in times], gained),
+        notices=[changed] if changed else [],
+        partial=turns.partial,
+    )

@@ -1,0 +1,256 @@
+"""Programs with settings: a command whose words have several values, searched like any other target.
+
+    python train.py --num-envs {8,32} --workers {1,2} --seed {seed}
+
+A target whose name begins with `-- ` is such a command; `{seed}` stands where its seed goes.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import fmean, median
+from typing import Any
+
+from hotloop.core.errors import InputError
+from hotloop.core.progress import Progress, silent
+from hotloop.core.project import PROGRAM
+from hotloop.core.record import RSS, Record
+from hotloop.core.target import Target
+from hotloop.lab.bench import NOTHING
+from hotloop.lab.measure.settle import Plan
+from hotloop.lab.programs import bench as programs
+from hotloop.lab.programs import compare
+from hotloop.lab.programs.launch import Launcher, Program
+from hotloop.lab.programs.metrics import Metric, last_number, parse
+from hotloop.lab.programs.record import ProgramRecorder, Taken
+from hotloop.lab.scale.axes import Axes, Place, check_values
+
+VALUES = re.compile(r"\{([^{}\s\"']*,[^{}\s\"']*)\}")
+"""The values of a setting, as a shell would have them."""
+
+SEED = "{seed}"
+
+USUAL_SEED = 1
+"""Of every run whose speed is measured."""
+
+ROUNDS, FEW_PLACES = 3, 2
+"""Runs of each combination in the first stage, where there are more places than a last stage has."""
+
+EXPERIMENT, LEARNING = f"{__name__}:measure", f"{__name__}:learn_one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A word of a command that has several values."""
+
+    axis: str
+    at: int
+    """Which word it is."""
+    before: str
+    after: str
+    values: tuple[str, ...]
+    has_flag: bool
+    """Whether the word before it is its flag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramAxes(Axes):
+    """The combinations of a command's settings."""
+
+    command: tuple[str, ...]
+    slots: tuple[Slot, ...]
+    present: Target
+    """The command as it is run now."""
+
+    def target_at(self, place: Place) -> Target:
+        filled = list(self.command)
+        for slot in self.slots:
+            filled[slot.at] = f"{slot.before}{place.at[slot.axis]}{slot.after}"
+        return target_of(filled)
+
+
+def is_program(target: Target) -> bool:
+    return target.name.startswith(PROGRAM)
+
+
+def target_of(words: Sequence[str]) -> Target:
+    return Target(PROGRAM + shlex.join(words))
+
+
+def program_of(target: Target, seed: int = USUAL_SEED) -> Program:
+    """Return the command of a target, with a seed where it takes one."""
+    words = shlex.split(target.name.removeprefix(PROGRAM))
+    return Program(tuple(word.replace(SEED, str(seed)) for word in words))
+
+
+def read(words: Sequence[str], present: str | None = None) -> ProgramAxes:
+    """Read a command's settings; `present` is the command as it is run now, by default without them."""
+    marked = list(words) if any(map(VALUES.search, words)) else unexpanded(words)
+    slots = tuple(slot_of(marked, at) for at, word in enumerate(marked) if VALUES.search(word))
+    if not slots:
+        raise InputError(
+            "tune needs a setting with several values: python train.py '--num-envs' '{8,32}', "
+            "with quotes, since shells expand the braces"
+        )
+    values = {slot.axis: slot.values for slot in slots}
+    if len(values) < len(slots):
+        raise InputError("a setting is given twice: give it once")
+    check_values(values)
+    now = without(marked, slots) if present is None else Program.parse(present, "--present").words
+    return ProgramAxes(
+        target=target_of(marked),
+        values=values,
+        places=tuple(
+            Place(at=dict(zip(values, each, strict=True)), keys={}) for each in product(*values.values())
+        ),
+        command=tuple(marked),
+        slots=slots,
+        present=target_of(now),
+    )
+
+
+def slot_of(words: Sequence[str], at: int) -> Slot:
+    """The setting in one word: after its flag, after a `=` in the same word, or by itself."""
+    word = words[at]
+    [match, *more] = VALUES.finditer(word)
+    if more:
+        raise InputError(f"{word!r} has two lists of values: one setting a word")
+    before, after = word[: match.start()], word[match.end() :]
+    flag = words[at - 1] if at else ""
+    has_flag = not before and not after and flag.startswith("-")
+    name = flag if has_flag else before.rstrip("=:")
+    axis = name.lstrip("-") or f"word {at + 1}"
+    return Slot(
+        axis=axis,
+        at=at,
+        before=before,
+        after=after,
+        values=tuple(match[1].split(",")),
+        has_flag=has_flag,
+    )
+
+
+def without(words: Sequence[str], slots: Sequence[Slot]) -> list[str]:
+    """The command as its own defaults have it; a word that cannot be left out has its first value."""
+    kept: dict[int, str] = dict(enumerate(words))
+    for slot in slots:
+        if slot.has_flag:
+            del kept[slot.at - 1], kept[slot.at]
+        elif slot.before.endswith("="):
+            del kept[slot.at]
+        else:
+            kept[slot.at] = f"{slot.before}{slot.values[0]}{slot.after}"
+    return list(kept.values())
+
+
+def unexpanded(words: Sequence[str]) -> list[str]:
+    """The command before the shell expanded its braces: `--num-envs 8 32` was `--num-envs {8,32}`.
+
+    A flag of two dashes with several words after it, or given several times in a row, had braces.
+    """
+    made: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        name, equals, _ = word.partition("=")
+        end = at + 1
+        if word.startswith("--") and equals:
+            while end < len(words) and words[end].startswith(f"{name}="):
+                end += 1
+            values = [each.partition("=")[2] for each in words[at:end]]
+            made.append(f"{name}={{{','.join(values)}}}" if len(values) > 1 else word)
+        else:
+            made.append(word)
+            while word.startswith("--") and end < len(words) and not words[end].startswith("-"):
+                end += 1
+            values = list(words[at + 1 : end])
+            made += [f"{{{','.join(values)}}}"] if len(values) > 1 else values
+        at = end
+    return made
+
+
+def is_expanded(words: Sequence[str]) -> bool:
+    """Whether the values are read from words that a shell has expanded."""
+    return not any(map(VALUES.search, words))
+
+
+def rounds_of(places: int) -> int:
+    """Runs of each combination in the first stage: few where a later one adds to them."""
+    return ROUNDS if places > FEW_PLACES else 2 * ROUNDS
+
+
+def metric_of(text: str | None, *, less_is_better: bool = False) -> Metric | None:
+    return None if text is None else parse(text, less_is_better=less_is_better)
+
+
+def run_s(target: Target) -> float:
+    """What a run takes; it fills the caches of the disk, too."""
+    with Launcher() as launcher:
+        return launcher.run(program_of(target)).wall_ns / 1e9
+
+
+def forecast_s(axes: ProgramAxes) -> float:
+    """What a run takes about, of the present command and of two combinations; refuses one that fails."""
+    try:
+        took = [run_s(axes.present)]
+    except InputError as error:
+        raise InputError(
+            f"the present settings cannot be run: {error}; the winner takes turns with them: "
+            "--present 'COMMAND' says how the program is run now"
+        ) from None
+    for place in (axes.places[0], axes.places[-1]):
+        try:
+            took.append(run_s(axes.target_at(place)))
+        except InputError:  # it is skipped, with the reason, once it has its turn
+            continue
+    return fmean(took)
+
+
+def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """One cell: whole runs of a command, with its memory and the time of a run."""
+    metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
+    rounds = programs.Rounds(count=asked["rounds"], warmup=0, boxed=False)
+    with Launcher() as launcher:
+        found = programs.measure_once(launcher, Taken(program_of(target), metric), rounds, NOTHING, progress)
+    more = {"latency_ns": found.values["wall_ns"], RSS: found.values["rss_peak_bytes"]}
+    return replace(found, values={**found.values, **more})
+
+
+def floor_speeds(searched: Sequence[float], confirmed: Record | None) -> tuple[float, ...]:
+    """The speeds of a command's runs in the search and in its turns, which are runs like any other."""
+    if confirmed is None:
+        return tuple(searched)
+    name = f"b.{confirmed.method.headline}"
+    return (
+        *searched,
+        *(speed for each in (name, f"second.{name}") for speed in confirmed.values.get(each, ())),
+    )
+
+
+def confirm_one(target: Target, present: Target, progress: Progress, **asked: Any) -> Record:
+    """A command against the present one, in turns."""
+    metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
+    sides = [program_of(each) for each in (present, target)]
+    return compare.compare(sides, Plan(budget_ns=asked["budget_ns"]), progress, metric=metric)
+
+
+def learn_one(target: Target, progress: Progress = silent, **asked: Any) -> Record:
+    """Run a command with a seed; the record has the last value that it printed of what it learnt."""
+    metric, program = parse(asked["metric"]), program_of(target, asked["seed"])
+    recorder = ProgramRecorder("bench", program)
+    with Launcher() as launcher:
+        run = launcher.run(program)
+    progress(1, 1)
+    learnt = last_number(metric, run, program)
+    return recorder.record(
+        rounds=1, warmup=0, runs=1, headline=metric.name, values={metric.name: [learnt], "return": [learnt]}
+    )
+
+
+def repeats(pairs: Sequence[tuple[Mapping[str, Sequence[float]], Mapping[str, Sequence[float]]]]) -> bool:
+    """Whether every run learnt exactly the same, so that all of them are one."""
+    return len(pairs) > 1 and all(
+        len({median(side["return"]) for side in sides}) == 1 for sides in zip(*pairs, strict=True)
+    )
