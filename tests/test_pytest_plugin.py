@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hotloop import pytest_plugin
-from hotloop.pytest_plugin import Bench, Options
+from hotloop.pytest_plugin import Bench, NoiseWarning, Options, Row
 
 
 class Config:
@@ -56,10 +56,17 @@ def test_one_beyond_it_fails_after_a_second_run_and_says_whom_to_ask(
         bench(int, limit=1e-6, owner="me")
 
 
-def test_what_cannot_be_told_is_skipped_and_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_told_is_a_warning_and_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     measuring(monkeypatch, 1_100.0, 900.0)
-    with pytest.raises(pytest.skip.Exception, match="missed by one run and met by another"):
-        Bench("test", Options())(int, limit=1e-6)
+    with pytest.warns(NoiseWarning, match="missed by one run and met by another"):
+        assert Bench("test", Options())(int, "3", limit=1e-6) == 3
+
+
+def test_without_a_limit_a_function_is_only_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    measuring(monkeypatch, 900.0)
+    results: list[Row] = []
+    assert Bench("test", Options(), results)(int, "12") == 12
+    assert [(each.value, each.limit, each.standing) for each in results] == [("900 ns", "", "measured")]
 
 
 def test_a_target_is_held_to_its_least_speed() -> None:
@@ -120,3 +127,7 @@ def test_pytest_finds_the_fixture(tmp_path: Path) -> None:
     )
     assert "1 failed, 1 passed" in done.stdout
     assert "test_slow: " in done.stdout
+    rows = [
+        line.split() for line in done.stdout.splitlines() if line.startswith(("test_fast ", "test_slow "))
+    ]
+    assert [(row[0], row[-1]) for row in rows] == [("test_fast", "met"), ("test_slow", "missed")]

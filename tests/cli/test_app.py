@@ -91,6 +91,13 @@ def test_the_version_and_the_short_help_are_there(hotloop: Callable[..., Any]) -
     assert hotloop("bench", "-h").code == ExitCode.FINE
 
 
+@pytest.mark.parametrize(("module", "words"), [("hotloop", ["bench", "--help"]), ("hotloop.sim", ["--help"])])
+def test_python_runs_the_package_and_its_sim_as_modules(module: str, words: list[str]) -> None:
+    said = subprocess.run([sys.executable, "-m", module, *words], capture_output=True, text=True, check=False)
+    name = words[0] if module == "hotloop" else "sim"
+    assert (said.returncode, f"hotloop {name}" in said.stdout) == (ExitCode.FINE, True)
+
+
 @pytest.mark.parametrize(
     ("target", "proposed"),
     [("CartPole-v1", "write gym:CartPole-v1"), ("my_env.py", "as my_env.py:make")],

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hotloop.cli import app
-from hotloop.cli.main import explain, hearing_sigterm
+from hotloop.cli.main import explain, hearing_endings
 from hotloop.core.errors import ExitCode, InputError, SetupError
 from hotloop.core.isolate import lifeline
 
@@ -65,15 +65,18 @@ def test_no_exception_ever_looks_like_a_verdict(
     assert behave(raising(error)).code == code
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
-def test_a_sigterm_interrupts_also_where_ctrl_c_is_ignored(behave: Callable[..., Any], ctrl_c: Any) -> None:
+def test_a_signal_to_end_interrupts_also_where_ctrl_c_is_ignored(
+    behave: Callable[..., Any], ctrl_c: Any, number: signal.Signals
+) -> None:
     before = signal.signal(signal.SIGINT, ctrl_c)
     try:
-        said = behave(lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        said = behave(lambda *_: os.kill(os.getpid(), number))
     finally:
         signal.signal(signal.SIGINT, before)
     assert said.code == ExitCode.INTERRUPTED
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(number) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("error", [InputError("wrong:\n  this"), SetupError("wrong:\n  this")])
@@ -85,7 +88,7 @@ def test_our_errors_are_one_line_without_a_traceback(behave: Callable[..., Any],
 @pytest.mark.parametrize(("file", "where"), [((), ""), (("x.pt",), " for x.pt")])
 def test_a_full_disk_is_no_fault_of_ours(behave: Callable[..., Any], file: tuple[str], where: str) -> None:
     said = behave(raising(OSError(errno.ENOSPC, "No space left on device", *file)))
-    assert said.code == 70
+    assert said.code == 64
     assert said.err == f"hotloop: No space left on device{where}: make room and run again\n"
 
 
@@ -142,7 +145,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(hotloop: Callable[..., Any
 
 def test_a_forked_worker_ends_by_a_sigterm_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
     begun, begin = os.pipe()
-    with hearing_sigterm():
+    with hearing_endings():
         worker = os.fork()
         if not worker:
             os.write(begin, b".")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hotloop.cli.streams import encodable
 from hotloop.core.errors import ExitCode
 
 FULL = Path("/dev/full")
@@ -44,8 +45,45 @@ def test_a_process_without_streams_works(process: Process, words: list[str], cod
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
-def test_a_full_disk_is_a_fault(process: Process) -> None:
+def test_a_full_disk_is_one_line(process: Process) -> None:
     with FULL.open("w") as full:
         done = process("worlds", stdout=full)
-    assert done.returncode == ExitCode.FAULT
+    assert done.returncode == ExitCode.USAGE
     assert "No space left" in done.stderr
+
+
+ENV = """
+class Env:
+    num_actions = 2
+    def reset(self, seed=None): return 0, {}
+    def step(self, action): return 0, 0.0, False, False, {}
+"""
+
+SCREENS = {
+    "bench": ["bench", "env.py:Env", "--rounds", "5", "--iterations", "100", "--warmup", "100"],
+    "profile": ["profile", "grid/toy", "--steps", "500"],
+    "scale": ["scale", "grid/toy", "agents=2,4", "--repeats", "1", "--steps", "100"],
+}
+
+ASCII = {"PYTHONIOENCODING": "ascii"}
+
+LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize(("screen", "how"), [*((each, ASCII) for each in SCREENS), ("bench", LOCALE)])
+def test_a_screen_is_shown_in_ascii_where_nothing_else_can_be(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screen: str, how: dict[str, str]
+) -> None:
+    (tmp_path / "env.py").write_text(ENV)
+    for name, value in how.items():
+        monkeypatch.setenv(name, value)
+    done = process(*SCREENS[screen])
+    assert done.returncode not in (ExitCode.FAULT, ExitCode.USAGE), done.stderr
+    assert done.stdout.strip()
+    assert (done.stdout + done.stderr).isascii()
+
+
+def test_what_ascii_lacks_is_written_with_the_nearest_signs() -> None:
+    assert encodable("3 µs → 2² ≥ 1… █", "ascii") == "3 us -> 22 >= 1... #"
+    assert encodable("µ中", "ascii") == "u?"
+    assert encodable("µ中", "utf-8") == "µ中"

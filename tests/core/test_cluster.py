@@ -1,5 +1,6 @@
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -35,14 +36,14 @@ def test_a_cluster_that_does_not_answer_is_said_before_ray_is_loaded(monkeypatch
 
 def test_ray_that_is_not_installed_is_said_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(SetupError, match=r"ray is not installed: pip install 'hotloop\[ray\]'"):
+    with pytest.raises(SetupError, match=r"ray is not installed: .*pip install .*\[ray\]'"):
         cluster.connected("ray").__enter__()
 
 
 class BusyRay:
     """Fails to start as often as it is told."""
 
-    def __init__(self, *errors: Exception) -> None:
+    def __init__(self, *errors: BaseException) -> None:
         self.errors, self.ended = list(errors), 0
 
     def init(self, **_: object) -> None:
@@ -81,6 +82,46 @@ def test_a_cluster_of_this_machine_leaves_nothing_and_takes_what_the_dead_left(
         (first / "session").mkdir()
     assert list(root.iterdir()) == []
     root.rmdir()
+
+
+WRITING = """
+import os, sys
+session, written = os.path.join(sys.argv[1], "session"), 0
+while os.path.isdir(sys.argv[1]):
+    for name in ("", "a", "b"):
+        try:
+            os.mkdir(os.path.join(session, name))
+        except OSError:
+            pass
+    written += 1
+    if written == 9:
+        print("writes", flush=True)
+"""
+
+
+def test_what_ray_still_writes_after_its_end_goes_to_the_next_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "ENDING_S", 0.2)
+    monkeypatch.setattr(cluster, "LONGEST", 1_000)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    with cluster.own_folder() as made:
+        words = [sys.executable, "-c", WRITING, str(made)]
+        writer = subprocess.Popen(words, stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline()
+    with writer:
+        writer.kill()
+    with cluster.own_folder() as second:
+        assert list(tmp_path.iterdir()) == [second]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ray_that_is_interrupted_while_it_starts_is_ended() -> None:
+    ray = BusyRay(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        cluster.begin(ray, "ray", None, 2)
+    assert ray.ended == 1
 
 
 def test_sockets_have_short_names(monkeypatch: pytest.MonkeyPatch) -> None:

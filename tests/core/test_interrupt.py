@@ -18,7 +18,7 @@ def press(number: int = signal.SIGINT) -> None:
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_asks_and_the_second_interrupts(number: int) -> None:
     said: list[str] = []
     before = signal.getsignal(number)

@@ -1,3 +1,4 @@
+from hotloop.core.packages import install_line
 from hotloop.core.probe import Obstacle, ProbeError, package_missing
 
 
@@ -7,7 +8,7 @@ def test_a_package_that_is_there_is_no_obstacle() -> None:
 
 def test_a_missing_package_is_named_with_what_installs_it() -> None:
     assert package_missing("no_such_package") == Obstacle(
-        why="no_such_package is not installed", remedy="pip install 'hotloop[profile]'"
+        why="no_such_package is not installed", remedy=install_line("no_such_package")
     )
 
 
@@ -15,7 +16,7 @@ def test_torch_comes_with_the_trainer(monkeypatch) -> None:  # type: ignore[no-u
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     found = package_missing("torch")
     assert found is not None
-    assert "hotloop[train]" in found.remedy
+    assert "[train]" in found.remedy
 
 
 def test_an_error_of_a_probe_carries_its_reason_and_its_remedy() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 
 from hotloop.core import project
 from hotloop.core.errors import InputError
-from hotloop.core.project import Budget, find, parse, put_budget
+from hotloop.core.project import Budget, find, parse, put_budget, read
 from hotloop.core.target import Target
 
 WHOLE = """
@@ -172,3 +173,50 @@ def test_a_budget_that_becomes_relative_loses_its_limit(tmp_path: Path) -> None:
     )
     assert project.read(path).budget("b").limit is None
     assert [each.name for each in tmp_path.iterdir()] == ["hotloop.toml"]
+
+
+def test_a_pattern_is_of_what_a_program_prints_and_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "hotloop.toml"
+    budget = Budget(
+        name="sps", target="-- python train.py", metric="printed:sps", pattern=r"SPS: ([\d.]+)", limit=5.5
+    )
+    put_budget(path, budget)
+    assert replace(read(path).budget("sps"), line=0) == budget
+    for metric, pattern, why in (
+        ("runs_per_s", "x", "metric = .printed:NAME"),
+        ("printed:sps", "(", "no regular expression"),
+        ("printed:sps", "(a)(b)", "2 groups"),
+    ):
+        text = f'[budget.b]\ntarget = "-- x"\nmetric = "{metric}"\npattern = "{pattern}"\nlimit = 1\n'
+        with pytest.raises(InputError, match=f"line 4: .*pattern: .*{why}"):
+            parse(text)
+
+
+PARTS = """
+[suite.parts]
+items = [{ target = "eco.py:make", time = ["World.perceive"], phases = "eco.py:timing", do = "scale" }]
+
+[budget.perceive]
+target = "eco.py:make"
+keys = { agents = 10 }
+metric = "phase:World.perceive"
+time = "eco.py:World.perceive"
+phases = "eco.py:timing"
+limit = 1_000
+"""
+
+
+def test_parts_of_others_code_are_named_in_budgets_and_suites(tmp_path: Path) -> None:
+    found = parse(PARTS)
+    [item] = found.suites["parts"].items
+    assert item.target == Target("eco.py:make", {}, "eco.py:timing", ("World.perceive",))
+    budget = found.budgets["perceive"]
+    assert budget.measured.time == ("eco.py:World.perceive",)
+    put_budget(tmp_path / "hotloop.toml", budget)
+    assert project.read(tmp_path / "hotloop.toml").budgets["perceive"].measured == budget.measured
+
+
+@pytest.mark.parametrize("key", ['time = ["f"]', 'phases = "eco.py:timing"'])
+def test_parts_by_name_are_refused_for_presets_and_programs(key: str) -> None:
+    with pytest.raises(InputError, match="is for code of yours"):
+        parse(BUDGET + "limit = 1\n" + key)

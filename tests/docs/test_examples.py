@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.pages import blocks
 
 import hotloop
 from hotloop.lab.profile import profile
@@ -43,4 +44,12 @@ def test_the_env_of_the_page_is_profiled_by_function_and_policy() -> None:
     )
     told = {phase.path.rpartition("/")[2] for phase in record.phases}
     assert {"Env._rays", "physics", "policy", "forward", "select"} <= told
-    assert hotloop.compare(named("my_env.py:make"), named("my_env.py:faster"), seconds=0.05).exit_code == 2
+    compared = hotloop.compare(named("my_env.py:make"), named("my_env.py:faster"), seconds=0.05)
+    assert compared.validation is not None
+    assert compared.validation.mismatches == 0
+
+
+def test_the_env_of_the_page_is_included_and_not_copied() -> None:
+    (block,) = (each for each in blocks(EXAMPLES.parent / "docs/your-env.md") if each.word == "my_env.py")
+    assert block.text == (EXAMPLES / "my_env.py").read_text()
+    assert "class Env" not in (EXAMPLES.parent / "docs/your-env.md").read_text()

@@ -29,7 +29,12 @@ MEASURED = re.compile(
     r"|\d ?% (fast|slow)|[kMGT]i?B\b"
 )
 """What looks like a figure somebody measured."""
-SETTINGS = {"20 µs": "native/engine/pool.cpp", "50 MB": "src/hotloop/report/traces.py"}
+SETTINGS = {
+    "20 µs": "native/engine/pool.cpp",
+    "50 MB": "src/hotloop/report/traces.py",
+    "25 ms": "src/hotloop/lab/measure/turns.py",
+    "20 ms": "src/hotloop/core/turn_clock.py",
+}
 """Figures that are chosen, not measured, and where."""
 
 

@@ -2,22 +2,24 @@
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mutations import mutated
+from support.mutations import mutated, places_of
 from support.records import BENCH, PROFILE
 from support.shelves import budgeted, scaled, soaked, trained, tuned
 
 from hotloop.cli.main import main
 from hotloop.core.errors import InputError
-from hotloop.core.record import Record, read, write
+from hotloop.core.record import Record, Work, read, write
 from hotloop.core.record.findings import Finding, Table
 from hotloop.core.record.frames import FORMAT
 from hotloop.core.record.record import HASH
 from hotloop.judge.compare import compare_records
+from hotloop.report.page.shelf import Entry, Shelf, draw_shelf
 
 CALM = 200
 ALL = 2_000
@@ -36,6 +38,15 @@ INTACT = (
     compare_records(BENCH, replace(BENCH, label="b"), band=0.02, unlike=False),
     *(each() for each in (scaled, tuned, soaked, budgeted, trained)),
 )
+
+PROGRAM = replace(
+    budgeted(),
+    target=replace(BENCH.target, name="true", variant={}),
+    work=Work(runs=8),
+    values={"runs_per_s": (9.0,) * 8},
+    method=replace(BENCH.method, headline="runs_per_s"),
+)
+"""Of a gate with the budget of a program: it has no envs."""
 
 BESIDE = {
     ".frames.json": {
@@ -128,6 +139,41 @@ def test_a_folder_is_shown_without_its_damaged_records(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert f"01-02 03:04 {BENCH.target.name}" in " ".join(out.split())
     assert "bad.json: not a Hotloop record: $.machine: lacks the field fingerprint" in " ".join(err.split())
+
+
+def without_each_field(record: Record) -> Iterator[str]:
+    """The texts of a record that lacks one field, each of all fields once."""
+    for number in range(sum(1 for _ in places_of(plain(record)))):
+        damaged = plain(record)
+        holder, key = list(places_of(damaged))[number]
+        if isinstance(holder, dict):
+            del holder[key]
+            yield json.dumps(damaged)
+
+
+def test_a_folder_of_records_that_lack_a_field_is_shown_in_every_format(tmp_path, capsys):
+    intact = [*INTACT, PROGRAM]
+    texts = [text for record in intact for text in without_each_field(record)]
+    odd = ["", "[]", json.dumps(plain(BENCH) | {"schema": 2})]
+    texts += [*odd, json.dumps(plain(BENCH) | {"created": "soon"})]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.json").write_text(text)
+    write(tmp_path / "good.json", replace(BENCH, label="intact"))
+    for name in FORMATS:
+        words = ["report", str(tmp_path), "--format", name, "-o", str(tmp_path / f"as.{name}")]
+        assert main(words) == 0, name
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"{len(texts) - 2}.json: it has schema 2" in told
+        if name == "openmetrics":
+            assert f"{len(texts) - 1}.json: cannot be shown: ValueError" in told
+    assert main(["bench", "--report", str(tmp_path)]) == 0
+    assert "intact" in capsys.readouterr().out
+
+
+def test_a_fault_that_is_no_records_is_raised(tmp_path):
+    shelf = Shelf(entries=(Entry(record=BENCH),))
+    with pytest.raises(KeyError, match="assets"):
+        draw_shelf(shelf, lambda shelf: {}["assets"])
 
 
 def test_records_that_the_project_keeps_stay_readable():

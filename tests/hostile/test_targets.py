@@ -118,7 +118,7 @@ def test_a_crash_leaves_a_record_of_the_rounds_there_were(apart: Command) -> Non
     check_ended(said, "was ended by SIGSEGV in step 350 (")
     record = Record.from_json(said.out)
     assert (record.partial, record.exit_code, record.verdict) == (True, ExitCode.USAGE, "cannot tell")
-    assert len(record.values["env_steps_per_s"]) == 2
+    assert len(record.values["env_steps_per_s"]) == 1, "a digest of a short play comes first"
     assert "broken-off" in {notice.code for notice in record.notices}
     (saved,) = Path("artifacts/throughput").glob("*.json")
     assert saved.read_text() == said.out

@@ -48,11 +48,21 @@ def shaken(by: float) -> Record:
 
 def test_runs_that_differ_by_less_than_their_noise_cannot_be_told_apart() -> None:
     """They are not called the same: the noise may hide a large change."""
-    (compared,) = with_previous(shaken(1.3), shaken(1.2)).comparisons
+    (compared,) = with_previous(shaken(1.1), shaken(1.05)).comparisons
     assert compared.ratio is not None
     assert compared.outcome == "cannot tell"
     assert compared.band == BAND
     assert compared.why.startswith("within noise: a change of less than")
+    assert compared.why.endswith("; to decide: hotloop compare grid/toy grid/toy")
+
+
+def test_runs_that_can_say_nothing_say_so_and_name_the_command_that_decides() -> None:
+    (compared,) = with_previous(shaken(3.0), shaken(3.0)).comparisons
+    assert compared.outcome == "cannot tell"
+    assert compared.why == (
+        "two runs on a machine as unsteady as this one say nothing about speed; "
+        "to decide: hotloop compare grid/toy grid/toy"
+    )
 
 
 def test_noise_hides_no_other_work_and_no_mismatch() -> None:

@@ -1,16 +1,28 @@
+import math
+import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from support.records import BENCH, MACHINE, bench_with
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import PhaseRatio, Ratio, Record, Validation, Work
-from hotloop.judge.compare import Evidence, confirm, versus, weigh
+from hotloop.core.record import CPU_SHARE, PhaseRatio, Ratio, Record, Validation, Work
+from hotloop.judge.compare import Evidence, confirm, deciding_command, side_of, versus, weigh
 
 BASE = bench_with([4.0e6] * 8)
 FASTER = Ratio(estimate=1.2, low=1.18, high=1.22, pairs=40)
 EQUAL = Ratio(estimate=1.0, low=0.995, high=1.005, pairs=40)
 FOUND = Evidence(band=0.02, ratio=FASTER, second=FASTER, others=(FASTER, FASTER), noise=EQUAL)
+
+
+@pytest.mark.parametrize(
+    ("medians", "outcome"), [(1.2, "faster"), (1.165, "faster"), (1.10, "cannot tell"), (1.30, "cannot tell")]
+)
+def test_medians_of_all_rounds_that_disagree_with_the_undisturbed_pairs_forbid_a_verdict(
+    medians: float, outcome: str
+) -> None:
+    assert weigh(replace(FOUND, medians=medians))[0] == outcome
 
 
 def at(times_as_fast: float, **changes: object) -> Record:
@@ -76,6 +88,94 @@ def test_a_shared_machine_is_only_believed_what_its_neighbours_cannot_explain(ti
     assert versus(BASE, at(times, machine=shared)).outcome == expected
     assert versus(replace(BASE, machine=shared), at(times)).outcome == expected
     assert versus(BASE, at(times)).outcome != "cannot tell"
+
+
+def shaken(chance: random.Random, times: float, load: float, spread: float) -> Record:
+    """A run `times` as long as the usual, on two shared cores beside others, of 20 rounds that vary.
+
+    Runs of one code are up to 1.3 times apart. One round in twenty takes some times as long.
+    """
+    level = 1.3 ** chance.uniform(-0.5, 0.5)
+    queue = 1 + load / 2 * math.exp(chance.gauss(0, 0.2))
+    own = [times * level * math.exp(chance.gauss(0, spread)) for _ in range(20)]
+    waits = [queue * (chance.choice((3, 6)) if chance.random() < 0.05 else 1) for _ in own]
+    speeds = [4.0e6 / (step * wait) for step, wait in zip(own, waits, strict=True)]
+    machine = MACHINE | {"usable_cores": 2, "load": load, "steal_share": 0.03}
+    made = bench_with(speeds, machine=machine)
+    return replace(made, values=made.values | {CPU_SHARE: tuple(0.99 / wait for wait in waits)})
+
+
+def told(times: float, load: float, spread: float, runs: int) -> Counter[str]:
+    """What so many runs are called that are held against a baseline, a second run of each included."""
+    chance = random.Random(7)
+    found = Counter[str]()
+    for _ in range(runs):
+        base, *later = (shaken(chance, each, load, spread) for each in (1, times, times))
+        first, second = (versus(base, each) for each in later)
+        found[(confirm(first, second) if first.outcome in ("faster", "slower") else first).outcome] += 1
+    return found
+
+
+@pytest.mark.parametrize("load", [0.0, 2.0, 6.0, 12.0])
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.2, 0.3])
+def test_a_busy_machine_invents_no_change_and_hides_no_large_one(load: float, spread: float) -> None:
+    nothing, little = (told(times, load, spread, 40) for times in (1.0, 1.3))
+    assert nothing["faster"] + nothing["slower"] <= 1
+    assert little["faster"] == 0
+    assert told(6.4, load, spread, 40)["slower"] >= (36 if spread > 0.2 else 40)
+
+
+@pytest.mark.parametrize("load", [0.0, 2.0, 6.0, 12.0])
+def test_twice_the_time_is_mostly_found_where_rounds_are_steady(load: float) -> None:
+    assert told(2.0, load, 0.02, 40)["slower"] > 20
+
+
+def test_a_load_that_took_the_core_is_no_slower_code() -> None:
+    """The later run waited for a core for most of its time, and needed no more CPU time."""
+    machine = MACHINE | {"load": 9.0}
+    alone = replace(BASE, values=BASE.values | {CPU_SHARE: (0.99,) * 8})
+    crowded = at(1 / 6.4, machine=machine)
+    waiting = replace(crowded, values=crowded.values | {CPU_SHARE: (0.99 / 6.4,) * 8})
+    assert versus(alone, waiting).outcome == "cannot tell"
+    working = replace(crowded, values=crowded.values | {CPU_SHARE: (0.99,) * 8})
+    assert versus(alone, working).outcome == "slower"
+
+
+def of_commit(commit: str, *, dirty: bool = False, **changes: object) -> Record:
+    return replace(BASE, code={**BASE.code, "commit": commit, "dirty": dirty}, **changes)  # type: ignore[arg-type]
+
+
+PROGRAM = {"target": replace(BENCH.target, name="python a.py"), "work": Work(runs=8)}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "command"),
+    [
+        (of_commit("0" * 40), of_commit("1" * 40), "hotloop compare grid/toy --a-ref 000000000000"),
+        (
+            of_commit("0" * 40),
+            of_commit("0" * 40, dirty=True),
+            "hotloop compare grid/toy --a-ref 000000000000",
+        ),
+        (of_commit("0" * 40), of_commit("0" * 40), "hotloop compare grid/toy grid/toy"),
+        (of_commit("0" * 40, dirty=True), of_commit("1" * 40), "hotloop compare OLD grid/toy"),
+        (of_commit("unknown"), of_commit("unknown"), "hotloop compare OLD grid/toy"),
+        (
+            of_commit("unknown"),
+            replace(BASE, target=replace(BENCH.target, keys={"threads": 2})),
+            "hotloop compare grid/toy 'grid/toy threads=2'",
+        ),
+        (of_commit("0", **PROGRAM), of_commit("1", **PROGRAM), "hotloop compare -- OLD 'python a.py'"),
+    ],
+)
+def test_a_command_that_decides_is_named(a: Record, b: Record, command: str) -> None:
+    assert deciding_command(side_of(a, b), side_of(b, a)).startswith(command)
+
+
+def test_what_cannot_be_told_names_the_command_that_decides() -> None:
+    compared = versus(of_commit("0" * 40), at(1.04, machine=MACHINE | {"load": 9.0}))
+    assert compared.outcome == "cannot tell"
+    assert "; to decide: hotloop compare grid/toy --a-ref 000000000000;" in compared.why
 
 
 def test_fewer_than_seven_rounds_cannot_tell() -> None:
@@ -163,3 +263,24 @@ def test_a_difference_outranks_whatever_was_timed():
 
 def test_without_an_interval_nothing_can_be_told():
     assert weigh(replace(FOUND, ratio=None))[0] == "cannot tell"
+
+
+FEW = ("equality: 12 steps only", "200 take about 900 s (--equal-steps 200), and fewer can be asked for")
+LESS = Ratio(estimate=0.5, low=0.45, high=0.55, pairs=18)
+
+
+def test_few_replayed_steps_forbid_faster_and_same_and_stand_beside_slower() -> None:
+    for ratio in (FASTER, EQUAL):
+        outcome, why = weigh(replace(FOUND, ratio=ratio, too_few=FEW))
+        assert (outcome, why) == ("cannot tell", "; ".join(FEW))
+    slower = replace(FOUND, ratio=LESS, second=LESS, others=(LESS, LESS), too_few=FEW)
+    outcome, why = weigh(slower)
+    assert outcome == "slower"
+    assert why.endswith(f"a second run agrees; {FEW[0]}")
+
+
+def test_envs_that_were_not_compared_forbid_every_verdict() -> None:
+    assert weigh(replace(FOUND, uncompared="equality: 3 of 8 envs were compared")) == (
+        "cannot tell",
+        "equality: 3 of 8 envs were compared",
+    )

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from support.cases import counted, env, loop, probed, program
+from support.cases import ENV, at, counted, env, loop, probed, program
 from support.records import BENCH, MACHINE, PROFILE
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Overhead, PathRan, Pauses, Ratio, Record, Resources, Table
+from hotloop.core.notices import Code, notice
+from hotloop.core.record import Finding, Overhead, PathRan, Pauses, Ratio, Record, Resources, Table
 from hotloop.judge.case import Alternative, Case, Part, gain
 from hotloop.judge.diagnose import Diagnosis, again, diagnose, since
 from hotloop.judge.expect import expect
@@ -17,8 +18,6 @@ GOOD = {"collect": (10, 0.5), "collect/env": (10, 0.28), "collect/policy": (10, 
 """A loop in which nothing is wrong: a hundred rows a call, and everything in a row."""
 
 HEALTHY = loop(GOOD)
-
-ENV = env({"env.step": (1_000, 0.9), "env.reset": (20, 0.03), "everything else": (1_000, 0.07)})
 
 PROGRAM = program({"step (env.py:3)": (0.6, 0.9), "learn (train.py:9)": (0.3, 0.9)})
 
@@ -71,6 +70,8 @@ FAULTS: dict[str, tuple[Record, Record]] = {
         program({"step (env.py:3)": (0.6, 0.9), "Logger.info (train.py:9)": (0.3, 0.9)}),
         program({"step (env.py:3)": (0.6, 0.9), "Logger.info (train.py:9)": (0.01, 0.9)}),
     ),
+    "commits": (at("self.db.commit()"), at("self.commits += 1")),
+    "query": (at("db.execute('select 1').fetchall()"), at("self.asked += 1")),
     "inserts": (
         loop({**GOOD, "learn": (10, 0.28), "buffer.add": (1_000, 0.2)}),
         loop({**GOOD, "learn": (10, 0.46), "buffer.add": (10, 0.02)}),
@@ -142,14 +143,11 @@ FAULTS: dict[str, tuple[Record, Record]] = {
         program({"step (env.py:3)": (0.4, 0.9), "fetch (io.py:3)": (0.5, 0.02)}),
         program({"step (env.py:3)": (0.4, 0.9), "fetch (io.py:3)": (0.5, 0.9)}),
     ),
+    "decay": (loop(GOOD, slowing=2.0), loop(GOOD, slowing=1.0)),
     "growth": (loop(GOOD, memory=range(100, 200, 5)), loop(GOOD, memory=(50, 90, *(100,) * 18))),
     "unaccounted": (
         loop({"collect": (10, 0.5), "learn": (10, 0.2)}),
         loop({"collect": (10, 0.5), "learn": (10, 0.48)}),
-    ),
-    "instrument": (
-        replace(ENV, overhead=Overhead(ratio=1.6, ci95=(1.4, 1.7), mark_ns=30.0)),
-        replace(ENV, overhead=Overhead(ratio=1.2, ci95=(0.98, 1.7), mark_ns=30.0)),
     ),
 }
 """Rule to a program with its fault, and to the same program repaired; most are somebody else's code."""
@@ -166,8 +164,21 @@ def test_a_fault_is_diagnosed_and_the_repaired_program_has_none(rule: str) -> No
     assert rule not in named(diagnose(repaired))
 
 
+HARNESS = "Hotloop's own loop took 7.0% of the time"
+
+
+def test_a_heavy_instrument_and_hotloops_own_loop_are_notes_and_no_advice() -> None:
+    heavy = diagnose(replace(ENV, overhead=Overhead(ratio=1.6, ci95=(1.4, 1.7), mark_ns=30.0)))
+    assert heavy.is_healthy
+    assert heavy.notes[0] == HARNESS
+    assert heavy.notes[1].startswith("profiling took 1.60x the time")
+    light = diagnose(replace(ENV, overhead=Overhead(ratio=1.2, ci95=(0.98, 1.7), mark_ns=30.0)))
+    assert light.notes == (HARNESS,)
+    assert "everything else" not in [each.name for each in light.bounds]
+
+
 def test_every_rule_but_the_measured_one_has_its_program() -> None:
-    assert {rule.name for rule in RULES} == {*FAULTS, "rival"}
+    assert {rule.name for rule in RULES} == {*FAULTS, "rival", "instrument"}
 
 
 @pytest.mark.parametrize("record", [HEALTHY, ENV, PROGRAM, NATIVE], ids=["loop", "env", "program", "world"])
@@ -288,6 +299,16 @@ def test_a_function_waits_by_what_the_others_work_on_a_busy_machine() -> None:
     assert diagnose(program({**works, "fetch (io.py:3)": (0.5, 0.1)}, resources=crowded)).is_healthy
 
 
+def test_a_function_waits_though_all_its_callers_do() -> None:
+    server = program({"main (server.py:9)": (0.9, 0.09), "fetch (io.py:3)": (0.88, 0.05)})
+    (table,) = server.findings[0].tables
+    callers = replace(table, rows=(("main (server.py:9)", 0.0, 0.9, 0.09), table.rows[1]))
+    found = replace(server.findings[0], tables=(callers,))
+    assert [each.path for each in diagnose(replace(server, findings=(found,))).candidates] == [
+        "fetch (io.py:3)"
+    ]
+
+
 WORKED = {"collect": 0.5, "collect/env": 0.02, "collect/policy": 0.9, "learn": 0.9}
 """Of each row's own time, that it was on a core for."""
 
@@ -296,7 +317,7 @@ def test_a_row_waits_by_the_cpu_time_of_its_spans() -> None:
     found = diagnose(loop(GOOD, worked=WORKED))
     assert named(found) == ["waiting"]
     assert found.candidates[0].path == "wall/collect/env"
-    assert found.candidates[0].said.endswith("on a core for 2% of it")
+    assert "on a core for 2% of it" in found.candidates[0].said
     assert diagnose(loop(GOOD, worked={**WORKED, "collect/env": 0.9})).is_healthy
 
 
@@ -428,6 +449,33 @@ class TestExpectations:
         assert found.is_short
         assert found.best_run == "best"
         assert found.differing == ("threads=None here, 4 in the best",)
+
+    def test_a_busy_record_makes_no_expectation_and_breaks_none(self) -> None:
+        busy = (notice(Code.BUSY_MACHINE, load=12.0, cores=2),)
+        best = replace(loop(GOOD, speed=3.0), run_id="best")
+        assert expect(HEALTHY, [best], MACHINE["fingerprint"]).is_short
+        assert not expect(HEALTHY, [replace(best, notices=busy)], MACHINE["fingerprint"]).is_short
+        assert not expect(replace(HEALTHY, notices=busy), [best], MACHINE["fingerprint"]).is_short
+
+    def test_a_table_of_the_record_alone_is_not_shown(self) -> None:
+        assert expect(HEALTHY, [HEALTHY], MACHINE["fingerprint"]).table == ()
+
+    def test_one_agent_is_measured_in_env_steps(self) -> None:
+        best = replace(ENV, run_id="best")
+        (row,) = expect(ENV, [best], MACHINE["fingerprint"]).table
+        assert row.unit == "env_steps_per_s"
+
+    @pytest.mark.parametrize(("least", "short"), [(4.0, True), (1.5, False)])
+    def test_what_the_owner_expects_is_held_against_what_was_reached(self, least: float, short: bool) -> None:
+        reached = HEALTHY.metrics["env_steps_per_s"].median
+        ends = (least * reached, 9 * reached)
+        facts = {"ppo": list(ends)}
+        own = replace(HEALTHY, findings=(Finding(probe="expect", facts=facts),))
+        (given,) = expect(own, [], MACHINE["fingerprint"]).given
+        assert (given.phase, given.low, given.is_short) == ("ppo", ends[0], short)
+        (given,) = expect(HEALTHY, [], MACHINE["fingerprint"], None, {"cpu": {"ppo": ends}}).given
+        assert given.is_short is short
+        assert expect(HEALTHY, [], MACHINE["fingerprint"], None, {"a100": {"ppo": ends}}).given == ()
 
     def test_a_slower_run_of_other_work_is_no_yardstick(self) -> None:
         other = replace(loop(GOOD, speed=3.0, params={"agents": 9}), run_id="other")

@@ -7,18 +7,20 @@ from support.records import PROFILE
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.project import Budget
-from hotloop.core.record import CPU_SHARE, Comparison, Estimate, Held, Instructions, Ratio, Resources
+from hotloop.core.record import CPU_SHARE, Comparison, Estimate, Held, Instructions, Phase, Ratio, Resources
 from hotloop.judge.gate import (
     change_between,
     change_of_speed,
     estimate,
     excused,
     hold,
+    loosened,
     needs_another,
     rounded,
     settle,
     starved,
     values_of,
+    weakened,
 )
 from hotloop.judge.judge import judge
 
@@ -215,6 +217,17 @@ def test_every_metric_is_read_from_a_record() -> None:
     assert len(values_of(budget(SPEED), record)) == 8
 
 
+def test_a_function_that_is_called_in_several_places_is_budgeted_by_all_of_them() -> None:
+    def phase(path: str, total_ns: int) -> Phase:
+        return replace(PROFILE.phases[0], path=path, total_ns=total_ns, share=total_ns / 1_000)
+
+    paths = {"wall": 1_000, "wall/a/flush": 100, "wall/b/flush": 50, "wall/a/flush/c/flush": 40}
+    record = replace(PROFILE, phases=tuple(phase(*each) for each in paths.items()))
+    steps = record.work.env_steps
+    assert values_of(budget("phase:flush"), record) == (pytest.approx(150 / steps),)
+    assert values_of(budget("share:flush"), record) == (pytest.approx(0.15),)
+
+
 def test_a_phase_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(InputError, match=r"no phase 'obs': there are wall, .*wall/step/observations"):
         values_of(budget("phase:obs"), PROFILE)
@@ -238,3 +251,24 @@ def test_a_record_keeps_its_budget() -> None:
     assert (MISSED.bound, replace(MISSED, more_is_better=False).bound) == (-0.05, 0.05)
     assert hold(budget(limit=200), TODAY, now=[100.0] * 6).distance == -0.5
     assert hold(budget("phase:step", limit=200), TODAY, now=[100.0] * 6).distance == 0.5
+
+
+def test_what_a_budget_lost_is_named_and_what_it_gained_is_not() -> None:
+    speed = Budget(name="a", target="grid/toy", metric="env_steps_per_s", limit=100.0)
+    less = Budget(name="a", target="-- x", metric="printed_less:s", limit=1.0)
+    change = Budget(name="a", target="grid/toy", metric="env_steps_per_s", max_change=0.05, against="main")
+    for old, new, told in (
+        (speed, speed, []),
+        (speed, replace(speed, limit=120.0), []),
+        (speed, replace(speed, limit=90.0), ["limit loosened from 100 to 90"]),
+        (less, replace(less, limit=2.0), ["limit loosened from 1 to 2"]),
+        (less, replace(less, limit=0.5), []),
+        (speed, change, ["held to 5.0% of main, was held to 100"]),
+        (change, replace(change, max_change=0.1), ["max_change loosened from 0.05 to 0.1"]),
+        (change, replace(change, against="v1"), ["held to 5.0% of v1, was held to 5.0% of main"]),
+        (speed, replace(speed, enforce=False), ["no longer enforced"]),
+        (replace(speed, enforce=False), speed, []),
+        (speed, replace(speed, keys={"num_envs": 9}), ["target was grid/toy, is grid/toy num_envs=9"]),
+    ):
+        assert loosened(old, new) == told
+    assert weakened({"a": speed, "b": speed}, {"a": speed}) == ["budget b: removed"]

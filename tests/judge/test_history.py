@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from support.records import BENCH, PROFILE, bench_with
 
-from hotloop.core.record import Record
+from hotloop.core.record import Record, Validation
 from hotloop.judge.history import histories
 
 
@@ -32,6 +32,10 @@ def test_machines_workloads_kinds_and_keys_are_never_joined() -> None:
 
 def test_partial_records_and_comparisons_are_no_history() -> None:
     assert histories([replace(at(1, 1e6), partial=True), replace(at(2, 1e6), kind="compare")]) == []
+
+
+def test_a_bench_that_compared_every_step_is_no_history() -> None:
+    assert histories([replace(at(1, 1e6), validation=Validation(comparisons=9, mismatches=0))]) == []
 
 
 def test_a_change_of_level_is_at_its_commit() -> None:

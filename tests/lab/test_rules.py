@@ -26,7 +26,7 @@ from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.instructions import subtract
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.settle import AGAIN, Plan
-from hotloop.lab.measure.turns import BLOCK, Length, orders
+from hotloop.lab.measure.turns import BLOCK, Length, Warmup, orders
 from hotloop.lab.measure.work import describe_path
 from hotloop.lab.profile import profile as profiling
 from hotloop.lab.profile.rerun import rerun
@@ -53,7 +53,7 @@ FOUND = Evidence(band=0.02, ratio=FASTER, second=FASTER, others=(FASTER,), fresh
 @pytest.fixture
 def quick(monkeypatch):
     """No warm-up, where the sides are made up."""
-    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda *_, **__: Length(10_000))
+    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda *_, **__: Warmup(Length(10_000)))
 
 
 def against(a: FakeContender, b_ns: float, **b) -> Record:
@@ -70,10 +70,16 @@ def test_rule_1_clean_and_instrumented_passes_are_different_passes(monkeypatch):
     def paced(batch: Batch, actions, calls: int) -> int:
         for chosen in actions[:calls]:
             batch.step(chosen)
-        return 10_000 if batch.spec.settings.profile else 1_000
+        return 1_000
 
+    def watched(view, watch, actions) -> int:
+        turn(view, watch, actions)
+        return 10_000
+
+    turn = profiling.StepView.turn
     monkeypatch.setattr(profiling, "WARMUP", 40)
     monkeypatch.setattr(profiling, "play", paced)
+    monkeypatch.setattr(profiling.StepView, "turn", watched)
     record = profiling.profile(TOY, profiling.PAIRS * 8)
     assert record.values["env_steps_per_s"] == pytest.approx([8e9 / 1_000] * profiling.PAIRS)
     assert (record.overhead.ratio, *record.overhead.ci95) == pytest.approx((10, 10, 10))

@@ -6,14 +6,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.records import BENCH
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.isolate.supervisor import Ended
 from hotloop.core.project import DO, METRICS, parse
-from hotloop.core.record import WALL, Phase
+from hotloop.core.record import STEP_NS, WALL, Phase, Point, Sweep
 from hotloop.core.record.suite import Ran, SuiteRan
 from hotloop.core.target import Target
+from hotloop.judge.scale import conclude
 from hotloop.lab import suite
 from hotloop.lab.cells import Cell, Shelf, sweep
 from hotloop.lab.measure.rounds import Rounds
@@ -93,6 +95,9 @@ def test_a_malformed_suite_is_refused_with_line_and_key(
     [
         (["--suite", "mixt"], "unknown suite 'mixt'"),
         (["grid/toy", "--suite", "quick"], "has targets of its own: leave out grid/toy"),
+        (["--suite", "quick", "--profile"], "--profile is for one target, and --suite quick"),
+        (["--suite", "quick", "--phases", "a.py:b"], "--phases is for one target, and --suite quick"),
+        (["--suite", "quick", "--mode", "trainer"], "--mode is for one target, and --suite quick"),
         (["--resume"], "give --suite NAME too"),
         (["--suite", "quick", "--resume"], "there is nothing to resume"),
         (["--suite", "quick", "--output", "a.json"], "name a folder"),
@@ -166,3 +171,14 @@ def test_another_target_or_another_plan_is_another_cell() -> None:
     other = replace(item, target=Target("grid/toy", {"agents": 3}))
     ids = {suite.cell_of(item, FEW).id, suite.cell_of(other, FEW).id, suite.cell_of(item, Rounds()).id}
     assert len(ids) == 3
+
+
+def test_a_suite_says_how_a_sweep_grows() -> None:
+    points = tuple(
+        Point(at={"n": str(n)}, values={STEP_NS: (5.0 * n, 5.1 * n, 5.2 * n)}, env_steps=1)
+        for n in (10, 50, 100)
+    )
+    swept = conclude(Sweep(axes={"n": ("10", "50", "100")}, repeats=3, points=points))
+    item = Ran(do="scale", target="my.py:make n=10,50,100", against=None, record=replace(BENCH, sweep=swept))
+    told = SuiteRan(name="plan", created="", items=(item,), asked=1, interrupted=False)
+    assert "an env-step grows as a + b n along n" in markdown.draw(sections(told))

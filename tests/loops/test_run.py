@@ -17,6 +17,7 @@ from hotloop.cli.main import main
 from hotloop.core import spans
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record, read
+from hotloop.core.record.times import Times
 from hotloop.core.spans.stream import Stream
 from hotloop.lab.loop import run as runs
 from hotloop.lab.loop import windows
@@ -422,3 +423,99 @@ def test_what_jax_computes_behind_its_caller_is_said_unless_it_is_waited_for(
     monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
     assert any("JAX's work" in notice.text for notice in finished().notices)
     assert "host-timer" not in codes(finished(wait=lambda: None))
+
+
+def staged(run: Any, *names: str) -> None:
+    for name in names:
+        run.phase(name)
+        loop(run, 2)
+
+
+def test_phases_that_a_loop_names_have_rows_and_speeds_of_their_own(said: list[str]) -> None:
+    with hotloop.run("mine", say=said.append) as run:
+        staged(run, "supervised", "ppo", "supervised")
+        with run.phase("ppo"), hotloop.span("only here"):
+            run.count(steps=1, updates=1)
+    record = run.record
+    assert [(stage.name, stage.updates) for stage in record.stages] == [("supervised", 4), ("ppo", 3)]
+    supervised, ppo = record.stages
+    assert supervised.env_steps == 2 * 2 * 24
+    rows = [{phase.path for phase in stage.phases} for stage in (supervised, ppo)]
+    assert ["wall/only here" in paths for paths in rows] == [False, True]
+    assert record.looks is not None
+    assert {*record.looks.stages} == {0, 1}
+    assert sum(record.looks.env_steps) == record.work.env_steps
+    assert any(line.startswith("ppo: 3 updates") for line in "\n".join(said).splitlines())
+    (page,) = Path(".design").glob("*.md")
+    assert "## Time of one update: supervised" in page.read_text("utf-8")
+    assert read(page.with_suffix(".json")) == record
+
+
+def test_a_phase_needs_a_name() -> None:
+    with hotloop.run("mine", say=lambda _: None) as run, pytest.raises(InputError, match="expected a name"):
+        run.phase(" ")
+
+
+def test_a_run_that_is_switched_off_has_no_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOTLOOP_RUN", "off")
+    with hotloop.run("mine") as run, run.phase("ppo"):
+        loop(run, 1)
+    assert run.record is None
+
+
+def test_looks_are_put_together_only_within_a_phase() -> None:
+    times = windows.add([]) or Times(how="sync", wall_ns=1, regions=())
+    made = [
+        windows.LoopLook(
+            counted=windows.Counted(counts={"updates": 1}, wall_ns=1),
+            times=times,
+            stage="a" if number < 101 else "b",
+            rss_bytes=number,
+        )
+        for number in range(windows.MOST_LOOKS)
+    ]
+    kept = windows.keep_few(made)
+    assert len(kept) == windows.MOST_LOOKS // 2 + 1
+    assert [sum(look.counted.counts["updates"] for look in kept if look.stage == name) for name in "ab"] == [
+        101,
+        windows.MOST_LOOKS - 101,
+    ]
+
+
+def test_torchs_profiler_has_the_spans_in_its_trace_and_its_updates_in_no_speed(said: list[str]) -> None:
+    torch = pytest.importorskip("torch")
+    profiler = {"wait": 1, "warmup": 1, "active": 2}
+    with hotloop.run("mine", every=1, say=said.append, profiler=profiler) as run:
+        for _ in range(6):
+            with hotloop.span("learn"):
+                torch.ones(8).sum()
+            run.count(updates=1, steps=8)
+    record = run.record
+    (trace,) = Path(".design").glob("run-mine-*.torch.trace.json")
+    names = {event.get("name") for event in json.loads(trace.read_text())["traceEvents"]}
+    assert {"learn", "aten::sum"} <= names
+    assert [found.files for found in record.findings] == [(trace.name,)]
+    assert len(record.values["env_steps_per_s"]) == 3
+    assert record.work.updates == 3
+    assert record.resources.pauses is None
+    assert "torch's profiler was on in 3 of 6 windows" in "".join(notice.text for notice in record.notices)
+    assert f"saved .design/{trace.name}" in "\n".join(said)
+
+
+def test_a_profiler_that_never_began_says_so() -> None:
+    pytest.importorskip("torch")
+    record = finished(profiler={"wait": 50, "warmup": 1, "active": 1})
+    assert "no-probe" in codes(record)
+    assert record.work.updates == 8
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"profiler": {"waits": 2}}, "it takes wait, warmup, active"),
+        ({"profiler": {"wait": 2}, "output": None}, "give the run an output folder"),
+    ],
+)
+def test_a_profiler_that_cannot_be_is_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        hotloop.run("mine", **more)

@@ -76,7 +76,7 @@ def test_a_sink_that_is_not_installed_says_what_installs_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(SetupError, match=f"{name} is not installed: pip install"):
+    with pytest.raises(SetupError, match=f"{name} is not installed: .*pip install"):
         hotloop.run("mine", sinks=[name])
 
 

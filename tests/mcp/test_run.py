@@ -1,4 +1,5 @@
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,10 @@ from hotloop.core.isolate.supervisor import Ended
 from hotloop.mcp.run import Hearing, done, run
 
 
+def unkept(*_: object) -> Path:
+    raise AssertionError("there was no record")
+
+
 def test_progress_never_goes_back() -> None:
     hearing, seen = Hearing(), []
     for label, share, total in (("a", 0, 4), ("a", 2, 4), ("a", 1, 4), ("b", 0, 2), ("b", 9, 2), ("c", 0, 0)):
@@ -19,20 +24,32 @@ def test_progress_never_goes_back() -> None:
 
 
 @pytest.mark.usefixtures("own_loop")
-def test_a_command_is_heard_to_its_end() -> None:
+def test_a_command_is_heard_to_its_end(tmp_path: Path) -> None:
     async def moved(*_: Any) -> None: ...
 
-    told = asyncio.run(run(["guide"], moved))
+    told = asyncio.run(run(["guide"], moved, tmp_path, unkept))
     assert (told.code, told.err) == (ExitCode.FINE, "")
     assert told.out.startswith("# Making a simulation faster")
 
 
 def test_what_was_saved_and_what_was_wrong_are_read_from_what_it_said() -> None:
     hearing = Hearing(err="saved artifacts/a.json\n! busy\nhotloop: no such thing\n")
-    told = done(hearing, Ended(code=64))
+    told = done(hearing, Ended(code=64), unkept)
     assert (told.saved, told.last_words) == (("artifacts/a.json",), "no such thing")
 
 
 def test_a_process_that_was_ended_says_by_what() -> None:
-    assert done(Hearing(), Ended(why="it stood still")).last_words == "it stood still"
-    assert done(Hearing(), Ended(interrupted=True)).code == ExitCode.INTERRUPTED
+    assert done(Hearing(), Ended(why="it stood still"), unkept).last_words == "it stood still"
+    assert done(Hearing(), Ended(interrupted=True), unkept).code == ExitCode.INTERRUPTED
+
+
+def test_the_record_of_a_process_that_was_ended_is_saved_with_the_reason() -> None:
+    kept: list[object] = []
+
+    def keep(*given: object) -> Path:
+        kept.append(given)
+        return Path("a.json")
+
+    assert done(Hearing(), Ended(why="it stood still", record="{}"), keep).rest == Path("a.json")
+    assert done(Hearing(), Ended(interrupted=True, record="{}"), keep).rest == Path("a.json")
+    assert kept == [("{}", ExitCode.USAGE, "it stood still"), ("{}", ExitCode.INTERRUPTED, None)]

@@ -197,7 +197,7 @@ def test_a_call_that_is_cancelled_ends_its_process(here: Path) -> None:
 def answered(record: Any, *lines: str) -> Callable[..., Awaitable[Done]]:
     """A command that says this record, moving on its way there."""
 
-    async def run(words: list[str], moved: Callable[..., Awaitable[None]]) -> Done:
+    async def run(words: list[str], moved: Callable[..., Awaitable[None]], *_: object) -> Done:
         for share in (0.25, 0.5):
             await moved(share, 1.0, words[1])
         return Done(code=record.exit_code, out=record.to_json(), err="\n".join(lines))
@@ -264,7 +264,7 @@ def test_the_words_of_a_command_are_those_that_were_asked_for(
 ) -> None:
     heard: list[list[str]] = []
 
-    async def run(words: list[str], moved: object) -> Done:
+    async def run(words: list[str], *_: object) -> Done:
         heard.append(words)
         return Done(code=64, out="", err="hotloop: not today\n")
 

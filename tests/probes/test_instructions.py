@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.errors import ExitCode, InputError, SetupError
+from hotloop.core.errors import ExitCode, InputError, MissingError, SetupError
 from hotloop.probes import instructions
 from hotloop.probes.instructions import Counter, instructions_of, require, under_valgrind
 
@@ -51,9 +51,9 @@ def test_a_log_without_a_count_is_a_fault(log: str) -> None:
 def test_without_valgrind_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     for call in (require, lambda: Counter(["-c", "pass"])):
-        with pytest.raises(SetupError, match="apt install valgrind") as caught:
+        with pytest.raises(MissingError, match="apt install valgrind") as caught:
             call()
-        assert caught.value.exit_code == ExitCode.FAULT
+        assert caught.value.exit_code == ExitCode.USAGE
 
 
 def test_addresses_are_fixed_only_where_the_kernel_allows_it(

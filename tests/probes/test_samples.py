@@ -9,7 +9,9 @@ from support.scenes import scene, turn
 
 from hotloop.core.record import stacks
 from hotloop.probes import samples
-from hotloop.probes.samples import OURS, Seen, describe, look, rows_of, without_ours
+from hotloop.probes.samples import OURS, Seen, describe, look, tables_of, without_ours, worked_shares
+
+Row = tuple[object, ...]
 
 PLAYED = ("played", f"{OURS}/lab/profile/probes.py", 1)
 OURS_TOO = ("SingleSubject.step", f"{OURS}/envs/foreign/single.py", 2)
@@ -25,25 +27,52 @@ def test_what_is_ours_is_cut_off_and_callers_of_hotloop_with_it() -> None:
     assert without_ours((CALLER, WRAPPER), "played") == (CALLER, WRAPPER)
 
 
+def hot(found: dict[stacks.Stack, int], whole: int, cpu: dict[stacks.Stack, int] | None = None) -> list[Row]:
+    return [
+        (row[0], row[1], row[3], row[5])
+        for row in tables_of(found, whole, worked_shares(found, cpu or {}), 100)[-1].rows
+    ]
+
+
 def test_a_function_is_one_row_at_its_hottest_line_by_its_own_time() -> None:
-    rows = rows_of({(WRAPPER, ENV): 30, (WRAPPER, ELSEWHERE): 50, (WRAPPER,): 10}, 100)
-    assert rows == (
+    assert hot({(WRAPPER, ENV): 30, (WRAPPER, ELSEWHERE): 50, (WRAPPER,): 10}, 100) == [
         ("CartPoleEnv.step (classic_control/cartpole.py:5)", 0.8, 0.8, None),
         ("OrderEnforcing.step (wrappers/common.py:3)", 0.1, 0.9, None),
-    )
+    ]
+
+
+def test_two_comprehensions_of_one_function_are_two_rows() -> None:
+    first, second = (("step.<listcomp>", ENV[1], line) for line in (8, 9))
+    rows = hot({(ENV, first): 60, (ENV, second): 40}, 100)
+    assert [row[1] for row in rows if row[0].startswith("step.<listcomp>")] == [0.6, 0.4]
 
 
 def test_a_function_that_waits_is_told_from_one_that_works() -> None:
-    rows = rows_of({(WRAPPER, ENV): 50, (WRAPPER,): 50}, 100, {(WRAPPER, ENV): 50, (WRAPPER,): 5})
+    rows = hot({(WRAPPER, ENV): 50, (WRAPPER,): 50}, 100, {(WRAPPER, ENV): 50, (WRAPPER,): 5})
     assert [row[3] for row in rows] == [0.55, 1.0]
+
+
+def test_the_lever_stands_first_among_the_users_functions_with_an_interval() -> None:
+    step, learn = ("Env.step", "/me/env.py", 1), ("Env.learn", "/me/env.py", 2)
+    torch = ("backward", "/v/lib/python3.11/site-packages/torch/graph.py", 3)
+    found = tables_of({(step, learn, torch): 69, (step,): 31}, 100, {}, 1_000)
+    assert [table.title for table in found] == [samples.YOURS, samples.TITLE]
+    assert [row[0] for row in found[0].rows] == ["Env.learn (me/env.py:2)", "Env.step (me/env.py:1)"]
+    assert found[0].rows[0][1:5] == (0.0, "[0.0%, 0.4%]", 0.69, "[66.1%, 71.8%]")
+
+
+def test_a_caller_that_does_nothing_beside_the_lever_is_no_function_to_change() -> None:
+    main, step, learn = (("main", "/me/env.py", 1), ("step", "/me/env.py", 2), ("learn", "/me/env.py", 3))
+    found = tables_of({(main, step, learn): 70, (main, step): 29, (main,): 1}, 100, {}, 1_000)
+    assert [row[0].partition(" ")[0] for row in found[0].rows] == ["learn", "step"]
 
 
 def test_shares_are_of_the_whole_play_and_what_is_hardly_there_has_no_row() -> None:
     ns = Counter({(PLAYED, WRAPPER, ENV): 1_000, (PLAYED, OURS_TOO): 1_000, (PLAYED, ENV): 0})
-    found = describe(Seen(ns=ns, samples=7), "played")
+    found = describe(Seen(ns=ns, samples=7), "played", {})
     assert found.facts == {"samples": 7, "below_share": 0.5}
-    assert [row[1:3] for row in found.tables[0].rows] == [(0.5, 0.5), (0.0, 0.5)]
-    assert rows_of({(ENV,): 1, (CALLER,): 999}, 1_000) == (("main (home/train.py:6)", 0.999, 0.999, None),)
+    assert [(row[1], row[3]) for row in found.tables[-1].rows] == [(0.5, 0.5), (0.0, 0.5)]
+    assert hot({(ENV,): 1, (CALLER,): 999}, 1_000) == [("main (home/train.py:6)", 0.999, 0.999, None)]
 
 
 def test_a_slow_function_is_the_first_row_and_the_stacks_are_kept(
@@ -82,3 +111,13 @@ def test_a_play_that_is_over_before_the_first_look_is_made_longer(
     monkeypatch.setattr(samples, "SHORTEST_NS", 0)
     seen = samples.sampled(replace(scene(tmp_path, turn), draw=draw, calls=3))
     assert (asked, seen.samples) == ([3, 6, 12, 24], 1)
+
+
+def test_the_line_that_takes_most_of_the_lever_is_told_with_its_code(tmp_path: Path) -> None:
+    program = tmp_path / "eco.py"
+    program.write_text("def look():\n    fetch()\n    count()\n")
+    look_, other = ("look", str(program), 2), ("look", str(program), 3)
+    library = ("execute", "/v/site-packages/db.py", 9)
+    found = {(look_, library): 80, (other,): 20}
+    assert samples.hottest_line(found) == {"hottest_line": "eco.py:2: fetch()", "hottest_line_share": 0.8}
+    assert samples.hottest_line({(ENV,): 1}) == {}

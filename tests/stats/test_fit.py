@@ -110,3 +110,28 @@ def test_four_sizes_with_steady_repeats_that_lie_a_little_beside_the_line_are_li
     assert found.low <= 1 <= found.high
     assert "constant" not in found.also
     assert "quadratic" not in found.also
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        {1.0: [1.0], 10.0: [18.0]},
+        {10.0: [1.0], 50.0: [5.0], 100.0: [18.0]},
+        {1.0: [1.0, 1.4, 0.6], 2.0: [30.0, 10.0, 50.0], 3.0: [2.0, 3.0, 1.0]},
+    ],
+)
+def test_values_that_allow_any_exponent_have_no_law(points: dict[float, list[float]]) -> None:
+    found = fit(points)
+    assert found is not None
+    assert (found.law, found.also) == ("unknown", ())
+
+
+def test_what_grows_eighteen_fold_is_never_constant() -> None:
+    chance = random.Random(7)
+    sizes = {1.0: 1.0, 2.0: 1.1, 4.0: 18.0}
+    for _ in range(20):
+        found = fit(
+            {n: [cost * math.exp(chance.gauss(0, 0.5)) for _ in range(3)] for n, cost in sizes.items()}
+        )
+        assert found is not None
+        assert "constant" not in (found.law, *found.also)

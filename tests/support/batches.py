@@ -29,6 +29,31 @@ class Batched:
         return self.age.copy(), actions * 1.0, over, {}
 
 
+class Pool:
+    """A pool of envs that cannot be iterated, as Tianshou's."""
+
+    def __len__(self) -> int:
+        return 2
+
+
+class PooledVector(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """A vector env whose attribute `envs` is a pool."""
+
+    num_envs = 2
+    single_action_space, single_observation_space = Discrete(3), Box(-1, 1, (1,))
+    action_space = gymnasium.vector.utils.batch_space(single_action_space, 2)
+    observation_space = gymnasium.vector.utils.batch_space(single_observation_space, 2)
+
+    def __init__(self) -> None:
+        self.envs = Pool()
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return np.zeros((2, 1), np.float32), {}
+
+    def step(self, actions: Any) -> Any:
+        return np.zeros((2, 1), np.float32), np.zeros(2), np.zeros(2, bool), np.zeros(2, bool), {}
+
+
 class Team:
     """Twenty agents in one env; one that says so."""
 

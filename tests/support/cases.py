@@ -1,6 +1,6 @@
 """Records of loops, envs and programs with a fault that is known, made by what makes real ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,7 @@ from hotloop.core.record import Described, Finding, Pauses, Phase, Record, Resou
 from hotloop.core.record.times import Times, Total, in_order
 from hotloop.lab.loop.record import Found, Origin, record_of
 from hotloop.lab.loop.run import Asked
-from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, Windows
+from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopLook, Windows
 from hotloop.probes.resources import Sample
 from hotloop.stats.summary import with_metrics
 
@@ -39,10 +39,12 @@ def loop(
     cores: int = 4,
     speed: float = 1.0,
     worked: Mapping[str, float] | None = None,
+    slowing: float | None = None,
 ) -> Record:
     """A run of somebody's own loop, as `hotloop.run` records it.
 
-    `memory` is in MiB; `worked` is the share of a row's own time that it was on a core, where that is known.
+    `memory` is in MiB; `slowing` is how many times as long the last update takes as the first, where the
+    loop was looked at; `worked` is the share of a row's own time that it was on a core, where that is known.
     """
     known = worked or {}
     windows = Windows()
@@ -63,6 +65,7 @@ def loop(
             code=CODE,
         ),
         windows=windows,
+        looks=[] if slowing is None else list(slowed(slowing)),
         counts={name: count * WINDOWS for name, count in counts.items()},
         left_open=(),
         threads={},
@@ -81,9 +84,18 @@ def total(calls: int, ns: float, worked: float | None) -> Total:
     return Total(calls, round(ns), None if worked is None else round(ns * worked))
 
 
+def slowed(times: float) -> Iterator[LoopLook]:
+    """Thirty looks at equal work over some seconds, the last of which takes so many times as long."""
+    for number in range(30):
+        wall_ns = round(2 * WALL_NS * (1 + (times - 1) * number / 29))
+        counted = Counted(counts={UPDATES: 1, STEPS: 100}, wall_ns=wall_ns)
+        times_of_it = Times(how="sync", wall_ns=wall_ns, regions=())
+        yield LoopLook(counted=counted, times=times_of_it, stage="", rss_bytes=0)
+
+
 def sample(at: int, mib: int, busy: tuple[float, float], count: int) -> Sample:
-    """One look of many over one second."""
-    at_ns = at * 1_000_000_000 // count
+    """One look of many over ten seconds."""
+    at_ns = at * 10_000_000_000 // count
     return Sample(
         at_ns=at_ns,
         cpu_ns=round(busy[0] * at_ns),
@@ -165,3 +177,23 @@ def counted(record: Record, function: str, calls: int, share: float) -> Record:
     """A thousand env-steps under cProfile beside it."""
     table = Table(title="Functions", columns=COUNTED, rows=((function, calls, 1, 1, share),))
     return probed(record, "cprofile", {"env_steps": 1_000}, table)
+
+
+ENV = env({"env.step": (1_000, 0.9), "env.reset": (20, 0.03), "everything else": (1_000, 0.07)})
+
+YOURS = Table(
+    title="Your functions, by samples",
+    columns=("function", "own_share", "total_share", "cpu_share"),
+    rows=(("learn (env.py:9)", 0.02, 0.69, 1.0), ("Env.step (env.py:90)", 0.01, 0.89, 1.0)),
+)
+HOT = Table(
+    title="Hot functions, by samples",
+    columns=YOURS.columns,
+    rows=(("backward (torch/graph.py:9)", 0.4, 0.4, 1.0), YOURS.rows[0]),
+)
+
+
+def at(code: str) -> Record:
+    """Return a record whose lever spends most of its time at a line with this code."""
+    facts = {"samples": 500, "hottest_line": f"env.py:9: {code}", "hottest_line_share": 0.9}
+    return probed(ENV, "samples", facts, YOURS, HOT)

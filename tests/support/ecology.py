@@ -54,3 +54,39 @@ class Grazed(Same):
     def step(self) -> None:
         super().step()
         self.grass[1][2] += self.t == 7
+
+
+class Store:
+    """Where a simulator writes, with what it was told about that."""
+
+    def __init__(self, path: str = ":memory:", buffer: int = 10) -> None:
+        self.path, self.buffer = path, buffer
+
+
+class Tuned(World):
+    """A simulator with settings, of which `drift` changes as it steps if it is asked to."""
+
+    def __init__(
+        self, animals: int = 12, db: str = ":memory:", drift: int = 0, seed: int | None = None
+    ) -> None:
+        super().__init__(animals, seed)
+        self.store, self.drift, self.moves = Store(db), drift, False
+        self.agents = self.animals
+
+    def step(self) -> None:
+        super().step()
+        self.agents = self.animals
+        self.drift += self.moves
+
+
+class Drifting(Tuned):
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.moves = True
+
+
+class Declared(Tuned):
+    """It says itself what can be seen of it."""
+
+    def outputs(self) -> dict[str, object]:
+        return {"alive": len(self.animals), "energy": [each.energy for each in self.animals]}

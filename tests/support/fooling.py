@@ -98,10 +98,10 @@ class Stamped(Honest):
     """Has a number in its infos that is never the same twice."""
 
     def infos(self) -> dict[str, Any]:
-        return {**super().infos(), "when": random.random()}
+        return {**super().infos(), "when": random.SystemRandom().random()}
 
     def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        return super().reset(seed)[0], {"when": random.random()}
+        return super().reset(seed)[0], {"when": random.SystemRandom().random()}
 
 
 class Chancy(Honest):

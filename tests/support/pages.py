@@ -12,6 +12,7 @@ GUIDE = ROOT / "src/hotloop/mcp/guide.md"
 ALL_PAGES = [*PAGES, GUIDE, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks/README.md"]
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+INCLUDED = re.compile(r'^--8<-- "(?P<path>[^"]+)"\n', re.MULTILINE)
 INDENTED = re.compile(r"^(?: {4}.*\n)+", re.MULTILINE)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -40,7 +41,12 @@ def name_of(page: Path) -> str:
 def blocks(page: Path) -> Iterator[Block]:
     for fence in FENCE.finditer(page.read_text(encoding="utf-8")):
         language, _, word = fence["info"].partition(" ")
-        yield Block(language, word, fence["text"])
+        yield Block(language, word, INCLUDED.sub(text_of, fence["text"]))
+
+
+def text_of(line: re.Match[str]) -> str:
+    """Return the file that a line includes."""
+    return (ROOT / line["path"]).read_text(encoding="utf-8")
 
 
 def prose(page: Path) -> str:

@@ -80,18 +80,23 @@ class FakeContender:
         self.name = name
         self.spec: SubjectSpec = hotloop.make("grid/toy", num_envs=1, impl="native").spec
         self.made: list[FakeSide] = []
+        self.seeds: list[int | None] = []
         self._paces: Iterator[Pace] = iter(paces)
         self._last: Pace
         self._agrees = agrees
         self._work = work or {}
         self.closed = False
 
-    def side(self, policy: str, *, profile: bool = False) -> FakeSide:
+    takes_seed = True
+    sources: Mapping[str, str] = {}
+
+    def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> FakeSide:
+        self.seeds.append(seed)
         self._last = next(self._paces, None) or self._last
         self.made.append(FakeSide(self.name, self._last, self._work, self._spoil))
         return self.made[-1]
 
-    def agreement(self, other: object, box_ns: int = 0, policy: str = "random") -> Agreement:
+    def agreement(self, other: object, *_: object) -> Agreement:
         return self._itself if other is self else self._agrees
 
     def faults(self, policy: str = "random") -> tuple[Notice, ...]:

@@ -46,6 +46,19 @@ def test_a_small_minibatch_is_one_threads() -> None:
     assert found(SETTINGS).round_ns == {}
 
 
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "double_dqn"])
+def test_networks_by_type_are_tried_though_nobody_is_of_some_types(
+    monkeypatch: pytest.MonkeyPatch, algorithm: str
+) -> None:
+    monkeypatch.setattr(threads, "USUAL_THREADS", 2)
+    monkeypatch.setattr(threads, "ROUNDS", 1)
+    settings = replace(
+        LARGE, algorithm=algorithm, networks="type", num_steps=64, minibatch_size=1_600, hidden=(1_024,)
+    )
+    trainer = Trainer(hotloop.make("farm/dev", num_envs=2, perception=False), settings)
+    assert set(trainer.algorithm.threads.round_ns) == {1, 2}
+
+
 def pretend(monkeypatch: pytest.MonkeyPatch, took: Callable[[int, int], int]) -> list[int]:
     """Let rounds take as long as is said of a count and how often it was tried."""
     asked: list[int] = []

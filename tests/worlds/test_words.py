@@ -45,6 +45,8 @@ EVERYBODYS = {
         "rebuilds",
         "stale",
     ),
+    # the seats of any game of two
+    *("hero", "villain"),
     # how a run is written down, which any world may have
     *("log", "overwrite", "balanced", "performance", "memory", "thread", "caller", "disk", "stop", "go_on"),
     # sizes and machines
@@ -63,6 +65,8 @@ EVERYBODYS = {
         "simple",
         "won",
         "began",
+        "lazy",
+        "truncation",
     ),
     *(
         "share",
@@ -79,6 +83,7 @@ EVERYBODYS = {
     ),
     *(
         "births",
+        "population",
         "changed",
         "claim",
         "completion",

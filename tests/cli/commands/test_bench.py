@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.record import Instructions, Record, read
@@ -161,6 +162,59 @@ def test_without_valgrind_nothing_is_measured(hotloop: Command, monkeypatch: pyt
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(lab, "bench", None)
     said = hotloop("bench", "grid/toy", *SHORT, "--instructions")
-    assert said.code == ExitCode.FAULT
+    assert said.code == ExitCode.USAGE
     assert "apt install valgrind" in said.err
     assert saved() == []
+
+
+@pytest.fixture
+def past(hotloop: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project of three commits, in its folder."""
+    made = Project(tmp_path / "project")
+    for number in range(3):
+        made.commit(env=ENV + "#\n" * number)
+    monkeypatch.chdir(made.root)
+    return made
+
+
+def test_since_measures_past_commits_and_keeps_a_record_of_each(hotloop: Command, past: Project) -> None:
+    said = hotloop("bench", "env.py:make", "--since", "HEAD~2", "--build", "true", "--quick")
+    assert said.code == ExitCode.FINE
+    assert "3 of 3 commits since HEAD~2: each is built" in said.err
+    assert "times as fast as at" in said.out
+    assert "against the first" in said.out
+    assert len(saved()) == 3
+    listed = hotloop("bench", "env.py:make", "--since", "HEAD~2", "--every", "2", "--quick", "--json")
+    assert [each["kind"] for each in listed.json] == ["bench", "bench"]
+    page = hotloop("report", "artifacts/throughput", "--output", "page.html")
+    assert page.code == ExitCode.FINE
+    assert "bench, commits in turns" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--every", "2"), "give --since REF too"),
+        (("--build", "make"), "give --since REF too"),
+        (("--since", "HEAD~1", "--rounds", "7"), "--rounds is for the present code"),
+        (("--since", "HEAD~1", "--policy", "live:x"), "--policy is for the present code"),
+        (("--since", "HEAD~1", "--baseline", "HEAD~1"), "--baseline is for the present code"),
+        (("--since", "HEAD~1", "--output", "one.json"), "each commit has its own: name a folder"),
+        (("--since", "nowhere"), "there is no commit 'nowhere'"),
+        (("--since", "HEAD"), "is HEAD: give an earlier commit"),
+    ],
+)
+def test_what_past_commits_cannot_be_asked_is_refused(
+    hotloop: Command, past: Project, words: tuple[str, ...], said: str
+) -> None:
+    told = hotloop("bench", "env.py:make", *words)
+    assert told.code == ExitCode.USAGE
+    assert said in told.err
+    assert not saved()
+
+
+def test_a_trend_of_several_presets_or_outside_a_repository_is_refused(hotloop: Command) -> None:
+    assert "name one of them" in hotloop("bench", "grid", "--since", "HEAD~1").err
+    told = hotloop("bench", "grid/toy", "--since", "HEAD~1")
+    assert told.code == ExitCode.USAGE
+    assert "is in no git repository" in told.err

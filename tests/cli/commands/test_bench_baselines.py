@@ -269,6 +269,53 @@ def test_a_baseline_that_is_a_commit_takes_turns_with_the_present_code(
     assert "HEAD.second.b.ns_per_env_step" in said.json["values"]
 
 
+def test_a_record_of_a_commit_is_measured_again_in_turns(hotloop: Command, project: Project) -> None:
+    assert hotloop("bench", *QUICK, "--output", "before.json").code in (ExitCode.FINE, ExitCode.UNSTABLE)
+    slow = ENV.replace("self.steps += 1", "self.steps += 1; sum(range(2_000))")
+    (project.root / "env.py").write_text(slow)
+    said = hotloop("bench", *QUICK, "--baseline", "before.json")
+    assert said.code == ExitCode.REGRESSION
+    (compared,) = said.json["comparisons"]
+    assert compared["outcome"] == "slower"
+    assert compared["ratio"]["pairs"] >= 12
+    assert compared["cpu"] is not None
+    assert compared["a"]["name"].startswith("env.py:make at before.json (")
+    assert "building before.json (" in said.err
+
+
+def test_a_saved_baseline_is_measured_again_with_the_keys_it_had(hotloop: Command, project: Project) -> None:
+    said = hotloop("bench", *QUICK, "--save-baseline", "main")
+    assert said.code in (ExitCode.FINE, ExitCode.UNSTABLE)
+    (project.root / "env.py").write_text(ENV.replace("self.steps += 1", "sum(range(500)); self.steps += 1"))
+    said = hotloop("bench", *QUICK, "--baseline", "main")
+    (compared,) = said.json["comparisons"]
+    assert compared["outcome"] == "slower"
+    assert "a.ns_per_env_step" in "".join(said.json["values"])
+    other = hotloop("bench", *QUICK, "size=7", "--baseline", "main")
+    assert other.code == ExitCode.USAGE
+    assert "unlike: workload (size None against 7)" in other.err
+
+
+def test_a_record_of_changes_that_no_commit_has_is_only_read(hotloop: Command, project: Project) -> None:
+    """Nothing can be built then, and why stands above what two records can tell."""
+    (project.root / "env.py").write_text(ENV.replace("self.steps += 1", "self.steps += 1; sum(range(9))"))
+    hotloop("bench", *QUICK, "--output", "before.json")
+    said = hotloop("bench", *QUICK, "--baseline", "before.json")
+    assert "before.json is read, not measured again in turns: env.py had changes" in said.err
+    (compared,) = said.json["comparisons"]
+    assert compared["a"]["run_id"]
+
+
+def test_a_record_of_a_commit_that_is_gone_is_only_read(hotloop: Command, project: Project) -> None:
+    hotloop("bench", *QUICK, "--output", "before.json")
+    record = read(Path("before.json"))
+    record.code["project"]["commit"] = "0" * 40
+    write(Path("gone.json"), record)
+    said = hotloop("bench", *QUICK, "--baseline", "gone.json")
+    assert "gone.json is read, not measured again in turns: its commit 000000000000 is not in" in said.err
+    assert said.json["comparisons"][0]["a"]["run_id"]
+
+
 def test_present_code_that_answers_otherwise_than_its_baseline_is_a_mismatch(
     hotloop: Command, project: Project
 ) -> None:
@@ -278,7 +325,9 @@ def test_present_code_that_answers_otherwise_than_its_baseline_is_a_mismatch(
     assert "rewards differ" in said.json["comparisons"][0]["difference"]
 
 
-def test_a_saved_baseline_is_read_even_where_a_branch_has_its_name(project: Project) -> None:
+def test_a_saved_baseline_is_read_even_where_a_branch_has_its_name(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     project.git("branch", "before")
     project.git("branch", "folder/before")
     assert part_commits(["before", "folder/before", "HEAD~0", "nobody"]) == (
@@ -288,7 +337,11 @@ def test_a_saved_baseline_is_read_even_where_a_branch_has_its_name(project: Proj
     kept = Path("baselines") / machine()["fingerprint"] / "before.json"
     kept.parent.mkdir(parents=True)
     kept.write_text("{}")
+    capsys.readouterr()
     assert part_commits(["before"]) == (["before"], [])
+    assert (
+        "before is a saved baseline here and a commit, too: the baseline is taken" in capsys.readouterr().err
+    )
 
 
 def test_a_commit_is_no_baseline_of_a_ladder(hotloop: Command, project: Project) -> None:

@@ -37,6 +37,20 @@ def test_one_mode_is_one_record_and_several_are_a_list(hotloop: Command) -> None
     assert [each["label"] for each in two.json] == ["rollout", "trainer"]
 
 
+@pytest.mark.parametrize("algorithm", ["dqn", "double_dqn"])
+def test_a_key_of_the_trainer_measures_the_training(hotloop: Command, algorithm: str) -> None:
+    learns = [
+        f"train.algorithm={algorithm}",
+        "train.num_steps=2",
+        "train.hidden=8",
+        "agents=20",
+        "num_envs=2",
+    ]
+    said = hotloop("bench", "farm/decision", *learns, "--rounds", "1", "--json")
+    assert said.code == ExitCode.FINE
+    assert Record.from_json(said.out).label == "trainer"
+
+
 def test_an_enforced_target_that_is_missed_is_exit_code_3(hotloop: Command) -> None:
     goal = ("--target-steps-per-sec", "1e12", "--enforce-target")
     said = hotloop("bench", "prospector/short", *WORDS, "--mode", "trainer", "--rounds", "1", *goal)
@@ -64,7 +78,7 @@ def test_a_rung_is_held_against_an_earlier_one_of_its_kind_only(hotloop: Command
         (["--mode", "env_only,trainer", "--baseline", "a.json"], "cannot read a.json"),
         (["--mode", "env_only,trainer", "--output", "a.json"], "--output a.json is for one record"),
         (["--mode", "trainer", "train.gama=1"], "did you mean train.gamma"),
-        (["train.gamma=0.5"], "unknown key 'train.gamma'"),
+        (["--mode", "env_only", "train.gamma=0.5"], "unknown key 'train.gamma'"),
     ],
 )
 def test_what_a_mode_cannot_do_is_refused(hotloop: Command, words: list[str], told: str) -> None:

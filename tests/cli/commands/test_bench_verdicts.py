@@ -128,7 +128,7 @@ def test_less_work_is_never_called_faster(bench: Command, words: str, counter: s
 def test_cannot_tell_outranks_unstable(bench: Command, before: str) -> None:
     said = bench("jitter=2", "--baseline", before, "--json")
     assert said.code == ExitCode.CANNOT_TELL
-    assert "hotloop compare measures both in turns" in outcomes(said)[0][1]
+    assert "; to decide: hotloop compare " in outcomes(said)[0][1]
 
 
 def test_every_baseline_has_its_row_and_the_gravest_decides(bench: Command, before: str) -> None:

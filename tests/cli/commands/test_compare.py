@@ -49,7 +49,9 @@ def test_a_comparison_prints_its_verdict_and_keeps_its_record(capsys, tmp_path):
     (comparison,) = record["comparisons"]
     assert comparison["b"]["name"] == f"grid/toy {SMALL} encoder=original"
     assert record["validation"]["mismatches"] == 0
-    assert len(record["values"]["a.ns_per_env_step"]) == record["method"]["rounds"] >= 6
+    # Rounds that something else disturbed are dropped.
+    assert 1 <= len(record["values"]["a.ns_per_env_step"]) <= record["method"]["rounds"]
+    assert record["method"]["rounds"] >= 6
 
 
 def test_the_screen_shows_verdict_sides_noise_and_what_could_be_seen(capsys):
@@ -82,7 +84,7 @@ def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsy
         (("", "grid/toy"), "a side is empty"),
         (("grid/toy 'x", "grid/toy"), "a side cannot be read: No closing quotation"),
         (("grid/toy", "--a-ref", "HEAD", "--b-ref", "HEAD", "--profile"), "no --profile"),
-        (("grid/toy", "--a-ref", "HEAD", "--b-ref", "HEAD", "--instructions"), "no --instructions"),
+        (("grid/toy", "--a-ref", "HEAD", "--build", "make", "--instructions"), "toy are not counted"),
         (("grid/toy", "grid/ty"), "unknown target 'grid/ty': did you mean grid/toy?"),
         (("grid/toy", "grid/toy agnts=3"), "agnts"),
         (("grid/toy", "grid/toy", "--band", "0"), "--band 0 does not fit"),
@@ -97,6 +99,7 @@ def test_a_peer_that_does_other_work_needs_unlike_and_the_headline_says_so(capsy
         (("a.json", "b.json"), "cannot read a.json"),
         (("a.json", "b.json", "--ignore", "infos"), "--ignore is for targets that are replayed here"),
         (("grid/toy", "grid/toy", "--unlike", "--ignore", "infos"), "--ignore is for targets"),
+        (("a.json", "b.json", "--equal-steps", "9"), "--equal-steps is for targets that are replayed"),
     ],
 )
 def test_bad_input_is_one_line_and_64(capsys, words, message):

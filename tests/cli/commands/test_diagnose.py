@@ -44,8 +44,8 @@ def test_the_newest_record_is_diagnosed_and_the_checklist_is_kept(hotloop: Comma
     at_hand(loop(SLOW), "run-own")
     said = hotloop("diagnose")
     assert said.code == ExitCode.FINE
-    assert "teacher is 38.0% of the time" in said.out
-    assert "teacher calls: buys 1.61x" in said.out
+    assert "teacher takes 38.0% of the time" in said.out
+    assert "teacher calls: buys at most 1.61x" in said.out
     (page,) = Path(".design").glob("diagnosis-*.md")
     assert "[ ] teacher calls" in page.read_text().replace("\\", "")
 
@@ -90,7 +90,7 @@ def test_a_record_of_another_machine_is_diagnosed_and_nothing_is_expected(
     said = hotloop("diagnose")
     assert said.code == ExitCode.FINE
     assert "no expectations: the record is from another machine" in said.out
-    assert "bottleneck  observations" in said.out
+    assert "observations takes 64.0% of the time" in said.out
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_compare_ends_with_two_where_the_faster_one_answers_differently(hotloop:
         (("profile", "user.py:fats"), 64, "unknown callable 'fats': did you mean fast?"),
         (("profile", "nowhere.py:make"), 64, "there is no file nowhere.py"),
         (("profile", "gym:NoSuch-v0"), 64, "NoSuch"),
-        (("profile", "puffer:breakout"), 70, "pip install pufferlib"),
+        (("profile", "puffer:breakout"), 64, "pip install pufferlib"),
         (("profile", "user.py:fast", "--time", "user.Env.lok"), 64, "has no function lok"),
         (("profile", "user.py:fast", "--policy", "tape:none.tape"), 64, "cannot read the tape none.tape"),
         (("profile", "user.py:fast", "--policy", "user:nobody"), 64, "unknown callable 'nobody'"),

@@ -33,5 +33,5 @@ def test_mcp_says_how_to_install_what_it_needs(hotloop: Command, monkeypatch: py
 
     monkeypatch.setattr(packages.importlib, "import_module", missing)
     said = hotloop("mcp")
-    assert said.code == ExitCode.FAULT
-    assert "pip install 'hotloop[mcp]'" in said.err
+    assert said.code == ExitCode.USAGE
+    assert "[mcp]" in said.err

@@ -16,9 +16,10 @@ from hotloop.cli.commands import profile as module
 from hotloop.core import registry
 from hotloop.core.errors import ExitCode
 from hotloop.core.probe import Obstacle, ProbeError
-from hotloop.core.record import Finding, read, stacks
+from hotloop.core.record import Finding, read
 from hotloop.lab.profile import probes as probes_lab
-from hotloop.probes import pyspy
+from hotloop.probes import _running, pyspy
+from hotloop.probes._running import ThreadTime
 
 SHORT = ("num_envs=4", "agents=3", "--steps", "160")
 STEM = ".design/profile-20250102-0304"
@@ -54,10 +55,10 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let py-spy see one stack."""
 
     def attach(pid: int, folder: Path, seconds: int) -> Finding:
-        stacks.write(folder / pyspy.FILE, "py-spy", {STACK: float(seconds)})
-        return pyspy.describe({STACK: float(seconds)})
+        busy = ThreadTime(name="MainThread 1", share=1.0, seconds={STACK: float(seconds)})
+        return _running.describe([busy], seconds, folder)
 
-    monkeypatch.setattr(pyspy, "attach", attach)
+    monkeypatch.setattr(_running, "attach", attach)
 
 
 @pytest.fixture
@@ -167,6 +168,10 @@ def module_profile() -> Any:
         (["grid/toy", "--pid", "1"], "leave out the target"),
         (["grid/toy", "--seconds", "1"], "leave out the target"),
         (["--pid", "4194305"], "there is no process 4194305"),
+        (["4194305"], "there is no process 4194305"),
+        (["4194305", "--pid", "1"], "leave out --pid 1"),
+        (["4194305", "steps=1"], "leave out steps=1"),
+        (["0"], "0"),
         (["--pid", "0"], "--pid"),
         (["--pid", "1", "--probe", "cprofile"], "--probe is for a target"),
         (["--pid", "1", "--steps", "5"], "--steps is for a target"),
@@ -198,11 +203,11 @@ def test_a_running_process_gets_a_page_of_its_own(hotloop: Command) -> None:
     assert said.code == ExitCode.FINE
     assert names() == sorted(
         f"profile-20250102-0304.{ending}"
-        for ending in ("html", "json", "md", "pyspy.speedscope.json", "pyspy.svg")
+        for ending in ("html", "json", "md", "samples.speedscope.json", "samples.svg")
     )
     assert "Env.step" in said.out
     record = read(Path(f"{STEM}.json"))
-    assert record.findings[0].facts["samples"] == 2 * pyspy.RATE
+    assert record.findings[0].facts["samples"] == 2 * _running.RATE
     assert "## Results" not in Path(f"{STEM}.md").read_text()
 
 
@@ -225,7 +230,7 @@ def test_a_process_that_may_not_be_looked_at_is_exit_70_with_the_remedy(
     def denied(*_: object) -> Finding:
         raise ProbeError("py-spy may not read the memory of another process here", pyspy.REMEDY)
 
-    monkeypatch.setattr(pyspy, "attach", denied)
+    monkeypatch.setattr(_running, "attach", denied)
     said = hotloop("profile", "--pid", str(os.getpid()))
     assert (said.code, said.out) == (ExitCode.FAULT, "")
     assert "ptrace_scope" in said.err
@@ -250,7 +255,7 @@ def test_a_commit_that_git_refuses_is_said_and_the_files_are_there(
     hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
     hook.chmod(0o755)
     said = hotloop("profile", "grid/toy", *SHORT, "--commit")
-    assert (said.code, said.err.count("git commit failed: no")) == (ExitCode.FAULT, 1)
+    assert (said.code, said.err.count("git commit failed: no")) == (ExitCode.USAGE, 1)
     assert len(names()) == 2
 
 
@@ -260,7 +265,7 @@ def test_the_help_names_every_probe(hotloop: Command) -> None:
 
 
 def test_top_needs_a_terminal_and_a_pid(hotloop: Command) -> None:
-    assert "Missing option '--pid'" in hotloop("top").err
+    assert "needs the number of a process" in hotloop("top").err
     said = hotloop("top", "--pid", str(os.getpid()))
     assert (said.code, said.err.count("\n")) == (ExitCode.USAGE, 1)
     assert "needs a terminal" in said.err
@@ -270,7 +275,7 @@ def test_top_needs_a_terminal_and_a_pid(hotloop: Command) -> None:
 def test_top_prints_one_second_as_json_without_a_terminal(hotloop: Command) -> None:
     said = hotloop("top", "--pid", str(os.getpid()), "--json")
     assert (said.code, said.err) == (ExitCode.FINE, "")
-    assert said.json["findings"][0]["facts"]["samples"] == pyspy.RATE
+    assert said.json["findings"][0]["facts"]["samples"] == _running.RATE
     assert not Path(".design").exists()
 
 
@@ -280,5 +285,8 @@ def test_top_shows_the_process_until_it_is_left(hotloop: Command, monkeypatch: p
     monkeypatch.setattr(pyspy, "top", watched.append)
     assert hotloop("top", "--pid", str(os.getpid())).code == ExitCode.FINE
     assert watched == [os.getpid()]
+    assert hotloop("top", str(os.getpid())).code == ExitCode.FINE
+    assert watched == 2 * [os.getpid()]
+    assert "leave one out" in hotloop("top", "12", "--pid", "13").err
     said = hotloop("top", "--pid", "4194305")
     assert (said.code, "there is no process" in said.err) == (ExitCode.USAGE, True)

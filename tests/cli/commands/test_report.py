@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,18 +18,43 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return fill(tmp_path / "artifacts" / "throughput", everything())
 
 
-def test_the_usual_folders_become_a_page_and_one_that_exists_is_kept(
+def test_the_usual_folders_become_a_page_and_an_earlier_one_is_replaced(
     folder: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = utc_now()
     monkeypatch.setattr("hotloop.report.page.page.utc_now", lambda: at_once)
     assert main(["report"]) == ExitCode.FINE
+    first = Path("report.html").read_text()
+    Path("report.html").write_text(f"{first}<!-- older -->")
     assert main(["report"]) == ExitCode.FINE
-    assert "saved report-2.html" in capsys.readouterr().err
-    first, second = Path("report.html").read_text(), Path("report-2.html").read_text()
-    assert first == second
+    assert capsys.readouterr().err.count("saved report.html") == 2
+    assert Path("report.html").read_text() == first
+    assert [path.name for path in Path().glob("*report*")] == ["report.html"]
     assert first.startswith("<!doctype html>")
     assert f"<title>Hotloop: {Path.cwd().name}</title>" in first
+
+
+def test_a_file_that_is_no_page_of_ours_is_refused(folder: Path, capsys) -> None:
+    Path("report.html").write_text("<!doctype html><p>mine</p>")
+    Path("notes.txt").write_text("mine")
+    assert main(["report"]) == ExitCode.USAGE
+    assert "no page of hotloop report" in capsys.readouterr().err
+    assert main(["report", "--format", "csv", "-o", "notes.txt"]) == ExitCode.USAGE
+    assert Path("report.html").read_text() == "<!doctype html><p>mine</p>"
+    assert Path("notes.txt").read_text() == "mine"
+
+
+def test_a_page_that_a_full_disk_does_not_take_is_no_fault(folder: Path, capsys, monkeypatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert main(["report"]) == ExitCode.FINE
+    before = Path("report.html").read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        assert main(["report"]) == ExitCode.USAGE
+    assert "cannot write report.html: No space left on device" in capsys.readouterr().err
+    assert Path("report.html").read_text() == before
 
 
 @pytest.mark.parametrize("name", ["csv", "openmetrics", "github", "pyperf", "markdown", "json"])

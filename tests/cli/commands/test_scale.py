@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ def test_a_sweep_says_its_laws_and_leaves_a_record_with_pictures(hotloop: Comman
     assert said.code == 0
     assert "an env-step" in said.out
     assert "└─" in said.out
-    assert "3 cells, about 3 s" in said.err
+    assert re.search(r"3 cells, about \d+ s", said.err)
     [record] = Path("artifacts/throughput").glob("*.json")
     assert ET.fromstring(record.with_suffix(".svg").read_text()).tag.endswith("svg")
     with Image.open(record.with_suffix(".png")) as picture:
@@ -30,7 +31,7 @@ def test_ten_thousand_cells_are_asked_about(hotloop: Command) -> None:
     many = ",".join(map(str, range(1, 101)))
     said = hotloop("scale", "grid/toy", f"agents={many}", f"num_envs={many}", "--repeats", "1")
     assert said.code == 64
-    assert "10,000 cells, about 2.8 h" in said.err
+    assert re.search(r"10,000 cells, about \d", said.err)
     assert "--yes" in said.err
 
 

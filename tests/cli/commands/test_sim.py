@@ -2,6 +2,7 @@ import pstats
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from PIL import Image
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Record, read
+from hotloop.core.record import Record, read, write
 from hotloop.envs import tapes
 from hotloop.lab.sim import sim as lab
 
@@ -127,6 +128,27 @@ def test_ctrl_c_leaves_the_record_the_tape_and_the_film_so_far(
     assert (said.json["partial"], said.json["method"]["rounds"]) == (True, 1)
     assert np.shape(tapes.read(Path("a.npz")).actions) == (20, 1, 8)
     assert Path("a.gif").exists()
+
+
+def test_two_records_compare_by_their_games(hotloop: Command) -> None:
+    for name in ("a", "b"):
+        said = hotloop("sim", "prospector/short", "episodes=64", "num_envs=4", "--output", f"{name}.json")
+        assert said.code == ExitCode.FINE
+    record = read(Path("a.json"))
+    speeds = record.values[record.method.headline]
+    assert (record.method.headline, len(speeds) >= 20) == ("games_per_s", True)
+    slow = [speed / 20 for speed in speeds]
+    slower = replace(record, values=record.values | {"games_per_s": tuple(slow)})
+    write(Path("slow.json"), slower)
+    said = hotloop("compare", "a.json", "slow.json")
+    assert said.code == ExitCode.REGRESSION
+    assert "games/s" in said.out
+    assert "ns/game" in said.out
+    assert "time for the same games" in said.out
+    assert "games are too few" not in hotloop("compare", "a.json", "b.json").out
+    few = replace(record, values=record.values | {"games_per_s": speeds[:3]})
+    write(Path("few.json"), few)
+    assert "3 stretches of games are too few" in hotloop("compare", "a.json", "few.json").out
 
 
 @pytest.mark.parametrize(

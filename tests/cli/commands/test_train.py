@@ -182,7 +182,7 @@ def heard() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_in_the_middle_saves_a_checkpoint_and_a_partial_record(tmp_path: Path, number: int) -> None:
     code = "import sys; from hotloop.cli.main import main; sys.exit(main())"
     words = [*SHORT[:-1], "total_timesteps=100000000", "run=a", "--json"]

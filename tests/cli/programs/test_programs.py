@@ -91,7 +91,7 @@ def test_help_is_that_of_programs_where_dashes_follow(hotloop: Callable[..., Any
     assert "bench --" not in hotloop("--help").out
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_ends_the_program_too_and_leaves_a_partial_record(tmp_path: Path, number: int) -> None:
     os.mkfifo(tmp_path / "begun")
     code = "import sys; from hotloop.cli.main import main; sys.exit(main())"

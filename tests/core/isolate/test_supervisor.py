@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.isolate import guard
+from hotloop.core.isolate import guard, supervisor
 from hotloop.core.isolate.lifeline import Doing, where
-from hotloop.core.isolate.supervisor import Ended, Limits, Supervisor, Watchdog, ends, frames
+from hotloop.core.isolate.supervisor import Ended, Limits, Supervisor, Watchdog, ends, frames, has_step
 
 PREAMBLE = """
 import json, mmap, os, signal, subprocess, sys, time
@@ -215,3 +215,29 @@ def test_whether_a_child_ends_in_time_is_seen_and_leaves_it_to_be_waited_for() -
         child.kill()
         assert ends(child.pid, 60)
         assert child.wait() == -signal.SIGKILL
+
+
+def test_a_stack_shows_whether_a_step_of_user_code_is_under_way() -> None:
+    folder = Path(supervisor.STEPPED)
+    step = [f'  File "{folder}/kinds/single.py", line 55 in play', '  File "/a/loop.py", line 3 in round']
+    user = '  File "/a/env.py", line 3 in step'
+    reset = f'  File "{folder}/kinds/single.py", line 38 in reset'
+    assert has_step(["Current thread 0x1 (most recent call first):", user, *step])
+    assert not has_step(["Current thread 0x1 (most recent call first):", user, reset, *step])
+    assert not has_step(["Thread 0x1 (most recent call first):", user, *step])
+    assert not has_step(["Current thread 0x1 (most recent call first):", user])
+
+
+def test_a_look_is_due_once_per_limit_while_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0]
+    monkeypatch.setattr("hotloop.core.isolate.supervisor.now_ns", lambda: clock[0])
+    dog = Watchdog(Limits(step_s=1))
+    dues = []
+    for tenths in (0, 9, 11, 15, 19, 21, 25):
+        clock[0] = tenths * 100_000_000
+        dues.append(dog.is_look_due(Doing.OURS, 7))
+    assert dues == [False, False, True, False, False, True, False]
+    clock[0] += 1_500_000_000
+    assert not dog.is_look_due(Doing.RESET, 7), "something moved"
+    clock[0] += 1_500_000_000
+    assert not dog.is_look_due(Doing.RESET, 0), "nothing was stepped yet"

@@ -124,14 +124,16 @@ BARE = dataclasses.replace(
 
 FIELDS = {
     "": "schema run_id kind created label partial target machine code method work path values metrics phases "
-    "unaccounted_ns overhead validation statistical resources goal held instructions comparisons slow again "
-    "sweep soak tuning findings notices verdict exit_code content_hash",
+    "unaccounted_ns looks stages overhead validation statistical resources goal held instructions "
+    "comparisons slow again sweep soak tuning findings notices verdict exit_code content_hash",
     "target": "name world impl device params workload_hash variant keys observation_bytes",
-    "method": "rounds iterations warmup threads order clock policy garbage version headline",
+    "method": "rounds iterations warmup threads order clock policy garbage version headline "
+    "timing_seed digest",
     "work": "env_steps agent_steps resets decisions updates tokens rows runs coverage",
     "path": "requested ran counters",
     "overhead": "ratio ci95 mark_ns",
-    "validation": "comparisons mismatches timing_ratio mode against fields left_out parts difference bundle",
+    "validation": "comparisons mismatches timing_ratio mode against fields left_out too_few_steps "
+    "envs_not_compared parts difference bundle",
     "goal": "env_steps_per_s floor enforced met",
     "instructions": "per_env_step runs isa",
     "resources": "rss_peak_bytes rss_mean_bytes rss_slope rss_over_time cpu_share ready_share pauses gpu",

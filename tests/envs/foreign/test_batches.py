@@ -41,6 +41,12 @@ def test_an_object_with_several_envs_is_a_batch() -> None:
     assert subject.answers()["observations"].shape == (6,)
 
 
+def test_a_vector_env_may_keep_something_other_than_a_list_as_its_envs() -> None:
+    subject = played("PooledVector", 20)
+    assert counts(subject) == (40, 40, 2)
+    assert subject.generators() == [{}]
+
+
 def test_an_object_with_agents_counts_them() -> None:
     subject = played("Team", 12)
     assert counts(subject) == (12, 240, 3)

@@ -58,3 +58,9 @@ def test_an_inherited_method_is_watched_where_it_is_written() -> None:
 def test_a_name_that_is_no_function_is_refused(name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         find(name)
+
+
+def test_a_function_may_be_named_with_its_file_as_a_target_is() -> None:
+    found = find(f"{theirs.__file__}:Env._encode")
+    assert (found.name, found.owner.__qualname__) == ("Env._encode", "Env")
+    assert find("support.theirs:make").name == "make"

@@ -1,13 +1,15 @@
 """Legal actions: random play, tapes and adversarial courses keep to what an env says is legal."""
 
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import InputError, TheirError
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.foreign.masks import mask_in
@@ -143,3 +145,64 @@ def test_the_mask_of_another_library_is_taken_whole() -> None:
     assert mask_in({"action_mask": Elsewhere([[0, 1]])}).tolist() == [[0, 1]]
     told = [True, False]
     assert mask_in({}, {"action_mask": told}) is told
+
+
+class Listed(gymnasium.Env[Any, Any]):
+    """Its masks are lists, and the infos of a reset have none, so a vector env has None in their place."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def __init__(self, entries: int = 3, length: int = 2) -> None:
+        self.entries, self.length = entries, length
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.t = 0
+        self.length += int(self.np_random.integers(3))
+        return np.zeros(1, np.float32), {} if self.length % 2 else {"action_mask": [False] * self.entries}
+
+    def step(self, action: Any) -> Any:
+        self.t += 1
+        over = self.t >= self.length
+        return np.zeros(1, np.float32), 0.0, over, False, {"action_mask": [True] * self.entries}
+
+
+def listed(entries: int = 3) -> Any:
+    return gymnasium.vector.SyncVectorEnv(
+        [partial(Listed, entries, length) for length in (2, 3)],
+        autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP,
+    )
+
+
+def test_an_env_of_several_that_says_no_mask_plays_what_was_drawn() -> None:
+    subject = open_target(Target(f"{__name__}:listed"))
+    subject.reset()
+    for actions in subject.draw(np.random.default_rng(0), 40):
+        subject.step(actions)
+    assert subject.counters["env_steps"] == 80
+    subject.close()
+
+
+def test_masks_that_do_not_fit_are_not_called_a_fault_of_the_step() -> None:
+    subject = open_target(Target(f"{__name__}:listed", {"entries": "1"}))
+    subject.reset()
+    actions = subject.draw(np.random.default_rng(0), 40)
+    with pytest.raises(InputError, match="Hotloop cannot apply the action masks") as refused:
+        subject.play(actions)
+    assert not isinstance(refused.value, TheirError)
+    subject.close()
+
+
+def test_a_fault_of_hotloop_beside_a_step_is_not_the_envs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise AttributeError("ours")
+
+    monkeypatch.setattr("hotloop.envs.foreign.kinds.vector.settled", broken)
+    subject = open_target(Target(f"{__name__}:listed"))
+    subject.reset()
+    actions = subject.draw(np.random.default_rng(0), 40)
+    with pytest.raises(InputError, match=r"Hotloop cannot apply .*ours") as refused:
+        subject.play(actions)
+    assert not isinstance(refused.value, TheirError)
+    subject.close()

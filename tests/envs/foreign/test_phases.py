@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import closing
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +18,10 @@ import hotloop
 from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
+from hotloop.envs.foreign import phases
 from hotloop.envs.foreign.phases import phases_of
 from hotloop.envs.open import open_target
+from hotloop.judge.case import Case
 from hotloop.lab import bench as benching
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
@@ -28,6 +31,8 @@ from hotloop.lab.measure.stepping import play
 from hotloop.lab.profile.profile import profile
 
 STEPS = 200
+
+ZOO = Path(__file__).parents[2] / "zoo/owner_grid"
 
 
 def rows(record: Record) -> dict[str, tuple[int, int]]:
@@ -55,6 +60,44 @@ def test_phases_stand_below_the_step_and_add_up(name: str, phases: str | None, p
     slow = record.slow
     assert slow is not None
     assert {f"{place}/push", f"{place}/observe"} <= set(slow.steps[0].phases)
+
+
+def test_what_reading_the_phases_takes_is_hotloop_s_own_row() -> None:
+    record = profile(Target("support.reporting:by_step"), steps=STEPS)
+    calls, taken = rows(record)["wall/hotloop"]
+    assert calls == STEPS
+    assert taken > 0
+    assert not any(row.path == "wall/hotloop" for row in Case(record=record).rows)
+
+
+def test_an_encoder_that_the_env_times_itself_is_in_one_row() -> None:
+    record = profile(Target(str(ZOO / "grid.py:Grid")), steps=STEPS)
+    told = {path: ns for path, (_, ns) in rows(record).items()}
+    assert "wall/env.step/its own step/observations" in told
+    assert not any(path.endswith("observation encoding") for path in told)
+    below = sum(ns for path, ns in told.items() if path.rpartition("/")[0] == "wall/env.step")
+    assert below <= told["wall/env.step"]
+
+
+class Struct:
+    """As bindings show a struct: its fields are the class's."""
+
+    push_ns = property(lambda self: 3)
+    total_ns = property(lambda self: 4)
+    name = "step"
+
+
+def test_the_fields_of_a_struct_are_looked_up_once_for_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert phases_of(Struct()) == {"push": 3, "step": 4}
+    looks: list[object] = []
+    monkeypatch.setattr(phases, "times_among", lambda names: looks.append(names) or [])
+    assert phases_of(Struct()) == {"push": 3, "step": 4}
+    assert not looks
+
+
+def test_fields_that_only_one_object_has_are_found_too() -> None:
+    assert phases_of(SimpleNamespace(push_ns=1, pull_ns=2, other=3)) == {"push": 1, "pull": 2}
+    assert phases_of(SimpleNamespace(pull_ns=5)) == {"pull": 5}
 
 
 def test_the_last_step_may_be_told_by_a_function_and_a_name_stays_one_row() -> None:

@@ -97,3 +97,60 @@ def test_a_shadow_leaves_each_side_the_random_numbers_it_would_have_alone() -> N
     for _ in range(10):
         alone.step()
     assert shadowing.answered["infos.animals.energy"][0].tolist() == [each.energy for each in alone.animals]
+
+
+def opened(name: str, **keys: str) -> Any:
+    return open_target(Target(f"support.ecology:{name}", {**SEEDED, **keys}))
+
+
+def test_settings_are_arguments_of_constructors_and_no_part_of_what_lives() -> None:
+    assert opened("Tuned").settings == {"infos.drift", "infos.store.path", "infos.store.buffer"}
+    assert opened("Declared").settings == frozenset()
+
+
+@pytest.mark.parametrize("keys", [{"db": "x.db"}, {"db": "x.db", "drift": "7"}])
+def test_sides_that_were_given_other_settings_are_equal(keys: dict[str, str]) -> None:
+    found = replay_both(opened("Tuned"), opened("Tuned", **keys), steps=40)
+    assert found.difference is None
+    assert {"infos.store.path"} <= {*found.left_out} <= {"infos.store.path", "infos.drift"}
+    assert "infos.store.buffer" in found.fields
+
+
+def test_a_setting_that_a_step_changes_is_a_state() -> None:
+    found = replay_both(opened("Drifting"), opened("Drifting", drift="7"), steps=40)
+    assert found.difference is not None
+    assert (found.difference.field, found.difference.step) == ("infos.drift", 1)
+
+
+def test_a_shadow_leaves_out_settings_until_a_step_changes_them() -> None:
+    def played(name: str) -> Shadowing:
+        shadowing = Shadowing(opened(name), opened(name, db="x.db", drift="7"))
+        shadowing.reset()
+        shadowing.step(None)
+        return shadowing
+
+    assert played("Tuned").difference is None
+    changed = played("Drifting").difference
+    assert changed is not None
+    assert changed.field == "infos.drift"
+
+
+def test_a_model_that_declares_its_outputs_shows_nothing_else() -> None:
+    subject = opened("Declared")
+    subject.reset()
+    subject.step(None)
+    assert {each for each in subject.everything() if each.startswith("infos")} == {
+        "infos.alive",
+        "infos.energy",
+    }
+
+
+def test_agents_of_a_model_are_counted_as_they_come_and_go() -> None:
+    subject = opened("Tuned")
+    subject.reset()
+    lived = 0
+    for _ in range(20):
+        lived += len(subject.env.animals)
+        subject.step(None)
+    assert lived < 20 * 12
+    assert (subject.counters["env_steps"], subject.counters["agent_steps"]) == (20, lived)

@@ -6,7 +6,7 @@ from hotloop.core.record import Record
 from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instances
 from hotloop.lab.measure import settle
 from hotloop.lab.measure.settle import Plan
-from hotloop.lab.measure.turns import Length
+from hotloop.lab.measure.turns import Length, Turn, Warmup, warm_up
 
 SHORT = Asked(plan=Plan(fewest=10_000, budget_ns=50_000_000))
 BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))
@@ -16,7 +16,7 @@ UNSETTLED = Asked(plan=Plan(fewest=30, budget_ns=500_000_000))
 
 @pytest.fixture(autouse=True)
 def no_warm_up(monkeypatch):
-    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda *_, **__: Length(10_000))
+    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", lambda *_, **__: Warmup(Length(10_000)))
 
 
 def result(a: FakeContender, b: FakeContender, asked: Asked = BRIEF) -> Record:
@@ -50,6 +50,25 @@ def test_a_ratio_on_the_edge_cannot_be_told_and_says_what_would_settle_it():
     assert record.comparisons[0].more_pairs > 0
 
 
+@pytest.mark.usefixtures("no_warm_up")
+def test_of_a_contender_whose_workers_spin_only_one_instance_is_alive(monkeypatch):
+    monkeypatch.setattr("hotloop.lab.compare.compare.warm_up", warm_up)
+    alive = []
+
+    def spins(turn: Turn) -> Turn:
+        alive.append(sum(not side.closed for side in b.made))
+        return turn._replace(polls=True)
+
+    a, b = FakeContender("a", steady(100)), FakeContender("b", steady(110), spoil=spins)
+    record = result(a, b, UNSETTLED)
+    (comparison,) = record.comparisons
+    assert comparison.outcome == "slower"
+    assert comparison.noise.estimate == pytest.approx(1.0, rel=0.002)
+    assert (len(a.made), len(b.made), set(alive)) == (3, 2, {1})
+    assert all(side.closed for each in (a, b) for side in each.made)
+    assert len(record.values["a.ns_per_env_step"]) == len(record.values["b2.ns_per_env_step"])
+
+
 def test_slower_needs_a_second_run_on_new_sides():
     b = FakeContender("b", steady(110))
     record = result(FakeContender("a", steady(100)), b)
@@ -76,7 +95,13 @@ def test_faster_needs_a_second_run_on_new_sides_as_slower_does():
 
 @pytest.mark.parametrize(("making_ns", "count"), [(1e6, 4), (100e6, 3), (10e9, 2)])
 def test_more_instances_are_made_for_the_second_run_where_that_is_quick(making_ns, count):
-    assert instances(Plan(), making_ns) == count
+    assert instances(Plan(), making_ns, 1e6) == count
+
+
+@pytest.mark.parametrize(("turn_s", "count"), [(0.01, 4), (1.0, 4), (1.5, 3), (2.4, 2), (60.0, 2)])
+def test_a_second_run_of_slow_sides_has_fewer_instances_and_rounds_enough(turn_s: float, count: int) -> None:
+    """Six rounds of all of them fit into half the two minutes that the fewest rounds may take."""
+    assert instances(Plan(), 1e6, turn_s * 1e9) == count
 
 
 def test_an_instance_that_differs_by_itself_is_no_verdict():
@@ -148,7 +173,7 @@ def test_work_that_goes_on_after_the_step_forbids_a_verdict_and_is_told():
     assert record.comparisons[0].outcome == "cannot tell"
     why = "work goes on after steps have returned: 0% of A's CPU time and 67% of B's"
     assert record.comparisons[0].why == why
-    assert "background" in {each.code for each in record.notices}
+    assert "background" not in {each.code for each in record.notices}, "late work is no core of the loop's"
 
 
 def test_the_ratio_for_a_cpu_second_stands_beside_the_other():
@@ -218,7 +243,8 @@ def test_an_interrupted_comparison_leaves_the_rounds_there_were():
     record = result(FakeContender("a", steady(100)), b)
     assert record.partial
     assert record.exit_code == ExitCode.INTERRUPTED
-    assert len(record.values["b.ns_per_env_step"]) == 9
+    assert record.method.rounds == 9
+    assert record.values["b.ns_per_env_step"]
     assert all(side.closed for side in b.made)
 
 

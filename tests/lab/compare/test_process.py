@@ -8,7 +8,8 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.envs import native
-from hotloop.lab.compare.process import ProcessSide, first_difference
+from hotloop.lab.compare.process import ProcessSide, first_difference, replay_both
+from hotloop.lab.validate.equal import Reach
 
 needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
 
@@ -32,6 +33,17 @@ class Env:
 def batch():
     import hotloop
     return hotloop.make("grid/toy", num_envs=2, agents=3)
+
+class Short:
+    num_actions = 1
+
+    def reset(self):
+        self.steps = 0
+        return 0
+
+    def step(self, action):
+        self.steps += 1
+        return 0, 0.0, self.steps == 12, False, {}
 
 class half:
     def step(self, action):
@@ -126,7 +138,7 @@ def test_native_and_twin_answer_the_same_in_processes_of_their_own(sides: Any) -
     assert fast.facts["target"]["impl"] == fast.facts["impl"] == "native"
     assert fast.facts["build"]["compiler"]
     assert slow.facts["build"] is None
-    told = fast.replay(20)
+    told = fast.replay(Reach(steps=20, needed=20)).steps
     assert len(told) == 21
     assert {"observations", "rewards", "terminals", "truncations", "digest"} <= told[0].keys()
     assert first_difference(fast, slow, 20) is None
@@ -134,9 +146,22 @@ def test_native_and_twin_answer_the_same_in_processes_of_their_own(sides: Any) -
     assert str(first_difference(fast, other, 20)).startswith("the reset: observations differ (and ")
 
 
+def test_a_replay_of_two_processes_says_what_it_compared_and_what_is_missing(sides: Any) -> None:
+    one, other = sides("loud.py:Short"), sides("loud.py:Short")
+    brief = replay_both(one, other, Reach(most_ns=0))
+    assert (brief.steps, brief.difference) == (1, None)
+    assert brief.too_few is not None
+    assert brief.too_few.needed == 200
+    whole = replay_both(one, other, Reach(box_ns=0))
+    assert (whole.steps, whole.too_few) == (12, None)
+    assert {"observations", "rewards"} <= {*whole.fields}
+    longer = replay_both(one, other, Reach(box_ns=0, needed=30, episodes=False))
+    assert (longer.steps, longer.too_few) == (30, None)
+
+
 def test_a_replay_leaves_the_side_as_it_was(sides: Any) -> None:
     one, other = (sides("grid/toy", num_envs="2", agents="3") for _ in range(2))
-    one.replay(5)
+    one.replay(Reach(steps=5, needed=5))
     for side in (one, other):
         side.turn(8)
     assert one.counters() == other.counters()

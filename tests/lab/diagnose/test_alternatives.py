@@ -35,7 +35,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
             ns = 1e6 * next(levels) if old else 1e6
             super().__init__(target.words, lambda _: ns)
 
-        def side(self, policy: str, *, profile: bool = False) -> Any:
+        def side(self, policy: str, *, profile: bool = False, seed: int | None = None) -> Any:
             sides.append((self.name, policy))
             return super().side(policy, profile=profile)
 

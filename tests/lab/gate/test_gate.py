@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,13 @@ from support.gauges import ENV, WrittenGauge
 from support.projects import Project
 
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.project import Budget
+from hotloop.core.project import Budget, read
 from hotloop.core.record import Held, write
 from hotloop.core.record.stacks import Stack
 from hotloop.lab.gate.bisect import bisect
 from hotloop.lab.gate.explain import BY_OWN_TIME, PROBE, Profiles, function_tables, own_files
-from hotloop.lab.gate.gate import Result, Row, run, trend, with_reasons
-from hotloop.lab.gate.measure import How, against_of
+from hotloop.lab.gate.gate import Result, Row, run, trend, weaker, with_reasons
+from hotloop.lab.gate.measure import LOOKS, How, against_of
 from hotloop.lab.gate.places import Places
 
 pytestmark = pytest.mark.usefixtures("gauges")
@@ -250,3 +251,51 @@ def test_a_commit_that_is_asked_for_twice_is_built_once(project: Project, how: H
     branch(project, SLOW)
     assert against_of(budget(), how) == against_of(budget(), how)
     assert how.places.builds == 1
+
+
+def test_a_target_is_measured_once_for_all_its_budgets(
+    project: Project, how: How, gauges: type[WrittenGauge]
+) -> None:
+    speed = budget(metric="env_steps_per_s", limit=1e6, max_change=None, against=None)
+    goal = replace(speed, name="goal", limit=1e9, enforce=False)
+    phases = [
+        budget(name=name, metric=f"phase:{name}", limit=1e6, max_change=None, against=None)
+        for name in ("move", "look")
+    ]
+    result = run([speed, *phases, goal], how)
+    assert [row.budget.name for row in result.rows] == [speed.name, "move", "look", "goal"]
+    first, *_, last = (row.record.held for row in result.rows if row.record)
+    assert first is not None
+    assert last is not None
+    assert first.value == last.value
+    assert [do for _, do in gauges.asked].count("bench") == 1
+    assert [do for _, do in gauges.asked].count("phases") == 1 + LOOKS
+
+
+def test_an_absolute_budget_reads_what_a_relative_one_measured_in_turns(
+    project: Project, how: How, gauges: type[WrittenGauge]
+) -> None:
+    branch(project, f"# a comment\n{ENV}")
+    absolute = budget(name="floor", metric="phase:move", limit=1e6, max_change=None, against=None)
+    relative = budget(name="change", metric="phase:move", max_change=0.05, against="main")
+    result = run([absolute, relative], how)
+    assert [row.code for row in result.rows] == [ExitCode.FINE] * 2
+    assert [do for _, do in gauges.asked].count("phases") == 1 + 2 * LOOKS
+
+
+def test_budgets_that_were_removed_or_loosened_since_the_branch_was_left_are_named(
+    project: Project, how: How
+) -> None:
+    written = '[budget.{0}]\ntarget = "env.py:make"\nmetric = "env_steps_per_s"\nlimit = {1}\n'
+    toml = project.root / "hotloop.toml"
+    toml.write_text("".join(written.format(name, 1000) for name in ("gone", "speed", "same")))
+    project.git("add", "hotloop.toml")
+    project.git("commit", "--quiet", "-m", "budgets")
+    project.git("checkout", "--quiet", "-b", "work")
+    toml.write_text(written.format("speed", 500) + "enforce = false\n" + written.format("same", 2000))
+    told = weaker(read(toml), how.places)
+    assert [each.rpartition(", since")[0] for each in told] == [
+        "budget gone: removed",
+        "budget speed: limit loosened from 1,000 to 500",
+        "budget speed: no longer enforced",
+    ]

@@ -37,7 +37,7 @@ class FakeCounter:
 
 def counting(monkeypatch: pytest.MonkeyPatch, per_call: int) -> FakeCounter:
     fake = FakeCounter(per_call)
-    monkeypatch.setattr(lab, "Counter", lambda words: fake)
+    monkeypatch.setattr(lab, "Counter", lambda *_: fake)
     return fake
 
 

@@ -11,6 +11,7 @@ from hotloop.core.record import A, B
 from hotloop.lab.measure import settle
 from hotloop.lab.measure.settle import AGAIN, Found, Plan, Schedule, is_over, take_turns
 from hotloop.lab.measure.turns import BLOCK, Length, Turn, warm_up
+from hotloop.stats.intervals import FEWEST
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST
 
 
@@ -85,11 +86,12 @@ def test_looking_often_misleads_no_more_often():
     assert misled(120, whenever) >= 8
 
 
-def test_turns_end_when_the_time_is_over_but_not_before_there_is_one_round():
+def test_turns_end_when_the_time_is_over_but_not_before_an_interval_has_six_rounds():
     sides = sides_of(a=100.0, b=110.0, again=100.0)
     found = Found(sides, Length(10_000))
     take_turns(sides, Plan(budget_ns=0, fewest=60), found, silent)
-    assert found.count == 1
+    assert found.count == FEWEST
+    assert found.ratio().estimate == pytest.approx(100 / 110, rel=0.002)
 
 
 @pytest.mark.parametrize(("rounds", "over"), [(5, False), (6, True), (7, False), (11, False), (12, True)])
@@ -98,8 +100,14 @@ def test_turns_end_only_where_every_order_came_as_often(rounds, over):
 
 
 def test_the_end_of_a_block_is_not_waited_for_where_that_is_long():
-    assert not is_over(1, Plan(budget_ns=1_000), spent_ns=500, round_ns=500.0)
-    assert is_over(1, Plan(budget_ns=1_000), spent_ns=501, round_ns=500.0)
+    assert not is_over(7, Plan(budget_ns=1_000), spent_ns=500, round_ns=500.0)
+    assert is_over(7, Plan(budget_ns=1_000), spent_ns=501, round_ns=500.0)
+
+
+def test_six_rounds_come_before_the_budget_but_not_before_all_patience():
+    plan = Plan(budget_ns=1_000)
+    assert not is_over(1, plan, spent_ns=plan.patience_ns // 6, round_ns=plan.patience_ns / 6)
+    assert is_over(1, plan, spent_ns=plan.patience_ns // 5, round_ns=plan.patience_ns / 5)
 
 
 def test_looks_are_few_and_between_blocks():
@@ -116,25 +124,65 @@ def test_the_work_of_the_warm_up_is_not_counted_but_its_length_is():
     found = Found(sides, Length(1_000))
     take_turns(sides, Plan(budget_ns=0), found, silent)
     assert found.warmup == 1
-    assert found.work[A].gained["env_steps"] == 1_000
+    assert found.work[A].gained["env_steps"] == 1_000 * FEWEST
 
 
-def test_the_time_for_which_the_machine_served_others_is_not_the_sides():
-    found = Found(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
-    for k in range(20):
-        late = 7_000 * (k % 3)
-        found.note({A: Turn(100 + late, 1, off_ns=late), B: Turn(110, 1), AGAIN: Turn(100, 1)})
-    assert found.ratio().estimate == pytest.approx(100 / 110)
-    assert found.ns[A][1] == 7_100
-
-
-def test_calm_pairs_alone_are_looked_at_where_they_are_enough():
+def test_a_disturbed_turn_is_dropped_together_with_its_partner():
     found = Found(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
     for k in range(40):
-        disturbed = k % 2 == 0  # a cold cache is what is left of it
-        b = Turn(900, 1, off_ns=600) if disturbed else Turn(100, 1)
+        b = Turn(900, 1, disturbed=True) if k % 2 == 0 else Turn(100, 1)
+        found.note({A: Turn(100 + k, 1), B: b, AGAIN: Turn(100 + k, 1)})
+    assert found.ratio().pairs == 20
+    assert found.used_ns() == {
+        A: found.used_ns()[AGAIN],
+        B: [100.0] * 20,
+        AGAIN: [101.0 + 2 * k for k in range(20)],
+    }
+    assert found.all_medians() == pytest.approx(119.5 / 500)
+
+
+def test_time_is_never_subtracted_from_a_turn_that_waited_for_its_own_processes():
+    """A side whose own workers took its core is as slow as the wall clock says."""
+    found = found_with(0)
+    for _ in range(20):
+        found.note({A: Turn(100, 1), B: Turn(400, 1, cpu_ns=700, others_ns=600), AGAIN: Turn(100, 1)})
+    assert found.ratio().estimate == pytest.approx(0.25)
+
+
+def test_all_rounds_count_if_nearly_all_were_disturbed_and_that_is_noted():
+    found = found_with(0)
+    for k in range(40):
+        found.note({A: Turn(100, 1), B: Turn(50 + k, 1, disturbed=k > 8), AGAIN: Turn(100, 1)})
+    assert found.ratio().pairs == 40
+    assert found.crowded_rounds == 31
+    assert len(found.used_ns()[B]) == 40
+
+
+def test_a_side_that_only_polls_has_no_cpu_line():
+    found = found_with(0)
+    for _ in range(10):
+        found.note({A: Turn(100, 1, cpu_ns=100), B: Turn(50, 1, cpu_ns=90, polls=True), AGAIN: Turn(100, 1)})
+    assert found.cpu_ratio() is None
+
+
+def test_the_noise_of_the_clocks_is_no_work_of_other_threads():
+    """A turn of one quick step takes less than it takes to read the clocks."""
+    found = found_with(0)
+    for _ in range(6):
+        quick, busy = Turn(16_000, 1, cpu_ns=34_000), Turn(16_000_000, 1, cpu_ns=34_000_000)
+        found.note({A: quick, B: busy, AGAIN: quick})
+    assert found.cpu_share(A) == 1.0
+    assert found.cpu_share(B) == pytest.approx(34 / 16)
+
+
+def test_a_side_that_is_faster_after_a_pause_works_between_its_turns():
+    found = found_with(0)
+    for k in range(64):
+        rested = k % 8 == 7
+        b = Turn(50 if rested else 80, 1, rested=rested, polls=True)
         found.note({A: Turn(100, 1), B: b, AGAIN: Turn(100, 1)})
-    assert (found.ratio().estimate, found.ratio().pairs) == (pytest.approx(1.0), 20)
+    assert found.gain_by_rest() == pytest.approx(1.6)
+    assert found.ratio().estimate == pytest.approx(100 / 80), "turns after a pause are not like the others"
 
 
 class Showing(FakeSide):
@@ -155,7 +203,7 @@ def test_what_parts_in_the_middle_of_the_turns_is_seen_and_ends_them(parted, nam
         for name in (A, B, AGAIN)
     }
     found = Found(sides, Length(10))
-    take_turns(sides, Plan(budget_ns=10_000_000_000, fewest=600), found, silent, equal=True)
+    take_turns(sides, Plan(budget_ns=10_000_000_000, fewest=600), found, silent, fields=("rewards",))
     assert set(found.apart) == named
     assert 9 < found.count < 100
     assert "rewards after" in found.apart[min(named)]
@@ -165,7 +213,7 @@ def test_what_parts_only_at_the_end_is_seen_too():
     sides = {name: Showing(name, lambda _: "y") for name in (A, B, AGAIN)}
     found = Found(sides, Length(10))
     sides[B].shows = lambda turns: "x" if turns >= 30 else "y"
-    take_turns(sides, Plan(fewest=30), found, silent, equal=True)
+    take_turns(sides, Plan(fewest=30), found, silent, fields=("rewards",))
     assert found.count == 30
     assert B in found.apart
 
@@ -204,6 +252,6 @@ def test_an_instance_that_was_left_alone_stands_for_the_others_of_its_round():
     """A's first was put off its core in every round and its second never: no round is lost."""
     found = found_with(0)
     for _ in range(20):
-        found.note({A: Turn(900, 1, off_ns=500), B: Turn(110, 1), AGAIN: Turn(100, 1)})
+        found.note({A: Turn(900, 1, disturbed=True), B: Turn(110, 1), AGAIN: Turn(100, 1)})
     assert found.ratio().estimate == pytest.approx(100 / 110)
     assert found.ratio().pairs == 20

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from hotloop.core import spans
-from hotloop.lab.measure import stepping
-from hotloop.lab.measure.stepping import GC, Spent, collecting, no_collection
+from hotloop.lab.measure.stepping import GC, collecting, no_collection
 
 
 @pytest.fixture(autouse=True)
@@ -71,11 +70,3 @@ def test_what_somebody_froze_stays_frozen_and_nothing_else_does(frozen: bool) ->
         assert gc.get_freeze_count() > 0
     assert (gc.get_freeze_count() > 0) is frozen
     gc.freeze()
-
-
-def test_clocks_that_disagree_never_take_time_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process's clock and the thread's are read one after the other; between them time may pass."""
-    looks = iter([Spent(100, 0, 0, 0), Spent(900, 0, 0, 0), Spent(900, 0, 0, 0), Spent(900, 500, 0, 0)])
-    monkeypatch.setattr(stepping, "spent", lambda: next(looks))
-    took = stepping.accounted(lambda: 1000)
-    assert (took.cpu_ns, took.late_ns) == (800, 0)

@@ -1,6 +1,6 @@
 from collections import Counter
 from functools import partial
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 
 import pytest
 from support.sides import FakeSide, steady
@@ -12,9 +12,12 @@ from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.settle import AGAIN, Found, Plan, take_turns
 from hotloop.lab.measure.turns import (
     BLOCK,
+    CREW_TURN_NS,
     RUN_IN,
     TURN_NS,
     Length,
+    Turn,
+    late_shares,
     orders,
     rounds_of,
     turns_of,
@@ -83,13 +86,46 @@ def test_the_turns_of_sides_have_as_many_env_steps():
 
 def test_all_sides_run_the_same_number_of_steps_in_a_turn_that_fits_their_mean():
     sides = sides_of(a=100.0, b=300.0)
-    assert warm_up(sides, budget_ns=0).env_steps == pytest.approx(TURN_NS / 200, rel=0.01)
+    assert warm_up(sides, budget_ns=0).length.env_steps == pytest.approx(TURN_NS / 200, rel=0.01)
+
+
+def with_others(others_ns):
+    """Two sides of 100 ns a step, whose turn k has so much CPU time of other threads or processes."""
+    sides = {}
+    for name in (A, B):
+        turns = count()
+        spoil = lambda turn, turns=turns: turn._replace(others_ns=others_ns(next(turns), turn.ns))  # noqa: E731
+        sides[name] = FakeSide(name, steady(100.0), {}, spoil)
+    return sides
+
+
+def test_sides_with_workers_get_longer_turns():
+    length = warm_up(with_others(lambda _, ns: ns + 30_000), budget_ns=2_000_000).length
+    assert length.env_steps == pytest.approx(CREW_TURN_NS / 100, rel=0.01)
+
+
+def test_one_noisy_reading_of_the_clocks_makes_no_workers():
+    length = warm_up(with_others(lambda turn, _: 0 if turn else 30_000), budget_ns=2_000_000).length
+    assert length.env_steps == pytest.approx(TURN_NS / 100, rel=0.01)
+
+
+def test_work_that_the_processes_of_a_side_do_after_a_single_call_is_late():
+    def leaves(turn: Turn) -> Turn:
+        return turn._replace(cpu_ns=100, late_children_ns=30)
+
+    sides = {A: FakeSide(A, steady(100.0), {}), B: FakeSide(B, steady(100.0), {}, leaves)}
+    late = late_shares(sides, budget_ns=1_000_000_000)
+    assert late == {A: 0.0, B: pytest.approx(0.3)}
+    found = Found(sides, Length(1))
+    found.late_steps = late
+    found.note({name: Turn(100, 1, cpu_ns=100) for name in sides})
+    assert (found.late_share(A), found.late_share(B)) == (0.0, pytest.approx(0.3))
 
 
 def test_all_sides_play_equally_far_however_quick_they_are():
     """The slow one decides how far, so that all stand at the same place when the clock starts."""
     sides = sides_of(a=100.0, b=5_000.0, again=100.0)
-    length = warm_up(sides, budget_ns=100_000)
+    length = warm_up(sides, budget_ns=100_000).length
     assert length.run_in > 0
     played = {name: side.counters()["env_steps"] for name, side in sides.items()}
     assert len(set(played.values())) == 1
@@ -104,7 +140,7 @@ def test_sides_of_other_batch_sizes_make_as_many_env_steps_to_the_digit():
         name: TargetContender(Target("grid/toy", each)).side("random")
         for name, each in zip((A, B), keys, strict=True)
     }
-    length = warm_up(sides, budget_ns=1_000_000)
+    length = warm_up(sides, budget_ns=1_000_000).length
     assert length.env_steps % 12 == length.run_in % 12 == 0
     for side in sides.values():
         side.turn(*length)
@@ -112,7 +148,7 @@ def test_sides_of_other_batch_sizes_make_as_many_env_steps_to_the_digit():
 
 
 def test_a_turn_that_is_long_needs_nothing_before_it():
-    assert warm_up(sides_of(a=60_000_000.0, b=70_000_000.0), budget_ns=0) == Length(1, 0)
+    assert warm_up(sides_of(a=60_000_000.0, b=70_000_000.0), budget_ns=0).length == Length(1, 0)
 
 
 def test_a_turn_counts_env_steps_and_its_run_in_is_not_among_them():

@@ -1,5 +1,6 @@
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,13 +73,18 @@ def test_the_warmup_is_in_no_phase(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_instrument_cost_is_its_time_over_the_clean_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, spread = module.play, cycle([0, 1, 2])
+    play, turn, spread = module.play, module.StepView.turn, cycle([0, 1, 2])
 
-    def pretend(batch: Batch, actions: list[Actions], calls: int) -> int:
-        real(batch, actions, calls)
-        return 1_100 + next(spread) if batch.spec.settings.profile else 1_000
+    def clean(batch: Batch, actions: list[Actions], calls: int) -> int:
+        play(batch, actions, calls)
+        return 1_000
 
-    monkeypatch.setattr(module, "play", pretend)
+    def watched(view: module.StepView, watch: Any, actions: list[Actions]) -> int:
+        turn(view, watch, actions)
+        return 1_100 + next(spread)
+
+    monkeypatch.setattr(module, "play", clean)
+    monkeypatch.setattr(module.StepView, "turn", watched)
     overhead = profile(Target("grid/toy", SMALL), STEPS).overhead
     assert overhead is not None
     assert overhead.ratio == pytest.approx(1.101)

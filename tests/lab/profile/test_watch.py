@@ -1,5 +1,7 @@
 """Single calls of real profiles: what is slow in them is named, whatever the reason."""
 
+from time import sleep
+
 import pytest
 
 from hotloop.core.record import Record, Slow
@@ -104,6 +106,16 @@ def test_calls_account_for_the_whole_wall_time() -> None:
     assert slow.calls == 200
     wall = next(phase for phase in record.phases if phase.path == "wall")
     assert max(step.wall_ns for step in slow.steps) <= wall.total_ns
+
+
+def test_no_call_lasts_longer_than_the_whole_though_the_core_is_lost_right_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a neighbor does: it takes the core once the last call has returned."""
+    monkeypatch.setattr("hotloop.lab.profile.profile.glance", lambda: sleep(0.2))
+    record = profile(Target("grid/toy", {"num_envs": 2, "agents": 3}), 2 * STEPS)
+    wall = next(phase for phase in record.phases if phase.path == "wall")
+    assert max(step.wall_ns for step in slow_of(record).steps) <= wall.total_ns
 
 
 def test_passes_that_are_longer_than_the_log_are_cut_and_miss_nothing(

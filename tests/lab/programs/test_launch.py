@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.leaving import CODE, leaves
 
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import InputError, SetupError, UndecidedError
 from hotloop.lab.programs.launch import LAUNCHER, Launcher, Program, last_line
 
 WASTE = "import sys; b = bytearray(60_000_000); sum(range(2_000_000)); print('out'); print('err', file=sys.stderr)"  # noqa: E501 - a program in a line
@@ -125,3 +126,59 @@ def test_the_last_line_is_the_last_that_says_something() -> None:
     assert last_line(["", "a\n b\r\n\n", "c"]) == "b"
     assert last_line(["10%\r20%\r"]) == "20%"
     assert last_line(["", " "]) == "it printed nothing"
+
+
+def test_work_that_a_program_moves_behind_its_end_is_in_its_time() -> None:
+    with Launcher() as launcher:
+        run = launcher.run(leaves(cpu_s=0.3, sleep_s=0))
+        assert run.cpu_ns > 300_000_000
+        assert run.wall_ns > 300_000_000
+        assert launcher.notices() == ()
+
+
+def test_what_only_sleeps_is_not_waited_for_but_named_and_ended() -> None:
+    with Launcher() as launcher:
+        program = leaves(cpu_s=0, sleep_s=600)
+        pid = int(launcher.run(program).printed)
+        (orphan,) = launcher.orphans.values()
+        assert (orphan.pid, "os.setsid()" in orphan.command) == (pid, True)
+        assert is_gone(pid)
+        launcher.run(program)
+        (said,) = launcher.notices()
+        assert (said.code, said.text.count("(pid ")) == ("left-behind", 1)
+
+
+def test_what_works_first_and_then_sleeps_is_waited_for_until_it_sleeps(launcher: Launcher) -> None:
+    run = launcher.run(leaves(cpu_s=0.3, sleep_s=600))
+    assert 300_000_000 < run.wall_ns
+    assert is_gone(int(run.printed))
+
+
+def test_nothing_can_be_told_of_a_program_whose_work_goes_on_for_too_long() -> None:
+    with Launcher(settle_s=0.3) as launcher:
+        with pytest.raises(
+            UndecidedError, match=r"(?s)cannot tell: .* ended, and '.*' \(pid \d+\) still used CPU"
+        ):
+            launcher.run(leaves(cpu_s=600, sleep_s=0))
+        assert launcher.run(python("print(1)")).printed == "1\n\n"
+
+
+def test_who_closes_the_launcher_ends_what_hides_in_another_session(tmp_path: Path) -> None:
+    launcher, printed = Launcher(), tmp_path / "printed"
+    code = CODE.format(cpu_s=0, sleep_s=600).replace("os.wait()", "time.sleep(600)")
+    launcher.start(python(code), printed, printed)
+    while not printed.exists() or not printed.read_text().strip():
+        assert launcher.wait(0.01) is None
+    launcher.close()
+    assert is_gone(int(printed.read_text().split()[0]))
+
+
+def test_output_and_errors_may_go_to_one_file(tmp_path: Path) -> None:
+    printed = tmp_path / "printed"
+    with Launcher() as launcher:
+        launcher.start(
+            python("import sys; print(1, flush=True); print(2, file=sys.stderr)"), printed, printed
+        )
+        answer = launcher.wait(60)
+    assert answer is not None
+    assert (answer["status"], printed.read_text()) == (0, "1\n2\n")

@@ -54,7 +54,7 @@ def test_a_program_is_run_clean_and_watched_and_once_for_each_further_probe(
     assert (record.kind, record.target.impl, record.work.runs) == ("profile", "program", 4)
     assert record.values["wall_ns"][0] > 0
     assert record.values["watched.cpu_ns"][0] > 0
-    assert not record.notices
+    assert {each.code for each in record.notices} <= {"sampled-inside"}  # a short program
 
 
 def test_its_spans_are_rows_of_its_wall_time(found: tuple[Record, Path]) -> None:
@@ -70,7 +70,7 @@ def test_its_spans_are_rows_of_its_wall_time(found: tuple[Record, Path]) -> None
 def test_the_hot_function_and_its_line_are_found(found: tuple[Record, Path]) -> None:
     record, files = found
     names = table(record, "samples")
-    assert any(name.startswith("<genexpr> (") and "script.py:8)" in name for name in names)
+    assert any(name.startswith("slow.<genexpr> (") and "script.py:8)" in name for name in names)
     (looked,) = (each for each in record.findings if each.probe == "line")
     code = [row[3].strip() for each in looked.tables for row in each.rows]
     assert "return sum(number * number for number in range(400))" in code

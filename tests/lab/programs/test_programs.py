@@ -7,6 +7,7 @@ from typing import Any, Self
 import pytest
 
 from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.notices import Notice
 from hotloop.core.record import Record
 from hotloop.judge.compare import versus
 from hotloop.lab.bench import Extras
@@ -36,6 +37,9 @@ class Pretender:
     def __exit__(self, *_: object) -> None: ...
 
     def close(self) -> None: ...
+
+    def notices(self) -> tuple[Notice, ...]:
+        return ()
 
     def run(self, program: Program) -> Run:
         self.after(len(self.ran))
@@ -67,6 +71,12 @@ def test_a_bench_has_wall_cpu_and_memory_of_each_round(pretend: Callable[..., Pr
     assert (record.target.name, record.target.impl, record.method.headline) == ("a", "program", "runs_per_s")
     assert (record.method.rounds, record.method.warmup, record.exit_code) == (7, 2, ExitCode.FINE)
     assert Record.from_json(record.to_json()) == record
+
+
+def test_a_word_that_is_a_whole_script_is_no_file(pretend: Callable[..., Pretender]) -> None:
+    script = Program(("python", "-c", "pass\n" * 1000))
+    pretend(ms={script.name: 100})
+    assert bench(script, Rounds(count=6)).work.runs == 6
 
 
 def test_a_metric_is_the_median_of_each_run_or_the_series_of_one(pretend: Callable[..., Pretender]) -> None:

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 from support import sized_target
@@ -9,14 +10,17 @@ from support.clock import CLOCK
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.machine import machine
-from hotloop.core.record import PHASE, RUN_NS, STEP_NS, Record
+from hotloop.core.record import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS, Record
 from hotloop.core.target import Target
+from hotloop.core.turn_clock import Stretch
+from hotloop.judge.scale import share
 from hotloop.lab.cells import Cell, Shelf
 from hotloop.lab.measure import record, stepping
-from hotloop.lab.measure.stepping import Stretch
+from hotloop.lab.scale import forecast as forecasting
 from hotloop.lab.scale import scale as lab
 from hotloop.lab.scale.axes import read
-from hotloop.lab.scale.scale import Asked, cells_of, check, scale
+from hotloop.lab.scale.forecast import forecast
+from hotloop.lab.scale.scale import Asked, cells_of, scale
 
 MAKE = f"{Path(sized_target.__file__)}:make"
 MACHINE, CODE = machine(), code(None)
@@ -38,10 +42,11 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def took(play: Callable[[], int]) -> Stretch:
         ns = play()
-        return Stretch(ns, ns, 0, 0)
+        return Stretch(ns, cpu_ns=ns)
 
     monkeypatch.setattr(stepping, "now_ns", CLOCK.now)
-    monkeypatch.setattr(lab, "accounted", took)
+    monkeypatch.setattr(lab, "timed", took)
+    monkeypatch.setattr(lab.TurnClock, "time", lambda _, play: took(play))
 
 
 def sized(*words: str, asked: Asked = SHORT) -> Record:
@@ -113,7 +118,7 @@ def test_where_every_place_is_refused_there_is_no_record() -> None:
 @pytest.mark.parametrize("name", ["grid/toy", MAKE])
 def test_an_axis_that_the_target_does_not_have_is_refused_before_anything_runs(name: str) -> None:
     with pytest.raises(InputError, match="wrong"):
-        check(read(Target.typed(name, ["wrong=1,2"])))
+        forecast(read(Target.typed(name, ["wrong=1,2"])), SHORT)
 
 
 @pytest.mark.usefixtures("still")
@@ -144,3 +149,49 @@ def test_a_slow_call_makes_a_round_ten_times_shorter() -> None:
     quick, slow = (sized(f"n={n},{n + 1}", asked=replace(SHORT, env_steps=200)) for n in (10, 5_000))
     assert quick.work.env_steps == 2 * lab.ROUNDS * 200
     assert slow.work.env_steps == 2 * lab.ROUNDS * 20
+
+
+ZOO = Path(__file__).parents[2] / "zoo"
+NAMES = ("Environment.get_observation", "Spatial.nearby")
+
+
+def test_functions_of_untouched_code_are_phases_and_a_call_of_two_is_counted_in_both() -> None:
+    target = Target(f"{ZOO}/ecology.py:make", {"agents": "3,6,12"}, time=NAMES)
+    record = scale(read(target), Asked(repeats=1, env_steps=8))
+    assert record.sweep is not None
+    assert record.work.agent_steps / record.work.env_steps == pytest.approx(7)
+    for point in record.sweep.points:
+        whole, nearby, left = (median(point.values[f"{PHASE}{name}"]) for name in (*NAMES, ELSE))
+        assert 0 < nearby < whole
+        assert whole + left == pytest.approx(median(point.values[TIMED_NS]), rel=0.3)
+        assert share(point, f"{PHASE}{NAMES[0]}") < 1
+
+
+def test_a_function_that_no_place_calls_is_said() -> None:
+    target = Target(f"{ZOO}/ecology.py:make", {"agents": "2,3"}, time=("Log.flush",))
+    record = scale(read(target), Asked(repeats=1, env_steps=2))
+    assert [said.text for said in record.notices if said.code == "never-called"] == [
+        "Log.flush was never called in this process"
+    ]
+
+
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize("words", [["n=10,100"], ["n=10,100", "law=nn"], ["n=500", "steps=10,20"]])
+def test_a_forecast_counts_the_calls_that_a_sweep_makes(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes, asked = read(Target.typed(MAKE, words)), replace(SHORT, repeats=2)
+    begin = CLOCK.now()
+    scale(axes, asked)
+    took = CLOCK.now() - begin
+    monkeypatch.setattr(forecasting, "now_ns", CLOCK.now)
+    monkeypatch.setattr(forecasting, "CELL_S", 0.0)
+    assert forecast(axes, asked) * 1e9 == pytest.approx(took, rel=0.5)
+
+
+def test_a_forecast_of_many_places_tries_a_few_of_them() -> None:
+    places = read(Target.typed(MAKE, ["n=" + ",".join(map(str, range(1, 101)))])).places
+    tried = forecasting.sample(places)
+    assert len(tried) == forecasting.MOST_TRIED
+    assert (tried[0], tried[-1]) == (places[0], places[-1])
+    assert list(forecasting.sample(places[:3])) == list(places[:3])

@@ -8,7 +8,7 @@ import pytest
 import hotloop
 from hotloop.cli.commands.sim import split
 from hotloop.cli.main import main
-from hotloop.core.errors import ExitCode, InputError
+from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.sim.sim import open_game, sim
@@ -114,18 +114,3 @@ def test_a_tape_plays_the_same_games_again(tmp_path: Path, capsys: pytest.Captur
     assert len(told) > 10
     with pytest.raises(InputError, match="was recorded on cards/keywords"):
         open_game(*split(Target("cards/mirror", {"hero": f"tape:{tape}"})))
-
-
-def test_games_are_profiled_on_a_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["profile", "cards", "hero=simple", "villain=first", "num_games=5"]) == 0
-    [page] = (tmp_path / ".design").glob("profile-*.md")
-    text = page.read_text()
-    assert "**player**: simple against first" in text
-    for part in ("env.step", "inference, forward", "inference, selection", "encoding", "rest"):
-        assert f"| {part} |" in text
-    assert page.with_suffix(".json").is_file()
-    assert main(["profile", "cards", "hero=simple", "--trace"]) == ExitCode.USAGE
-    assert "whole games are looked at" in capsys.readouterr().err

@@ -11,9 +11,12 @@ from support.trainings import STEPS_PER_UPDATE, Presses, ctrl_c_heard, run_of, s
 
 from hotloop.core import spans
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
+from hotloop.core.notices import Code
 from hotloop.core.record import Record
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.envs.batch import Batch
+from hotloop.judge.expect import configuration
+from hotloop.judge.stages import views
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train
@@ -221,9 +224,32 @@ def test_a_checkpoint_in_the_middle_of_a_window_ends_it_so_that_no_update_is_los
 def test_the_teacher_is_off_once_imitation_is_over(tmp_path: Path) -> None:
     made = small(updates=6, train__supervised_steps=128, train__fade_steps=64, train__teacher="greedy")
     record, windows, _ = trained(tmp_path, made)
-    assert [window.update.phase for window in windows] == ["imitation", "ppo", "ppo"]
+    assert [window.update.phase for window in windows] == ["imitation", "fade", "ppo", "ppo"]
     assert record.path.counters["decisions.greedy"] == 3 * STEPS_PER_UPDATE
-    assert [window.agreement is not None for window in windows] == [True, True, False]
+    assert [window.agreement is not None for window in windows] == [True, True, False, False]
+
+
+def test_a_training_of_several_phases_has_rows_and_speeds_of_each(tmp_path: Path) -> None:
+    made = small(updates=6, train__supervised_steps=128, train__teacher="greedy", train__timing="sync")
+    record, _, _ = trained(tmp_path, made)
+    assert [stage.name for stage in record.stages] == ["imitation", "ppo"]
+    imitation, ppo = views(record)
+    assert "wall/rollout/teacher" in {phase.path for phase in imitation.phases}
+    assert "wall/rollout/teacher" not in {phase.path for phase in ppo.phases}
+    assert imitation.work.env_steps + ppo.work.env_steps == record.work.env_steps
+    assert configuration(record)[0] == "supervised, then PPO"
+    assert [configuration(each)[0] for each in (imitation, ppo)] == ["supervised", "PPO"]
+
+
+def test_the_speed_of_a_training_is_of_the_windows_without_torchs_profiler(tmp_path: Path) -> None:
+    made = small(updates=4, train__log_every=1, train__profiler__enabled=True)
+    record, windows, _ = trained(tmp_path, made)
+    assert [window.is_profiled for window in windows] == [False, True, True, False]
+    assert len(record.values["env_steps_per_s"]) == 2
+    assert record.resources is not None
+    assert record.resources.pauses is None
+    [said] = [each.text for each in record.notices if each.code == Code.PROFILED]
+    assert said == "torch's profiler was on in 2 of 4 windows: the speed and the rows are of the others"
 
 
 @pytest.mark.parametrize(("words", "said"), [({}, []), ({"threads": 2}, ["threads-split"])])
@@ -303,7 +329,7 @@ def test_a_missing_package_is_named_with_what_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(SetupError, match="tensorboard is not installed: pip install"):
+    with pytest.raises(SetupError, match=r"tensorboard is not installed: .*pip install"):
         trained(tmp_path, small(train__tensorboard="true"))
     assert list(tmp_path.iterdir()) == []
 

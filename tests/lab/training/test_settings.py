@@ -36,6 +36,23 @@ def test_a_bare_key_that_the_batch_has_too_is_the_batchs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "envs"),
+    [
+        ({}, 16),
+        ({"train.algorithm": "ppo"}, NUM_ENVS),
+        ({"agents": "50"}, NUM_ENVS),
+        ({"train.buffer_size": "800000"}, NUM_ENVS),
+    ],
+)
+def test_dqn_has_as_many_of_the_usual_envs_as_its_replay_has_room_for(
+    words: dict[str, str], envs: int
+) -> None:
+    """farm/decision has 1,000 agents, and a replay holds three steps of all of them beside a minibatch."""
+    made = read(Target("farm/decision", {"train.algorithm": "dqn", **words}))
+    assert made.target.keys["num_envs"] == envs
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         ({"train.gama": "1"}, "did you mean train.gamma?"),
@@ -116,3 +133,13 @@ def test_a_record_tells_trainings_apart_by_what_changes_results() -> None:
     described = first.described(first.open())
     assert described.params["train.hidden"] == [16]
     assert described.variant["train.log_every"] == 2
+
+
+def test_a_number_of_minibatches_is_a_size_of_them() -> None:
+    keys = {"num_envs": "4", "num_steps": "8"}
+    made = read(Target("grid/guard", {**keys, "num_minibatches": "2"}))
+    size = made.train.minibatch_size
+    assert size == per_update(made) * 8 // 2  # of its 8 agents
+    assert made.train == read(Target("grid/guard", {**keys, "minibatch_size": str(size)})).train
+    with pytest.raises(InputError, match="num_minibatches=many does not fit"):
+        read(Target("grid/guard", {**keys, "num_minibatches": "many"}))

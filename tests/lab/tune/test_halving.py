@@ -1,6 +1,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from support.records import BENCH
 
@@ -83,3 +84,12 @@ def test_a_search_without_time_for_all_says_who_had_no_turn() -> None:
 def test_what_cannot_be_run_takes_no_time() -> None:
     words = ["num_envs=4", "train.num_steps=8", "train.minibatch_size=100"]
     assert update_s(Target.typed("grid/guard", words)) is None
+
+
+def test_a_combination_says_what_functions_take_that_were_named() -> None:
+    keys = {"agents": "3", "train": "false", "buffer": "6,60"}
+    maker = Path(__file__).parents[2] / "zoo/ecology.py"
+    axes = read(Target(f"{maker}:make", keys, time=("Log.flush",)))
+    found = halve(axes.places, Sweeping(axes, Here(), None, silent), 2)
+    parts = {each.place.at["buffer"]: each.tried().parts for each in found}
+    assert parts["6"]["Log.flush"] > parts["60"].get("Log.flush", 0.0)

@@ -8,7 +8,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.tune import learnt
-from hotloop.lab.tune import halving
+from hotloop.lab.tune import halving, programs
 from hotloop.lab.tune import tune as lab
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import read
@@ -78,3 +78,22 @@ def test_a_winner_that_learns_less_is_not_recommended(monkeypatch: pytest.Monkey
     assert record.tuning.words == "hotloop bench grid/toy agents=2"
     assert record.tuning.floor is None
     assert "the present settings stay: the winner learns less" in text(sections(record))
+
+
+def test_the_search_leaves_the_confirmation_its_time_and_of_programs_half() -> None:
+    envs = read(Target.typed("grid/toy", ["agents=2", "num_envs=1,2"]))
+    asked = Asked(confirm_ns=10**9, at_most_s=100)
+    assert lab.reserved_s(envs, asked) == 2
+    assert lab.reserved_s(programs.read(["python", "x.py", "--n", "{1,2}"]), asked) == 50
+
+
+def test_the_present_settings_of_a_program_are_its_own_defaults() -> None:
+    for words, present in (
+        ("python x.py --n {1,2} --seed {seed}", "python x.py --seed 1"),
+        ("python x.py --n={1,2} k={3,4}", "python x.py"),
+        ("python x.py {1,2} -m {3,4}", "python x.py 1"),
+        ("python x.py --n 1 2 --fast", "python x.py --fast"),
+    ):
+        axes = programs.read(words.split())
+        assert programs.program_of(axes.present).name == present
+    assert programs.program_of(programs.read(["x", "{1,2}"], "y 3").present).name == "y 3"

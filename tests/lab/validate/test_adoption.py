@@ -71,6 +71,14 @@ def test_runs_and_workloads_of_one_target_add_up() -> None:
     assert found.missing == ()
 
 
+@pytest.mark.parametrize(("shadow", "counts"), [("true", 1_000_000), ("false", 0)])
+def test_what_a_bench_compared_beside_its_run_counts(shadow: str, counts: int) -> None:
+    checked = Validation(comparisons=1_000_000, mismatches=0)
+    target = replace(BENCH.target, name="grid/toy", keys={"shadow": shadow})
+    bench = replace(BENCH, target=target, validation=checked)
+    assert stand(PAIR, ["grid/toy"], [bench], compared()).comparisons == counts
+
+
 def test_another_reference_proves_nothing_here() -> None:
     twins = [
         validated(target, 9_000_000, against=f"{target} impl=reference num_envs=8") for target in TARGETS

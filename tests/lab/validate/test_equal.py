@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 import hotloop
-from hotloop.core.errors import InputError, SetupError
+from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
 from hotloop.lab.validate.equal import (
     EXACT,
+    Offers,
     check_shown,
     closeness_of,
     first_of,
@@ -151,7 +152,7 @@ def test_arrays_of_another_kind_differ():
 
 def test_a_buffer_compared_with_itself_proves_nothing():
     batch = toy()
-    with pytest.raises(SetupError, match="the same memory as observations"):
+    with pytest.raises(InputError, match="the same memory as observations"):
         replay_both(batch, batch, steps=5)
 
 
@@ -234,3 +235,25 @@ def test_a_field_of_only_one_side_is_named() -> None:
     del other["rewards"]
     with pytest.raises(InputError, match="do not both answer with rewards"):
         check_shown(one, other)
+
+
+def moments(*names: str) -> dict[str, np.ndarray]:
+    return {name: np.zeros(1) for name in names}
+
+
+def test_a_field_that_only_one_side_ever_shows_does_not_decide() -> None:
+    offers = Offers()
+    assert offers.compare(0, moments("rewards"), moments("rewards")) is None
+    assert offers.compare(1, moments("rewards"), moments("rewards", "infos.episode")) is None
+    assert offers.one_sided == {"infos.episode"}
+
+
+@pytest.mark.parametrize("late", [2, 3])
+def test_a_field_that_both_sides_have_and_not_at_the_same_moments_is_a_difference(late: int) -> None:
+    offers, found = Offers(), None
+    for step in range(4):
+        ours = moments("rewards", *(["infos.rare"] if step == 1 else []))
+        theirs = moments("rewards", *(["infos.rare"] if step == late else []))
+        found = found or offers.compare(step, ours, theirs)
+    assert found is not None
+    assert (found.field, found.step) == ("infos.rare", 1)

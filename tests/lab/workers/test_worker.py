@@ -191,3 +191,19 @@ def test_a_training_is_a_subject_whose_calls_are_updates() -> None:
     assert took["env_steps"] == 32
     assert counted["env_steps"] == 32
     assert (facts["impl"], facts["target"]) == ("foreign", None)  # the other commit may know other keys
+
+
+def test_an_array_that_is_computed_when_it_is_read_has_no_hash() -> None:
+    class Lazy:
+        def __array__(self) -> Any:
+            return np.zeros(3)
+
+    with pytest.raises(TypeError, match="Lazy, which computes its values when they are read"):
+        hashes({"observations": Lazy()})
+    assert digest(np.ma.masked_array([1.0], [False]))
+
+
+def test_a_preset_of_a_commit_is_made_with_the_seed_of_the_turns() -> None:
+    asked = {"target": {"name": "grid/toy", "keys": {}}, "seed": 5}
+    assert worker.open_subject({**asked, "reseed": True}).made.spec.seed == 5
+    assert worker.open_subject(asked).made.spec.seed == 42

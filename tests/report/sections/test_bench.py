@@ -61,7 +61,8 @@ def test_a_speed_that_was_not_reached_is_bad_and_one_that_was_is_not() -> None:
 def test_a_shadow_says_what_it_compared_in_words_of_no_world() -> None:
     shadowed = replace(BENCH, validation=Validation(comparisons=1_000, mismatches=0, timing_ratio=9.01))
     assert row(bench([shadowed]), "shadow") == (
-        "shadow 1,000 comparisons, 0 mismatches; the reference takes 9.01 times as long"
+        "shadow 1,000 comparisons against encoder=original, 0 mismatches; "
+        "the reference takes 9.01 times as long"
     )
 
 

@@ -4,10 +4,8 @@ import pytest
 from support.drawn import lines
 from support.records import BENCH, MACHINE, bench_with
 
-from hotloop.core.record import Ratio
 from hotloop.judge.compare import versus
-from hotloop.report.sections.compare import compare, comparisons, headline
-from hotloop.stats.summary import with_metrics
+from hotloop.report.sections.compare import comparisons, headline
 
 
 def test_a_ratio_is_never_without_its_interval_nor_an_outcome_without_its_reason() -> None:
@@ -15,7 +13,7 @@ def test_a_ratio_is_never_without_its_interval_nor_an_outcome_without_its_reason
     drawn = lines(comparisons([versus(replace(BENCH, label="before"), slow)]))
     assert drawn[0] == "baseline times as fast outcome why"
     assert drawn[-1].startswith(
-        "before 0.500 [0.470, 0.532] slower at least 87.9% more time for the same steps"
+        "before 0.500 [0.475, 0.527] slower at least 89.9% more time for the same steps"
     )
 
 
@@ -51,14 +49,3 @@ def test_what_is_far_from_one_keeps_its_digits() -> None:
 def test_the_verdict_is_a_sentence(outcome, difference, said) -> None:
     compared = replace(versus(BENCH, BENCH), outcome=outcome, difference=difference)
     assert lines([headline(compared)])[0].startswith(said)
-
-
-def test_speeds_that_do_not_have_the_ratio_above_them_are_explained() -> None:
-    """The medians over all rounds are 3.8 apart, the rounds in pairs 2.6."""
-    pairs = Ratio(estimate=2.6, low=2.5, high=2.7, pairs=40)
-    compared = replace(versus(BENCH, BENCH), ratio=pairs)
-    for b_ns, said in ((100.0, True), (380 / 2.6, False)):
-        values = {"a.ns_per_env_step": (380.0,) * 8, "b.ns_per_env_step": (b_ns,) * 8}
-        record = with_metrics(replace(BENCH, kind="compare", values=values, comparisons=(compared,)))
-        drawn = " ".join(lines(compare(record)))
-        assert ("the speeds above are 3.800 apart" in drawn) is said

@@ -6,7 +6,7 @@ from support.records import PROFILE
 
 from hotloop.core.project import Budget
 from hotloop.core.record import Estimate, Finding, Table
-from hotloop.judge.gate import hold
+from hotloop.judge.gate import excused, hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
 from hotloop.report.sections.gate import Shown, bisected, gate, listing
@@ -108,3 +108,21 @@ def test_the_listing_has_limits_as_they_are_written() -> None:
     text = markdown.draw(listing([BUDGET, hoped]))
     assert "-5.0% of main" in text
     assert "≥ 7.5 (target)" in text
+
+
+def test_a_goal_about_which_nothing_can_be_told_has_no_distance() -> None:
+    goal = replace(BUDGET, max_change=None, against=None, limit=50_000.0, enforce=False)
+    row = shown(goal, now=[1000.0] * 6)
+    assert row.held is not None
+    assert "98.0% short of the target" in drawn(row, headline="green")
+    busy = replace(row, held=excused(row.held, "the machine had a load of 9.0"))
+    text = drawn(busy, headline="green")
+    assert "cannot tell (target)" in text
+    assert "short of" not in text
+    assert "speed, env_steps_per_s: the machine had a load of 9.0" in text
+
+
+def test_budgets_that_were_weakened_are_named_under_the_table() -> None:
+    row = shown(now=[1000.0] * 6, change=change(0.0))
+    text = markdown.draw(gate([row], headline="green", weaker=["budget b: removed, since 0123456789ab"]))
+    assert "budget b: removed, since 0123456789ab" in text

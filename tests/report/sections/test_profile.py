@@ -12,6 +12,7 @@ from hotloop.report.sections.profile import MOST_HOT, glance, profile, profiles
 from hotloop.report.sections.profile import page as page_of
 from hotloop.report.sections.section import Sections
 from hotloop.report.terminal import bar
+from hotloop.stats.summary import with_metrics
 
 STEADY = {"env_steps_per_s": (4.0e6,) * 8, "agent_steps_per_s": (8.0e6,) * 8}
 FUNCTIONS = Table(
@@ -100,6 +101,15 @@ def test_hot_functions_stand_between_the_tree_and_the_speed_and_are_shown_once()
     assert not any(line.startswith(f"f{MOST_HOT} ") for line in shown)
 
 
+def test_a_function_that_the_tree_has_timed_has_the_share_of_the_tree() -> None:
+    columns = ("function", "own_share", "own_interval", "total_share", "total_interval", "cpu_share")
+    rows = (("observations (a/b.py:1)", 0.4, "[39.0%, 41.0%]", 0.8, "[79.0%, 81.0%]", None),)
+    hot = Table(title="Hot functions, by samples", columns=columns, rows=rows)
+    shown = lines(profile(replace(PROFILE, findings=(Finding(probe="samples", tables=(hot,)),))))
+    (line,) = (line for line in shown if line.startswith("observations (a/b.py:1)"))
+    assert line.split()[-2:] == ["32.0%", "64.0%"]
+
+
 def test_a_look_at_a_running_process_shows_only_what_was_found() -> None:
     untimed = replace(FULL, method=replace(PROFILE.method, rounds=0), comparisons=())
     assert lines(profile(untimed))[0] == "cprofile calls 1,000, slowdown 2.5"
@@ -173,7 +183,47 @@ def test_results_are_clean_speeds_with_spread_and_the_cost_of_the_instrument() -
 def test_games_are_the_throughput_where_they_were_measured() -> None:
     metrics = PROFILE.metrics | {"games_per_s": PROFILE.metrics["env_steps_per_s"]}
     results = section(drawn(replace(PROFILE, metrics=metrics)), "Results")
-    assert results[0].startswith("- **Throughput**: 4.00 M games/sec [")
+    assert results[0].startswith("- **Throughput**: 4000000.00 games/sec [")
+
+
+OWNERS_PAGE = """\
+# Profile: 2025-01-02 03:04 UTC
+## Configuration
+- **Hero**: simple
+- **Villain**: random
+- **Games**: 4
+- **Threads**: 1
+## Results
+- **Throughput**: 20.00 games/sec
+- **Avg steps/game**: 5
+## Time Breakdown
+| Component | Avg Time | % of Total |
+| env.step | 100.0 µs | 50.0% |
+| inference | 60.00 µs | 30.0% |
+| of it forward | 40.00 µs | 20.0% |
+| of it selection | 20.00 µs | 10.0% |
+| encoding | 30.00 µs | 15.0% |
+| rest | 10.00 µs | 5.0% |
+## Notes
+"""
+"""What owners of two-player games agreed on; a page may hold more lines, between these and in their order."""
+
+
+def test_the_page_of_a_two_player_game_has_the_owners_format() -> None:
+    parts = {"env.step": 1e6, "inference/forward": 4e5, "inference/selection": 2e5}
+    parts |= {"encoding": 3e5, "rest": 1e5}
+    values = {
+        "games_per_s": (20.0,) * 8,
+        "contest.won": (1.0, 0.0, 1.0, 1.0),
+        "contest.began": (1.0,) * 4,
+        "episode_length": (5.0,) * 4,
+        **{f"contest.split.{name}": (ns,) for name, ns in parts.items()},
+    }
+    method = replace(PROFILE.method, policy="simple against random")
+    page = drawn(with_metrics(replace(PROFILE, values=PROFILE.values | values, method=method)))
+    lines = iter(page.splitlines())
+    for wanted in OWNERS_PAGE.splitlines():
+        assert any(line.startswith(wanted) for line in lines), wanted
 
 
 def test_a_run_in_which_no_game_ended_says_so() -> None:

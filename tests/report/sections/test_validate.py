@@ -91,4 +91,5 @@ def test_fields_that_only_count_up_are_said_by_their_first_and_last() -> None:
     agents = [f"rewards.{each}" for each in (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9)]
     assert field_words(["terminals", *agents, "infos.a"]) == "terminals, rewards.0 to 11, infos.a"
     assert field_words(["infos.0", "infos.2", "infos.4"]) == "infos.0, infos.2, infos.4"
+    assert field_words([f"it.{name}" for name in "abcdefghijkl"]).endswith("it.i, it.j, and 2 more")
     assert field_words(["seen.unit_3", "seen.unit_4"]) == "seen.unit_3, seen.unit_4"

@@ -84,6 +84,14 @@ def test_forward_and_back_are_torchs(
     assert_alike([first], [second])
 
 
+def test_no_rows_have_gradients_of_zeros(small: Passes) -> None:
+    for index in (None, torch.zeros(0, dtype=torch.int64)):
+        seen = torch.zeros(0 if index is None else 5, small.parameters[0].shape[1])
+        outputs = small(seen, index)
+        torch.autograd.backward(sum(each.sum() for each in outputs))
+        assert all(each.grad is not None and not each.grad.any() for each in small.parameters)
+
+
 def test_the_same_again_is_the_same_to_the_bit() -> None:
     layers, heads = made(20, (30,), 4)
     passes = Passes(layers, heads, _kernels.make(_kernels.NAMES[0], 3, torch_threads()))
