@@ -28,7 +28,7 @@ import benchmark
 from hotloop.core.clock import now_ns
 from hotloop.core.isolate.supervisor import STEP_S, Limits, Supervisor
 from hotloop.core.progress import silent
-from hotloop.core.record import A, B, Ratio
+from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.target import Target
 from hotloop.envs.projects import Process
 from hotloop.lab.compare.compare import Asked, SoFar, run

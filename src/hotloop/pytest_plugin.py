@@ -23,7 +23,8 @@ import pytest
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget
-    from hotloop.core.record import Estimate, Held, Record
+    from hotloop.core.record.checks import Estimate, Held
+    from hotloop.core.record.record import Record
 
 ROUNDS = 12
 

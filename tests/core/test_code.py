@@ -3,7 +3,7 @@ import subprocess
 import pytest
 
 from hotloop.core.code import code
-from hotloop.core.record import own_commit
+from hotloop.core.record.metadata import own_commit
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from support.trainings import SMALL
 from hotloop.cli.main import main
 from hotloop.core.code import version
 from hotloop.core.errors import InputError
-from hotloop.core.record import Difference, Facts
+from hotloop.core.record.comparison import Difference, Facts
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.open import make

@@ -12,7 +12,9 @@ from support.records import PROFILE
 from hotloop.cli.main import main
 from hotloop.core.code import version
 from hotloop.core.errors import InputError
-from hotloop.core.record import Difference, Facts, Slow, SlowStep, write
+from hotloop.core.record.comparison import Difference, Facts
+from hotloop.core.record.profile import Slow, SlowStep
+from hotloop.core.record.record import write
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.open import make

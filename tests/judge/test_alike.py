@@ -4,7 +4,8 @@ import pytest
 from support.records import BENCH, MACHINE
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import METHOD, Record, Work
+from hotloop.core.record.metadata import Work
+from hotloop.core.record.record import METHOD, Record
 from hotloop.core.target import Target
 from hotloop.judge.alike import check_alike, differences, different_work, setting_of
 from hotloop.lab.bench import bench

@@ -9,19 +9,9 @@ from support.records import BENCH, MACHINE, PROFILE, TIMING, bench_with
 import hotloop
 from hotloop.core.errors import ExitCode
 from hotloop.core.notices import Code, notice
-from hotloop.core.record import (
-    WALL,
-    Again,
-    Comparison,
-    Goal,
-    Outcome,
-    Overhead,
-    Phase,
-    Record,
-    Repeated,
-    SlowStep,
-    Validation,
-)
+from hotloop.core.record.comparison import Comparison, Outcome, Validation
+from hotloop.core.record.profile import WALL, Again, Overhead, Phase, Repeated, SlowStep
+from hotloop.core.record.record import Goal, Record
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.judge.compare import versus
 from hotloop.judge.judge import RULES, judge

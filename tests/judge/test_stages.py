@@ -8,7 +8,8 @@ import pytest
 from support.cases import loop
 
 from hotloop.core.notices import Code, notice
-from hotloop.core.record import Looks, Record, Stage
+from hotloop.core.record.profile import Looks, Stage
+from hotloop.core.record.record import Record
 from hotloop.core.record.times import Times, Total, in_order
 from hotloop.judge.diagnose import Diagnosis, diagnose
 from hotloop.judge.expect import configuration, expect

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from support.shelves import tuned
 
-from hotloop.core.record import Tried
+from hotloop.core.record.sweep import Tried
 from hotloop.judge.judge import judge
 from hotloop.judge.tune import floor, learnt, marked, survivors, tried, winner
 

@@ -12,8 +12,9 @@ from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.isolate.supervisor import Ended
 from hotloop.core.project import DO, METRICS, parse
-from hotloop.core.record import STEP_NS, WALL, Phase, Point, Sweep
-from hotloop.core.record.suite import Ran, SuiteRan
+from hotloop.core.record.profile import WALL, Phase
+from hotloop.core.record.record import Ran, SuiteRan
+from hotloop.core.record.sweep import STEP_NS, Point, Sweep
 from hotloop.core.target import Target
 from hotloop.judge.scale import conclude
 from hotloop.lab import suite

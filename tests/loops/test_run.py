@@ -16,7 +16,7 @@ import hotloop
 from hotloop.cli.main import main
 from hotloop.core import spans
 from hotloop.core.errors import InputError
-from hotloop.core.record import Record, read
+from hotloop.core.record.record import Record, read
 from hotloop.core.record.times import Times
 from hotloop.core.spans.stream import Stream
 from hotloop.lab.loop import run as runs

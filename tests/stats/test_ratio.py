@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Ratio
+from hotloop.core.record.comparison import Ratio
 from hotloop.stats.intervals import sign_interval, sign_rank
 from hotloop.stats.ratio import (
     EACH_MISS_IN,

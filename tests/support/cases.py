@@ -7,7 +7,9 @@ from typing import Any
 
 from support.records import MACHINE, PROFILE
 
-from hotloop.core.record import Described, Finding, Pauses, Phase, Record, Resources, Table, Work
+from hotloop.core.record.metadata import Described, Work
+from hotloop.core.record.profile import Finding, Pauses, Phase, Table
+from hotloop.core.record.record import Record, Resources
 from hotloop.core.record.times import Times, Total, in_order
 from hotloop.lab.loop.record import Found, Origin, record_of
 from hotloop.lab.loop.run import Asked

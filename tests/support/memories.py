@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.scenes import scene
 
-from hotloop.core.record import Finding
+from hotloop.core.record.profile import Finding
 from hotloop.probes.memory import look
 
 

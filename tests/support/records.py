@@ -3,7 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from hotloop.core.record import Described, Method, Overhead, PathRan, Record, Work
+from hotloop.core.record.metadata import Described, PathRan, Work
+from hotloop.core.record.profile import Overhead
+from hotloop.core.record.record import Method, Record
 from hotloop.lab.profile.tree import Timing
 from hotloop.stats.summary import with_metrics
 

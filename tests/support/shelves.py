@@ -9,23 +9,11 @@ from typing import Any
 from support.records import BENCH, PROFILE, bench_with
 
 from hotloop.core.project import Budget
-from hotloop.core.record import (
-    STEP_NS,
-    ComparedSide,
-    Comparison,
-    Finding,
-    Growth,
-    Phase,
-    Point,
-    Ratio,
-    Record,
-    Soak,
-    Sweep,
-    Trend,
-    Tried,
-    Tuning,
-    write,
-)
+from hotloop.core.record.checks import Soak, Trend
+from hotloop.core.record.comparison import ComparedSide, Comparison, Ratio
+from hotloop.core.record.profile import Finding, Phase
+from hotloop.core.record.record import Record, write
+from hotloop.core.record.sweep import STEP_NS, Growth, Point, Sweep, Tried, Tuning
 from hotloop.judge.gate import hold
 from hotloop.stats.summary import with_metrics
 

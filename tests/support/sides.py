@@ -5,7 +5,7 @@ from typing import Any
 
 import hotloop
 from hotloop.core.notices import Notice
-from hotloop.core.record import Difference
+from hotloop.core.record.comparison import Difference
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.measure.turns import Turn
 from hotloop.lab.validate.equal import Agreement

@@ -9,7 +9,7 @@ from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.machine import machine
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 
 RAN: list[str] = []

@@ -19,7 +19,7 @@ if len(sys.argv) == 1:
     subprocess.run([sys.executable, __file__, "child"])
     free_path(Path("a"))
 else:
-    from hotloop.core.record import file_name
+    from hotloop.core.record.record import file_name
 
     file_name("a")
     os._exit(0)

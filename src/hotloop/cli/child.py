@@ -18,7 +18,7 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
 
 TERMINALS = "HOTLOOP_TERMINALS"
 """Of the environment: which of `out` and `err` are terminals."""

@@ -13,7 +13,8 @@ from hotloop.core.files import write_new
 from hotloop.core.isolate.lifeline import anchored
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record, Slow
+    from hotloop.core.record.profile import Slow
+    from hotloop.core.record.record import Record
     from hotloop.core.target import Target
     from hotloop.report.page.shelf import Shelf
 
@@ -155,7 +156,7 @@ def keep_baseline(name: str | None, record: "Record") -> None:
 
 def read_folder(folder: Path) -> "Shelf":
     """The records of a folder, oldest first, and one line for each file that is none."""
-    from hotloop.core.record import read
+    from hotloop.core.record.record import read
     from hotloop.report.files import SPEEDSCOPE, TRACE
     from hotloop.report.page.shelf import Entry, Shelf
     from hotloop.stats.summary import with_metrics

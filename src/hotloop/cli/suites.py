@@ -11,7 +11,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.files import save
 
 if TYPE_CHECKING:
-    from hotloop.core.record.suite import SuiteRan
+    from hotloop.core.record.record import SuiteRan
     from hotloop.lab.cells import Done
     from hotloop.lab.measure.rounds import Rounds
 

@@ -14,7 +14,7 @@ from hotloop.core.errors import InputError, SetupError
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.lab.cells import Cell, Executor, Shelf
     from hotloop.lab.scale.axes import Axes
     from hotloop.report.pictures.curves import Panel

@@ -12,7 +12,7 @@ from hotloop.core.sources import Sources, named_sources
 from hotloop.core.target import names_callable
 
 if TYPE_CHECKING:
-    from hotloop.core.record.described import Code, Project
+    from hotloop.core.record.metadata import Code, Project
 
 UNKNOWN = "unknown"
 

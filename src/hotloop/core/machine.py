@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from hotloop.core.record.described import Gpu, Limits, Machine
+from hotloop.core.record.metadata import Gpu, Limits, Machine
 
 ROOT = Path("/")
 """The file system facts are read from; tests give a folder of their own."""

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.packages import install_line
-from hotloop.core.record import Finding, Instructions
+from hotloop.core.record.metadata import Instructions
+from hotloop.core.record.profile import Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

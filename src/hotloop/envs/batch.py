@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import clock_cost_ns
 from hotloop.core.errors import HotloopError, InputError, unknown
 from hotloop.core.notices import Notice
-from hotloop.core.record import Described
+from hotloop.core.record.metadata import Described
 from hotloop.core.settings import Role, by_role, workload_hash
 from hotloop.core.target import Target
 from hotloop.core.world import Drawer, Layout, Part, World

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.notices import Notice
-from hotloop.core.record import Described
+from hotloop.core.record.metadata import Described
 from hotloop.core.target import Target
 from hotloop.envs.native import Build
 

@@ -6,7 +6,9 @@ from math import sqrt
 from typing import Any
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import ENV_STEPS_PER_S, METHOD, ComparedSide, Described, Record, Work
+from hotloop.core.record.comparison import ComparedSide
+from hotloop.core.record.metadata import Described, Work
+from hotloop.core.record.record import ENV_STEPS_PER_S, METHOD, Record
 
 SIGMAS = 4.0
 """Standard deviations that a count may be off by chance: for one counter, six cases in a hundred thousand."""

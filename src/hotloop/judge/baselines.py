@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.record import Comparison, Record, read
+from hotloop.core.record.comparison import Comparison
+from hotloop.core.record.record import Record, read
 from hotloop.judge.alike import hardware, unequal
 from hotloop.judge.compare import deciding_command, forbidding, versus
 from hotloop.stats.summary import with_metrics

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from hotloop.core.record import INSTRUMENT, STEP, WALL, Phase, Ratio, Record
-from hotloop.core.record.plain import Interval
+from hotloop.core.record.codec import Interval
+from hotloop.core.record.comparison import Ratio
+from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Phase
+from hotloop.core.record.record import Record
 from hotloop.judge import names
 from hotloop.stats.intervals import sign_interval, wilson_interval
 

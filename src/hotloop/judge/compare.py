@@ -9,19 +9,9 @@ from math import inf
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import (
-    CPU_SHARE,
-    A,
-    B,
-    ComparedSide,
-    Comparison,
-    Outcome,
-    PhaseRatio,
-    Ratio,
-    Record,
-    own_commit,
-    run_id,
-)
+from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, Outcome, PhaseRatio, Ratio
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.record import CPU_SHARE, Record, run_id
 from hotloop.core.sources import Sources, unlike_sources
 from hotloop.judge.alike import (
     Unlike,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import ENV_STEPS_PER_S, WALL, Phase, Record
+from hotloop.core.record.profile import WALL, Phase
+from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.judge.stages import UPDATES_PER_S, speeds_of, views, where
 from hotloop.stats.slope import Slope, slope
 from hotloop.stats.trend import SUSPECT, drift

@@ -7,8 +7,9 @@ from math import inf
 from statistics import median
 from typing import Any
 
-from hotloop.core.record import Pauses, Ratio
-from hotloop.core.record.plain import Interval
+from hotloop.core.record.codec import Interval
+from hotloop.core.record.comparison import Ratio
+from hotloop.core.record.profile import Pauses
 from hotloop.judge import names
 from hotloop.judge.case import WHOLE, Alternative, Case, Part, Row, gain, speed_up
 from hotloop.judge.course import find_fall, find_rise

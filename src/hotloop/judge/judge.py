@@ -7,18 +7,11 @@ from typing import Any
 
 from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import (
-    CONTEST,
-    IN_TURNS,
-    SLOWER_IN,
-    STEP,
-    WALL,
-    Goal,
-    Outcome,
-    Record,
-    Standing,
-    own_commit,
-)
+from hotloop.core.record.checks import SLOWER_IN, Standing
+from hotloop.core.record.comparison import Outcome
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.profile import STEP, WALL
+from hotloop.core.record.record import CONTEST, IN_TURNS, Goal, Record
 from hotloop.core.record.times import ENVIRONMENT
 from hotloop.judge.course import course_notices
 from hotloop.stats.intervals import FEWEST, sign_interval

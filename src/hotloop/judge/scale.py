@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import permutations
 from statistics import median
 
-from hotloop.core.record import (
+from hotloop.core.record.sweep import (
     AGENT_SPEED,
     CPU_NS,
     PHASE,

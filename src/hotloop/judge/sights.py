@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.judge.case import Case
 from hotloop.judge.evidence import Sight
 from hotloop.judge.rules import RULES, Rule

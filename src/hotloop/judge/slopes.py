@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import median
 
-from hotloop.core.record.plain import Interval
+from hotloop.core.record.codec import Interval
 from hotloop.judge.case import speed_up
 from hotloop.stats.intervals import ONE_MISS_IN, sign_interval
 

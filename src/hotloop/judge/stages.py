@@ -5,7 +5,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hotloop.core.record import ENV_STEPS_PER_S, Looks, PathRan, Record, Stage, Work
+from hotloop.core.record.metadata import PathRan, Work
+from hotloop.core.record.profile import Looks, Stage
+from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.record.times import Times
 from hotloop.stats.changepoints import FEWEST, SIDE, splits_by_distance
 from hotloop.stats.summary import with_metrics

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean, median
 
-from hotloop.core.record import Learnt, Tried
-from hotloop.core.record.tuning import LEARNING_BAND
+from hotloop.core.record.sweep import LEARNING_BAND, Learnt, Tried
 from hotloop.stats.intervals import mean_interval, sign_interval
 
 FLOOR_MISS_IN = 10

@@ -7,7 +7,8 @@ from functools import partial
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import CPU_SHARE, Comparison, Method, Record
+from hotloop.core.record.comparison import Comparison
+from hotloop.core.record.record import CPU_SHARE, Method, Record
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Stretch, TurnClock
 from hotloop.envs.foreign.kinds.model import FunctionSubject

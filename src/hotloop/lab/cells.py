@@ -20,7 +20,8 @@ from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record, file_name, own_commit, read
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.record import Record, file_name, read
 from hotloop.core.settings import hash_of
 from hotloop.core.target import Target, names_code
 from hotloop.stats.summary import with_metrics

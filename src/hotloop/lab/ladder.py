@@ -11,7 +11,8 @@ from itertools import islice
 
 from hotloop.core.errors import unknown
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record, Validation
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.record import Record
 from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, RUNGS
 from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons

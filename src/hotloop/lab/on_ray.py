@@ -22,7 +22,7 @@ from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.machine import machine
 from hotloop.core.packages import need
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.lab.cells import PARTS, Cell, Done, done
 from hotloop.lab.suite import Apart
 

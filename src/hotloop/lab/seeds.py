@@ -10,7 +10,8 @@ from typing import Any
 from hotloop.core.clock import now_ns, utc_now
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import (
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.record import (
     CONTEST,
     CPU_SHARE,
     ENDED,
@@ -20,7 +21,6 @@ from hotloop.core.record import (
     REASON,
     SPLIT,
     Record,
-    own_commit,
     run_id,
 )
 from hotloop.core.target import Target

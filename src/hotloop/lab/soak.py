@@ -14,7 +14,7 @@ from statistics import median
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import (
+from hotloop.core.record.checks import (
     GPU_BYTES,
     HEAP_BYTES,
     OPEN_FILES,
@@ -24,9 +24,9 @@ from hotloop.core.record import (
     SLOWER,
     SLOWER_IN,
     SPEED,
-    Record,
     Soak,
 )
+from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.judge.soak import conclude

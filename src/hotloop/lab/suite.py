@@ -17,8 +17,7 @@ from hotloop.core.errors import ExitCode, unknown
 from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Item, Suite
-from hotloop.core.record import Record, read
-from hotloop.core.record.suite import Ran, SuiteRan
+from hotloop.core.record.record import Ran, Record, SuiteRan, read
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
 from hotloop.lab.cells import Cell, Done, Swept, within

@@ -16,8 +16,10 @@ from hotloop.core.code import git
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import IN_TURNS, NOISE, Ancestry, Record, field_words
-from hotloop.core.record import Code as RanCode
+from hotloop.core.record.comparison import field_words
+from hotloop.core.record.metadata import Ancestry
+from hotloop.core.record.metadata import Code as RanCode
+from hotloop.core.record.record import IN_TURNS, NOISE, Record
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.commits import CommitContender, Say, resolve

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import HotloopError
 from hotloop.core.files import save
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.core.record.times import tree_text
 from hotloop.core.spans.trace import Trace
 from hotloop.lab.loop.account import Timing

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.record import Difference, Validation
+from hotloop.core.record.comparison import Difference, Validation
 from hotloop.envs.foreign.phases import Reported
 from hotloop.envs.foreign.spec import attribute, everything
 from hotloop.envs.second_way import FIRST, milestone_after, progress_line, say

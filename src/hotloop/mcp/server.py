@@ -21,7 +21,7 @@ from hotloop.core.confine import confined
 from hotloop.core.errors import ExitCode, HotloopError, InputError
 from hotloop.core.files import save
 from hotloop.core.interrupt import SIGNALS
-from hotloop.core.record import Record, read
+from hotloop.core.record.record import Record, read
 from hotloop.judge import diagnose as judge
 from hotloop.judge.judge import broken_off
 from hotloop.mcp import answers

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotloop.core.clock import now_ns
-from hotloop.core.record import Finding, Table, stacks
+from hotloop.core.record import stacks
+from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Stack
 from hotloop.probes import pyspy, samples
 from hotloop.probes._outside import RATE, OutsideSampler, name_frames

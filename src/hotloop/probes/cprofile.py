@@ -8,7 +8,8 @@ from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Probe, Scene
-from hotloop.core.record import Finding, Table, stacks
+from hotloop.core.record import stacks
+from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Frame, Stack
 
 COLUMNS = ("function", "calls", "own_ns", "total_ns", "own_share")

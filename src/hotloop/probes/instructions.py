@@ -21,7 +21,7 @@ from hotloop.core.errors import ExitCode, InputError, MissingError, SetupError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.worker import EndedError, Worker
 from hotloop.core.probe import Obstacle, Probe, Scene, nameless
-from hotloop.core.record import Finding
+from hotloop.core.record.profile import Finding
 
 COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)
 

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
-from hotloop.core.record import Finding, Table
+from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import place
 from hotloop.stats.intervals import FEWEST, sign_interval
 

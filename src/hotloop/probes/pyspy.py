@@ -12,7 +12,8 @@ from pathlib import Path
 from hotloop.core.errors import InputError
 from hotloop.core.packages import install_line
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, nameless
-from hotloop.core.record import Finding, Table, stacks
+from hotloop.core.record import stacks
+from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.stacks import Frame, Stack
 from hotloop.stats.intervals import share_interval
 

@@ -12,7 +12,8 @@ from typing import Any, Self
 
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Probe, Scene
-from hotloop.core.record import Finding, Resources, Table
+from hotloop.core.record.profile import Finding, Table
+from hotloop.core.record.record import Resources
 
 EVERY_S = 0.05
 """Between two samples."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import Obstacle, Probe, Scene, package_missing
-from hotloop.core.record import Finding, Table
+from hotloop.core.record.profile import Finding, Table
 
 MOST_FUNCTIONS = 8
 """Of each thread."""

@@ -11,7 +11,7 @@ from uuid import uuid4
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.files import give_name
 from hotloop.core.probe import Obstacle, Probe, ProbeError, Scene, package_missing
-from hotloop.core.record import Finding, Table
+from hotloop.core.record.profile import Finding, Table
 
 if TYPE_CHECKING:
     from torch.autograd.profiler_util import EventList

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.record import Finding, Record, stacks
+from hotloop.core.record import stacks
+from hotloop.core.record.profile import Finding
+from hotloop.core.record.record import Record
 from hotloop.core.spans.trace import Trace
 from hotloop.report import html, markdown
 from hotloop.report.pictures import flames

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from hotloop.core.record import Law
+from hotloop.core.record.sweep import Law
 
 SHAPES: Mapping[Law, Callable[[float], float]] = {
     "log": lambda n: math.log(n + 1),

@@ -7,7 +7,7 @@ from math import exp, log
 from statistics import median
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Outcome, Ratio
+from hotloop.core.record.comparison import Outcome, Ratio
 from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_interval
 from hotloop.stats.summary import spread
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError
-from hotloop.core.record.plain import Count, ForeignError, build, expect, parse, show
+from hotloop.core.record.codec import Count, ForeignError, build, expect, parse, show
 
 METRICS = Path("logs/metrics.jsonl")
 

@@ -6,7 +6,8 @@ import pytest
 from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Instructions, Record, read
+from hotloop.core.record.metadata import Instructions
+from hotloop.core.record.record import Record, read
 from hotloop.lab import bench as lab
 
 SHORT = ("num_envs=4", "agents=3", "--iterations", "8", "--warmup", "8")

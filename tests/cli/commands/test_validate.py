@@ -10,8 +10,8 @@ import pytest
 from support import faulty_targets
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import read
-from hotloop.core.record.frames import SUFFIX, read_frames
+from hotloop.core.record.files import FRAMES_SUFFIX, read_frames
+from hotloop.core.record.record import read
 from hotloop.envs import native
 from hotloop.lab.validate import bundle
 
@@ -55,7 +55,7 @@ def caught(hotloop: Command, fault: str, against: str, steps: int = 400) -> dict
 def test_what_leads_to_a_difference_is_drawn_beside_its_bundle(hotloop: Command) -> None:
     said = hotloop("validate", f"{FILE}:wrong_byte", "400", "--against", TOY, "--json")
     kept = bundle.read_bundle(Path(said.json["validation"]["bundle"]))
-    frames = read_frames(Path(f"{said.json['validation']['bundle']}{SUFFIX}")).frames
+    frames = read_frames(Path(f"{said.json['validation']['bundle']}{FRAMES_SUFFIX}")).frames
     assert len(frames) == len(kept.actions) + 1
     assert all(frame.picture for frame in frames)
     assert [frame.note for frame in frames][:-1] == [None] * len(kept.actions)

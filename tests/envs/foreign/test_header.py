@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import hotloop
-from hotloop.core.record import WALL
+from hotloop.core.record.profile import WALL
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 

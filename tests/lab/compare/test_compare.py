@@ -2,7 +2,7 @@ import pytest
 from support.sides import DIFFERS, FakeContender, steady
 
 from hotloop.core.errors import ExitCode, SetupError
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instances
 from hotloop.lab.measure import settle
 from hotloop.lab.measure.settle import Plan

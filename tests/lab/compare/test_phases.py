@@ -1,7 +1,7 @@
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import A, B
+from hotloop.core.record.comparison import A, B
 from hotloop.core.target import Target
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.phases import ratios

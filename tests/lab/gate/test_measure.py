@@ -11,7 +11,9 @@ from support.records import BENCH
 
 from hotloop.core.errors import ExitCode
 from hotloop.core.project import Budget
-from hotloop.core.record import ComparedSide, Comparison, Held, Outcome, Ratio, Record
+from hotloop.core.record.checks import Held
+from hotloop.core.record.comparison import ComparedSide, Comparison, Outcome, Ratio
+from hotloop.core.record.record import Record
 from hotloop.lab.gate import measure
 from hotloop.lab.gate.gate import Row, run
 from hotloop.lab.gate.measure import How, inside, printed

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.record import Held
+from hotloop.core.record.checks import Held
 from hotloop.judge import judge
 from hotloop.lab.gate.measure import COUNTED
 from hotloop.lab.gate.places import Places

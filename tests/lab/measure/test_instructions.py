@@ -6,7 +6,7 @@ from support.records import BENCH
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
-from hotloop.core.record import Instructions
+from hotloop.core.record.metadata import Instructions
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.measure import instructions as lab

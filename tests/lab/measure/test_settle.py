@@ -7,7 +7,7 @@ import pytest
 from support.sides import FakeSide, steady
 
 from hotloop.core.progress import silent
-from hotloop.core.record import A, B
+from hotloop.core.record.comparison import A, B
 from hotloop.lab.measure import settle
 from hotloop.lab.measure.settle import AGAIN, Found, Plan, Schedule, is_over, take_turns
 from hotloop.lab.measure.turns import BLOCK, Length, Turn, warm_up

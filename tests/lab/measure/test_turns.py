@@ -6,7 +6,7 @@ import pytest
 from support.sides import FakeSide, steady
 
 from hotloop.core.progress import silent
-from hotloop.core.record import A, B
+from hotloop.core.record.comparison import A, B
 from hotloop.core.target import Target
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.measure.settle import AGAIN, Found, Plan, take_turns

@@ -5,7 +5,8 @@ import pytest
 
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.probe import Obstacle, ProbeError
-from hotloop.core.record import Finding, Record
+from hotloop.core.record.profile import Finding
+from hotloop.core.record.record import Record
 from hotloop.lab.profile.attach import attach, command_of, watch
 from hotloop.probes import _running, pyspy
 

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Phase, Record
+from hotloop.core.record.profile import Phase
+from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import tapes
 from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT

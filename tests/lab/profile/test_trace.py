@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.logged import events_of, laps_of, steps_of
 
-from hotloop.core.record import Slow
+from hotloop.core.record.profile import Slow
 from hotloop.core.spans.trace import MAIN, Slice, Trace
 from hotloop.core.target import Target
 from hotloop.lab.profile import trace as module

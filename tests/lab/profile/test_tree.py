@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from support.records import TIMES, TIMING
 
-from hotloop.core.record import PYTHON, STEP, WALL, Spread
+from hotloop.core.record.profile import PYTHON, STEP, WALL, Spread
 from hotloop.lab.profile.tree import Timing
 
 

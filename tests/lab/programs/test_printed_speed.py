@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.pages import ROOT
 
-from hotloop.core.record import Comparison
+from hotloop.core.record.comparison import Comparison
 from hotloop.lab.measure.settle import Plan
 from hotloop.lab.programs.compare import compare
 from hotloop.lab.programs.launch import Program

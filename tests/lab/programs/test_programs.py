@@ -8,7 +8,7 @@ import pytest
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.notices import Notice
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.judge.compare import versus
 from hotloop.lab.bench import Extras
 from hotloop.lab.measure.settle import Plan

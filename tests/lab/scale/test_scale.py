@@ -10,7 +10,8 @@ from support.clock import CLOCK
 from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.machine import machine
-from hotloop.core.record import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS, Record
+from hotloop.core.record.record import Record
+from hotloop.core.record.sweep import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Stretch
 from hotloop.judge.scale import share

@@ -6,7 +6,7 @@ import pytest
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.record.frames import PICTURE, SUFFIX, Frame, Frames, read_frames, write_frames
+from hotloop.core.record.files import FRAMES_SUFFIX, PICTURE, Frame, Frames, read_frames, write_frames
 from hotloop.envs import tapes
 from hotloop.lab.sim import frames as lab
 
@@ -32,7 +32,7 @@ def taped(tmp_path: Path, *words: str) -> Path:
 def test_a_map_is_drawn_after_every_step_and_the_slowest_is_marked(tmp_path: Path, capsys) -> None:
     tape = taped(tmp_path, "grid/toy", "steps=20")
     assert main(["sim", "--replay", str(tape), "--frames"]) == ExitCode.FINE
-    found = read_frames(tape.with_name(f"x.npz{SUFFIX}"))
+    found = read_frames(tape.with_name(f"x.npz{FRAMES_SUFFIX}"))
     assert [frame.step for frame in found.frames] == list(range(21))
     assert all(base64.b64decode(frame.picture.removeprefix(PICTURE))[:4] == PNG for frame in found.frames)
     assert sum(frame.note is not None for frame in found.frames) == 1

@@ -6,7 +6,7 @@ from support.trainings import SMALL, STEPS_PER_UPDATE, small
 
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.progress import silent
-from hotloop.core.record import AFTER, RETURNS
+from hotloop.core.record.comparison import AFTER, RETURNS
 from hotloop.core.target import Target
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.measure.settle import Plan

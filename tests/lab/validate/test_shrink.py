@@ -6,7 +6,7 @@ import pytest
 from support import faulty_targets
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Difference, Facts
+from hotloop.core.record.comparison import Difference, Facts
 from hotloop.core.target import Target
 from hotloop.envs import native
 from hotloop.lab.validate import bundle

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.records import BENCH, bench_with
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.exports import csv as as_csv
 from hotloop.report.exports import github, openmetrics, pyperf
 from hotloop.stats.summary import with_metrics

@@ -21,7 +21,7 @@ from support.shelves import (
     trained,
 )
 
-from hotloop.core.record.frames import PICTURE, SUFFIX, Frame, Frames, write_frames
+from hotloop.core.record.files import FRAMES_SUFFIX, PICTURE, Frame, Frames, write_frames
 from hotloop.judge.gate import hold
 from hotloop.report.page import attention, budgets
 from hotloop.report.page.page import draw_page
@@ -36,7 +36,9 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (fill(folder / "records", everything()) / "broken.json").write_text('{"schema": 1')
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     shown = [Frame(step=k, picture=PICTURE + pixel, note="the mark" if k == 3 else None) for k in range(5)]
-    write_frames(folder / "records" / f"x{SUFFIX}", Frames(target="x", title=MARKUP, frames=tuple(shown)))
+    write_frames(
+        folder / "records" / f"x{FRAMES_SUFFIX}", Frames(target="x", title=MARKUP, frames=tuple(shown))
+    )
     page = folder / "page.html"
     shelf = replace(read_shelf([folder / "records"]), budgets=(FLOOR, GOAL))
     page.write_text(draw_page(shelf, f"Records {MARKUP}"))
@@ -238,7 +240,7 @@ def test_hundreds_of_records_are_one_file_whose_rows_are_made_as_somebody_comes_
 
 
 def test_an_accepted_change_is_marked_and_begins_the_baseline(tmp_path: Path) -> None:
-    from hotloop.core.record.accepted import accept
+    from hotloop.core.record.files import accept
 
     folder = fill(tmp_path / "records", history())
     accept(folder, "bench-0012", "a larger map")

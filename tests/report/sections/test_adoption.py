@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from support.drawn import text
 
-from hotloop.core.record import Adoption, Configuration, Ratio
+from hotloop.core.record.comparison import Adoption, Configuration, Ratio
 from hotloop.report.sections.adoption import adoption
 
 

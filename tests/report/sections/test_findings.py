@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from support.drawn import text as drawn_text
 
-from hotloop.core.record import Finding, Table
+from hotloop.core.record.profile import Finding, Table
 from hotloop.report.sections.findings import MOST_ROWS, cell, facts_of, findings, heading, is_number
 
 

@@ -5,7 +5,8 @@ from typing import Any
 from support.records import PROFILE
 
 from hotloop.core.project import Budget
-from hotloop.core.record import Estimate, Finding, Table
+from hotloop.core.record.checks import Estimate
+from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.gate import excused, hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown

@@ -3,7 +3,8 @@ from dataclasses import replace
 from support.drawn import lines
 from support.records import BENCH, PROFILE, bench_with
 
-from hotloop.core.record import Record, Validation
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.record import Record
 from hotloop.judge.compare import compare_records
 from hotloop.report.sections.notices import left_out
 from hotloop.report.sections.overview import overview

@@ -4,7 +4,8 @@ from support.drawn import lines, text
 from support.records import PROFILE
 
 from hotloop.core.notices import Code, notice
-from hotloop.core.record import Finding, Record, Resources, Table
+from hotloop.core.record.profile import Finding, Table
+from hotloop.core.record.record import Record, Resources
 from hotloop.judge.baselines import with_previous
 from hotloop.report.markdown import draw_page
 from hotloop.report.sections.findings import MOST_ROWS

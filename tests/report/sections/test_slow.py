@@ -5,7 +5,8 @@ from support.drawn import lines as rows
 from support.drawn import seen, text
 from support.records import PROFILE
 
-from hotloop.core.record import Again, Pauses, Record, Slow, SlowStep, Spread
+from hotloop.core.record.profile import Again, Pauses, Slow, SlowStep, Spread
+from hotloop.core.record.record import Record
 from hotloop.report import html, markdown
 from hotloop.report.sections.profile import page as profile_page
 from hotloop.report.sections.profile import profile

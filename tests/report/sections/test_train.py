@@ -5,7 +5,8 @@ from support.drawn import text
 from support.records import BENCH
 
 from hotloop.cli.live.training import duration
-from hotloop.core.record import Difference, Phase, Validation
+from hotloop.core.record.comparison import Difference, Validation
+from hotloop.core.record.profile import Phase
 from hotloop.core.record.times import CALL, LARGEST, REST, Region, Times, tree_lines, tree_text
 from hotloop.report.sections.train import times_of, train, tree
 

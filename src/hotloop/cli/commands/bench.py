@@ -29,7 +29,7 @@ from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.judge.judge import Wanted
     from hotloop.lab.bench import Extras
     from hotloop.lab.ladder import Climb

@@ -19,7 +19,8 @@ from hotloop.core.files import save, small_text
 from hotloop.core.notices import Code, notice
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Ratio, Record
+    from hotloop.core.record.comparison import Ratio
+    from hotloop.core.record.record import Record
     from hotloop.judge.case import Alternative
     from hotloop.judge.diagnose import Candidate, Diagnosis, Since
     from hotloop.judge.expect import Expectations
@@ -188,7 +189,7 @@ def read_or_none(path: Path) -> "Record | None":
 
 
 def load(path: Path) -> "Record":
-    from hotloop.core.record import read
+    from hotloop.core.record.record import read
     from hotloop.stats.summary import with_metrics
 
     return with_metrics(read(path))
@@ -269,7 +270,7 @@ def side_by_side(before: "Record", after: "Record") -> "Ratio | None":
 
 def predictions(run_id: str) -> "Iterator[tuple[Candidate, ...]]":
     """What earlier diagnoses of a record predicted, the latest first."""
-    from hotloop.core.record.plain import ForeignError, from_plain, parse
+    from hotloop.core.record.codec import ForeignError, from_plain, parse
     from hotloop.judge.diagnose import Candidate
 
     paths = sorted(FOLDER.glob(f"{DIAGNOSIS}*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)

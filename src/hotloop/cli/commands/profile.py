@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from hotloop.core.probe import Probe
     from hotloop.core.progress import Progress
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.lab.measure.stepping import Garbage
     from hotloop.lab.measure.target import Opener
     from hotloop.lab.profile.trace import Tracer
@@ -356,7 +356,7 @@ def run_again(
     path: Path, words: "Sequence[str]", folder: Path, trusted: Path | None, *, as_json: bool
 ) -> int:
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
-    from hotloop.core.record import read
+    from hotloop.core.record.record import read
     from hotloop.lab.profile import rerun
     from hotloop.report.sections.slow import again
     from hotloop.report.terminal import draw

@@ -14,7 +14,7 @@ from hotloop.core.errors import ExitCode, InputError, WriteError, unknown
 from hotloop.core.files import save
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.report.page.shelf import Shelf
 
 PLACES = (FOLDER, Path(".design"), Path("artifacts/gate"))
@@ -224,7 +224,7 @@ def write_over(path: Path, text: str) -> None:
 
 def accepted(folders: list[Path], run: str, why: str) -> int:
     """Write down beside a record that its level is the right one."""
-    from hotloop.core.record.accepted import accept
+    from hotloop.core.record.files import accept
     from hotloop.report.page.shelf import read_shelf
 
     entries = {entry.record.run_id: entry for entry in read_shelf(folders).entries}

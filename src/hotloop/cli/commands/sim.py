@@ -24,7 +24,7 @@ from hotloop.core.settings import apply, describe
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.lab.sim.sim import Game, SimSettings
 
 
@@ -197,13 +197,13 @@ def taped(
 def keep_frames(tape: Path | None) -> int:
     """Draw a tape step by step into a file beside it."""
     from hotloop.core.errors import ExitCode
-    from hotloop.core.record.frames import SUFFIX, write_frames
+    from hotloop.core.record.files import FRAMES_SUFFIX, write_frames
     from hotloop.envs.tapes import read
     from hotloop.lab.sim.frames import frames_of_tape
 
     if tape is None:
         raise InputError("--frames draws a tape: give --replay TAPE, too")
-    path = tape.with_name(f"{tape.name}{SUFFIX}")
+    path = tape.with_name(f"{tape.name}{FRAMES_SUFFIX}")
     make_room_for(path)
     found = frames_of_tape(read(tape))
     write_frames(path, found)

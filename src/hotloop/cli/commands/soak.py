@@ -13,7 +13,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.lab.soak import Asked
 
 ISOLATED = True

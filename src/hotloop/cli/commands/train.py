@@ -14,7 +14,7 @@ from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.lab.training.folder import Run
     from hotloop.lab.training.run import Asked
 

@@ -16,7 +16,7 @@ from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.project import Budget
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.lab.scale.axes import Axes
     from hotloop.lab.tune.asked import Asked
 

@@ -18,7 +18,8 @@ from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
-    from hotloop.core.record import Comparison, Record
+    from hotloop.core.record.comparison import Comparison
+    from hotloop.core.record.record import Record
     from hotloop.lab.validate.bundle import Bundle
     from hotloop.lab.validate.lockstep import Way
     from hotloop.lab.validate.match import Match
@@ -336,12 +337,12 @@ def run(
 def keep_frames(path: Path, bundle: "Bundle") -> None:
     """Draw what leads to a difference beside its bundle, for the page, where it can be drawn."""
     from hotloop.core.errors import HotloopError
-    from hotloop.core.record.frames import SUFFIX, write_frames
+    from hotloop.core.record.files import FRAMES_SUFFIX, write_frames
     from hotloop.lab.sim.frames import frames_of_bundle
 
     try:
         if frames := frames_of_bundle(bundle):
-            write_frames(path.with_name(f"{path.name}{SUFFIX}"), frames)
+            write_frames(path.with_name(f"{path.name}{FRAMES_SUFFIX}"), frames)
     except HotloopError as error:
         remark(f"no frames beside {path}: {error}")
 

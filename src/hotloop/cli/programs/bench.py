@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hotloop.core.progress import Progress
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
     from hotloop.lab.programs.bench import Rounds
     from hotloop.lab.programs.launch import Program
 

@@ -16,7 +16,7 @@ from hotloop.core.target import Target
 
 if TYPE_CHECKING:
     from hotloop.core.progress import Progress
-    from hotloop.core.record import Record
+    from hotloop.core.record.record import Record
 
 EXAMPLES = (
     "hotloop profile -- python train.py --steps 1000",

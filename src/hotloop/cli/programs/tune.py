@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hotloop.core.project import Budget
-    from hotloop.core.record import Record, Tuning
+    from hotloop.core.record.record import Record
+    from hotloop.core.record.sweep import Tuning
     from hotloop.lab.tune.asked import Asked
     from hotloop.lab.tune.programs import ProgramAxes
 

@@ -1,9 +1,9 @@
-"""A profile as a record keeps it: phases, what the instrument cost, and the slowest steps."""
+"""What a profile holds: phases, slow steps, findings of probes, and the stages of a run."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hotloop.core.record.plain import Amount, Count, Interval
+from hotloop.core.record.codec import Amount, Count, Interval
 from hotloop.core.target import Target
 
 Draw = tuple[Count, Count, Count]
@@ -167,3 +167,54 @@ class Overhead:
     ratio: Amount
     ci95: Interval | None
     mark_ns: Amount | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of raw values; the columns' names end in their units, by which reports draw them."""
+
+    title: str
+    columns: tuple[str, ...]
+    """`function`, `calls`, `total_ns`, `peak_bytes`, `share`, ..."""
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one probe found in its own pass."""
+
+    probe: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Single values, named like columns."""
+    tables: tuple[Table, ...] = ()
+    files: tuple[str, ...] = ()
+    """Endings of the files beside the record: its own name without `.json`, a dot, and this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """What a run did between one look and the next, in order."""
+
+    wall_ns: tuple[Count, ...] = ()
+    updates: tuple[Count, ...] = ()
+    env_steps: tuple[Count, ...] = ()
+    rss_bytes: tuple[Count, ...] = ()
+    """Memory at the end of each."""
+    queued_ns: tuple[Count, ...] = ()
+    """What the loop's thread waited for a core; 0 if the system does not say."""
+    stages: tuple[Count, ...] = ()
+    """The number of the stage that each belongs to; empty if the run is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A stretch of a run whose rows and speeds are a population of their own, called a phase of the run."""
+
+    name: str
+    is_declared: bool
+    """Whether the loop named it; otherwise it lies between two change points."""
+    env_steps: Count
+    updates: Count
+    phases: tuple[Phase, ...]
+    """The rows of its time; shares are of its own wall."""
+    unaccounted_ns: int

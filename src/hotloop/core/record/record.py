@@ -3,27 +3,21 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from hotloop.core.errors import InputError
+from hotloop.core.errors import ExitCode, InputError, worst
 from hotloop.core.files import small_text, write_new
 from hotloop.core.notices import Notice
-from hotloop.core.record.budget import Held
-from hotloop.core.record.comparison import Comparison
-from hotloop.core.record.described import Code, Described, Instructions, Machine, PathRan, Work
-from hotloop.core.record.findings import Finding
-from hotloop.core.record.plain import Amount, Count, ForeignError, Interval, from_plain, parse
-from hotloop.core.record.profile import Again, Overhead, Pauses, Phase, Slow
-from hotloop.core.record.soak import Soak
-from hotloop.core.record.stages import Looks, Stage
-from hotloop.core.record.statistical import Statistical
-from hotloop.core.record.sweep import Sweep
-from hotloop.core.record.tuning import Tuning
-from hotloop.core.record.validation import Validation
+from hotloop.core.record.checks import Held, Soak
+from hotloop.core.record.codec import Amount, Count, ForeignError, Interval, from_plain, parse
+from hotloop.core.record.comparison import Comparison, Statistical, Validation
+from hotloop.core.record.metadata import Code, Described, Instructions, Machine, PathRan, Work, own_commit
+from hotloop.core.record.profile import Again, Finding, Looks, Overhead, Pauses, Phase, Slow, Stage
+from hotloop.core.record.sweep import Sweep, Tuning
 
 SCHEMA = 1
 
@@ -275,6 +269,38 @@ def check_unaltered(plain: Mapping[str, Any], written: Any) -> None:
         )
 
 
+def new_record(
+    kind: str,
+    *,
+    now: datetime,
+    code: Code,
+    target: Described,
+    values: Mapping[str, Sequence[float]],
+    name: str | None = None,
+    **parts: Any,
+) -> Record:
+    """Return a record with its run id and date; its metrics are not derived yet.
+
+    Args:
+        kind: The command that makes it.
+        now: When the run began.
+        code: The code that ran; its commit is in the run id.
+        target: What was measured.
+        values: Metric to one raw value a round.
+        name: What the run id ends in; by default the words of the target.
+        parts: The record's other fields.
+    """
+    return Record(
+        run_id=run_id(now, *own_commit(code), name or target.words),
+        kind=kind,
+        created=now.isoformat(timespec="seconds"),
+        code=code,
+        target=target,
+        values={metric: tuple(raw) for metric, raw in values.items()},
+        **parts,
+    )
+
+
 def run_id(now: datetime, commit: str, dirty: bool, target: str) -> str:
     """`<YYYYMMDD-HHMMSS>-<commit>[-dirty]-<target>`, fit for a file name."""
     stamp = now.astimezone(UTC).strftime("%Y%m%d-%H%M%S")
@@ -305,3 +331,59 @@ def read(path: Path) -> Record:
         return Record.from_json(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One item of a suite."""
+
+    do: str
+    target: str
+    """As it would be typed."""
+    against: str | None = None
+    record: Record | None = None
+    refused: str = ""
+    """Why there is no record."""
+    code: ExitCode = ExitCode.FINE
+    """What it says to the shell."""
+    kept: bool = False
+    """Whether it was measured before, by the run that this one goes on with."""
+
+    def plain(self) -> Mapping[str, Any]:
+        return {
+            "do": self.do,
+            "target": self.target,
+            "against": self.against,
+            "code": int(self.code),
+            "refused": self.refused,
+            "record": None if self.record is None else json.loads(self.record.to_json()),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRan:
+    """All of them."""
+
+    name: str
+    created: str
+    items: tuple[Ran, ...]
+    asked: int
+    """How many there are in the suite; fewer were run where it was interrupted."""
+    interrupted: bool = False
+
+    @property
+    def code(self) -> ExitCode:
+        """What the suite says to the shell: the gravest of its items."""
+        stopped = [ExitCode.INTERRUPTED] if self.interrupted else []
+        return worst([*(item.code for item in self.items), *stopped])
+
+    def to_json(self) -> str:
+        facts = {
+            "suite": self.name,
+            "created": self.created,
+            "interrupted": self.interrupted,
+            "asked": self.asked,
+            "code": int(self.code),
+            "items": [item.plain() for item in self.items],
+        }
+        return json.dumps(facts, indent=1) + "\n"

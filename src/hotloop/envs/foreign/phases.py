@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
-from hotloop.core.record import INSTRUMENT, OWN_STEP
+from hotloop.core.record.profile import INSTRUMENT, OWN_STEP
 from hotloop.core.spans import span
 from hotloop.envs.foreign.spec import ENV_STEP, attribute, in_span, unwrapped
 

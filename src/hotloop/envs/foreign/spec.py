@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hotloop.core.errors import HotloopError, InputError, TheirError
 from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
-from hotloop.core.record import Described
+from hotloop.core.record.metadata import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
 from hotloop.core.target import Target

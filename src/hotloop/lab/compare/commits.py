@@ -17,7 +17,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.isolate.worker import end_group, start
 from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Code, Described, Instructions
+from hotloop.core.record.metadata import Code, Described, Instructions
 from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.envs.native import Build

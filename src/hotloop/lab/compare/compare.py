@@ -15,18 +15,9 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import (
-    A,
-    B,
-    ComparedSide,
-    Comparison,
-    Instructions,
-    Method,
-    PhaseRatio,
-    Record,
-    Validation,
-    field_words,
-)
+from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation, field_words
+from hotloop.core.record.metadata import Instructions
+from hotloop.core.record.record import Method, Record
 from hotloop.envs.foreign.kinds.vector import NEXT_STEP
 from hotloop.judge.compare import MOVED, SPARE_CORES, Evidence, conclude
 from hotloop.judge.judge import judge

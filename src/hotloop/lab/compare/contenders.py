@@ -11,7 +11,7 @@ from hotloop.core.code import code
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Code, Instructions
+from hotloop.core.record.metadata import Code, Instructions
 from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.envs.projects import apart, is_apart, sources

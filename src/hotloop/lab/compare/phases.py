@@ -6,7 +6,7 @@ from statistics import fmean
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import unknown
-from hotloop.core.record import A, B, PhaseRatio
+from hotloop.core.record.comparison import A, B, PhaseRatio
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.settle import Plan

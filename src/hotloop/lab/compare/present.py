@@ -11,7 +11,7 @@ from pathlib import Path
 from hotloop.core.code import git
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.core.sources import hash_of_file
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge

@@ -7,7 +7,8 @@ from string import ascii_lowercase
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import B, Record
+from hotloop.core.record.comparison import B
+from hotloop.core.record.record import Record
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, Say, compared, unsaid
 from hotloop.lab.compare.contenders import Contender

@@ -9,7 +9,8 @@ import numpy as np
 
 from hotloop.core import registry
 from hotloop.core.clock import now_ns
-from hotloop.core.record import A, B, Ratio, Record
+from hotloop.core.record.comparison import A, B, Ratio
+from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.core.world import Rival
 from hotloop.judge.case import Alternative

@@ -8,7 +8,7 @@ from hotloop.core.code import git
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.explain import Profiles
 from hotloop.lab.gate.measure import Against, How, against_of, held_against

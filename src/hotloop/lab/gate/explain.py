@@ -14,7 +14,9 @@ from hotloop.core.files import free_path, write_new
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, notice
 from hotloop.core.project import Budget
-from hotloop.core.record import WALL, Finding, Record, Table, file_name, read, stacks
+from hotloop.core.record import stacks
+from hotloop.core.record.profile import WALL, Finding, Table
+from hotloop.core.record.record import Record, file_name, read
 from hotloop.core.record.stacks import Stack
 from hotloop.lab.gate.places import Gauge, Place
 

@@ -8,7 +8,7 @@ from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, HotloopError, InputError, worst
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget, Project, parse
-from hotloop.core.record import Record, read
+from hotloop.core.record.record import Record, read
 from hotloop.judge.gate import weakened
 from hotloop.lab.compare.commits import Say
 from hotloop.lab.gate.explain import Profiles, explained

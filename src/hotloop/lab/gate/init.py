@@ -11,7 +11,7 @@ from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.files import write_new
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import NAME, Budget, put_budget, read
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.gate import estimate, rounded
 from hotloop.lab.compare.commits import Say

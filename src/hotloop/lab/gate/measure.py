@@ -13,7 +13,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.machine import machine
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Budget
-from hotloop.core.record import Comparison, Held, Record
+from hotloop.core.record.checks import Held
+from hotloop.core.record.comparison import Comparison
+from hotloop.core.record.record import Record
 from hotloop.judge import baselines
 from hotloop.judge.compare import versus
 from hotloop.judge.gate import (

@@ -10,21 +10,10 @@ from hotloop.core.clock import utc_now
 from hotloop.core.code import code, project
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
-from hotloop.core.record import Code as RanCode
-from hotloop.core.record import (
-    Described,
-    Finding,
-    Machine,
-    Method,
-    Overhead,
-    PathRan,
-    Pauses,
-    Record,
-    Resources,
-    Work,
-    own_commit,
-    run_id,
-)
+from hotloop.core.record.metadata import Code as RanCode
+from hotloop.core.record.metadata import Described, Machine, PathRan, Work
+from hotloop.core.record.profile import Finding, Overhead, Pauses
+from hotloop.core.record.record import Method, Record, Resources, new_record
 from hotloop.core.record.times import How, Times
 from hotloop.core.settings import hash_of
 from hotloop.core.spans.trace import Slice, Trace
@@ -109,15 +98,15 @@ def record_of(found: Found) -> Record:
     origin, asked, times = found.origin, found.asked, found.windows.times
     windows, target = found.windows.kept, described(asked, found.how)
     stages = stages_of(found.looks)
-    made = Record(
-        run_id=run_id(origin.date, *own_commit(origin.code), asked.name),
-        kind=KIND,
-        created=origin.date.isoformat(timespec="seconds"),
+    made = new_record(
+        KIND,
+        now=origin.date,
+        code=origin.code,
+        target=target,
+        name=asked.name,
         label=asked.name,
         partial=found.broken is not None,
-        target=target,
         machine=origin.machine,
-        code=origin.code,
         method=method(found),
         work=work(found.counts),
         path=PathRan(requested=IMPL, ran={IMPL: 1.0} if windows else {}, counters=dict(found.counts)),

@@ -14,7 +14,8 @@ from hotloop.core.clock import clock_cost_ns, now_ns, queued_ns, thread_ns
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.interrupt import put_off_interrupt
 from hotloop.core.packages import need
-from hotloop.core.record import Finding, Record
+from hotloop.core.record.profile import Finding
+from hotloop.core.record.record import Record
 from hotloop.core.record.times import add
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.spans.relay import Relay

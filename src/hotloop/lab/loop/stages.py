@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hotloop.core.record import WALL, Looks, Phase, Stage
+from hotloop.core.record.profile import WALL, Looks, Phase, Stage
 from hotloop.core.record.times import Times, Total, add, series_of
 from hotloop.judge.stages import find_changes
 from hotloop.lab.loop.windows import MOST_ROUNDS, STEPS, UPDATES, LoopLook

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from hotloop.core import spans
-from hotloop.core.record import ELSE
+from hotloop.core.record.sweep import ELSE
 from hotloop.core.spans import Span
 from hotloop.core.target import Target
 from hotloop.envs.foreign.functions import Function, find, home_of, watching

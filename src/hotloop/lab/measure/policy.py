@@ -12,7 +12,7 @@ import numpy as np
 
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
-from hotloop.core.record import Draw
+from hotloop.core.record.profile import Draw
 from hotloop.core.spans import span
 from hotloop.core.target import names_callable
 from hotloop.envs import callables, tapes

@@ -11,8 +11,10 @@ from hotloop.core.isolate import lifeline
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress
-from hotloop.core.record import EPISODES_PER_S, LOST_STEPS, Method, Overhead, Record, own_commit, run_id
-from hotloop.core.record import Code as RanCode
+from hotloop.core.record.metadata import LOST_STEPS
+from hotloop.core.record.metadata import Code as RanCode
+from hotloop.core.record.profile import Overhead
+from hotloop.core.record.record import EPISODES_PER_S, Method, Record, new_record
 from hotloop.core.sources import Sources, changed_sources, read_sources
 from hotloop.envs.subject import SubjectSpec
 from hotloop.judge.alike import Setting
@@ -67,17 +69,16 @@ class Recorder:
         spec = self._spec
         refuse_standing_still(spec.name, counters, values)
         return with_metrics(
-            Record(
-                run_id=run_id(self._now, *own_commit(self._code), spec.described.words),
-                kind=self._kind,
-                created=self._now.isoformat(timespec="seconds"),
+            new_record(
+                self._kind,
+                now=self._now,
+                code=self._code,
                 target=spec.described,
                 machine=self._machine,
-                code=self._code,
                 method=method,
                 work=describe_work(counters),
                 path=describe_path(spec.requested, counters, claimed=spec.impl),
-                values={name: tuple(raw) for name, raw in values.items()},
+                values=values,
                 notices=(
                     *spec.notices,
                     *decided_elsewhere(spec),

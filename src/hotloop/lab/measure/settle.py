@@ -14,7 +14,7 @@ from typing import Protocol
 from hotloop.core.clock import now_ns
 from hotloop.core.machine import stolen_ticks
 from hotloop.core.progress import Progress
-from hotloop.core.record import A, B, Ratio, field_words
+from hotloop.core.record.comparison import A, B, Ratio, field_words
 from hotloop.core.turn_clock import WORK_NS
 from hotloop.judge.compare import BAND
 from hotloop.lab.measure.turns import BLOCK, CREW_TURN_NS, TURN_NS, Length, Side, Turn, rounds_of, turns_of

@@ -7,7 +7,7 @@ from itertools import cycle, islice
 from typing import Any, Literal, Protocol, Self
 
 from hotloop.core.clock import now_ns
-from hotloop.core.record import Pauses
+from hotloop.core.record.profile import Pauses
 from hotloop.core.spans import glance, lap, span
 from hotloop.envs.subject import Subject
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hotloop.core.errors import SetupError
-from hotloop.core.record import LOG_COUNTERS, PathRan, Validation, Work
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.metadata import LOG_COUNTERS, PathRan, Work
 from hotloop.envs.second_way import timing_ratio, without_times
 
 STEPS_OF = {"native": "native_steps", "reference": "reference_steps", "foreign": "foreign_steps"}

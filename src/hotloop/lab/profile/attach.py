@@ -7,7 +7,8 @@ from hotloop.core.code import code
 from hotloop.core.errors import MissingError, SetupError
 from hotloop.core.machine import machine
 from hotloop.core.probe import ProbeError
-from hotloop.core.record import Described, Method, PathRan, Record, Work, run_id
+from hotloop.core.record.metadata import Described, PathRan, Work
+from hotloop.core.record.record import Method, Record, new_record
 from hotloop.judge.judge import judge
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.probes import _running, pyspy
@@ -26,10 +27,11 @@ def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) 
     except ProbeError as error:
         raise SetupError(str(error)) from None
     name = f"pid:{pid}"
-    made = Record(
-        run_id=run_id(now, ran["commit"], ran["dirty"], name),
-        kind="profile",
-        created=now.isoformat(timespec="seconds"),
+    made = new_record(
+        "profile",
+        now=now,
+        code=ran,
+        name=name,
         target=Described(
             name=name,
             world=None,
@@ -40,7 +42,6 @@ def attach(pid: int, folder: Path, seconds: int, picture: Picture = no_picture) 
             variant={},
         ),
         machine=machine(),
-        code=ran,
         method=Method(
             rounds=0, iterations=0, warmup=0, threads=1, order="single", clock="py-spy", policy="its own"
         ),

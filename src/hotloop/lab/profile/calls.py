@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core import spans
-from hotloop.core.record import PYTHON, STEP, WALL
+from hotloop.core.record.profile import PYTHON, STEP, WALL
 from hotloop.core.spans.python import LAP, OFF
 from hotloop.envs.subject import NATIVE, StepLog
 from hotloop.lab.measure.stepping import GC

@@ -20,7 +20,8 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.probe import Probe
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Phase, Record, Spread
+from hotloop.core.record.profile import Phase, Spread
+from hotloop.core.record.record import Record
 from hotloop.core.spans import glance, span
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Stretch, timed

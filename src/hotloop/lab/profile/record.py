@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import Overhead, Phase, Record, Slow, Validation
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.profile import Overhead, Phase, Slow
+from hotloop.core.record.record import Record
 from hotloop.core.turn_clock import Stretch
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT

@@ -11,7 +11,9 @@ import numpy as np
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Again, Code, Record, Repeated, Slow, SlowStep, own_commit
+from hotloop.core.record.metadata import Code, own_commit
+from hotloop.core.record.profile import Again, Repeated, Slow, SlowStep
+from hotloop.core.record.record import Record
 from hotloop.core.spans import span
 from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.judge import judge

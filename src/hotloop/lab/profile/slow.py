@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.record import WALL, Pauses, SlowStep, Spread
+from hotloop.core.record.profile import WALL, Pauses, SlowStep, Spread
 from hotloop.lab.profile.calls import Calls, Numbers, Sample
 from hotloop.stats.histogram import Histogram
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hotloop.core.record import PYTHON, STEP, WALL, Phase, Spread
+from hotloop.core.record.profile import PYTHON, STEP, WALL, Phase, Spread
 from hotloop.core.spans import Span
 from hotloop.envs.foreign.spec import ENV_STEP
 from hotloop.envs.subject import Subject

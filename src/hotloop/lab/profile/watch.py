@@ -12,7 +12,7 @@ import numpy as np
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
-from hotloop.core.record import Slow, SlowStep, Spread
+from hotloop.core.record.profile import Slow, SlowStep, Spread
 from hotloop.core.target import Target
 from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.policy import Journal

@@ -8,7 +8,8 @@ from string import ascii_lowercase
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import A, ComparedSide, Comparison, Ratio, Record
+from hotloop.core.record.comparison import A, ComparedSide, Comparison, Ratio
+from hotloop.core.record.record import Record
 from hotloop.judge.compare import MOVED, Evidence, conclude
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.settle import AGAIN, Plan

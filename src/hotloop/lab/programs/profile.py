@@ -9,7 +9,8 @@ from hotloop.core.errors import unknown
 from hotloop.core.notices import Code, notice
 from hotloop.core.probe import Obstacle, ProbeError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import RUNS_PER_S, Finding, Phase, Record
+from hotloop.core.record.profile import Finding, Phase
+from hotloop.core.record.record import RUNS_PER_S, Record
 from hotloop.judge.judge import judge
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.lab.programs import within

@@ -9,20 +9,9 @@ from typing import Any
 from hotloop.core.clock import utc_now
 from hotloop.core.code import belongs, code, project
 from hotloop.core.machine import machine
-from hotloop.core.record import (
-    CPU_SHARE,
-    RUNS_PER_S,
-    Code,
-    Described,
-    Finding,
-    Method,
-    PathRan,
-    Record,
-    Table,
-    Work,
-    own_commit,
-    run_id,
-)
+from hotloop.core.record.metadata import Code, Described, PathRan, Work
+from hotloop.core.record.profile import Finding, Table
+from hotloop.core.record.record import CPU_SHARE, RUNS_PER_S, Method, Record, new_record
 from hotloop.core.settings import hash_of
 from hotloop.judge.alike import Setting
 from hotloop.lab.programs.launch import Program, Run
@@ -179,17 +168,17 @@ class ProgramRecorder:
             headline=headline,
         )
         return with_metrics(
-            Record(
-                run_id=run_id(self._now, *own_commit(self.code), self._program.name),
-                kind=self._kind,
-                created=self._now.isoformat(timespec="seconds"),
-                target=described(self._program),
-                machine=self.machine,
+            new_record(
+                self._kind,
+                now=self._now,
                 code=self.code,
+                target=described(self._program),
+                name=self._program.name,
+                machine=self.machine,
                 method=method,
                 work=describe_work(runs),
                 path=describe_path(runs),
-                values={name: tuple(raw) for name, raw in values.items()},
+                values=values,
                 **more,
             )
         )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.record import Finding, Table
+from hotloop.core.record.profile import Finding, Table
 from hotloop.probes.resources import EVERY_S, Sample, describe, reader
 from hotloop.probes.threads import BUSY_SHARE
 

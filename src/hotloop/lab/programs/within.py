@@ -10,7 +10,8 @@ from typing import Any
 
 from hotloop.core import spans
 from hotloop.core.probe import Obstacle
-from hotloop.core.record import WALL, Finding, Phase, Table, stacks
+from hotloop.core.record import stacks
+from hotloop.core.record.profile import WALL, Finding, Phase, Table
 from hotloop.core.record.stacks import Stack, place
 from hotloop.core.record.times import Total
 from hotloop.probes import cprofile, memory, samples

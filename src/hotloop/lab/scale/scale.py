@@ -18,21 +18,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import (
-    CPU_NS,
-    CPU_SHARE,
-    PHASE,
-    RSS,
-    RUN_NS,
-    STEP_NS,
-    TIMED_NS,
-    Point,
-    Record,
-    Refused,
-    Sweep,
-    own_commit,
-    run_id,
-)
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.record import CPU_SHARE, Record, run_id
+from hotloop.core.record.sweep import CPU_NS, PHASE, RSS, RUN_NS, STEP_NS, TIMED_NS, Point, Refused, Sweep
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import Stretch, TurnClock, timed
 from hotloop.envs.subject import Subject

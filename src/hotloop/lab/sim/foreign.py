@@ -13,7 +13,7 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import (
+from hotloop.core.record.record import (
     CONTEST,
     CPU_SHARE,
     EPISODES_PER_S,

@@ -10,7 +10,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Code, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import ELO, PAIR, Finding, Record, Table
+from hotloop.core.record.profile import Finding, Table
+from hotloop.core.record.record import ELO, PAIR, Record
 from hotloop.core.registry import find
 from hotloop.core.target import Target
 from hotloop.envs.subject import SubjectSpec

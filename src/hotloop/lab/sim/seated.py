@@ -16,7 +16,7 @@ import numpy as np
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.notices import Notice
 from hotloop.core.packages import need
-from hotloop.core.record import Described
+from hotloop.core.record.metadata import Described
 from hotloop.core.registry import find
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span

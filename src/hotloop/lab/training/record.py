@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
-from hotloop.core.record import (
-    OUTCOME,
-    WALL,
-    Method,
-    Phase,
-    Record,
-    Resources,
-    Validation,
-    own_commit,
-    run_id,
-)
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.profile import WALL, Phase
+from hotloop.core.record.record import OUTCOME, Method, Record, Resources, run_id
 from hotloop.core.record.times import Times, add, series_of
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.envs.batch import Batch

@@ -19,7 +19,7 @@ from hotloop.core.interrupt import Stop
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.core.record.times import Times, tree_text
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target

@@ -14,7 +14,7 @@ from typing import Any, get_origin
 from hotloop.core import registry
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import Described
+from hotloop.core.record.metadata import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
 from hotloop.core.target import Target, names_code
 from hotloop.envs.batch import Batch

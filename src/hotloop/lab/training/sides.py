@@ -16,7 +16,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.packages import need
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import AFTER, RETURNS, Code, Described, Instructions, Record
+from hotloop.core.record.comparison import AFTER, RETURNS
+from hotloop.core.record.metadata import Code, Described, Instructions
+from hotloop.core.record.record import Record
 from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import TurnClock

@@ -1,7 +1,7 @@
 """Soak of a training: update after update, beside a training that has just begun."""
 
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import LEARNING

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.tuning import LEARNING_BAND
+from hotloop.core.record.sweep import LEARNING_BAND
 
 FIRST_ROUNDS = 6
 """Of the first rung: the fewest that have an interval; each rung has twice as many as the one before."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.cells import Cell, Executor
 from hotloop.lab.compare.compare import Asked as Comparing

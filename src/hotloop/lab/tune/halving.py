@@ -12,7 +12,8 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import PHASE, RSS, Record, Refused, Tried
+from hotloop.core.record.record import Record
+from hotloop.core.record.sweep import PHASE, RSS, Refused, Tried
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep

@@ -6,7 +6,8 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Learnt, Record
+from hotloop.core.record.record import Record
+from hotloop.core.record.sweep import Learnt
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell, Executor, sweep

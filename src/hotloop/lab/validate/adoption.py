@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from hotloop.core import registry
-from hotloop.core.record import Adoption, Comparison, Configuration, Ratio, Record
+from hotloop.core.record.comparison import Adoption, Comparison, Configuration, Ratio
+from hotloop.core.record.record import Record
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
 from hotloop.envs.settings import BatchSettings

@@ -17,9 +17,9 @@ from hotloop.core.code import version
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, whole_bytes, write_new
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import BUNDLE_FORMAT, Difference, Facts
-from hotloop.core.record.plain import ForeignError, from_plain
-from hotloop.core.record.plain import parse as read_json
+from hotloop.core.record.codec import ForeignError, from_plain
+from hotloop.core.record.codec import parse as read_json
+from hotloop.core.record.comparison import BUNDLE_FORMAT, Difference, Facts
 from hotloop.core.target import Target
 from hotloop.envs.subject import Subject
 from hotloop.envs.tapes import DAMAGES, check_actions

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import BYTES, Difference, field_words
+from hotloop.core.record.comparison import BYTES, Difference, field_words
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.policy import acting
 from hotloop.lab.validate.streams import Streams

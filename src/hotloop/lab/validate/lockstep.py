@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
-from hotloop.core.record import Difference, Part
+from hotloop.core.record.comparison import Difference, Part
 from hotloop.core.target import Target
 from hotloop.envs.env_by_env import EnvByEnv
 from hotloop.envs.subject import Subject

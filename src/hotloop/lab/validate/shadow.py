@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
-from hotloop.core.record import Difference, Validation
+from hotloop.core.record.comparison import Difference, Validation
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make

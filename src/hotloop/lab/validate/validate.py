@@ -14,7 +14,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import HotloopError, InputError, SetupError
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
-from hotloop.core.record import Record, Validation, field_words
+from hotloop.core.record.comparison import Validation, field_words
+from hotloop.core.record.record import Record
 from hotloop.envs.projects import apart
 from hotloop.envs.subject import LiveSpec, SubjectSpec
 from hotloop.judge.compare import REPEATABLE

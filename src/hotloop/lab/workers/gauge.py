@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import ExitCode, HotloopError
-from hotloop.core.record import Record, Resources
+from hotloop.core.record.record import Record, Resources
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
 from hotloop.lab.measure.instructions import count_by, opened

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.exports.speeds import Speed, speeds
 
 COLUMNS = (

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.exports.speeds import Speed, speeds
 
 

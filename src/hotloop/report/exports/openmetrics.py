@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.exports.speeds import Speed, speeds
 
 HELP = "Median over the rounds of the latest run, and its 95% interval."

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.exports.speeds import Speed, speeds
 
 VERSION = "1.0"

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotloop.core.record import Metric, Record, own_commit
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.record import Metric, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.imports.result import NOWHERE, Result, record_of
 
 TOOL = "asv"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.imports.result import NOWHERE, Result, record_of
 
 TOOL = "google-benchmark"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.imports.result import Result, record_of
 
 TOOL = "hyperfine"

@@ -6,8 +6,8 @@ from typing import Any
 
 from hotloop.core.errors import InputError
 from hotloop.core.files import small_text
-from hotloop.core.record import Record
-from hotloop.core.record.plain import ForeignError, parse
+from hotloop.core.record.codec import ForeignError, parse
+from hotloop.core.record.record import Record
 from hotloop.report.imports import asv, google_benchmark, hyperfine, pytest_benchmark
 
 TOOLS = (pytest_benchmark, google_benchmark, asv, hyperfine)

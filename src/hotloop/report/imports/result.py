@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from hotloop.core.record import RUNS_PER_S, Described, Method, PathRan, Record, Work, run_id
-from hotloop.core.record.described import Code, Machine, Project
+from hotloop.core.record.metadata import Code, Described, Machine, PathRan, Project, Work
+from hotloop.core.record.record import RUNS_PER_S, Method, Record, new_record
 from hotloop.stats.summary import with_metrics
 
 NOWHERE = "unknown"
@@ -49,12 +49,11 @@ def record_of(result: Result) -> Record:
         headline=RUNS_PER_S,
     )
     return with_metrics(
-        Record(
-            run_id=run_id(
-                result.when, result.commit, result.dirty, " ".join([name, *map(str, result.keys.values())])
-            ),
-            kind="bench",
-            created=result.when.isoformat(timespec="seconds"),
+        new_record(
+            "bench",
+            now=result.when,
+            code=code_of(result),
+            name=" ".join([name, *map(str, result.keys.values())]),
             target=Described(
                 name=name,
                 world=None,
@@ -66,11 +65,10 @@ def record_of(result: Result) -> Record:
                 keys=dict(result.keys),
             ),
             machine=machine_of(result),
-            code=code_of(result),
             method=method,
             work=Work(runs=len(seconds)),
             path=PathRan(requested="foreign"),
-            values={RUNS_PER_S: tuple(1.0 / each for each in seconds)},
+            values={RUNS_PER_S: [1.0 / each for each in seconds]},
         )
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.judge.compare import unlike_plays
 from hotloop.judge.history import Series
 from hotloop.report.page.budgets import Known

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.project import PROGRAM, Budget
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report import html
 from hotloop.report.page.plot import Level
 from hotloop.report.sections import gate

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.judge.history import Series
 from hotloop.report import html
 from hotloop.report.page.trend import unit

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from hotloop.core.errors import InputError
 from hotloop.core.project import Budget
-from hotloop.core.record import Record, read
-from hotloop.core.record import frames as drawn
-from hotloop.core.record.accepted import SUFFIX, read_accepted
+from hotloop.core.record import files
+from hotloop.core.record.files import ACCEPTED_SUFFIX, read_accepted
+from hotloop.core.record.record import Record, read
 from hotloop.report.files import SPEEDSCOPE, TRACE
 from hotloop.stats.summary import with_metrics
 
@@ -42,7 +42,7 @@ class Shelf:
     entries: tuple[Entry, ...]
     left_out: tuple[str, ...] = ()
     """One line a file that is no record."""
-    replays: tuple[drawn.Frames, ...] = ()
+    replays: tuple[files.Frames, ...] = ()
     """What tapes and bundles look like, where somebody drew them."""
     budgets: tuple[Budget, ...] = ()
     """Of the project that the page is about, in the order of its file."""
@@ -58,13 +58,13 @@ def read_shelf(folders: list[Path]) -> Shelf:
     """All records below some folders; what is none is named and left out."""
     entries: list[Entry] = []
     left_out: list[str] = []
-    replays: list[drawn.Frames] = []
+    replays: list[files.Frames] = []
     accepted: dict[str, str] = {}
     for path in record_files(folders):
         try:
-            if path.name.endswith(drawn.SUFFIX):
-                replays.append(drawn.read_frames(path))
-            elif path.name.endswith(SUFFIX):
+            if path.name.endswith(files.FRAMES_SUFFIX):
+                replays.append(files.read_frames(path))
+            elif path.name.endswith(ACCEPTED_SUFFIX):
                 note = read_accepted(path)
                 accepted[note.run_id] = note.why
             else:
@@ -78,7 +78,7 @@ def read_shelf(folders: list[Path]) -> Shelf:
 def draw_shelf(shelf: Shelf, draw: Callable[[Shelf], Drawn]) -> tuple[Drawn, Shelf]:
     """Draw a shelf; return what was drawn, and the shelf without the records that cannot be.
 
-    A file of the right form may still say what cannot be drawn. It is named, and costs no other record.
+    A file of the right form may still say what cannot be files. It is named, and costs no other record.
     """
     try:
         return draw(shelf), shelf

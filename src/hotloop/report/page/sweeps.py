@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report import html
 from hotloop.report.page.plot import Curve, Plot, Value, figure, plots
 from hotloop.report.page.tabs import Numbers, latest

@@ -7,8 +7,10 @@ from html import escape
 from pathlib import Path
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Comparison, Record, stacks
-from hotloop.core.record.frames import Frames
+from hotloop.core.record import stacks
+from hotloop.core.record.comparison import Comparison
+from hotloop.core.record.files import Frames
+from hotloop.core.record.record import Record
 from hotloop.core.record.stacks import Stack
 from hotloop.report import html
 from hotloop.report.page.overview import state

@@ -1,6 +1,6 @@
 """Where a candidate stands on its way to becoming the default."""
 
-from hotloop.core.record import STEPS, Adoption
+from hotloop.core.record.comparison import STEPS, Adoption
 from hotloop.report.sections.compare import ratio_words
 from hotloop.report.sections.section import (
     Facts,

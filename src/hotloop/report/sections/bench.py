@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hotloop.core.notices import Code
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.sections.breakdown import breakdown
 from hotloop.report.sections.compare import comparisons
 from hotloop.report.sections.facts import cost_line, is_alone, measured, origin, ran_as, spread

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hotloop.core.record import OWN_STEP, PYTHON, STEP, WALL, Phase, Record
+from hotloop.core.record.profile import OWN_STEP, PYTHON, STEP, WALL, Phase
+from hotloop.core.record.record import Record
 from hotloop.report.sections import section
 from hotloop.report.sections.section import Note, Tree
 from hotloop.report.units import count, percent

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from hotloop.core.record.plain import Interval
+from hotloop.core.record.codec import Interval
 from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Outcome, Since, StageBounds
 from hotloop.judge.expect import Expectations, Given, Reached
 from hotloop.judge.slopes import Causal

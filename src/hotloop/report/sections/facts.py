@@ -4,17 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from hotloop.core import registry
-from hotloop.core.record import (
-    CPU_SHARE,
-    EPISODES_PER_S,
-    LOG_BYTES,
-    LOG_WAITS,
-    LOG_WRITTEN,
-    Code,
-    Goal,
-    Machine,
-    Record,
-)
+from hotloop.core.record.metadata import LOG_BYTES, LOG_WAITS, LOG_WRITTEN, Code, Machine
+from hotloop.core.record.record import CPU_SHARE, EPISODES_PER_S, Goal, Record
 from hotloop.report.sections.section import Heading, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hotloop.core.record import Finding, Record, Resources
-from hotloop.core.record import Table as Found
+from hotloop.core.record.profile import Finding
+from hotloop.core.record.profile import Table as Found
+from hotloop.core.record.record import Record, Resources
 from hotloop.report.sections.facts import Rows
 from hotloop.report.sections.section import (
     Chapter,

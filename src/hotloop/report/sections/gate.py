@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.project import METRICS, Budget
-from hotloop.core.record import Estimate, Finding, Held, Record, Standing
+from hotloop.core.record.checks import Estimate, Held, Standing
+from hotloop.core.record.profile import Finding
+from hotloop.core.record.record import Record
 from hotloop.report.sections.facts import origin
 from hotloop.report.sections.findings import findings
 from hotloop.report.sections.section import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.sections.compare import comparisons, ratio_words
 from hotloop.report.sections.facts import by_spread, goal_words, origin, path_line, ran_as
 from hotloop.report.sections.section import (

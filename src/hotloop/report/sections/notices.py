@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hotloop.core.notices import Code, Notice, notice
-from hotloop.core.record import Record
+from hotloop.core.record.record import Record
 from hotloop.report.sections.section import Lines, Sections, Span, Words
 
 

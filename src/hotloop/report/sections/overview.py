@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from hotloop.core.errors import InputError
-from hotloop.core.record import Comparison, Record, own_commit
+from hotloop.core.record.comparison import Comparison
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.record import Record
 from hotloop.judge.compare import unlike_plays, versus
 from hotloop.report.sections.breakdown import shares
 from hotloop.report.sections.compare import outcome_words, ratio_words

@@ -1,6 +1,7 @@
 """Programs: what whole runs took, and which of several is faster."""
 
-from hotloop.core.record import A, Comparison, Metric, Record
+from hotloop.core.record.comparison import A, Comparison
+from hotloop.core.record.record import Metric, Record
 from hotloop.report.sections.compare import comparisons, ratio_words, verdict_words
 from hotloop.report.sections.facts import Rows, by_spread, origin
 from hotloop.report.sections.findings import Pictures, chapters, findings

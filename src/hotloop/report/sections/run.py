@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from hotloop.core.record import WALL, Record
+from hotloop.core.record.profile import WALL
+from hotloop.core.record.record import Record
 from hotloop.core.record.times import LARGEST, TimesLine, caption, tree_lines, tree_text
 from hotloop.judge.stages import views
 from hotloop.report.sections.facts import Rows, origin

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 
-from hotloop.core.record import (
+from hotloop.core.record.record import Record
+from hotloop.core.record.sweep import (
     AGENT_SPEED,
     ELSE,
     PHASE,
@@ -15,7 +16,6 @@ from hotloop.core.record import (
     Efficiency,
     Growth,
     Point,
-    Record,
     Sweep,
 )
 from hotloop.judge.scale import Line, lines_of, phases_of, share

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from hotloop.core.record import (
+from hotloop.core.record.profile import Table as FoundTable
+from hotloop.core.record.record import (
     CONTEST,
     ELO,
     ENDED,
@@ -20,7 +21,6 @@ from hotloop.core.record import (
     Record,
     Resources,
 )
-from hotloop.core.record import Table as FoundTable
 from hotloop.report.sections.facts import (
     Rows,
     log_lines,

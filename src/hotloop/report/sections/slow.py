@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from hotloop.core.record import PYTHON, STEP, WALL, Again, Record, Slow, SlowStep, Spread
+from hotloop.core.record.profile import PYTHON, STEP, WALL, Again, Slow, SlowStep, Spread
+from hotloop.core.record.record import Record
 from hotloop.report.sections.facts import Rows, origin
 from hotloop.report.sections.section import (
     Branch,

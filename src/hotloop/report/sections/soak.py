@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import expm1
 
-from hotloop.core.record import (
+from hotloop.core.record.checks import (
     GPU_BYTES,
     HEAP_BYTES,
     OPEN_FILES,
@@ -13,10 +13,10 @@ from hotloop.core.record import (
     SLOWER,
     SLOWER_IN,
     SPEED,
-    Record,
     Soak,
     Trend,
 )
+from hotloop.core.record.record import Record
 from hotloop.report.pictures.curves import Curve, Panel
 from hotloop.report.sections.facts import origin
 from hotloop.report.sections.section import (

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from hotloop.core.record import Contrast, Group, Record, Statistical
+from hotloop.core.record.comparison import Contrast, Group, Statistical
+from hotloop.core.record.record import Record
 from hotloop.report.sections import section
 from hotloop.report.sections.facts import origin
 from hotloop.report.sections.section import (

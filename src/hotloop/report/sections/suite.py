@@ -1,8 +1,8 @@
 """A suite: a row an item, and below them what failed."""
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.record import Record, Sweep
-from hotloop.core.record.suite import Ran, SuiteRan
+from hotloop.core.record.record import Ran, Record, SuiteRan
+from hotloop.core.record.sweep import Sweep
 from hotloop.report.sections.compare import outcome_words, ratio_words
 from hotloop.report.sections.scale import answer_words
 from hotloop.report.sections.section import (

@@ -1,6 +1,8 @@
 """A training run: what it came to, its curves, and the tree of its time."""
 
-from hotloop.core.record import WALL, Record, Validation
+from hotloop.core.record.comparison import Validation
+from hotloop.core.record.profile import WALL
+from hotloop.core.record.record import Record
 from hotloop.core.record.times import LARGEST, How, Region, Times, TimesLine, caption, tree_lines
 from hotloop.judge.stages import views
 from hotloop.report.sections.facts import Rows, origin, path_line, title

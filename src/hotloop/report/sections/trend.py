@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from hotloop.core.notices import Code
-from hotloop.core.record import ENV_STEPS_PER_S, NOISE, Ratio, Record, own_commit
+from hotloop.core.record.comparison import Ratio
+from hotloop.core.record.metadata import own_commit
+from hotloop.core.record.record import ENV_STEPS_PER_S, NOISE, Record
 from hotloop.judge.history import Series, histories
 from hotloop.report.sections.compare import ratio_words
 from hotloop.report.sections.section import (

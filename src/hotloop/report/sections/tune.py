@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
-from hotloop.core.record import ELSE, ENV_STEPS_PER_S, RUNS_PER_S, Learnt, Record, Tried, Tuning
-from hotloop.core.record.tuning import Learning
+from hotloop.core.record.record import ENV_STEPS_PER_S, RUNS_PER_S, Record
+from hotloop.core.record.sweep import ELSE, Learning, Learnt, Tried, Tuning
 from hotloop.report.pictures.curves import Curve, Panel
 from hotloop.report.pictures.heat import Map, draw
 from hotloop.report.sections.compare import comparisons, ratio_words

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from hotloop.core.record import Difference, Facts, Part, Record, Validation, field_words
+from hotloop.core.record.comparison import Difference, Facts, Part, Validation, field_words
+from hotloop.core.record.record import Record
 from hotloop.report.sections import section
 from hotloop.report.sections.facts import Rows, origin
 from hotloop.report.sections.section import (

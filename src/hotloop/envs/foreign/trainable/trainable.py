@@ -13,7 +13,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.isolate import lifeline
 from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
-from hotloop.core.record import Described
+from hotloop.core.record.metadata import Described
 from hotloop.core.settings import apply, hash_of
 from hotloop.core.target import Target
 from hotloop.core.world import Layout, World

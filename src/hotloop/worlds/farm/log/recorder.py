@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError
 from hotloop.core.files import free_path
-from hotloop.core.record import LOG_BYTES, LOG_COUNTERS, LOG_WAITS, LOG_WRITTEN, LOST_STEPS
+from hotloop.core.record.metadata import LOG_BYTES, LOG_COUNTERS, LOG_WAITS, LOG_WRITTEN, LOST_STEPS
 from hotloop.core.world import Run
 from hotloop.worlds.farm import ledger
 from hotloop.worlds.farm.ledger import NOT_ITS_TURN, Number

@@ -1,9 +1,9 @@
-"""What was measured, what it did and which path it took, as a record states it."""
+"""What a record says of its run: target, machine, code, work and the path that ran."""
 
 from dataclasses import dataclass, field
 from typing import Any, NotRequired, TypedDict
 
-from hotloop.core.record.plain import Amount, Count
+from hotloop.core.record.codec import Amount, Count
 
 
 class Gpu(TypedDict):

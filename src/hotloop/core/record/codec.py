@@ -1,4 +1,4 @@
-"""Dataclasses to plain JSON values and back, checked field by field on the way in."""
+"""Convert dataclasses to plain JSON values and back, checked field by field on the way in."""
 
 import dataclasses
 import json
