@@ -1,8 +1,11 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from hotloop.core.isolate.surroundings import Surroundings
+from hotloop.core.isolate.surroundings import Surroundings, children
 
 
 def test_variables_of_our_own_are_not_blamed_on_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,3 +17,12 @@ def test_variables_of_our_own_are_not_blamed_on_anybody(monkeypatch: pytest.Monk
     monkeypatch.setenv("THEIRS", "4")
     assert [each for each in before.settle() if "variables" in each] == ["changed the variables THEIRS"]
     assert (os.environ["HOTLOOP_FIRST_INSTANCE"], os.environ["THEIRS"]) == ("4", "3")
+
+
+def test_a_thread_that_ends_while_children_are_listed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = Path(f"/proc/{os.getpid()}/task/0/children")
+    listed = [ended, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")]
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(listed))
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert children() == [child.pid]
+        child.communicate(b"\n")

@@ -104,8 +104,10 @@ def handlers() -> dict[signal.Signals, Any]:
 
 def children() -> list[int]:
     """Processes that this one started and that run, beside those of Python itself."""
-    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    pids = [int(pid) for each in listed for pid in each.read_text().split()]
+    pids = list[int]()
+    for listed in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended since it was listed
+            pids += map(int, listed.read_text().split())
     return [pid for pid in pids if is_theirs(pid)]
 
 
