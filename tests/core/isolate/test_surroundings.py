@@ -23,6 +23,9 @@ def test_a_thread_that_ends_while_children_are_listed_is_no_fault(monkeypatch: p
     ended = Path(f"/proc/{os.getpid()}/task/0/children")
     listed = [ended, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")]
     monkeypatch.setattr(Path, "glob", lambda *_: iter(listed))
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    words = [sys.executable, "-c", "print(1, flush=True); input()"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()  # it runs
         assert children() == [child.pid]
         child.communicate(b"\n")
