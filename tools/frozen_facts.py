@@ -32,6 +32,7 @@ from hotloop.judge.judge import RULES, judge
 from hotloop.mcp import answers
 from hotloop.mcp.server import Server, tools
 from hotloop.report import html, markdown, terminal
+from hotloop.report.exports import EXPORTS
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import read_shelf
 from hotloop.report.sections.record import record_sections
@@ -429,8 +430,7 @@ def export(name: str) -> Callable[[], str]:
 
     def draw() -> str:
         records = [read_record(text) for text in stored_results().values()]
-        text: str = import_module(f"hotloop.report.exports.{name}").export(records)
-        return text
+        return EXPORTS[name](records)
 
     return draw
 

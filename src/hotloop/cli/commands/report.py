@@ -1,7 +1,6 @@
 """hotloop report: every record of a folder as one page, or in the format of another tool."""
 
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -130,7 +129,7 @@ def shelf_of(folders: list[Path], results: list[Path]) -> "Shelf":
     """All records, and those that other tools' results make."""
     from dataclasses import replace
 
-    from hotloop.report.imports.read import read_results
+    from hotloop.report.imports import read_results
     from hotloop.report.page.shelf import Entry, read_shelf
 
     with bar("reading records"):
@@ -170,8 +169,9 @@ def drawn(shelf: "Shelf", name: str, title: str) -> str:
         return f"[{','.join(record.to_json() for record in shelf.records)}]\n"
     if name == "markdown":
         return summarised(shelf.records)
-    text: str = import_module(f"hotloop.report.exports.{name}").export(shelf.records)
-    return text
+    from hotloop.report.exports import EXPORTS
+
+    return EXPORTS[name](shelf.records)
 
 
 def summarised(records: "list[Record]") -> str:

@@ -7,9 +7,9 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.record.record import RUNS_PER_S, Record
-from hotloop.report.imports.read import read_results
+from hotloop.report.imports import read_results
 
-WRITTEN = Path(__file__).parent / "written"
+WRITTEN = Path(__file__).parent / "imported"
 
 
 def found(tool: str) -> list[Record]:

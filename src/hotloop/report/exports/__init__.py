@@ -1,1 +1,0 @@
-"""Exports: records in the formats of other tools, one file a format, each with `export(records) -> str`."""
