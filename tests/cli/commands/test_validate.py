@@ -24,7 +24,7 @@ needs_native = pytest.mark.skipif(native.why_not("grid") is not None, reason="th
 @pytest.fixture(autouse=True)
 def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shrinking tries for as long as it may: here that is a moment."""
-    monkeypatch.setattr("hotloop.lab.validate.shrink.BUDGET_NS", 300_000_000)
+    monkeypatch.setattr("hotloop.lab.validate.bundle.BUDGET_NS", 300_000_000)
 
 
 def place(found: dict[str, Any]) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from hotloop.lab.measure.policy import Actor, acting, load
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.settle import Plan
 from hotloop.lab.profile.profile import profile
-from hotloop.lab.validate.courses import ADVERSARIAL, actions_of
+from hotloop.lab.validate.match import ADVERSARIAL, actions_of
 
 ROUNDS = Rounds(count=6, iterations=20, warmup=20, box_iterations=False)
 

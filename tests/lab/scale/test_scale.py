@@ -17,11 +17,9 @@ from hotloop.core.turn_clock import Stretch
 from hotloop.judge.scale import share
 from hotloop.lab.cells import Cell, Shelf
 from hotloop.lab.measure import record, stepping
-from hotloop.lab.scale import forecast as forecasting
 from hotloop.lab.scale import scale as lab
 from hotloop.lab.scale.axes import read
-from hotloop.lab.scale.forecast import forecast
-from hotloop.lab.scale.scale import Asked, cells_of, scale
+from hotloop.lab.scale.scale import Asked, cells_of, forecast, scale
 
 MAKE = f"{Path(sized_target.__file__)}:make"
 MACHINE, CODE = machine(), code(None)
@@ -185,14 +183,14 @@ def test_a_forecast_counts_the_calls_that_a_sweep_makes(
     begin = CLOCK.now()
     scale(axes, asked)
     took = CLOCK.now() - begin
-    monkeypatch.setattr(forecasting, "now_ns", CLOCK.now)
-    monkeypatch.setattr(forecasting, "CELL_S", 0.0)
+    monkeypatch.setattr(lab, "now_ns", CLOCK.now)
+    monkeypatch.setattr(lab, "CELL_S", 0.0)
     assert forecast(axes, asked) * 1e9 == pytest.approx(took, rel=0.5)
 
 
 def test_a_forecast_of_many_places_tries_a_few_of_them() -> None:
     places = read(Target.typed(MAKE, ["n=" + ",".join(map(str, range(1, 101)))])).places
-    tried = forecasting.sample(places)
-    assert len(tried) == forecasting.MOST_TRIED
+    tried = lab.sample(places)
+    assert len(tried) == lab.MOST_TRIED
     assert (tried[0], tried[-1]) == (places[0], places[-1])
-    assert list(forecasting.sample(places[:3])) == list(places[:3])
+    assert list(lab.sample(places[:3])) == list(places[:3])

@@ -107,7 +107,7 @@ def test_a_vec_env_is_validated_with_both_of_its_ends(place: str, against: str) 
 def test_an_env_of_a_batch_that_differs_is_named_and_shown_again_by_its_bundle(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hotloop.lab.validate.shrink.BUDGET_NS", 300_000_000)
+    monkeypatch.setattr("hotloop.lab.validate.bundle.BUDGET_NS", 300_000_000)
     record, kept = validated(f"{place}:Batch num_envs=3 wrong=1", f"{place}:One wrong=0")
     assert record.exit_code == ExitCode.MISMATCH
     assert record.validation is not None

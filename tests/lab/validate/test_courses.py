@@ -4,7 +4,7 @@ import pytest
 import hotloop
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
-from hotloop.lab.validate.courses import (
+from hotloop.lab.validate.match import (
     ADVERSARIAL,
     RESET_ALL,
     RESET_ONE,

@@ -10,8 +10,7 @@ from hotloop.core.record.comparison import Difference, Facts
 from hotloop.core.target import Target
 from hotloop.envs import native
 from hotloop.lab.validate import bundle
-from hotloop.lab.validate.bundle import Bundle
-from hotloop.lab.validate.shrink import shrink
+from hotloop.lab.validate.bundle import Bundle, shrink
 
 pytestmark = pytest.mark.skipif(native.why_not("grid") is not None, reason="the native module is not built")
 FILE = Path(faulty_targets.__file__)

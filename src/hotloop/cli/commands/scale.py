@@ -79,7 +79,7 @@ def scale(  # noqa: PLR0913 - one argument a flag
     """
     from hotloop.lab.scale import axes as reading
     from hotloop.lab.scale import scale as lab
-    from hotloop.lab.scale.forecast import forecast
+    from hotloop.lab.scale.scale import forecast
 
     asked_target = flags.reporting(Target.typed(target, words), phases, time)
     axes = reading.read(asked_target, grid)

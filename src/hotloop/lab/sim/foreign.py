@@ -33,10 +33,9 @@ from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.target import check_player, open_subject
 from hotloop.lab.measure.work import Tally
 from hotloop.lab.profile.tree import LOOP, Tree
-from hotloop.lab.sim.games import counted_games, split_of, values_of
+from hotloop.lab.sim.games import Stretches, counted_games, split_of, values_of
 from hotloop.lab.sim.seated import Seated, as_game, is_seated
 from hotloop.lab.sim.sim import SimSettings
-from hotloop.lab.sim.stretches import Stretches
 
 ENDLESS_STEPS = 100_000
 """An episode that is longer is cut off, unless somebody says when."""

@@ -42,9 +42,9 @@ from hotloop.lab.measure.policy import RANDOM, TAPE
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.sim.games import Stretches
 from hotloop.lab.sim.players import Player, find_players
 from hotloop.lab.sim.seated import SeatedSpec, envs_for
-from hotloop.lab.sim.stretches import Stretches
 
 WARMUP_CALLS = 50
 

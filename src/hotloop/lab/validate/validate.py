@@ -25,8 +25,7 @@ from hotloop.lab.measure.policy import RANDOM, draw_timing_seed
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
 from hotloop.lab.measure.target import check_player
 from hotloop.lab.measure.work import COVERAGE
-from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle
-from hotloop.lab.validate.courses import ADVERSARIAL, Course, courses_for, more_threads
+from hotloop.lab.validate.bundle import Bundle, from_last_good, play_bundle, shrink
 from hotloop.lab.validate.equal import check_ignored
 from hotloop.lab.validate.lockstep import (
     Found,
@@ -37,8 +36,16 @@ from hotloop.lab.validate.lockstep import (
     play_course,
     play_otherwise,
 )
-from hotloop.lab.validate.match import Match, opened, rivals, takes
-from hotloop.lab.validate.shrink import shrink
+from hotloop.lab.validate.match import (
+    ADVERSARIAL,
+    Course,
+    Match,
+    courses_for,
+    more_threads,
+    opened,
+    rivals,
+    takes,
+)
 
 SMOKE, SOAK = "smoke", "soak"
 
