@@ -26,7 +26,7 @@ from pathlib import Path
 
 import benchmark
 from hotloop.core.clock import now_ns
-from hotloop.core.isolate.supervisor import STEP_S, Limits, Supervisor
+from hotloop.core.process.supervisor import STEP_S, Limits, Supervisor
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.target import Target
@@ -55,7 +55,7 @@ WATCH = "--watch"
 
 PROGRAM = """
 import os, socket, sys
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 if lifeline.VARIABLE in os.environ:
     lifeline.attach()
 from hotloop.envs.projects import serve

@@ -8,8 +8,8 @@ import pytest
 from support.records import BENCH
 
 from hotloop.cli.child import Call
-from hotloop.cli.isolated import ON_RAY, apart, foreign
-from hotloop.core.isolate.supervisor import Limits
+from hotloop.cli.isolated import ON_RAY, foreign, run_in_process
+from hotloop.core.process.supervisor import Limits
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_somebody_elses_code_or_process_is_what_makes_it_so(asked: dict[str, Any
 
 OFFERING = """
 from pathlib import Path
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 
 class Text:
     def to_json(self):
@@ -62,5 +62,5 @@ def test_only_a_command_that_broke_off_leaves_its_record_so_far(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     call = Call(command="offering:offer", asked={"code": code}, argv=("hotloop",))
-    assert apart(["a command"], Limits(step_s=math.inf), call, saves=saves) == code
+    assert run_in_process(["a command"], Limits(step_s=math.inf), call, saves=saves) == code
     assert len([*tmp_path.glob(".design/*.json")]) == files

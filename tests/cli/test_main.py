@@ -13,7 +13,7 @@ import pytest
 from hotloop.cli import app
 from hotloop.cli.main import explain, hearing_endings
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 
 
 @pytest.fixture

@@ -134,7 +134,7 @@ def test_what_ray_prints_of_lost_workers_is_kept_back_meanwhile(monkeypatch: pyt
     said: list[str] = []
     ray = SimpleNamespace(print_to_stdstream=said.append)
     monkeypatch.setitem(sys.modules, "ray._private.worker", ray)
-    with cluster.hushed():
+    with cluster.silence_ray():
         ray.print_to_stdstream("a paragraph")
     ray.print_to_stdstream("a word")
     assert said == ["a word"]
@@ -148,5 +148,5 @@ def test_who_hears_signals_stays_who_it_was() -> None:
 
 
 def test_an_error_of_others_is_one_line() -> None:
-    assert cluster.spoken(ValueError("first.\n  at x\nlast.")) == "first: last"
-    assert cluster.spoken(ValueError()) == "ValueError"
+    assert cluster.ray_error_text(ValueError("first.\n  at x\nlast.")) == "first: last"
+    assert cluster.ray_error_text(ValueError()) == "ValueError"

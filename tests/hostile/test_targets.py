@@ -9,7 +9,7 @@ from support.hostile_env import ENDS, HANGS, STANDS, UNTIDY
 from support.projects import ENV, Project
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.isolate import worker
+from hotloop.core.process import worker
 from hotloop.core.record.record import Record
 from hotloop.lab import suite
 

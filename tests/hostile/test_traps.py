@@ -35,7 +35,7 @@ class Homeless(Env):
 class Hides(Env):
     def step(self, action):
         if Env.steps == 150:
-            from hotloop.core.isolate import lifeline
+            from hotloop.core.process import lifeline
             lifeline.pulse[1] = WHAT
             while True: time.sleep(0.1)
         return super().step(action)

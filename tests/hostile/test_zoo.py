@@ -17,7 +17,7 @@ from support.hostile_env import ENDS, HANGS, STANDS, UNTIDY
 from support.records import PROFILE
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.isolate import worker
+from hotloop.core.process import worker
 from hotloop.core.record.profile import Slow
 from hotloop.core.record.record import Record, write
 from hotloop.lab import suite

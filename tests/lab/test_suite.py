@@ -10,7 +10,7 @@ from support.records import BENCH
 
 from hotloop.cli.main import main
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.isolate.supervisor import Ended
+from hotloop.core.process.supervisor import ExitReport
 from hotloop.core.project import DO, METRICS, parse
 from hotloop.core.record.profile import WALL, Phase
 from hotloop.core.record.record import Ran, SuiteRan
@@ -144,7 +144,7 @@ class Interrupted:
 def test_after_ctrl_c_what_is_done_is_told_and_the_rest_is_left() -> None:
     found = suite.find("mixed")
     cells = [suite.cell_of(item, FEW) for item in found.suite.items]
-    failed = suite.died(cells[1], Ended(why="it was ended by SIGSEGV"), "boom")
+    failed = suite.died(cells[1], ExitReport(why="it was ended by SIGSEGV"), "boom")
     told = suite.told(found, cells, sweep(cells, Interrupted(failed), Shelf(Path("shelf"))))
     assert told.interrupted
     assert told.code == ExitCode.FAULT

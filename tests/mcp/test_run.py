@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("mcp")
 
 from hotloop.core.errors import ExitCode
-from hotloop.core.isolate.supervisor import Ended
+from hotloop.core.process.supervisor import ExitReport
 from hotloop.mcp.run import Hearing, done, run
 
 
@@ -34,13 +34,13 @@ def test_a_command_is_heard_to_its_end(tmp_path: Path) -> None:
 
 def test_what_was_saved_and_what_was_wrong_are_read_from_what_it_said() -> None:
     hearing = Hearing(err="saved artifacts/a.json\n! busy\nhotloop: no such thing\n")
-    told = done(hearing, Ended(code=64), unkept)
+    told = done(hearing, ExitReport(code=64), unkept)
     assert (told.saved, told.last_words) == (("artifacts/a.json",), "no such thing")
 
 
 def test_a_process_that_was_ended_says_by_what() -> None:
-    assert done(Hearing(), Ended(why="it stood still"), unkept).last_words == "it stood still"
-    assert done(Hearing(), Ended(interrupted=True), unkept).code == ExitCode.INTERRUPTED
+    assert done(Hearing(), ExitReport(why="it stood still"), unkept).last_words == "it stood still"
+    assert done(Hearing(), ExitReport(interrupted=True), unkept).code == ExitCode.INTERRUPTED
 
 
 def test_the_record_of_a_process_that_was_ended_is_saved_with_the_reason() -> None:
@@ -50,6 +50,6 @@ def test_the_record_of_a_process_that_was_ended_is_saved_with_the_reason() -> No
         kept.append(given)
         return Path("a.json")
 
-    assert done(Hearing(), Ended(why="it stood still", record="{}"), keep).rest == Path("a.json")
-    assert done(Hearing(), Ended(interrupted=True, record="{}"), keep).rest == Path("a.json")
+    assert done(Hearing(), ExitReport(why="it stood still", record="{}"), keep).rest == Path("a.json")
+    assert done(Hearing(), ExitReport(interrupted=True, record="{}"), keep).rest == Path("a.json")
     assert kept == [("{}", ExitCode.USAGE, "it stood still"), ("{}", ExitCode.INTERRUPTED, None)]

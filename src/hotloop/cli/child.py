@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.surroundings import Surroundings
+from hotloop.core.process import lifeline
+from hotloop.core.process.state import ProcessState
 
 if TYPE_CHECKING:
     from hotloop.core.record.record import Record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TERMINALS = "HOTLOOP_TERMINALS"
 """Of the environment: which of `out` and `err` are terminals."""
 
-surroundings: Surroundings | None = None
+surroundings: ProcessState | None = None
 """Of this process before somebody's code came into it; None where the command runs in the first one."""
 
 
@@ -31,7 +31,7 @@ err: TextIO | None = None
 """What this process's remarks go to, whatever somebody's code has done to its stderr; None as above."""
 
 
-class Told:
+class RelayStream:
     """A stream whose text is said over the lifeline.
 
     Whatever we say, the first thread says: what others print is somebody's code's, whenever it comes.
@@ -97,7 +97,7 @@ def main() -> None:
 
         return run_line(sys.argv[1:])
 
-    live(run)
+    run_child(run)
 
 
 def called() -> None:
@@ -110,18 +110,18 @@ def called() -> None:
 
         return coded(call.run)
 
-    live(run)
+    run_child(run)
 
 
-def live(run: Callable[[], int]) -> None:
+def run_child(run: Callable[[], int]) -> None:
     """Run a command, say what it says and its code over the lifeline, and end."""
     global surroundings, err  # noqa: PLW0603 - a process has one
     line = lifeline.attach()
     terminals = os.environ.pop(TERMINALS, "").split(",")
-    streams = (Told(line, name, is_terminal=name in terminals) for name in ("out", "err"))
+    streams = (RelayStream(line, name, is_terminal=name in terminals) for name in ("out", "err"))
     out, err = (cast("TextIO", each) for each in streams)
     with redirect_stdout(out), redirect_stderr(err):
-        surroundings = Surroundings()
+        surroundings = ProcessState()
         code = run()
     line.flush()
     line.say(end=code)

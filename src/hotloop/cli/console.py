@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from hotloop.cli import child
 from hotloop.core.clock import now_ns
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress, silent
 
 if TYPE_CHECKING:

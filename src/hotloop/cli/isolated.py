@@ -20,8 +20,8 @@ from hotloop.cli.child import TERMINALS, Call
 from hotloop.cli.console import bar, emit
 from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, InputError, worst
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.supervisor import PATIENCE_S, STEP_S, Ended, Limits, Supervisor
+from hotloop.core.process import lifeline
+from hotloop.core.process.supervisor import PATIENCE_S, STEP_S, ExitReport, Limits, Supervisor
 from hotloop.core.progress import Progress
 from hotloop.core.target import names_callable
 
@@ -80,7 +80,7 @@ def isolated(command: Command) -> Command:
         if not names or stays(in_process=in_process):
             return command(**asked)
         place = f"{command.__module__}:{command.__qualname__}"
-        return apart(names, limits, Call(command=place, asked=asked, argv=sys.argv))
+        return run_in_process(names, limits, Call(command=place, asked=asked, argv=sys.argv))
 
     more = {"in_process": (flags.InProcess, False), "step_timeout": (flags.StepTimeout, STEP_S)}
     signature = inspect.signature(command)
@@ -104,7 +104,7 @@ def guarded(command: Command) -> Command:
         if stays(in_process=False):
             return command(**asked)
         call = Call(command=f"{command.__module__}:{command.__qualname__}", asked=asked, argv=sys.argv)
-        return apart([f"hotloop {command.__name__}"], Limits(step_s=math.inf), call, saves=False)
+        return run_in_process([f"hotloop {command.__name__}"], Limits(step_s=math.inf), call, saves=False)
 
     return run
 
@@ -145,13 +145,13 @@ def on_ray(key: str, value: str, on: str | None) -> bool:
     return (key in PLACES and value == LOCAL) or (key == RANKS and on == LOCAL)
 
 
-def apart(names: Sequence[str], limits: Limits, call: Call, *, saves: bool = True) -> int:
+def run_in_process(names: Sequence[str], limits: Limits, call: Call, *, saves: bool = True) -> int:
     """Run the command in a process of its own; what it did not live to say is said here.
 
     `saves` keeps the record so far of a command that broke off. A verdict leaves nothing to save.
     """
     with ExitStack() as stack, terminals():
-        listener = Teller(stack)
+        listener = OutputRelay(stack)
         ended = Supervisor(" | ".join(names), [*PROGRAM, call.to_json()], limits, listener).run()
     if ended.code == ExitCode.INTERRUPTED and ended.why is not None:
         print(f"hotloop: {ended.why}", file=sys.stderr)
@@ -161,7 +161,7 @@ def apart(names: Sequence[str], limits: Limits, call: Call, *, saves: bool = Tru
         return ended.code
     if ON_RAY in names and ended.exited:
         ended.why = RAY_GONE
-    return told(ended, call.asked, ExitCode.FAULT if set(names) == {ON_RAY} else ExitCode.USAGE)
+    return report_exit(ended, call.asked, ExitCode.FAULT if set(names) == {ON_RAY} else ExitCode.USAGE)
 
 
 def limits_of(step_s: float, stop_s: float) -> Limits:
@@ -189,7 +189,7 @@ class terminals:  # noqa: N801 - a context, entered for what it does
                 os.environ[name] = value
 
 
-class Teller:
+class OutputRelay:
     """Shows what the process says as if it were said here."""
 
     def __init__(self, stack: ExitStack) -> None:
@@ -214,7 +214,7 @@ class Teller:
         self._move(done, total)
 
 
-def told(ended: Ended, asked: Mapping[str, Any], fault: ExitCode = ExitCode.USAGE) -> int:
+def report_exit(ended: ExitReport, asked: Mapping[str, Any], fault: ExitCode = ExitCode.USAGE) -> int:
     """Say what happened to a process that was ended, and keep what it had measured by then."""
     code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode(ended.code or fault)
     if ended.code is None:

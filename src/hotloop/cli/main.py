@@ -20,7 +20,7 @@ from hotloop.cli.streams import dropping_streams
 from hotloop.core.errors import ExitCode, HotloopError
 from hotloop.core.files import NO_ROOM
 from hotloop.core.interrupt import ENDINGS, not_in_children
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 
 HOME, STANDARD = Path(__file__).parents[1], Path(os.__file__).parent
 

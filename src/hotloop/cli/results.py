@@ -10,7 +10,7 @@ from hotloop.cli.console import remark
 from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, InputError, SetupError, WriteError
 from hotloop.core.files import write_new
-from hotloop.core.isolate.lifeline import anchored
+from hotloop.core.process.lifeline import anchored
 
 if TYPE_CHECKING:
     from hotloop.core.record.profile import Slow

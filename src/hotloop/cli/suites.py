@@ -33,7 +33,7 @@ def run(name: str, rounds: "Rounds", output: Path, *, on: str | None, resume: bo
         elif done.record is None:
             remark(f"failed: {done.cell.target.words}: {done.refused}")
 
-    apart = suites.Apart(found.folder)
+    apart = suites.ProcessExecutor(found.folder)
     with sweeps.executor(on, cells, apart, timed=True) as (executor, machines):
         shelf = shelf_of(FOLDER, f"suite-{name}", cells, resume=resume, machines=machines)
         with bar(f"suite {name}") as progress, stdout_kept_clean():

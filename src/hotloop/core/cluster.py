@@ -93,12 +93,12 @@ def connected(address: str, *, carry: Path | None = None, cores: int | None = No
     """Ray, connected meanwhile; `carry` is a folder that travels to machines that are not this one."""
     check_address(address)
     if address != LOCAL:
-        knock(address)
+        check_reachable(address)
     ray = load()
     if ray.is_initialized():
         raise SetupError("this process is connected to Ray already: disconnect first")
     with ExitStack() as stack:
-        stack.enter_context(hushed())
+        stack.enter_context(silence_ray())
         place = stack.enter_context(own_folder()) if address == LOCAL else None
         with signals_kept():
             begin(ray, address, carry, cores, place)
@@ -109,19 +109,19 @@ def connected(address: str, *, carry: Path | None = None, cores: int | None = No
                 ray.shutdown()
 
 
-def knock(address: str) -> None:
+def check_reachable(address: str) -> None:
     """Refuse a cluster where nobody opens."""
     host, port = place_of(address)
     try:
         socket.create_connection((host, port), timeout=ANSWER_S).close()
     except OSError as error:
         raise SetupError(
-            f"{address} cannot be reached: {spoken(error)}; is a Ray head running there?"
+            f"{address} cannot be reached: {ray_error_text(error)}; is a Ray head running there?"
         ) from None
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
+def silence_ray() -> Iterator[None]:
     """Keep Ray from printing paragraphs on lost workers: what became of them is said by who asked."""
     module, name = sys.modules.get("ray._private.worker"), "print_to_stdstream"
     printing = getattr(module, name, None)
@@ -196,7 +196,7 @@ def begin(ray: Any, address: str, carry: Path | None, cores: int | None, place: 
         except Exception as error:  # noqa: BLE001 - which is what Ray itself raises
             ray.shutdown()
             if not (left and any(words in str(error) for words in SLOW)):
-                raise SetupError(f"{address} cannot be used: {spoken(error)}") from None
+                raise SetupError(f"{address} cannot be used: {ray_error_text(error)}") from None
         except BaseException:  # interrupted, with processes that have begun
             ray.shutdown()
             raise
@@ -204,7 +204,7 @@ def begin(ray: Any, address: str, carry: Path | None, cores: int | None, place: 
             return
 
 
-def spoken(error: BaseException) -> str:
+def ray_error_text(error: BaseException) -> str:
     """An error of others in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (

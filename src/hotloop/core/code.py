@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hotloop.core.isolate.lifeline import anchored, here
+from hotloop.core.process.lifeline import anchored, here
 from hotloop.core.sources import Sources, named_sources
 from hotloop.core.target import names_callable
 

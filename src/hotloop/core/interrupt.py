@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that interrupt a command as Ctrl-C does."""
@@ -72,7 +72,7 @@ class Stop:
 
 
 @contextmanager
-def put_off_interrupt() -> Iterator[list[int]]:
+def defer_interrupt() -> Iterator[list[int]]:
     """Note an interruption instead of raising it; yield the list of signals that came."""
     pressed: list[int] = []
     with handling(lambda number, _: pressed.append(number)):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from hotloop.core.isolate.lifeline import anchored
+from hotloop.core.process.lifeline import anchored
 from hotloop.core.target import names_callable
 
 HASH_BYTES = 6

@@ -15,8 +15,8 @@ from typing import Any
 
 from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError, TheirError, unknown
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.envs.instances import KEY, NUMBERS, PLACE, is_numbered, numbered
 
 LAST_LINES = 3

@@ -23,9 +23,9 @@ from typing import Any, cast
 import numpy as np
 
 from hotloop.core.errors import HotloopError, InputError, TheirError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.guard import PR_SET_PDEATHSIG, prctl
 from hotloop.core.notices import Notice
+from hotloop.core.process import lifeline
+from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
 from hotloop.core.sources import read_sources
 from hotloop.core.target import Target
 from hotloop.envs import callables

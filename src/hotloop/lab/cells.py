@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from hotloop.core.code import code
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import save
-from hotloop.core.isolate.lifeline import anchored
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.process.lifeline import anchored
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import Record, file_name, read

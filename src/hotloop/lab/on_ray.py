@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.cluster import LOCAL, connected, spoken
+from hotloop.core.cluster import LOCAL, connected, ray_error_text
 from hotloop.core.code import code, state
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.machine import machine
@@ -24,7 +24,7 @@ from hotloop.core.packages import need
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
 from hotloop.lab.cells import PARTS, Cell, Done, done
-from hotloop.lab.suite import Apart
+from hotloop.lab.suite import ProcessExecutor
 
 TRIES = 3
 """Of a cell whose worker is lost; who kills his worker as often is to blame himself."""
@@ -80,7 +80,9 @@ def describe() -> dict[str, Any]:
 def run_cell(text: str) -> str:
     """Run a cell on whichever machine this is, somebody's code watched over; what became of it, as JSON."""
     cell = Cell.from_json(text)
-    found = next(iter(Apart(Path.cwd()).run([cell], silent))) if cell.target.is_foreign else done(cell)
+    found = (
+        next(iter(ProcessExecutor(Path.cwd()).run([cell], silent))) if cell.target.is_foreign else done(cell)
+    )
     record = found.record.to_json() if found.record is not None else None
     return json.dumps({"record": record, "refused": found.refused, "code": int(found.code)})
 
@@ -114,7 +116,7 @@ def survey(ray: Any) -> list[Node]:
             f"the cluster's machines said nothing within {SURVEY_S:.0f} s: is it busy?"
         ) from None
     except ray.exceptions.RayError as error:
-        raise SetupError(f"a machine of the cluster cannot run Hotloop: {spoken(error)}") from None
+        raise SetupError(f"a machine of the cluster cannot run Hotloop: {ray_error_text(error)}") from None
     if not told:
         raise SetupError("the cluster has no machine with a core")
     return [Node(id=key, cores=with_cores[key], **each) for key, each in told.items()]
@@ -246,9 +248,9 @@ class OnRay:
                 yield self.read(task, self.ray.get(ref))
                 continue
             except lost(self.ray) as error:
-                why = spoken(error)
+                why = ray_error_text(error)
             except self.ray.exceptions.RayError as error:
-                yield refused(task, spoken(error))
+                yield refused(task, ray_error_text(error))
                 continue
             task.tries += 1
             if task.tries > self.tries:
@@ -274,7 +276,7 @@ class OnRay:
             return what()
         except (ConnectionError, self.ray.exceptions.RayError) as error:
             raise SetupError(
-                f"the cluster is gone ({spoken(error)}): what is done is kept, --resume goes on"
+                f"the cluster is gone ({ray_error_text(error)}): what is done is kept, --resume goes on"
             ) from None
 
     def cancel(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from hotloop.core import project
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, unknown
-from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
+from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
 from hotloop.core.progress import Progress, silent
 from hotloop.core.project import Item, Suite
 from hotloop.core.record.record import Ran, Record, SuiteRan, read
@@ -119,7 +119,7 @@ def ran(item: Item, done: Done) -> Ran:
     )
 
 
-class Apart:
+class ProcessExecutor:
     """Runs cells one after another, each in a process of its own that may die without harm to the others."""
 
     def __init__(self, folder: Path) -> None:
@@ -134,7 +134,7 @@ class Apart:
             yield done
 
     def one(self, cell: Cell, place: Path, progress: Progress) -> Done:
-        heard, result = Heard(progress), place / "done.json"
+        heard, result = ProgressListener(progress), place / "done.json"
         words = [*WORKER, cell.to_json(), str(result), str(self.folder)]
         ended = Supervisor(cell.target.name, words, Limits(step_s=STEP_S), heard).run()
         if not result.exists():
@@ -147,7 +147,7 @@ class Apart:
         return done
 
 
-class Heard:
+class ProgressListener:
     """Moves the progress by what a process says of it, and keeps the last line of what is printed there."""
 
     def __init__(self, progress: Progress) -> None:
@@ -170,7 +170,7 @@ def read_done(cell: Cell, path: Path) -> Done:
     return Done(cell=cell, record=read(path.with_name("record.json")))
 
 
-def died(cell: Cell, ended: Ended, last: str) -> Done:
+def died(cell: Cell, ended: ExitReport, last: str) -> Done:
     """An item that did not live to say what became of it: somebody's code ended it, or a fault of ours."""
     why = ended.why or "it ended without a word"
     if cell.target.is_foreign:

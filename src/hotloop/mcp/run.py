@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from hotloop.core.confine import VARIABLE
 from hotloop.core.errors import ExitCode
-from hotloop.core.isolate.supervisor import STEP_S, Ended, Limits, Supervisor
+from hotloop.core.process.supervisor import STEP_S, ExitReport, Limits, Supervisor
 
 PROGRAM = ("-P", "-c", "from hotloop.cli.child import main; main()")
 """The command line, saying what it says over its lifeline."""
@@ -116,7 +116,7 @@ async def follow(hearing: Hearing, supervisor: Supervisor, moved: Moved) -> None
             supervisor.interrupt()
 
 
-def done(hearing: Hearing, ended: Ended, keep: Keep) -> Done:
+def done(hearing: Hearing, ended: ExitReport, keep: Keep) -> Done:
     """Return what became of a command, and save the record that it could not save itself."""
     code = ExitCode.INTERRUPTED if ended.interrupted else ExitCode.USAGE
     return Done(

@@ -18,9 +18,9 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from hotloop.core.errors import ExitCode, InputError, MissingError, SetupError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.worker import EndedError, Worker
 from hotloop.core.probe import Obstacle, Probe, Scene, nameless
+from hotloop.core.process import lifeline
+from hotloop.core.process.worker import EndedError, Worker
 from hotloop.core.record.profile import Finding
 
 COLLECTED = re.compile(r"^==\d+== Collected : (\d+)$", re.MULTILINE)

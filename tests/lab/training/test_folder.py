@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.core.target import Target
 from hotloop.lab.training import folder as folders
 

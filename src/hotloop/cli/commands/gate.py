@@ -16,7 +16,7 @@ from hotloop.cli.results import make_room
 from hotloop.cli.runner import kept_in
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import ExitCode, InputError
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.core.target import Target
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import numpy as np
 
 from hotloop.core.confine import confinement
 from hotloop.core.errors import InputError, MissingError, SetupError, TheirError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.notices import Code, notice
 from hotloop.core.packages import install_line, need
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch

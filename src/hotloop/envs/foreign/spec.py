@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError, TheirError
-from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
+from hotloop.core.process import lifeline
 from hotloop.core.record.metadata import Described
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span

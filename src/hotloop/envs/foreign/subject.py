@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError, unknown
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.notices import Notice
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import last_words
 from hotloop.envs.foreign.conformance import examine

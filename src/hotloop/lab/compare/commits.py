@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from hotloop.core.code import UNKNOWN, git
 from hotloop.core.errors import InputError
-from hotloop.core.isolate.worker import end_group, start
 from hotloop.core.notices import Notice
+from hotloop.core.process.worker import end_group, start
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Code, Described, Instructions
 from hotloop.core.sources import Sources

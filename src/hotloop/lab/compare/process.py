@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
-from hotloop.core.isolate.worker import EndedError, Worker
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
+from hotloop.core.process.worker import EndedError, Worker
 from hotloop.envs.instances import lent
 from hotloop.lab.measure.turns import Turn
 from hotloop.lab.validate.equal import Reach, TooFew

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from hotloop.core.code import git
 from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.isolate.worker import EndedError, Worker
+from hotloop.core.process.worker import EndedError, Worker
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target

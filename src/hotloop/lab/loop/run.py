@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from hotloop.core import spans
 from hotloop.core.clock import clock_cost_ns, now_ns, queued_ns, thread_ns
 from hotloop.core.errors import InputError, SetupError
-from hotloop.core.interrupt import put_off_interrupt
+from hotloop.core.interrupt import defer_interrupt
 from hotloop.core.packages import need
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
@@ -349,7 +349,7 @@ class Run:
 
     def _end(self, broken: str | None) -> None:
         """Stop looking, make the record, and let whoever looks on keep it; Ctrl-C waits for that."""
-        with put_off_interrupt() as pressed:
+        with defer_interrupt() as pressed:
             try:
                 found = self._stop(broken)
             finally:

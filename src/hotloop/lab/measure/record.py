@@ -7,9 +7,9 @@ from typing import Any
 from hotloop.core.clock import utc_now
 from hotloop.core.code import code
 from hotloop.core.errors import SetupError
-from hotloop.core.isolate import lifeline
 from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress
 from hotloop.core.record.metadata import LOST_STEPS
 from hotloop.core.record.metadata import Code as RanCode

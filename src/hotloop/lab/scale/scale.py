@@ -15,8 +15,8 @@ from typing import Any
 
 from hotloop.core.clock import now_ns, utc_now
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.process import lifeline
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import CPU_SHARE, Record, run_id

@@ -26,7 +26,7 @@ from hotloop.core.archives import check_room
 from hotloop.core.clock import utc_now
 from hotloop.core.errors import InputError, WriteError
 from hotloop.core.files import free_path, whole_bytes, write_new
-from hotloop.core.isolate.lifeline import anchored
+from hotloop.core.process.lifeline import anchored
 from hotloop.core.record.codec import from_plain, parse
 from hotloop.core.record.record import file_name
 from hotloop.core.target import Target

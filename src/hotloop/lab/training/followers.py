@@ -16,7 +16,7 @@ from time import sleep
 from typing import IO, TYPE_CHECKING, Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.cluster import LOCAL, place_of, spoken
+from hotloop.core.cluster import LOCAL, place_of, ray_error_text
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.packages import need
 from hotloop.lab.on_ray import OnRay
@@ -235,7 +235,7 @@ class Tasks(Others):
             over, _ = self.ray.wait(self.tasks, num_returns=len(self.tasks), timeout=0)
             found = {self.tasks.index(task) + 1: self.why(task) for task in over}
         except (errors.RayError, ConnectionError) as error:
-            return f"the cluster is gone: {spoken(error)}"
+            return f"the cluster is gone: {ray_error_text(error)}"
         told = sorted((why.startswith("another rank"), rank, why) for rank, why in found.items())
         return f"rank {told[0][1]} of {self.size} is gone: {told[0][2]}" if told else ""
 
@@ -245,7 +245,7 @@ class Tasks(Others):
         try:
             self.ray.get(task)
         except errors.RayTaskError as error:
-            return str(error.cause if isinstance(error.cause, Exception) else spoken(error))
+            return str(error.cause if isinstance(error.cause, Exception) else ray_error_text(error))
         except errors.NodeDiedError:
             return "its machine is lost"
         except errors.RayError as error:

@@ -16,9 +16,9 @@ from hotloop.core.cluster import LOCAL
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.files import NO_ROOM
 from hotloop.core.interrupt import Stop
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.core.record.record import Record
 from hotloop.core.record.times import Times, tree_text
 from hotloop.core.spans.monitor import resident_bytes

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from hotloop.core.files import write_new
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.lab.cells import Cell, done
 
 

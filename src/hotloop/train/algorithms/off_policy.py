@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.algorithms.algorithm import DivergedError, Learned, load_optimiser, set_learning_rate

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import DeviceBatch
 from hotloop.train.algorithms.algorithm import Learned, load_optimiser, set_learning_rate

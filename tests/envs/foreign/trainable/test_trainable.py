@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Se
 from support.made_to_train import Echo
 
 from hotloop.core.errors import InputError, TheirError
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.trainable.crew import shared_out

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
 from hotloop.core.notices import Notice
+from hotloop.core.process import lifeline
 from hotloop.envs.foreign.conformance import STEPS, examine
 from hotloop.envs.foreign.kinds.single import first_of, five, seeded
 from hotloop.envs.foreign.phases import logged

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import STEPS, Doing
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
 from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, awaitable_error, raised

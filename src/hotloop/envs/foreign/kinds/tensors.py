@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.envs.foreign.phases import logged
 from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised
 from hotloop.envs.foreign.subject import ForeignSubject

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, TheirError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.core.spans import mark, span
 from hotloop.envs.foreign.actions import sampled, sampler
 from hotloop.envs.foreign.kinds.single import first_of, five, second_of, seeded

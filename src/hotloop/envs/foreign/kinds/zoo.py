@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.kinds.single import first_of, second_of, seeded
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, TheirError
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.envs.foreign.trainable.members import Arrays, Form, Member
 
 SYNC, THREADS, PROCESSES = VECTORS = ("sync", "threads", "async")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.core.world import Array, Layout
 from hotloop.envs.foreign.kinds.single import check_given, five
 from hotloop.envs.foreign.masks import MASK, flat, mask_in, mask_method

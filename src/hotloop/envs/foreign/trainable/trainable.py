@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.lifeline import Doing
 from hotloop.core.packages import need
+from hotloop.core.process import lifeline
+from hotloop.core.process.lifeline import Doing
 from hotloop.core.record.metadata import Described
 from hotloop.core.settings import apply, hash_of
 from hotloop.core.target import Target

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.envs.foreign.kinds.single import first_of, five, second_of, seeded
 from hotloop.envs.foreign.kinds.vector import SAME_STEP, autoreset_of, single_space
 from hotloop.envs.foreign.masks import mask_in

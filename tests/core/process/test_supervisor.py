@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hotloop.core.isolate import guard, supervisor
-from hotloop.core.isolate.lifeline import Doing, where
-from hotloop.core.isolate.supervisor import Ended, Limits, Supervisor, Watchdog, ends, frames, has_step
+from hotloop.core.process import guard, supervisor
+from hotloop.core.process.lifeline import Doing, where
+from hotloop.core.process.supervisor import ExitReport, Limits, Supervisor, Watchdog, ends, frames, has_step
 
 PREAMBLE = """
 import json, mmap, os, signal, subprocess, sys, time
@@ -38,7 +38,7 @@ class Listener:
         self.heard.append((label, f"{done}/{total}"))
 
 
-def watch(code: str, step_s: float = 60.0) -> tuple[Ended, Listener]:
+def watch(code: str, step_s: float = 60.0) -> tuple[ExitReport, Listener]:
     listener = Listener()
     words = ["-S", "-E", "-c", PREAMBLE + textwrap.dedent(code)]
     return Supervisor("env.py:make", words, Limits(step_s=step_s), listener).run(), listener
@@ -163,7 +163,7 @@ def test_what_comes_first_may_take_ten_times_as_long() -> None:
 
 def test_progress_is_what_tells_a_slow_one_from_a_hung_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0]
-    monkeypatch.setattr("hotloop.core.isolate.supervisor.now_ns", lambda: clock[0])
+    monkeypatch.setattr("hotloop.core.process.supervisor.now_ns", lambda: clock[0])
     dog = Watchdog(Limits(step_s=1))
     for step in range(1, 5):
         clock[0] += 900_000_000
@@ -230,7 +230,7 @@ def test_a_stack_shows_whether_a_step_of_user_code_is_under_way() -> None:
 
 def test_a_look_is_due_once_per_limit_while_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0]
-    monkeypatch.setattr("hotloop.core.isolate.supervisor.now_ns", lambda: clock[0])
+    monkeypatch.setattr("hotloop.core.process.supervisor.now_ns", lambda: clock[0])
     dog = Watchdog(Limits(step_s=1))
     dues = []
     for tenths in (0, 9, 11, 15, 19, 21, 25):

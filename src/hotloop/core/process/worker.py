@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import now_ns
-from hotloop.core.interrupt import put_off_interrupt
-from hotloop.core.isolate import lifeline
-from hotloop.core.isolate.guard import PR_SET_PDEATHSIG, prctl
-from hotloop.core.isolate.supervisor import POLL_S, STACK_S, STEP_S, Limits, frames
+from hotloop.core.interrupt import defer_interrupt
+from hotloop.core.process import lifeline
+from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
+from hotloop.core.process.supervisor import POLL_S, STACK_S, STEP_S, Limits, frames
 
 PATIENCE_S = 2.0
 """How long a worker may take to end by itself."""
@@ -149,7 +149,7 @@ def start(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
 
     Ctrl-C is put off until the process is known, and then ends it: one that nobody knows would live on.
     """
-    with put_off_interrupt() as interrupted:
+    with defer_interrupt() as interrupted:
         process = subprocess.Popen(command, start_new_session=True, **how)
     if interrupted:
         end_group(process)

@@ -3,7 +3,7 @@ import resource
 
 import pytest
 
-from hotloop.core.isolate.lifeline import MESSAGES_FROM, set_apart
+from hotloop.core.process.lifeline import MESSAGES_FROM, set_apart
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.isolate.guard import children_of
+from hotloop.core.process.guard import children_of
 
 STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 
@@ -22,7 +22,7 @@ OURS = "HOTLOOP_"
 MOST_NAMED = 3
 
 
-class Surroundings:
+class ProcessState:
     """A process as it was before somebody's code came into it."""
 
     def __init__(self) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.isolate import worker as workers
-from hotloop.core.isolate.worker import EndedError, HungError, Worker
+from hotloop.core.process import worker as workers
+from hotloop.core.process.worker import EndedError, HungError, Worker
 
 ECHO = "import sys\nfor line in sys.stdin:\n    print(line, end='', flush=True)"
 
@@ -72,7 +72,7 @@ def test_one_whose_owner_is_killed_does_not_live_on(tmp_path: Path) -> None:
     os.mkfifo(held)
     hangs = f"import time; held = open({str(held)!r}, 'w'); time.sleep(600)"
     owner = (
-        "import os, sys, time\nfrom hotloop.core.isolate.worker import Worker\n"
+        "import os, sys, time\nfrom hotloop.core.process.worker import Worker\n"
         f"worker = Worker([sys.executable, '-S', '-c', {hangs!r}], os.environ)\ntime.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", owner]) as process, held.open() as reading:

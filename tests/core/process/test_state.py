@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.isolate.surroundings import Surroundings, children
+from hotloop.core.process.state import ProcessState, children
 
 
 def test_variables_of_our_own_are_not_blamed_on_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOTLOOP_FIRST_INSTANCE", "3")
     monkeypatch.setenv("THEIRS", "3")
-    before = Surroundings()
+    before = ProcessState()
     monkeypatch.setenv("HOTLOOP_FIRST_INSTANCE", "4")
     assert not [each for each in before.settle() if "variables" in each]
     monkeypatch.setenv("THEIRS", "4")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from hotloop.core.isolate import lifeline
+from hotloop.core.process import lifeline
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject

@@ -23,8 +23,8 @@ from typing import Any, Protocol
 
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import ExitCode, SetupError
-from hotloop.core.interrupt import hear_interrupt, put_off_interrupt
-from hotloop.core.isolate.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Doing, where
+from hotloop.core.interrupt import defer_interrupt, hear_interrupt
+from hotloop.core.process.lifeline import DOING, PAGE, STACK_SIGNAL, STEPS, VARIABLE, Doing, where
 
 STEP_S = 60.0
 """The usual limit of a step."""
@@ -89,7 +89,7 @@ class Listener(Protocol):
 
 
 @dataclass(slots=True)
-class Ended:
+class ExitReport:
     """What became of a process."""
 
     code: int | None = None
@@ -168,7 +168,7 @@ class Supervisor:
         self.name, self._listener, self._limits = name, listener, limits
         self._dog = Watchdog(limits)
         self._stack = ExitStack()
-        self._ended = Ended()
+        self._ended = ExitReport()
         self._pid: int | None = None
         self._status: int | None = None
         self._buffers = {"messages": b"", "reply": b""}
@@ -198,7 +198,7 @@ class Supervisor:
     def _start(self, command: Sequence[str], output: int, reply: int, beats: int) -> subprocess.Popen[bytes]:
         told = f"{os.getpid()}:{self._messages_in}:{beats}"
         words = [sys.executable, "-I", "-S", str(GUARD), str(reply), sys.executable, *command]
-        with put_off_interrupt() as interrupted:
+        with defer_interrupt() as interrupted:
             process = subprocess.Popen(
                 words,
                 stdin=subprocess.PIPE,
@@ -212,7 +212,7 @@ class Supervisor:
             self._ended.interrupted = True
         return process
 
-    def run(self) -> Ended:
+    def run(self) -> ExitReport:
         """Watch over the process until it has ended, and everything it started with it."""
         try:
             with hear_interrupt(self.interrupt):
@@ -353,7 +353,7 @@ class Supervisor:
         self._reads.close()
         self._stack.close()
 
-    def _judged(self) -> Ended:
+    def _judged(self) -> ExitReport:
         """Say how a process ended that did not say so itself."""
         ended = self._ended
         if ended.code == ExitCode.INTERRUPTED and not ended.interrupted:
