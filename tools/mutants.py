@@ -1,6 +1,6 @@
 """Plants small faults in the code that decides, and tells which of them the tests notice.
 
-`python tools/mutants.py plan` draws 200 faults with a fixed seed and writes them to tests/frozen/mutants.json.
+`python tools/mutants.py plan` draws 200 faults by a fixed seed and writes them to tests/frozen/mutants.json.
 `python tools/mutants.py run PACKAGE OUT [--jobs N] [--seconds N] [--again]` plants each of them in a copy of
 PACKAGE (an installed `hotloop`, native modules included), runs the tests of its area until one fails and
 writes what became of it to OUT. `--again` goes on with an OUT that was cut off.
@@ -94,9 +94,9 @@ def header(statement: ast.stmt) -> str:
         return ast.unparse(statement)
     bare = copy.copy(statement)
     bare.body = [ast.Pass()]
-    for name, empty in (("orelse", []), ("finalbody", []), ("handlers", []), ("cases", [])):
+    for name in ("orelse", "finalbody", "handlers", "cases"):
         if hasattr(bare, name):
-            setattr(bare, name, empty)
+            setattr(bare, name, [])
     return ast.unparse(bare) if not isinstance(bare, ast.Try | ast.Match) else ""
 
 
@@ -161,7 +161,7 @@ def change(node: ast.AST, kind: str) -> None:
     """Change a node in place."""
     match kind, node:
         case "operator", ast.Compare():
-            node.ops = [EXCHANGED[type(node.ops[0])]()]
+            node.ops = [EXCHANGED[type(node.ops[0])]()]  # type: ignore[list-item]
         case "operator", ast.BinOp() | ast.AugAssign() | ast.BoolOp():
             node.op = EXCHANGED[type(node.op)]()  # type: ignore[assignment]
         case "constant", ast.Constant(value=int() | float() as value):
@@ -176,7 +176,9 @@ def change(node: ast.AST, kind: str) -> None:
 
 def sources(package: Path, folders: Sequence[str]) -> list[Path]:
     files = [path for folder in folders for path in sorted(package.glob(f"{folder}/**/*.py"))]
-    files += [package / folder for folder in folders if folder.endswith(".py") and (package / folder).is_file()]
+    files += [
+        package / folder for folder in folders if folder.endswith(".py") and (package / folder).is_file()
+    ]
     return [file for file in files if not str(file.relative_to(package)).startswith(LEFT_OUT)]
 
 
@@ -185,13 +187,20 @@ def draw() -> list[Mutant]:
     chance, drawn = random.Random(SEED), []
     for area, (count, folders, _) in AREAS.items():
         found = [
-            Mutant(area=area, path=str(file.relative_to(PACKAGE)), function=name, kind=kind, statement=text, nth=nth)
+            Mutant(
+                area=area,
+                path=str(file.relative_to(PACKAGE)),
+                function=name,
+                kind=kind,
+                statement=text,
+                nth=nth,
+            )
             for file in sources(PACKAGE, folders)
             for name, kind, text, nth, _ in places(ast.parse(file.read_text(encoding="utf-8")))
         ]
         chance.shuffle(found)
         taken: dict[tuple[str, str], int] = {}
-        chosen = []
+        chosen: list[Mutant] = []
         for mutant in found:
             key = (mutant.path, mutant.function)
             if taken.get(key, 0) < 2 and len(chosen) < count:
@@ -250,7 +259,12 @@ def pytest(package: Path, words: Sequence[str], seconds: float) -> tuple[int, st
 
 def test_files(area: str) -> list[str]:
     folders = [ROOT / "tests" / name for name in AREAS[area][2]]
-    files = [file for path in folders if path.exists() for file in ([path] if path.is_file() else sorted(path.rglob("test_*.py")))]
+    files = [
+        file
+        for path in folders
+        if path.exists()
+        for file in ([path] if path.is_file() else sorted(path.rglob("test_*.py")))
+    ]
     return list(dict.fromkeys(str(file.relative_to(ROOT)) for file in files))
 
 
@@ -268,7 +282,9 @@ def baseline(package: Path, file: str) -> tuple[list[str], float]:
     return [*failed, *slow], sum(float(seconds) for seconds, name in times if name not in slow)
 
 
-def outcome(mutant: Mutant, package: Path, tests: dict[str, tuple[list[str], float]], seconds: float) -> Mutant:
+def outcome(
+    mutant: Mutant, package: Path, tests: dict[str, tuple[list[str], float]], seconds: float
+) -> Mutant:
     """Plant a fault in a copy of the package and run the tests of its area, the likeliest first."""
     stem = Path(mutant.path).stem
     files = sorted(
@@ -314,7 +330,10 @@ def run(package: Path, out: Path, jobs: int, seconds: float, *, again: bool) -> 
 
         def one(i: int) -> None:
             mutants[i] = outcome(mutants[i], package, tests, seconds)
-            print(f"{i} {mutants[i].outcome} {mutants[i].function} {mutants[i].kind} {mutants[i].test}", flush=True)
+            print(
+                f"{i} {mutants[i].outcome} {mutants[i].function} {mutants[i].kind} {mutants[i].test}",
+                flush=True,
+            )
             save(mutants, out)
 
         list(pool.map(one, due))
@@ -329,13 +348,18 @@ def compare(before: Path, after: Path) -> int:
         if old.outcome == "killed" and new.outcome not in ("killed", "gone")
     ]
     for mutant in lost:
-        print(f"{mutant.outcome}: {mutant.path} {mutant.function}: {mutant.kind} {mutant.nth} of {mutant.statement}")
+        print(
+            f"{mutant.outcome}: {mutant.path} {mutant.function}: "
+            f"{mutant.kind} {mutant.nth} of {mutant.statement}"
+        )
     print(f"{len(lost)} of {len(load(before))} are no longer noticed")
     return len(lost)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("plan")
     running = commands.add_parser("run")
