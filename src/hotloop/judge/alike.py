@@ -10,11 +10,10 @@ from hotloop.core.record.comparison import ComparedSide
 from hotloop.core.record.metadata import Described, Work
 from hotloop.core.record.record import ENV_STEPS_PER_S, METHOD, Record
 
+# Standard deviations that a count may be off by chance: for one counter, six cases in a hundred thousand.
 SIGMAS = 4.0
-"""Standard deviations that a count may be off by chance: for one counter, six cases in a hundred thousand."""
 
-LONGEST = 80
-"""Characters of a value that are told."""
+LONGEST = 80  # Characters of a value that are told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +124,7 @@ class Count:
         return self.events / self.env_steps
 
 
-Worked = Record | ComparedSide
-"""What has a target and a count of its work."""
+Worked = Record | ComparedSide  # What has a target and a count of its work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

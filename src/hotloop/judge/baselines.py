@@ -15,9 +15,7 @@ from hotloop.stats.summary import with_metrics
 
 FOLDER = Path("baselines")
 
-MOST_HIDDEN = 1.0
-"""Of a change that two runs may hide and still say something: all of the time, once more."""
-
+MOST_HIDDEN = 1.0  # Of a change that two runs may hide and still say something: all of the time, once more
 NAME = re.compile(r"\w[\w.-]*")
 
 

@@ -6,14 +6,12 @@ from hotloop.judge import names
 from hotloop.judge.case import Case, Part
 from hotloop.judge.evidence import Sight, told
 
-MANY = 8
-"""Calls each time the loop goes round, from which on one would do."""
+MANY = 8  # Calls each time the loop goes round, from which on one would do
 
+# Calls of one Python function in an env-step, from which on it is called for each of many things.
 FOR_EACH = 32
-"""Calls of one Python function in an env-step, from which on it is called for each of many things."""
 
-OPAQUE = 0.5
-"""Of the time in one function, from which on one wants to know how often it is called."""
+OPAQUE = 0.5  # Of the time in one function, from which on one wants to know how often it is called
 
 
 def inserts(case: Case) -> Iterator[Sight]:

@@ -15,28 +15,21 @@ from hotloop.stats.intervals import sign_interval, wilson_interval
 
 ELSE = "everything else"
 
-SELF = "itself"
-"""What a row takes beside those below it."""
+SELF = "itself"  # What a row takes beside those below it
+THREADS = "threads/"  # What the paths of rows begin with that lie beside the wall, in other threads
+FUNCTIONS = "samples"  # The probe whose tables have functions
 
-THREADS = "threads/"
-"""What the paths of rows begin with that lie beside the wall, in other threads."""
-
-FUNCTIONS = "samples"
-"""The probe whose tables have functions."""
-
+# What the title of the table begins with that has the user's own functions, the lever first.
 YOURS = "Your functions"
-"""What the title of the table begins with that has the user's own functions, the lever first."""
 
-LINE = "hottest_line"
-"""The fact of the line of the first of them that takes most of its time."""
+LINE = "hottest_line"  # The fact of the line of the first of them that takes most of its time
 
+# Share of the largest row from which on a function below it is named instead; that of a whole step.
 LEVER, LEAST = 0.5, 0.05
-"""Share of the largest row from which on a function below it is named instead; that of a whole step."""
 
 LEAST_LEFT = 0.001
 
-FEW = 2
-"""Rounds whose range is said where they are too few for an interval."""
+FEW = 2  # Rounds whose range is said where they are too few for an interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,19 +75,15 @@ class Row:
     """One row of a profile's tree, or one function that samples met."""
 
     path: str
-    name: str
-    """Its last word, as the code calls it."""
+    name: str  # Its last word, as the code calls it
     part: Part
     calls: int
     mean_ns: float
     parent: str | None = None
-    of_parent: float | None = None
-    """Its share of the row above, where that is not the wall itself."""
-    worked: float | None = None
-    """Of its time, that it was on a core for; None where nobody looked."""
+    of_parent: float | None = None  # Its share of the row above, where that is not the wall itself
+    worked: float | None = None  # Of its time, that it was on a core for; None where nobody looked
     is_leaf: bool = True
-    sampled: bool = False
-    """Whether it is a function that samples met, and no row of the tree."""
+    sampled: bool = False  # Whether it is a function that samples met, and no row of the tree
 
     def matches(self, words: "re.Pattern[str]") -> bool:
         return bool(words.search(self.name.lower()))
@@ -105,12 +94,10 @@ class Alternative:
     """Another way of doing a phase, measured beside the one that a record has."""
 
     phase: str
-    keys: Mapping[str, object]
-    """What chooses it."""
-    ratio: Ratio
-    """How many times as long the way of the record takes, of that phase alone."""
+    keys: Mapping[str, object]  # What chooses it
+    ratio: Ratio  # How many times as long the way of the record takes, of that phase alone
+    # Of a whole step of the env, as it is without marks in it; None where that was not measured.
     whole: Ratio | None = None
-    """Of a whole step of the env, as it is without marks in it; None where that was not measured."""
 
     @property
     def words(self) -> str:
@@ -122,8 +109,7 @@ class Case:
     """A record, and what rules ask it."""
 
     record: Record
-    alternatives: tuple[Alternative, ...] | None = ()
-    """None where nobody looked for any."""
+    alternatives: tuple[Alternative, ...] | None = ()  # None where nobody looked for any
 
     @cached_property
     def wall_ns(self) -> int:

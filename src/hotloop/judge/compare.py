@@ -37,33 +37,27 @@ from hotloop.stats.ratio import (
 )
 from hotloop.stats.summary import with_metrics
 
-BAND = 0.02
-"""Changes smaller than this are called the same."""
+BAND = 0.02  # Changes smaller than this are called the same
 
+# What steady runs of the same code were seen to differ by on a shared machine, minutes apart.
 NEIGHBOURS = 1.5
-"""What steady runs of the same code were seen to differ by on a shared machine, minutes apart."""
 
-MOVED: tuple[Outcome, ...] = ("faster", "slower")
-"""What has to be seen twice."""
+MOVED: tuple[Outcome, ...] = ("faster", "slower")  # What has to be seen twice
+RESTED = 1.1  # How many times as fast a pause may make a side whose other threads and processes only poll
 
-RESTED = 1.1
-"""How many times as fast a pause may make a side whose other threads and processes only poll."""
-
+# How many times as fast a side is surely, for a verdict on a machine that was busy all the time.
 FAR_APART = 1.5
-"""How many times as fast a side is surely, for a verdict on a machine that was busy all the time."""
 
+# Of a side's CPU time that may come after its steps have returned, and the speed still mean something.
 LATE_SHARE = 0.1
-"""Of a side's CPU time that may come after its steps have returned, and the speed still mean something."""
 
-SPARE_CORES = 0.5
-"""CPU seconds a second beyond a side's threads that are worth a notice."""
-
+SPARE_CORES = 0.5  # CPU seconds a second beyond a side's threads that are worth a notice
 UNKNOWN = "equality not known"
 
 MORE_GAMES = "hotloop sim of both again, with more episodes"
 
+# What helps where a side differs from itself.
 REPEATABLE = "make it deterministic (reseed=true seeds every episode, where a reset draws a seed of its own)"
-"""What helps where a side differs from itself."""
 
 
 def versus(a: Record, b: Record, *, band: float = BAND, unlike: bool = False) -> Comparison:
@@ -239,31 +233,24 @@ class Evidence:
     band: float
     ratio: Ratio | None
     second: Ratio | None = None
-    others: tuple[Ratio, ...] = ()
-    """Each instance of A against B, in the first run."""
-    fresh: tuple[Ratio, ...] = ()
-    """Each instance of A against each of B, in the second."""
+    others: tuple[Ratio, ...] = ()  # Each instance of A against B, in the first run
+    fresh: tuple[Ratio, ...] = ()  # Each instance of A against each of B, in the second
     noise: Ratio | None = None
     cpu: Ratio | None = None
+    # The part of A's and of B's CPU time that came after their steps had returned.
     late: tuple[float, float] = (0.0, 0.0)
-    """The part of A's and of B's CPU time that came after their steps had returned."""
     phases: tuple[PhaseRatio, ...] = ()
     difference: str | None = None
-    itself: str | None = None
-    """Where A differed from itself."""
-    crowded: str | None = None
-    """That other processes disturbed nearly all rounds, if they did."""
-    medians: float | None = None
-    """The ratio of both sides' medians over all rounds, disturbed ones too."""
-    rested: float = 1.0
-    """How many times as fast a pause makes a side that polls."""
+    itself: str | None = None  # Where A differed from itself
+    crowded: str | None = None  # That other processes disturbed nearly all rounds, if they did
+    medians: float | None = None  # The ratio of both sides' medians over all rounds, disturbed ones too
+    rested: float = 1.0  # How many times as fast a pause makes a side that polls
     instructions: float | None = None
+    # How few steps equality rests on, and what would do; None where they suffice.
     too_few: tuple[str, str] | None = None
-    """How few steps equality rests on, and what would do; None where they suffice."""
-    uncompared: str | None = None
-    """Which envs were not compared."""
+    uncompared: str | None = None  # Which envs were not compared
+    # Whose work has to be the same; None where it may differ.
     sides: tuple[ComparedSide, ComparedSide] | None = None
-    """Whose work has to be the same; None where it may differ."""
 
 
 def conclude(evidence: Evidence, a: ComparedSide, b: ComparedSide, unlike: tuple[str, ...]) -> Comparison:

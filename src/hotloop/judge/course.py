@@ -11,45 +11,29 @@ from hotloop.judge.stages import UPDATES_PER_S, speeds_of, views, where
 from hotloop.stats.slope import Slope, slope
 from hotloop.stats.trend import SUSPECT, drift
 
-LEAST_NS, LEAST_LOOKS = 5_000_000_000, 20
-"""Of a run, for a trend to be told."""
-
+LEAST_NS, LEAST_LOOKS = 5_000_000_000, 20  # Of a run, for a trend to be told
 NEEDS = "at least 5 s and 20 windows or rounds"
 
-FALL = 0.1
-"""Of its speed that a loop must lose."""
-
-START = 0.2
-"""Of the looks at memory, that are let by: there caches fill and pools grow."""
-
-GROWTH_SHARE, GROWTH_BYTES = 0.02, 4 << 20
-"""Of the memory, and in bytes: what it must surely grow by."""
-
-EVEN = 0.2
-"""Of its growth, that must come in each half of the looks."""
-
+FALL = 0.1  # Of its speed that a loop must lose
+START = 0.2  # Of the looks at memory, that are let by: there caches fill and pools grow
+GROWTH_SHARE, GROWTH_BYTES = 0.02, 4 << 20  # Of the memory, and in bytes: what it must surely grow by
+EVEN = 0.2  # Of its growth, that must come in each half of the looks
 MIB = 1 << 20
 
-Points = Sequence[tuple[float, float]]
-"""Seconds, and a value."""
+Points = Sequence[tuple[float, float]]  # Seconds, and a value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fall:
     """A speed that falls steadily."""
 
-    first: float
-    """The median of the first third of the looks."""
-    last: float
-    """Of the last third."""
+    first: float  # The median of the first third of the looks
+    last: float  # Of the last third
     unit: str
     seconds: float
-    lost: float
-    """Share of the time that would not have been spent at the speed of the beginning."""
-    row: str | None
-    """The path of the row that takes longer; None if no single one does."""
-    times: float
-    """How many times as long that row takes at the end."""
+    lost: float  # Share of the time that would not have been spent at the speed of the beginning
+    row: str | None  # The path of the row that takes longer; None if no single one does
+    times: float  # How many times as long that row takes at the end
 
     @property
     def said(self) -> str:
@@ -72,8 +56,7 @@ class Rise:
 
     bytes: float
     seconds: float
-    rate: Slope
-    """Bytes per second."""
+    rate: Slope  # Bytes per second
 
     @property
     def said(self) -> str:

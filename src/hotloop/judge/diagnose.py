@@ -17,35 +17,19 @@ from hotloop.judge.rules import RULES, Rule
 from hotloop.judge.sights import WORTH, find_sights, is_looked_at
 from hotloop.judge.stages import UPDATES_PER_S, views, weight, where
 
-AWAY = 1e12
-"""How many times as fast something is that is gone."""
+AWAY = 1e12  # How many times as fast something is that is gone
+LARGEST = 8  # Rows that are listed
+LEAST_SHOWN = 0.0005  # Of the time, that a row takes which is listed
+OPAQUE = 0.5  # Of the time in one row, from which on one wants to know what is inside
 
-LARGEST = 8
-"""Rows that are listed."""
-
-LEAST_SHOWN = 0.0005
-"""Of the time, that a row takes which is listed."""
-
-OPAQUE = 0.5
-"""Of the time in one row, from which on one wants to know what is inside."""
-
+# Of the time, that a function takes which is listed, and a row that is worth naming as the lever.
 LEAST_INSIDE = 0.05
-"""Of the time, that a function takes which is listed, and a row that is worth naming as the lever."""
 
-LEAST_LIBRARY = 0.02
-"""Of the time, that a function of a library takes which is listed."""
-
-DEEP = 3
-"""Levels, with the wall itself, up to which a row's own name says what it is."""
-
-MOVED = 1.1
-"""How many times as fast a row is called changed."""
-
-COMMAND = "command"
-"""The variant of a run that has the words it was started with."""
-
-KINDS = ("profile", "train", "run")
-"""Of records that say where time went."""
+LEAST_LIBRARY = 0.02  # Of the time, that a function of a library takes which is listed
+DEEP = 3  # Levels, with the wall itself, up to which a row's own name says what it is
+MOVED = 1.1  # How many times as fast a row is called changed
+COMMAND = "command"  # The variant of a run that has the words it was started with
+KINDS = ("profile", "train", "run")  # Of records that say where time went
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +41,10 @@ class Bound:
     share: float
     interval: Interval | None
     said: str
-    halved: float
-    """Times as fast in all, were it twice as fast."""
-    gone: float
-    """Were it gone."""
-    where: str = ""
-    """The phase of the run that the share is of, in words; empty if the share is of all of it."""
-    of_run: float = 1.0
-    """What that phase takes of the run."""
+    halved: float  # Times as fast in all, were it twice as fast
+    gone: float  # Were it gone
+    where: str = ""  # The phase of the run that the share is of, in words; empty if the share is of all of it
+    of_run: float = 1.0  # What that phase takes of the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +53,18 @@ class Candidate:
 
     rule: str
     symptom: str
-    said: str
-    """The evidence."""
+    said: str  # The evidence
     remedy: str
-    check: str
-    """The command that shows what it came to."""
-    path: str | None = None
-    """Of the row that it is about."""
+    check: str  # The command that shows what it came to
+    path: str | None = None  # Of the row that it is about
     share: float | None = None
-    gain: float | None = None
-    """Times as fast end to end; None where that cannot be told from a record."""
+    gain: float | None = None  # Times as fast end to end; None where that cannot be told from a record
     interval: Interval | None = None
     at_most: bool = False
+    # Whether the gain needs the row to vanish, so that it is the most the change can buy.
     vanishes: bool = False
-    """Whether the gain needs the row to vanish, so that it is the most the change can buy."""
     keys: dict[str, str] = field(default_factory=dict)
-    is_fault: bool = False
-    """Whether it comes before every gain."""
+    is_fault: bool = False  # Whether it comes before every gain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +72,12 @@ class StageBounds:
     """One phase of a run: what bounds it."""
 
     name: str
-    of_run: float
-    """Its share of the time."""
+    of_run: float  # Its share of the time
     updates: int
     speed: float | None
     unit: str
     bounds: tuple[Bound, ...]
-    lever: Bound | None
-    """The row to open first in it; None if nothing reaches a twentieth of its time."""
+    lever: Bound | None  # The row to open first in it; None if nothing reaches a twentieth of its time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,26 +99,20 @@ class Diagnosis:
     target: str
     created: str
     partial: bool
-    bounds: tuple[Bound, ...]
-    """The largest rows, the first being the bottleneck."""
+    bounds: tuple[Bound, ...]  # The largest rows, the first being the bottleneck
+    # Functions below the rows of a tree, by samples: the user's own if they are known, the lever first.
     inside: tuple[Bound, ...]
-    """Functions below the rows of a tree, by samples: the user's own if they are known, the lever first."""
+    # Functions of libraries with most time of their own: where the time of the user's functions goes.
     libraries: tuple[Bound, ...]
-    """Functions of libraries with most time of their own: where the time of the user's functions goes."""
-    lever: Bound | None
-    """The row or function to open first; None if nothing reaches a twentieth of the time."""
+    lever: Bound | None  # The row or function to open first; None if nothing reaches a twentieth of the time
+    # Where the lever spends most of its time, with the code there; empty if that is not known.
     hottest_line: str
-    """Where the lever spends most of its time, with the code there; empty if that is not known."""
-    notes: tuple[str, ...]
-    """What Hotloop itself took."""
-    checks: int
-    """Rules that had what they need."""
-    candidates: tuple[Candidate, ...]
-    """In the order of what they would buy."""
+    notes: tuple[str, ...]  # What Hotloop itself took
+    checks: int  # Rules that had what they need
+    candidates: tuple[Candidate, ...]  # In the order of what they would buy
     gaps: tuple[Gap, ...]
     expectations: Expectations | None = None
-    stages: tuple[StageBounds, ...] = ()
-    """The phases of the run; empty if it is one population."""
+    stages: tuple[StageBounds, ...] = ()  # The phases of the run; empty if it is one population
 
     @property
     def is_healthy(self) -> bool:
@@ -396,11 +363,9 @@ class Changed:
 
     name: str
     path: str
-    before_ns: float
-    """Of one env-step, update or run, as the records count."""
+    before_ns: float  # Of one env-step, update or run, as the records count
     after_ns: float
-    worth: float
-    """Times as fast in all by this row's change alone, by the account of before."""
+    worth: float  # Times as fast in all by this row's change alone, by the account of before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,8 +376,7 @@ class Outcome:
     predicted: float
     interval: Interval | None
     at_most: bool
-    said: str
-    """`as predicted`, `less than predicted`, `more than predicted`, `cannot tell`."""
+    said: str  # `as predicted`, `less than predicted`, `more than predicted`, `cannot tell`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,18 +385,14 @@ class Since:
 
     before: str
     after: str
-    seen: float
-    """Times as fast."""
+    seen: float  # Times as fast
     interval: Interval | None
-    in_turns: bool
-    """Whether both were measured side by side, and not one after the other."""
+    in_turns: bool  # Whether both were measured side by side, and not one after the other
     unlike: tuple[str, ...]
-    settings: tuple[str, ...]
-    """What differs in how it was run."""
+    settings: tuple[str, ...]  # What differs in how it was run
     outcomes: tuple[Outcome, ...]
     rows: tuple[Changed, ...]
-    bottleneck: tuple[Bound, Bound] | None
-    """Before and after."""
+    bottleneck: tuple[Bound, Bound] | None  # Before and after
 
     @property
     def moved(self) -> bool:

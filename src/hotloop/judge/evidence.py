@@ -15,63 +15,39 @@ from hotloop.judge.case import WHOLE, Alternative, Case, Part, Row, gain, speed_
 from hotloop.judge.course import find_fall, find_rise
 from hotloop.judge.judge import OVERHEAD_SHARE, UNACCOUNTED_SHARE
 
-SURELY = 0.5
-"""Of what a row must take, by the lower end of its interval: one slow window is no fault."""
-
-SMALL_BATCH = 64
-"""Rows of one forward call, up to which the call costs about as much as its rows."""
-
-LEAST_AT = 0.05
-"""Of the time, that a line takes which is worth advice."""
-
-RARER = 10.0
-"""How many times as rarely one may evaluate, or write a log, and still see a training."""
-
-SHORT_CALL_NS = 200_000
-"""A call of one env that is shorter has much of Python's own in it."""
-
-ALLOCATIONS = 50
-"""An env-step, from which on they are worth a look."""
-
+SURELY = 0.5  # Of what a row must take, by the lower end of its interval: one slow window is no fault
+SMALL_BATCH = 64  # Rows of one forward call, up to which the call costs about as much as its rows
+LEAST_AT = 0.05  # Of the time, that a line takes which is worth advice
+RARER = 10.0  # How many times as rarely one may evaluate, or write a log, and still see a training
+SHORT_CALL_NS = 200_000  # A call of one env that is shorter has much of Python's own in it
+ALLOCATIONS = 50  # An env-step, from which on they are worth a look
 ALLOCATED_BYTES = 65_536
 
-SERIAL = 1.25
-"""Threads that have something to do on average, up to which a loop is called serial."""
+SERIAL = 1.25  # Threads that have something to do on average, up to which a loop is called serial
+IDLE_CORES = 0.5  # Cores that had no work, from which on a row that waits is told with them
+CROWDED = 1.5  # Threads that have something to do for each core, from which on they stand in each other's way
+WAITED = 0.15  # Of its time that a row was on a core for, up to which it is called waiting
 
-IDLE_CORES = 0.5
-"""Cores that had no work, from which on a row that waits is told with them."""
-
-CROWDED = 1.5
-"""Threads that have something to do for each core, from which on they stand in each other's way."""
-
-WAITED = 0.15
-"""Of its time that a row was on a core for, up to which it is called waiting."""
-
+# Half the bytes: what mixed precision could at most make of a matrix product that memory bounds.
 BFLOAT16 = 2.0
-"""Half the bytes: what mixed precision could at most make of a matrix product that memory bounds."""
 
 
+# Settings that say how many step envs, and how many torch has.
 CREW, TORCH_THREADS = ("threads", "num_threads", "num_workers", "workers"), "torch_threads"
-"""Settings that say how many step envs, and how many torch has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
     """What a rule sees in a case."""
 
-    said: str
-    """The evidence, in a sentence."""
+    said: str  # The evidence, in a sentence
     row: Row | None = None
+    # Of the wall time that the change would touch; None where it buys no time that is known.
     part: Part | None = None
-    """Of the wall time that the change would touch; None where it buys no time that is known."""
-    factor: float = inf
-    """How many times as fast that part would be; infinite where it goes away."""
-    factors: Interval | None = None
-    """The interval of that, where it was measured."""
-    at_most: bool = False
-    """Whether the factor is a bound and no promise."""
-    keys: Mapping[str, object] = field(default_factory=dict)
-    """What would be typed to make the change."""
+    factor: float = inf  # How many times as fast that part would be; infinite where it goes away
+    factors: Interval | None = None  # The interval of that, where it was measured
+    at_most: bool = False  # Whether the factor is a bound and no promise
+    keys: Mapping[str, object] = field(default_factory=dict)  # What would be typed to make the change
 
     @property
     def gain(self) -> float | None:

@@ -9,44 +9,37 @@ from hotloop.core.record.record import ENV_STEPS_PER_S, Metric, Record
 from hotloop.judge.case import Case
 from hotloop.judge.stages import views
 
-HALF = 0.5
-"""Of the best, below which a configuration is likely to be at fault."""
+HALF = 0.5  # Of the best, below which a configuration is likely to be at fault
 
+# Parameters that do not change how fast a step is.
 WHATEVER = ("seed", "total_timesteps", "train.seed", "train.total_timesteps", "autoreset")
-"""Parameters that do not change how fast a step is."""
 
-QUIET = ("profile", "render_mode", "command")
-"""Variants that say how it was looked at."""
+QUIET = ("profile", "render_mode", "command")  # Variants that say how it was looked at
 
+# The phases of a training, and what they are called here.
 PHASES = {"imitation": "supervised", "fade": "fade", "ppo": "PPO", "explore": "exploring", "dqn": "DQN"}
-"""The phases of a training, and what they are called here."""
 
+# The finding that has what the owner of a loop expects: phase to the least and most steps per second.
 EXPECT = "expect"
-"""The finding that has what the owner of a loop expects: phase to the least and most steps per second."""
 
 AGENT_STEPS = "agent_steps_per_s"
 
 
-Ranges = Mapping[str, tuple[float, float]]
-"""Phase to the least and the most steps per second."""
+Ranges = Mapping[str, tuple[float, float]]  # Phase to the least and the most steps per second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
     """What the records of one configuration came to."""
 
-    configuration: str
-    """`env only`, `PPO`, `supervised`, `own loop` or `program`."""
-    device: str
-    """CPU or GPU."""
+    configuration: str  # `env only`, `PPO`, `supervised`, `own loop` or `program`
+    device: str  # CPU or GPU
     records: int
     unit: str
     best: float
     best_run: str
-    typical: float
-    """The median of their medians."""
-    this: float | None
-    """Of the record that is diagnosed, where it is one of them."""
+    typical: float  # The median of their medians
+    this: float | None  # Of the record that is diagnosed, where it is one of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +47,9 @@ class Memory:
     """What copying alone would take."""
 
     bytes_per_env_step: float
-    bytes_per_s: float
-    """Of a copy, measured on this machine."""
+    bytes_per_s: float  # Of a copy, measured on this machine
     phase: str
-    phase_ns: float
-    """What the phase that writes them takes for an env-step."""
+    phase_ns: float  # What the phase that writes them takes for an env-step
 
     @property
     def least_ns(self) -> float:
@@ -72,10 +63,8 @@ class Given:
     phase: str
     low: float
     high: float
-    reached: float
-    """Steps per second."""
-    differing: tuple[str, ...] = ()
-    """What differs from the best record of the same work."""
+    reached: float  # Steps per second
+    differing: tuple[str, ...] = ()  # What differs from the best record of the same work
 
     @property
     def is_short(self) -> bool:
@@ -86,17 +75,14 @@ class Given:
 class Expectations:
     """What could be expected of a run."""
 
-    refused: str | None = None
-    """Why nothing is expected: the record is of another machine, or of a busy one."""
+    refused: str | None = None  # Why nothing is expected: the record is of another machine, or of a busy one
     table: tuple[Reached, ...] = ()
-    expected: float | None = None
-    """The best of the same work on this machine."""
+    expected: float | None = None  # The best of the same work on this machine
     reached: float | None = None
     best_run: str | None = None
+    # Of a run that declared several, the one that is furthest from its best; it is what is told here.
     phase: str | None = None
-    """Of a run that declared several, the one that is furthest from its best; it is what is told here."""
-    differing: tuple[str, ...] = ()
-    """Settings that are not as in the best run."""
+    differing: tuple[str, ...] = ()  # Settings that are not as in the best run
     memory: Memory | None = None
     given: tuple[Given, ...] = ()
 

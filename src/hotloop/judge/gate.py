@@ -19,17 +19,13 @@ from hotloop.stats.ratio import ratio
 OVERHEAD, UNACCOUNTED, MEMORY = "overhead_ratio", "unaccounted_share", "rss_peak_bytes"
 INSTRUCTIONS, PHASE, SHARE = "instructions_per_env_step", "phase", "share"
 
-TIGHTER_SHARE = 0.5
-"""Of what was gained that a tightened absolute limit takes: the rest stays for noise."""
+TIGHTER_SHARE = 0.5  # Of what was gained that a tightened absolute limit takes: the rest stays for noise
+SMALLEST_GAIN = 0.05  # From which on a gain is worth a line
 
-SMALLEST_GAIN = 0.05
-"""From which on a gain is worth a line."""
-
+# The part of a core that a run has to have had for its speed to be its own, where the machine is busy.
 STARVED = 0.9
-"""The part of a core that a run has to have had for its speed to be its own, where the machine is busy."""
 
-EXACT = 1e-9
-"""A share that rounding alone may part two equal numbers by."""
+EXACT = 1e-9  # A share that rounding alone may part two equal numbers by
 
 
 def values_of(budget: Budget, record: Record) -> tuple[float, ...]:
@@ -202,8 +198,7 @@ def is_beyond(found: Estimate, bound: float, slack: float, *, more_is_better: bo
     return found.high < bound - slack if more_is_better else found.low > bound + slack
 
 
-MOST_RUNS = 5
-"""Of a budget that nobody can tell: then it stays so."""
+MOST_RUNS = 5  # Of a budget that nobody can tell: then it stays so
 
 
 def settle(runs: Sequence[Held]) -> Held:
@@ -245,8 +240,7 @@ def is_outvoted(runs: Sequence[Held]) -> bool:
     return runs[0].metric == INSTRUCTIONS and standings.count("met") > 1 >= standings.count("missed")
 
 
-FINAL = ("not equal", "expired")
-"""What another run cannot change."""
+FINAL = ("not equal", "expired")  # What another run cannot change
 
 
 def tighter(held: Held) -> str | None:

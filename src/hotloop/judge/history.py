@@ -8,24 +8,20 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import IN_TURNS, Goal, Record
 from hotloop.stats.changepoints import FEWEST, Change, changes
 
-KINDS = ("bench", "profile", "train", "run")
-"""Kinds of records that are about one speed."""
+KINDS = ("bench", "profile", "train", "run")  # Kinds of records that are about one speed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """What points of one series have in common: nothing else may be joined by a line."""
 
-    target: str
-    """Its name and its keys, as they would be typed."""
+    target: str  # Its name and its keys, as they would be typed
     kind: str
     metric: str
     workload_hash: str
     impl: str
-    fingerprint: str
-    """Of the machine."""
-    in_turns: bool = False
-    """Whether several commits were measured together, by short turns."""
+    fingerprint: str  # Of the machine
+    in_turns: bool = False  # Whether several commits were measured together, by short turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +30,7 @@ class Point:
 
     commit: str
     dirty: bool
-    created: str
-    """When it was measured first."""
+    created: str  # When it was measured first
     median: float
     low: float
     high: float
@@ -48,13 +43,10 @@ class Series:
     """One speed over the commits, in their order if it is known, else as they were measured first."""
 
     identity: Identity
-    cpu: str
-    """What the machine calls itself."""
+    cpu: str  # What the machine calls itself
     points: tuple[Point, ...]
-    changes: tuple[Change, ...]
-    """Where the level changed, after what was accepted last."""
-    accepted: Mapping[int, str]
-    """Point to why the level since it is the right one."""
+    changes: tuple[Change, ...]  # Where the level changed, after what was accepted last
+    accepted: Mapping[int, str]  # Point to why the level since it is the right one
 
     @property
     def start(self) -> int:

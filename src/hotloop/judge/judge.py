@@ -18,18 +18,15 @@ from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label
 from hotloop.stats.trend import drift, warmup_suspect
 
-BUSY_LOAD = 0.5
-"""Load for each core before the run from which the machine is called busy."""
-
+BUSY_LOAD = 0.5  # Load for each core before the run from which the machine is called busy
 STEAL_SHARE = 0.01
 
 GOVERNORS = (None, "performance")
 
-CLOCKS = (None, "tsc", "arch_sys_counter")
-"""What is fit to measure with; None is a machine that does not say."""
+CLOCKS = (None, "tsc", "arch_sys_counter")  # What is fit to measure with; None is a machine that does not say
 
+# What is not one of these cannot tell.
 VERDICTS = {ExitCode.FINE: "pass", ExitCode.MISMATCH: "fail", ExitCode.REGRESSION: "fail"}
-"""What is not one of these cannot tell."""
 
 OUTCOMES: Mapping[Outcome, ExitCode] = {
     "faster": ExitCode.FINE,
@@ -50,8 +47,7 @@ UNACCOUNTED_SHARE = 0.05
 
 OVERHEAD_SHARE = 0.05
 
-FLOOR_MISS_IN = 10
-"""Of the interval whose lower end is the floor: 5% on that side, which takes five rounds."""
+FLOOR_MISS_IN = 10  # Of the interval whose lower end is the floor: 5% on that side, which takes five rounds
 
 
 def judge(record: Record) -> Record:
@@ -298,6 +294,7 @@ class Rules:
     codes: tuple[Callable[[Record], Iterator[ExitCode]], ...] = ()
 
 
+# Kind to what is judged of it, notices in the order in which they are told.
 RULES = {
     "bench": Rules(
         notices=(
@@ -343,7 +340,6 @@ RULES = {
     "tune": Rules(notices=(equality_notices, machine_notices), codes=(learning, unsure)),
     "validate": Rules(notices=(open_notices,), codes=(not_all_envs,)),
 }
-"""Kind to what is judged of it, notices in the order in which they are told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,8 +347,7 @@ class Wanted:
     """A speed to be reached."""
 
     env_steps_per_s: float
-    enforced: bool = False
-    """Whether missing it is a failure, and not only said."""
+    enforced: bool = False  # Whether missing it is a failure, and not only said
 
     def __post_init__(self) -> None:
         if not 0 < self.env_steps_per_s < inf:

@@ -9,24 +9,21 @@ from collections.abc import Callable, Mapping
 
 from hotloop.core.record.stacks import Frame, Stack, identity
 
-COVERS = 0.5
-"""Share of the largest function that a more specific one must cover to be chosen instead of it."""
+COVERS = 0.5  # Share of the largest function that a more specific one must cover to be chosen instead of it
 
+# Share of its own time that a function must spend outside the user's other functions to be chosen.
 KEEPS = 0.1
-"""Share of its own time that a function must spend outside the user's other functions to be chosen."""
 
-LEAST_YOURS = 0.05
-"""Share of the time below which the user's own code is not what one would change."""
-
+LEAST_YOURS = 0.05  # Share of the time below which the user's own code is not what one would change
 STANDARD = re.compile(r"[/\\]lib(64)?[/\\]python\d[^/\\]*[/\\](?!site-packages|dist-packages)")
 
 INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 
+# Files of libraries that environments are built on; users do not change them to make one faster.
 GENERAL = re.compile(
     r"[/\\](site|dist)-packages[/\\]"
     r"(numpy|scipy|torch|jax|jaxlib|numba|pandas|sklearn|tensorflow|tensordict|PIL|cv2|networkx|shapely)[/\\]"
 )
-"""Files of libraries that environments are built on; users do not change them to make one faster."""
 
 
 def is_installed(file: str) -> bool:

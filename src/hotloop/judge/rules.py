@@ -29,26 +29,18 @@ class Rule:
 
     name: str
     symptom: str
-    needs: str
-    """The evidence, in words."""
+    needs: str  # The evidence, in words
     look: Callable[[Case], Iterator[Sight]]
     remedy: str
-    check: str = ""
-    """The command that shows what it came to; the usual one where it is empty."""
-    get: str = ""
-    """What to run where the evidence is not there."""
-    concerns: Callable[[Case], bool] = always
-    """Whether it could matter here at all."""
+    check: str = ""  # The command that shows what it came to; the usual one where it is empty
+    get: str = ""  # What to run where the evidence is not there
+    concerns: Callable[[Case], bool] = always  # Whether it could matter here at all
+    # Whether the evidence is in the record.
     has: Callable[[Case], bool] = lambda case: bool(case.rows or case.functions)
-    """Whether the evidence is in the record."""
-    is_fault: bool = False
-    """Whether it comes before all others: no other figure holds as long as it is there."""
-    is_of_run: bool = False
-    """Whether only the whole run shows it, and none of its phases."""
-    is_of_stage: bool = False
-    """Whether only one phase at a time shows it."""
-    is_note: bool = False
-    """Whether it is about Hotloop and no advice about the user's code."""
+    is_fault: bool = False  # Whether it comes before all others: no other figure holds as long as it is there
+    is_of_run: bool = False  # Whether only the whole run shows it, and none of its phases
+    is_of_stage: bool = False  # Whether only one phase at a time shows it
+    is_note: bool = False  # Whether it is about Hotloop and no advice about the user's code
 
 
 PROFILE = "hotloop profile {target}"
@@ -61,9 +53,9 @@ WORKERS = pattern("wait for workers", names.SKEW.pattern)
 
 LONGER = "{again}, for longer"
 
-AGAIN = "{again}"
-"""The same once more: the records of this version have it."""
+AGAIN = "{again}"  # The same once more: the records of this version have it
 
+# In the order in which they may claim a row: the particular before the general.
 RULES: tuple[Rule, ...] = (
     Rule(
         name="rival",
@@ -332,7 +324,6 @@ RULES: tuple[Rule, ...] = (
         "or look from outside with --probe pyspy",
     ),
 )
-"""In the order in which they may claim a row: the particular before the general."""
 
 
 def has_counter(case: Case, word: str) -> bool:

@@ -23,20 +23,15 @@ from hotloop.core.record.sweep import (
 )
 from hotloop.stats.fit import Fitted, crossing, fit, knee
 
-LITTLE = 0.02
-"""Of the step: a phase that takes less of every size is not worth a law."""
+LITTLE = 0.02  # Of the step: a phase that takes less of every size is not worth a law
+SMALLEST_BYTES = 1 << 18  # Memory that a process takes or gives back for reasons of its own
+SLIGHT = 0.1  # Loss of efficiency that needs no reason
 
-SMALLEST_BYTES = 1 << 18
-"""Memory that a process takes or gives back for reasons of its own."""
-
-SLIGHT = 0.1
-"""Loss of efficiency that needs no reason."""
-
+# How much the serial part may grow, over itself, from the fewest threads to the most and still be one.
 STEADY = 0.5
-"""How much the serial part may grow, over itself, from the fewest threads to the most and still be one."""
 
+# An axis, the other axes' values, and the points along it by size.
 Line = tuple[str, dict[str, str], dict[float, Point]]
-"""An axis, the other axes' values, and the points along it by size."""
 
 
 def conclude(sweep: Sweep, cores: int | None = None) -> Sweep:

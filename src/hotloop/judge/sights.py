@@ -9,9 +9,7 @@ from hotloop.judge.evidence import Sight
 from hotloop.judge.rules import RULES, Rule
 from hotloop.judge.stages import views, weight, where
 
-WORTH = 1.02
-"""Times as fast, below which a change is not worth a word."""
-
+WORTH = 1.02  # Times as fast, below which a change is not worth a word
 Seen = tuple[Rule, Sight]
 
 

@@ -14,13 +14,10 @@ from hotloop.core.record.codec import Interval
 from hotloop.judge.case import speed_up
 from hotloop.stats.intervals import ONE_MISS_IN, sign_interval
 
-HIDDEN = 0.5
-"""Of a delay that must cost nothing for a part to be called hidden."""
-
+HIDDEN = 0.5  # Of a delay that must cost nothing for a part to be called hidden
 UNTOLD = "cannot tell yet"
 
-FASTER = 2.0
-"""How many times as fast a part is taken to be made."""
+FASTER = 2.0  # How many times as fast a part is taken to be made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +25,10 @@ class Trial:
     """One turn with a delay in a part, and the turn without one beside it; all of one update."""
 
     part: str
-    own_ns: float
-    """What the part takes without a delay, in whichever threads it runs."""
+    own_ns: float  # What the part takes without a delay, in whichever threads it runs
     base_ns: float
     delayed_ns: float
-    inserted_ns: float
-    """Of delay, as it was measured."""
+    inserted_ns: float  # Of delay, as it was measured
 
     @property
     def slope(self) -> float:
@@ -50,20 +45,16 @@ class Causal:
 
     part: str
     trials: int
-    share: float
-    """Of the wall; of several threads, of theirs together."""
-    predicted: float
-    """Times as fast in all by Amdahl's law, were the part twice as fast."""
+    share: float  # Of the wall; of several threads, of theirs together
+    predicted: float  # Times as fast in all by Amdahl's law, were the part twice as fast
     predicted_interval: Interval | None
     slope: float
     slope_interval: Interval | None
-    seen: float
-    """Times as fast in all by the slope."""
+    seen: float  # Times as fast in all by the slope
     seen_interval: Interval | None
-    said: str
-    """How the two stand to each other."""
+    said: str  # How the two stand to each other
+    # Turns that could tell, by how far the interval reaches now; None where these could, or none would.
     enough: int | None = None
-    """Turns that could tell, by how far the interval reaches now; None where these could, or none would."""
 
 
 def causal(trials: Sequence[Trial]) -> tuple[Causal, ...]:

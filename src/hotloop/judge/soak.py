@@ -19,17 +19,12 @@ from hotloop.core.record.checks import (
 )
 from hotloop.stats.slope import LIKELY, Slope, slope
 
-FEWEST_LOOKS = 12
-"""Judged ones, for a slope to be sure of."""
-
-CUT = 0.2
-"""Of the looks, at the beginning: there caches fill and pools grow."""
-
-POINTS = 120
-"""Of a curve that a record keeps."""
-
+FEWEST_LOOKS = 12  # Judged ones, for a slope to be sure of
+CUT = 0.2  # Of the looks, at the beginning: there caches fill and pools grow
+POINTS = 120  # Of a curve that a record keeps
 MINUTE_S = 60.0
 
+# What a curve may rise over the judged part of a run and nobody minds; others are shown and not judged.
 TRIFLES: Mapping[str, float] = {
     SLOWER: 0.02,
     RSS_BYTES: 1 << 20,
@@ -38,22 +33,16 @@ TRIFLES: Mapping[str, float] = {
     OPEN_FILES: 3,
     RUNNING: 2,
 }
-"""What a curve may rise over the judged part of a run and nobody minds; others are shown and not judged."""
 
-OF_ALL = 0.01
-"""Of what there is, the same for bytes."""
-
-WATCHING = 16 << 10
-"""Bytes a look that the soak itself may leave: what it noted, and its record so far."""
-
+OF_ALL = 0.01  # Of what there is, the same for bytes
+WATCHING = 16 << 10  # Bytes a look that the soak itself may leave: what it noted, and its record so far
 PHASE_TRIFLE = 0.05
 
+# Of a rise that must have come while the first instance stepped by itself, for it to be its own. It does so
+# for two thirds of the time, so of a leak of its steps it is far more.
 STEPS_SHARE = 0.2
-"""Of a rise that must have come while the first instance stepped by itself, for it to be its own. It does so
-for two thirds of the time, so of a leak of its steps it is far more."""
 
-Curve = Sequence[tuple[float, float]]
-"""Seconds, and a value."""
+Curve = Sequence[tuple[float, float]]  # Seconds, and a value
 
 
 def conclude(found: Soak, curves: Mapping[str, Curve]) -> Soak:

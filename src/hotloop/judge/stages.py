@@ -18,18 +18,10 @@ if TYPE_CHECKING:
 
     Shares = NDArray[np.float64]
 
-MOVED = 0.1
-"""Of the time, by which the share of a row must change at once."""
-
-ABRUPT = 0.7
-"""What is left of the distance from a line if the change is a step, at most: a decay is no phase."""
-
-SWITCHED = 0.9
-"""Of the looks on one side of a change that a row must be in, and be missing from on the other."""
-
-MOST_STAGES = 6
-"""A run that changes more often goes to and fro, and is one population."""
-
+MOVED = 0.1  # Of the time, by which the share of a row must change at once
+ABRUPT = 0.7  # What is left of the distance from a line if the change is a step, at most: a decay is no phase
+SWITCHED = 0.9  # Of the looks on one side of a change that a row must be in, and be missing from on the other
+MOST_STAGES = 6  # A run that changes more often goes to and fro, and is one population
 UPDATES_PER_S, AGENT_STEPS_PER_S = "updates_per_s", "agent_steps_per_s"
 
 

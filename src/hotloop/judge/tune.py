@@ -7,8 +7,7 @@ from statistics import fmean, median
 from hotloop.core.record.sweep import LEARNING_BAND, Learnt, Tried
 from hotloop.stats.intervals import mean_interval, sign_interval
 
-FLOOR_MISS_IN = 10
-"""Of the interval whose lower end is the floor: 5% on that side."""
+FLOOR_MISS_IN = 10  # Of the interval whose lower end is the floor: 5% on that side
 
 
 def tried(

@@ -20,8 +20,7 @@ class Speed:
     record: Record
     name: str
     metric: Metric
-    values: tuple[float, ...]
-    """One per round."""
+    values: tuple[float, ...]  # One per round
 
     @property
     def commit(self) -> str:
@@ -184,10 +183,10 @@ def pyperf_benchmark(speed: Speed) -> dict[str, Any]:
     return {"metadata": metadata, "runs": [run]}
 
 
+# Every format by the name that `report --export` takes.
 EXPORTS = {
     "csv": export_csv,
     "github": export_github,
     "openmetrics": export_openmetrics,
     "pyperf": export_pyperf,
 }
-"""Every format by the name that `report --export` takes."""

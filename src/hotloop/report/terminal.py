@@ -32,17 +32,13 @@ from hotloop.report.sections.section import (
 )
 from hotloop.report.units import curve_words
 
-BAR_CELLS, FEWEST_CELLS = 24, 6
-"""Of a whole bar, and where there is little room for it."""
-GAP = 3
-"""Between two columns."""
-LONGEST_WORD = 20
-"""Characters of a name that are worth leaving out a column for."""
+BAR_CELLS, FEWEST_CELLS = 24, 6  # Of a whole bar, and where there is little room for it
+GAP = 3  # Between two columns
+LONGEST_WORD = 20  # Characters of a name that are worth leaving out a column for
 INDENT = "  "
 COLOURS: dict[Tone, str] = {"plain": "", "good": "green", "warn": "yellow", "bad": "red", "dim": "dim"}
 BAR_COLOUR = "cyan"
-NAME_WIDTH = 10
-"""Of a fact, at least, so that facts under one another stand in line."""
+NAME_WIDTH = 10  # Of a fact, at least, so that facts under one another stand in line
 
 
 def draw(sections: Iterable[Section]) -> RenderableType:

@@ -6,10 +6,8 @@ Interval = tuple[float, float]
 SPARKS = "▁▂▃▄▅▆▇█"
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
-CPU = "on a core"
-"""The column of how much of its own time a row worked for."""
-LARGE = 1_000
-"""A number from there on is drawn without a fraction."""
+CPU = "on a core"  # The column of how much of its own time a row worked for
+LARGE = 1_000  # A number from there on is drawn without a fraction
 
 
 def speed(per_second: float) -> str:

@@ -15,20 +15,12 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-FEWEST = 12
-"""Values below which nothing can be said of a change."""
-
-LATEST = 500
-"""Values that are looked at, the latest: the distances of all pairs are held in memory."""
-
-SIDE = 3
-"""Values on either side of a change, at least."""
-
+FEWEST = 12  # Values below which nothing can be said of a change
+LATEST = 500  # Values that are looked at, the latest: the distances of all pairs are held in memory
+SIDE = 3  # Values on either side of a change, at least
 SHUFFLES = 499
 
-SUSPECT = 0.01
-"""How rarely a shuffled series may be split as well."""
-
+SUSPECT = 0.01  # How rarely a shuffled series may be split as well
 SEED = 20_240_229
 
 
@@ -36,12 +28,9 @@ SEED = 20_240_229
 class Change:
     """A new level."""
 
-    index: int
-    """Of the first value at it."""
-    before: float
-    """The median since the change before it."""
-    after: float
-    """The median until the next change."""
+    index: int  # Of the first value at it
+    before: float  # The median since the change before it
+    after: float  # The median until the next change
     p: float
 
     @property

@@ -17,16 +17,13 @@ if TYPE_CHECKING:
 
 FLIPS = 2_000
 
-ONE_FALSE_IN = 100
-"""How rarely any interval of a family misses where there is no difference at all."""
+ONE_FALSE_IN = 100  # How rarely any interval of a family misses where there is no difference at all
 
+# Standard errors beyond the critical value from which a mean is found with 84%: four times in five, and some
+# room for having to be found twice.
 SEEN_Z = 1.0
-"""Standard errors beyond the critical value from which a mean is found with 84%: four times in five, and
-some room for having to be found twice."""
 
-AT_ONCE = 1_024
-"""Columns whose flips are made together."""
-
+AT_ONCE = 1_024  # Columns whose flips are made together
 SEED = 20_240_301
 
 
@@ -35,10 +32,8 @@ class Contrasts:
     """Means of differences, all of one family."""
 
     means: "Numbers"
-    errors: "Numbers"
-    """Standard errors of the means."""
-    critical: "Numbers"
-    """How many of them an interval reaches to either side; one number a tier."""
+    errors: "Numbers"  # Standard errors of the means
+    critical: "Numbers"  # How many of them an interval reaches to either side; one number a tier
 
     @property
     def lows(self) -> "Numbers":

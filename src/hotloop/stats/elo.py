@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-MEAN = 1_000.0
-"""The mean rating of all players."""
-
-SCALE = 173.717792761
-"""400 / ln 10: a player that scores ten times as often is 400 points stronger."""
-
+MEAN = 1_000.0  # The mean rating of all players
+SCALE = 173.717792761  # 400 / ln 10: a player that scores ten times as often is 400 points stronger
 Z = 1.959963984540054
 
+# Drawn games that every pair has besides its own: a player that wins all games keeps a finite rating.
 PRIOR_DRAWS = 1.0
-"""Drawn games that every pair has besides its own: a player that wins all games keeps a finite rating."""
 
 STEPS = 100
 
@@ -24,13 +20,12 @@ class Rating:
     """How strong a player is."""
 
     elo: float
-    low: float
-    """Of the interval that holds the rating in 95% of cases."""
+    low: float  # Of the interval that holds the rating in 95% of cases
     high: float
 
 
+# Two players to the first one's score (a draw is half a point) and their games.
 Scores = Mapping[tuple[str, str], tuple[float, int]]
-"""Two players to the first one's score (a draw is half a point) and their games."""
 
 
 def rate(scores: Scores) -> dict[str, Rating]:

@@ -14,50 +14,37 @@ from statistics import fmean, median
 
 from hotloop.core.record.sweep import Law
 
+# What a law adds to its constant, per unit.
 SHAPES: Mapping[Law, Callable[[float], float]] = {
     "log": lambda n: math.log(n + 1),
     "linear": lambda n: n,
     "n log n": lambda n: n * math.log(n + 1),
     "quadratic": lambda n: n * n,
 }
-"""What a law adds to its constant, per unit."""
 
-LOWEST, HIGHEST, STEPS = -1.5, 4.0, 1_100
-"""Exponents that are tried, and how many."""
+LOWEST, HIGHEST, STEPS = -1.5, 4.0, 1_100  # Exponents that are tried, and how many
+FEWEST_SIZES = 3  # For a curve with a constant; of two sizes only their ratio is known
 
-FEWEST_SIZES = 3
-"""For a curve with a constant; of two sizes only their ratio is known."""
-
+# How many times the repeats' own spread the curve may miss the sizes' means by; beyond that it is noise.
 MISFIT = 3.0
-"""How many times the repeats' own spread the curve may miss the sizes' means by; beyond that it is noise."""
 
-LACK = 0.15
-"""Of the cost: a curve that misses the sizes by more is another law, however few sizes there are."""
+LACK = 0.15  # Of the cost: a curve that misses the sizes by more is another law, however few sizes there are
+WORSE = 4.0  # How many times as much as the best may be missed, squared, where the best itself misses more
+SINGULAR = 1e-12  # Of the determinant: below it a shape cannot be told from a constant
+TINY = 1e-12  # What rounding leaves unexplained
 
-WORSE = 4.0
-"""How many times as much as the best may be missed, squared, where the best itself misses more."""
-
-SINGULAR = 1e-12
-"""Of the determinant: below it a shape cannot be told from a constant."""
-
-TINY = 1e-12
-"""What rounding leaves unexplained."""
-
+# An interval of the exponent that is wider tells no law from another: a constant from a cubic one, say.
 WIDE = 3.0
-"""An interval of the exponent that is wider tells no law from another: a constant from a cubic one, say."""
 
+# Sum of squared relative misses below which a law by name is met, whatever other exponents would allow.
 EXACT = 1e-6
-"""Sum of squared relative misses below which a law by name is met, whatever other exponents would allow."""
 
-GROWN = 2.0
-"""What is so many times as much at one size as at another is not constant, however noisy."""
+GROWN = 2.0  # What is so many times as much at one size as at another is not constant, however noisy
 
+# Student's t at 99.5%, by degrees of freedom from 1. Wider than 95% asks for by itself, since the exponent
+# and the constant are found from the same few sizes: with it an interval held the truth in 97 to 100 of 100
+# made-up sweeps with a noise of 10%.
 T = (63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977)
-"""Student's t at 99.5%, by degrees of freedom from 1.
-
-Wider than 95% asks for by itself, since the exponent and the constant are found from the same few sizes:
-with it an interval held the truth in 97 to 100 of 100 made-up sweeps with a noise of 10%.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +52,12 @@ class Fitted:
     """How a cost grows with a size."""
 
     law: Law
-    exponent: float
-    """Of `a + c * n**p`, the best p."""
+    exponent: float  # Of `a + c * n**p`, the best p
     low: float
-    high: float
-    """Its 95% interval."""
+    high: float  # Its 95% interval
     constant: float
-    factor: float
-    """a and c of the law that is named; of a power or no law, with its exponent."""
-    also: tuple[Law, ...] = ()
-    """Other laws that the same values allow."""
+    factor: float  # a and c of the law that is named; of a power or no law, with its exponent
+    also: tuple[Law, ...] = ()  # Other laws that the same values allow
 
     def at(self, size: float) -> float:
         """The cost that the curve says."""
@@ -92,12 +75,10 @@ class Best:
 
     constant: float
     factor: float
-    missed: float
-    """Sum of squared relative misses."""
+    missed: float  # Sum of squared relative misses
 
 
-Points = Mapping[float, Sequence[float]]
-"""Size to its values, one a repeat."""
+Points = Mapping[float, Sequence[float]]  # Size to its values, one a repeat
 
 
 def fit(points: Points) -> Fitted | None:
@@ -143,10 +124,8 @@ class Row:
     size: float
     mean: float
     count: int
-    weight: float
-    """Of one value: over the square of what is expected, so that misses are relative."""
-    within: float
-    """Sum of the values' squared distances from their mean, times that."""
+    weight: float  # Of one value: over the square of what is expected, so that misses are relative
+    within: float  # Sum of the values' squared distances from their mean, times that
 
 
 Rows = Sequence[Row]
@@ -261,8 +240,7 @@ def student(freedom: int) -> float:
 class Crossed:
     """Where one curve overtakes another."""
 
-    size: float
-    """About, between two measured ones."""
+    size: float  # About, between two measured ones
     between: tuple[float, float]
 
 
@@ -278,11 +256,8 @@ def crossing(a: Points, b: Points) -> Crossed | None:
     return Crossed(size=first * (last / first) ** share, between=(first, last))
 
 
-KNEE = 0.9
-"""Of the best speed: from there on more of the axis brings little."""
-
-WORTH = 1.2
-"""How many times as fast the best must be as the first for there to be a knee at all."""
+KNEE = 0.9  # Of the best speed: from there on more of the axis brings little
+WORTH = 1.2  # How many times as fast the best must be as the first for there to be a knee at all
 
 
 def knee(speeds: Points) -> float | None:

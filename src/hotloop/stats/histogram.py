@@ -12,15 +12,12 @@ if TYPE_CHECKING:
 
 BITS = 5
 
-LINEAR = 1 << BITS
-"""Buckets of each power of two."""
-
+LINEAR = 1 << BITS  # Buckets of each power of two
 BUCKETS = LINEAR * (64 - BITS)
 
 RELATIVE_ERROR = 1 / (2 * LINEAR)
 
-FEWEST_FOR = {0.50: 20, 0.95: 200, 0.99: 1_000}
-"""Values there have to be before a percentile is named."""
+FEWEST_FOR = {0.50: 20, 0.95: 200, 0.99: 1_000}  # Values there have to be before a percentile is named
 
 
 class Histogram:

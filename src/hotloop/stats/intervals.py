@@ -7,11 +7,10 @@ side of it, and how many do is binomial with one half, whatever the values are.
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-FEWEST = 6
-"""Values for 95%: of five, one side alone has none in 2 of 32 cases; of six, in 2 of 64."""
+FEWEST = 6  # Values for 95%: of five, one side alone has none in 2 of 32 cases; of six, in 2 of 64
 
+# How rarely the interval may miss the median unless somebody says otherwise: in 5% of cases at most.
 ONE_MISS_IN = 20
-"""How rarely the interval may miss the median unless somebody says otherwise: in 5% of cases at most."""
 
 RESAMPLES = 2_000
 

@@ -7,20 +7,13 @@ together are wrong in 1% of cases, and the one at the end in the 4% that are lef
 
 from math import ceil
 
+# Pairs of the first look: the second smallest and the second largest of them are seldom enough wrong.
 FIRST = 18
-"""Pairs of the first look: the second smallest and the second largest of them are seldom enough wrong."""
 
-GROWTH = 1.25
-"""How many times as many rounds there are at the next look."""
-
-LOOKS = 40
-"""At most: from 18 rounds on they reach beyond 100,000."""
-
-EARLY_MISS_IN = 4_000
-"""How rarely the interval of one look may miss."""
-
-FINAL_MISS_IN = 25
-"""How rarely that of the end may: together with 40 in 4,000 that is one in 20."""
+GROWTH = 1.25  # How many times as many rounds there are at the next look
+LOOKS = 40  # At most: from 18 rounds on they reach beyond 100,000
+EARLY_MISS_IN = 4_000  # How rarely the interval of one look may miss
+FINAL_MISS_IN = 25  # How rarely that of the end may: together with 40 in 4,000 that is one in 20
 
 
 def next_look(rounds: int, block: int = 1) -> int:

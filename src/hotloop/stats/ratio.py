@@ -11,20 +11,14 @@ from hotloop.core.record.comparison import Outcome, Ratio
 from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_interval
 from hotloop.stats.summary import spread
 
-EACH_MISS_IN = 40
-"""Of each median's interval: 2.5% and 2.5%, so that both hold together in 95% of cases."""
+EACH_MISS_IN = 40  # Of each median's interval: 2.5% and 2.5%, so that both hold together in 95% of cases
+FEWEST_APART = 7  # Values of each side for such an interval
+SPREADS = 2.5  # How many spreads of its rounds the level of a machine may have moved from one run to the next
 
-FEWEST_APART = 7
-"""Values of each side for such an interval."""
-
-SPREADS = 2.5
-"""How many spreads of its rounds the level of a machine may have moved from one run to the next."""
-
+# How many times the difference of a side from itself a change has to be to be seen all the same.
 TIMES_NOISE = 3
-"""How many times the difference of a side from itself a change has to be to be seen all the same."""
 
-MOST_TIMES = 100
-"""How many times narrower an interval can be hoped to become: ten thousand times the rounds."""
+MOST_TIMES = 100  # How many times narrower an interval can be hoped to become: ten thousand times the rounds
 
 
 def ratio(

@@ -4,11 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SURE = 4.0
-"""Standard deviations of 99.99%: a soak judges several curves, and is repeated every night."""
-
-LIKELY = 1.96
-"""Of 95%."""
+SURE = 4.0  # Standard deviations of 99.99%: a soak judges several curves, and is repeated every night
+LIKELY = 1.96  # Of 95%
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from hotloop.stats.intervals import sign_interval
 Label = Literal["excellent", "good", "fair", "unstable", "unknown"]
 
 
-LARGEST = 1e150
-"""Values are below it: their squares are still numbers."""
+LARGEST = 1e150  # Values are below it: their squares are still numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +22,11 @@ class Summary:
 
     median: float
     mean: float
-    cv: float | None
-    """Sample standard deviation over mean; None for one value or a mean of zero."""
-    ci95: tuple[float, float] | None
-    """Exact sign-test interval of the median; None below six values."""
+    cv: float | None  # Sample standard deviation over mean; None for one value or a mean of zero
+    ci95: tuple[float, float] | None  # Exact sign-test interval of the median; None below six values
     min: float
     max: float
-    mad: float
-    """Median distance from the median, not scaled to a standard deviation."""
+    mad: float  # Median distance from the median, not scaled to a standard deviation
 
 
 def summarise(values: Sequence[float]) -> Summary:
@@ -60,8 +56,7 @@ def deviation(values: Sequence[float]) -> float:
     return median(abs(value - centre) for value in values)
 
 
-NORMAL = 1.4826
-"""A standard deviation over the median absolute deviation, of normal values."""
+NORMAL = 1.4826  # A standard deviation over the median absolute deviation, of normal values
 
 
 def spread(values: Sequence[float]) -> float:

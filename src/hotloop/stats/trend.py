@@ -9,21 +9,14 @@ from statistics import NormalDist, median
 
 from hotloop.stats.summary import deviation
 
-SUSPECT = 0.01
-"""The p below which a drift is worth a notice: one false alarm in a hundred quiet runs."""
+SUSPECT = 0.01  # The p below which a drift is worth a notice: one false alarm in a hundred quiet runs
+EXACT_UP_TO = 100  # Values; above it the normal approximation is right to a thousandth
+FIRST = 3  # Rounds that a cold start may spoil
 
-EXACT_UP_TO = 100
-"""Values; above it the normal approximation is right to a thousandth."""
-
-FIRST = 3
-"""Rounds that a cold start may spoil."""
-
+# Distance of a cold first round from the others, in their standard deviations as the MAD estimates them.
 COLD_SPREADS = 6.0
-"""Distance of a cold first round from the others, in their standard deviations as the MAD estimates them."""
 
-SMALLEST = 0.01
-"""Of the median: a cold start that costs less is not worth a word."""
-
+SMALLEST = 0.01  # Of the median: a cold start that costs less is not worth a word
 MAD_TO_SIGMA = 1.4826
 
 
@@ -31,10 +24,8 @@ MAD_TO_SIGMA = 1.4826
 class Drift:
     """A trend over the rounds."""
 
-    change: float
-    """From the first round to the last by the Theil-Sen slope, as a share of the median."""
-    p: float
-    """How often rounds in random order would rise or fall as steadily (Kendall, two-sided)."""
+    change: float  # From the first round to the last by the Theil-Sen slope, as a share of the median
+    p: float  # How often rounds in random order would rise or fall as steadily (Kendall, two-sided)
 
     @property
     def suspect(self) -> bool:

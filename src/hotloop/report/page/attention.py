@@ -15,9 +15,7 @@ from hotloop.report.sections.overview import unlike_words
 from hotloop.report.sections.section import text_of
 from hotloop.report.units import count, speed
 
-MOST = 6
-"""Lines that are shown at once; the rest is a click away."""
-
+MOST = 6  # Lines that are shown at once; the rest is a click away
 FINE = "Nothing needs a look: no level fell, no enforced budget is missed, and no latest run ended badly."
 
 

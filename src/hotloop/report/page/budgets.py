@@ -13,8 +13,7 @@ from hotloop.report.units import count, speed
 
 HEADS = ("budget", "of", "metric", "verdict", "now", "change", "limit", "against", "ask")
 
-Speed = tuple[str, str]
-"""A target as it would be typed, and a metric of it."""
+Speed = tuple[str, str]  # A target as it would be typed, and a metric of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +21,12 @@ class Known:
     """A budget of the project's, or one that a record was held against."""
 
     name: str
-    target: str
-    """As it would be typed, keys and all."""
+    target: str  # As it would be typed, keys and all
     metric: str
     limit: float | None
     enforced: bool
-    latest: Record | None
-    """What was held against it last."""
-    written: Budget | None
-    """As the project has it now; None where it has it no more."""
+    latest: Record | None  # What was held against it last
+    written: Budget | None  # As the project has it now; None where it has it no more
 
 
 def known(budgets: Sequence[Budget], records: Iterable[Record]) -> list[Known]:

@@ -8,22 +8,17 @@ from typing import Any
 from hotloop.core.clock import utc_now
 from hotloop.report.page.plot import Curve, Plot
 
-LOGS = "*/logs/metrics.jsonl"
-"""Where runs write what each window came to, below the folder of runs."""
+LOGS = "*/logs/metrics.jsonl"  # Where runs write what each window came to, below the folder of runs
+RUNNING_S = 120  # Seconds since the last line, within which a run is still going
+MOST = 400  # Windows that are drawn, the latest
 
-RUNNING_S = 120
-"""Seconds since the last line, within which a run is still going."""
-
-MOST = 400
-"""Windows that are drawn, the latest."""
-
+# Numbers of a window that have a plot of their own; losses share one.
 DRAWN = {
     "sps": "env-steps/s",
     "return": "return",
     "eval_return": "return in evaluation",
     "agreement": "agreement with the teacher",
 }
-"""Numbers of a window that have a plot of their own; losses share one."""
 
 LOSS, TIME = "loss/", "time/"
 

@@ -14,6 +14,7 @@ from hotloop.report.units import count, speed, speed_interval
 
 LINE_WIDTH, LINE_HEIGHT = 120, 26
 
+# Exit codes as a reader in a hurry sees them.
 STATES: dict[int, tuple[str, str]] = {
     ExitCode.FINE: ("good", "fine"),
     ExitCode.UNSTABLE: ("warn", "unstable"),
@@ -21,7 +22,6 @@ STATES: dict[int, tuple[str, str]] = {
     ExitCode.REGRESSION: ("bad", "slower"),
     ExitCode.CANNOT_TELL: ("warn", "cannot tell"),
 }
-"""Exit codes as a reader in a hurry sees them."""
 
 
 def draw(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record]) -> str:

@@ -14,10 +14,10 @@ from hotloop.report.page.shelf import Shelf
 from hotloop.report.sections.notices import notices
 from hotloop.report.sections.record import record_sections
 
+# What the page may do: draw itself, and when it is served hear what is new.
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; connect-src {}"
 )
-"""What the page may do: draw itself, and when it is served hear what is new."""
 
 WRITTEN = '<small class="dim">written {:%Y-%m-%d %H:%M} UTC</small>'
 
@@ -26,8 +26,8 @@ THEME = '<button id="theme" type="button">dark</button>'
 LIVE = '<div id="live" data-events="{}"></div>'
 
 
+# What a page begins with, by which a later one knows that it may replace it.
 HEAD = '<!doctype html>\n<html lang="en"><head><meta name="generator" content="hotloop report">'
-"""What a page begins with, by which a later one knows that it may replace it."""
 
 
 def draw_page(shelf: Shelf, title: str, events: str | None = None) -> str:

@@ -6,14 +6,9 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Literal
 
-MANY = 6
-"""Plots that one still finds by looking."""
-
-Value = float | None
-"""None where there is none."""
-
-Kind = Literal["goal", "change", "accepted"]
-"""Of what is marked; the page has a colour for each."""
+MANY = 6  # Plots that one still finds by looking
+Value = float | None  # None where there is none
+Kind = Literal["goal", "change", "accepted"]  # Of what is marked; the page has a colour for each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +19,9 @@ class Curve:
     values: tuple[Value, ...]
     low: tuple[Value, ...] | None = None
     high: tuple[Value, ...] | None = None
-    dots: bool = False
-    """Whether its points are not joined."""
+    dots: bool = False  # Whether its points are not joined
+    # The number of the curve whose colour it has, and whose name; it has no word of its own then.
     of: int | None = None
-    """The number of the curve whose colour it has, and whose name; it has no word of its own then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +39,7 @@ class Mark:
 
     x: float
     label: str
-    told: str
-    """In full, for who points at it."""
+    told: str  # In full, for who points at it
     kind: Kind
 
 
@@ -56,14 +49,12 @@ class Plot:
 
     x: tuple[float, ...]
     series: tuple[Curve, ...]
+    # What the values of x are called, where they are numbers of something; else they are written.
     labels: tuple[str, ...] | None = None
-    """What the values of x are called, where they are numbers of something; else they are written."""
     lines: tuple[Level, ...] = ()
     marks: tuple[Mark, ...] = ()
-    powers: bool = False
-    """Whether both axes are of powers of ten."""
-    opens: tuple[int, ...] | None = None
-    """The record that a click on each point opens."""
+    powers: bool = False  # Whether both axes are of powers of ten
+    opens: tuple[int, ...] | None = None  # The record that a click on each point opens
 
     @property
     def data(self) -> dict[str, Any]:

@@ -19,14 +19,9 @@ from hotloop.report.page.live import trainings
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import Shelf, draw_shelf, record_files
 
-EVERY_S = 1.0
-"""Between two looks at the folders."""
-
-SEEN = "seen"
-"""The word of an address that says what a page was drawn of."""
-
-TAKEN = (errno.EADDRINUSE, errno.EACCES)
-"""What another port may mend."""
+EVERY_S = 1.0  # Between two looks at the folders
+SEEN = "seen"  # The word of an address that says what a page was drawn of
+TAKEN = (errno.EADDRINUSE, errno.EACCES)  # What another port may mend
 
 HEADERS = {
     "Cache-Control": "no-store",

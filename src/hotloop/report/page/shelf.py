@@ -13,17 +13,12 @@ from hotloop.core.record.record import Record, read
 from hotloop.report.files import SPEEDSCOPE, TRACE
 from hotloop.stats.summary import with_metrics
 
+# Names of files that training keeps beside its records.
 NO_RECORDS = ("settings.json", "trace.json", "state.json")
-"""Names of files that training keeps beside its records."""
 
-CELLS = "/artifacts/sweeps/"
-"""Where sweeps keep each of their measurements, to go on after a break."""
-
-DIAGNOSIS = "diagnosis-"
-"""What the names of diagnoses begin with, which are about records and lie among them."""
-
-Drawn = TypeVar("Drawn")
-"""What a shelf is made into: a page, a text, a table."""
+CELLS = "/artifacts/sweeps/"  # Where sweeps keep each of their measurements, to go on after a break
+DIAGNOSIS = "diagnosis-"  # What the names of diagnoses begin with, which are about records and lie among them
+Drawn = TypeVar("Drawn")  # What a shelf is made into: a page, a text, a table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +26,7 @@ class Entry:
     """A record and its file."""
 
     record: Record
-    path: Path | None = None
-    """None where it was read out of a file of another tool's."""
+    path: Path | None = None  # None where it was read out of a file of another tool's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +34,11 @@ class Shelf:
     """The records, oldest first, and all that was said beside them."""
 
     entries: tuple[Entry, ...]
-    left_out: tuple[str, ...] = ()
-    """One line a file that is no record."""
-    replays: tuple[files.Frames, ...] = ()
-    """What tapes and bundles look like, where somebody drew them."""
-    budgets: tuple[Budget, ...] = ()
-    """Of the project that the page is about, in the order of its file."""
+    left_out: tuple[str, ...] = ()  # One line a file that is no record
+    replays: tuple[files.Frames, ...] = ()  # What tapes and bundles look like, where somebody drew them
+    budgets: tuple[Budget, ...] = ()  # Of the project that the page is about, in the order of its file
+    # Run id to why the level since it is the right one.
     accepted: Mapping[str, str] = field(default_factory=dict)
-    """Run id to why the level since it is the right one."""
 
     @property
     def records(self) -> list[Record]:

@@ -13,12 +13,8 @@ from hotloop.report.sections.facts import machine_line
 from hotloop.report.sections.record import record_panels, record_sections
 from hotloop.report.sections.section import Drawing, Heading, Section
 
-KINDS = ("scale", "tune", "soak", "suite", "gate")
-"""Of records about many measurements."""
-
-CORNERS = 24
-"""Of a law's line."""
-
+KINDS = ("scale", "tune", "soak", "suite", "gate")  # Of records about many measurements
+CORNERS = 24  # Of a law's line
 NONE = "<p>No sweep yet: <code>hotloop scale TARGET agents=10,100</code> makes one.</p>"
 
 

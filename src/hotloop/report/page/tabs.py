@@ -24,19 +24,16 @@ from hotloop.report.sections.record import record_sections
 from hotloop.report.sections.train import times_of
 from hotloop.report.units import percent
 
-Numbers = Mapping[str, int]
-"""Run ids, and what a click on them opens."""
+Numbers = Mapping[str, int]  # Run ids, and what a click on them opens
+MOST = 120  # Comparisons that are drawn, the latest
 
-MOST = 120
-"""Comparisons that are drawn, the latest."""
-
+# Values of a training's windows that are drawn, and what they are called.
 CURVES = {
     "env_steps_per_s": "env-steps/s",
     "return_per_agent": "return per agent",
     "eval_return": "return in evaluation",
     "agreement": "agreement with the teacher",
 }
-"""Values of a training's windows that are drawn, and what they are called."""
 
 
 def latest(records: Sequence[Record], wanted: Callable[[Record], bool]) -> list[Record]:

@@ -6,13 +6,13 @@ from hotloop.judge.history import Series
 from hotloop.report.page.plot import Curve, Level, Mark, Plot, figure, plots
 from hotloop.report.sections.trend import change_words, summary
 
+# Metrics, and what people call them.
 NAMES = {
     "env_steps_per_s": "env-steps/s",
     "agent_steps_per_s": "agent-steps/s",
     "runs_per_s": "runs/s",
     "updates_per_s": "updates/s",
 }
-"""Metrics, and what people call them."""
 
 EXPLAINED = (
     '<p class="hint">One point a commit, with its 95% interval. '
@@ -23,8 +23,7 @@ EXPLAINED = (
 )
 
 
-Lines = Mapping[tuple[str, str], Sequence[Level]]
-"""What budgets ask for, by target and metric."""
+Lines = Mapping[tuple[str, str], Sequence[Level]]  # What budgets ask for, by target and metric
 
 
 def draw(series: Sequence[Series], budgets: Lines, numbers: Mapping[str, int]) -> str:

@@ -10,10 +10,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MOMENTS = 3
-"""Of a strip: the beginning, the end, and what lies between at even distances."""
-GAP = 8
-"""Pixels between two moments."""
+MOMENTS = 3  # Of a strip: the beginning, the end, and what lies between at even distances
+GAP = 8  # Pixels between two moments
 
 
 def pillow() -> Any:

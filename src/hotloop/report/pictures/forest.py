@@ -8,8 +8,7 @@ from math import log
 from hotloop.report.units import digits
 
 WIDTH, ROW, TOP, BOTTOM = 1000, 26, 12, 34
-LEFT, RIGHT = 460, 190
-"""For the days and names, and for the numbers."""
+LEFT, RIGHT = 460, 190  # For the days and names, and for the numbers
 
 TICKS = (
     0.01,
@@ -33,14 +32,9 @@ TICKS = (
     100.0,
 )
 
-CLOSEST = 55
-"""Pixels between two ticks, at least."""
-
-LONGEST = 54
-"""Characters of a name that there is room for."""
-
-Place = Callable[[float], float]
-"""From a ratio to pixels."""
+CLOSEST = 55  # Pixels between two ticks, at least
+LONGEST = 54  # Characters of a name that there is room for
+Place = Callable[[float], float]  # From a ratio to pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +42,13 @@ class Effect:
     """One line."""
 
     name: str
-    made: str
-    """The day."""
-    about: str
-    """What was measured, and on which machine, for who points at it."""
+    made: str  # The day
+    about: str  # What was measured, and on which machine, for who points at it
     estimate: float
     low: float
     high: float
     outcome: str
-    record: int
-    """What a click on it opens."""
+    record: int  # What a click on it opens
 
 
 def draw(effects: Sequence[Effect]) -> str:

@@ -216,11 +216,11 @@ def comparisons(compared: Sequence[Comparison]) -> Sections:
     return (table(columns, [baseline_row(each, beside) for each in compared]),)
 
 
+# Columns beside the ratio of the times: of CPU times, and how many times as many instructions.
 BESIDE: dict[str, Callable[[Comparison], str]] = {
     "per CPU second": lambda compared: ratio_words(compared.cpu) if compared.cpu else "",
     "instructions": lambda compared: f"{compared.instructions:.4f}" if compared.instructions else "",
 }
-"""Columns beside the ratio of the times: of CPU times, and how many times as many instructions."""
 
 
 def baseline_row(comparison: Comparison, beside: Sequence[str] = ()) -> tuple[Words, ...]:

@@ -27,11 +27,8 @@ UNITS = {"agent_steps_per_s": "agent-steps/s", "env_steps_per_s": "env-steps/s",
 
 MORE_TURNS = "too few turns for an interval: let the loop go on for more updates, or give it more --runs"
 
-MOST_TOLD = 100
-"""Times as fast, above which a share measured to a percent tells no more."""
-
-NO_GAIN = "not known"
-"""What a change would buy that a record cannot tell."""
+MOST_TOLD = 100  # Times as fast, above which a share measured to a percent tells no more
+NO_GAIN = "not known"  # What a change would buy that a record cannot tell
 
 
 def diagnosis(found: Diagnosis) -> Sections:

@@ -11,15 +11,9 @@ from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval
 from hotloop.stats.summary import label, summarise
 
-Rows = Iterator[tuple[str, Words]]
-"""Names, and what is so of each."""
-
-FOREIGN = "foreign"
-"""The implementation of what is not ours."""
-
-WAITS = 0.1
-"""Of a round's time without a core, from which on it is said."""
-
+Rows = Iterator[tuple[str, Words]]  # Names, and what is so of each
+FOREIGN = "foreign"  # The implementation of what is not ours
+WAITS = 0.1  # Of a round's time without a core, from which on it is said
 SPREADS: dict[str, Tone] = {"excellent": "good", "good": "good", "fair": "warn", "unstable": "bad"}
 
 
@@ -146,14 +140,13 @@ def path_line(record: Record) -> str:
     return f"{ran} of {record.work.env_steps:,} env-steps (asked for {record.path.requested})"
 
 
+# Counters that a record shows elsewhere.
 KNOWN_COUNTERS = frozenset(
     "env_steps agent_steps resets foreign_steps native_steps reference_steps batch_calls "
     "updates tokens rows log.bytes log.lost_steps log.pages log.waits".split()
 )
-"""Counters that a record shows elsewhere."""
 
-MOST_COUNTERS = 6
-"""Counters of an env that a line names."""
+MOST_COUNTERS = 6  # Counters of an env that a line names
 
 
 def paths_line(counters: Mapping[str, int]) -> str:
@@ -173,8 +166,7 @@ def method_line(record: Record) -> str:
     )
 
 
-WITHOUT_ACTIONS = "step alone"
-"""The interface of a target that is stepped without actions."""
+WITHOUT_ACTIONS = "step alone"  # The interface of a target that is stepped without actions
 
 
 def takes_no_actions(record: Record) -> bool:

@@ -41,8 +41,7 @@ TONES: Mapping[Standing, Tone] = {
     "cannot tell": "warn",
 }
 
-PROBE = "difference"
-"""What finds out what changed between two commits."""
+PROBE = "difference"  # What finds out what changed between two commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +52,7 @@ class Shown:
     held: Held | None
     record: Record | None
     error: str | None = None
-    distances: tuple[float, ...] = ()
-    """To its absolute limit in earlier runs and in this, the oldest first."""
+    distances: tuple[float, ...] = ()  # To its absolute limit in earlier runs and in this, the oldest first
 
 
 def gate(rows: Sequence[Shown], *, headline: str, weaker: Sequence[str] = ()) -> Sections:

@@ -5,12 +5,10 @@ from math import log10
 
 from hotloop.report.sections.section import Drawing, Span, Words
 
-WIDE, HIGH = 56, 12
-"""Characters of the field."""
+WIDE, HIGH = 56, 12  # Characters of the field
 MARKS = "ox+*#@%&"
 
-Series = Mapping[str, Sequence[tuple[float, float]]]
-"""Name to its points (x, y), all positive."""
+Series = Mapping[str, Sequence[tuple[float, float]]]  # Name to its points (x, y), all positive
 
 
 def plot(series: Series, across: str, unit: str) -> Drawing:

@@ -26,6 +26,7 @@ from hotloop.report.sections.section import Chapter, Sections, facts
 
 Told = Callable[[Record], Sections]
 
+# Of loops, by the kind of record.
 LOOPS: Mapping[str, Told] = {
     "bench": lambda record: bench.bench([record]),
     "profile": lambda record: (*profile.profile(record), *slow.slow(record)),
@@ -41,8 +42,8 @@ LOOPS: Mapping[str, Told] = {
     "tune": tune.tune,
     "run": lambda record: (title(record), *all_of(run.run_page(record).chapters)),
 }
-"""Of loops, by the kind of record."""
 
+# Of whole programs.
 PROGRAMS: Mapping[str, Told] = {
     "bench": programs.bench,
     "profile": programs.profile,
@@ -51,9 +52,9 @@ PROGRAMS: Mapping[str, Told] = {
     "soak": soak.soak,
     "tune": tune.tune,
 }
-"""Of whole programs."""
 
 
+# What a kind is about; a run that broke off early, or somebody's own file, may be without it.
 PARTS: Mapping[str, Callable[[Record], object]] = {
     "compare": lambda record: record.comparisons,
     "gate": lambda record: record.held,
@@ -65,7 +66,6 @@ PARTS: Mapping[str, Callable[[Record], object]] = {
     "statistical": lambda record: record.statistical,
     "tune": lambda record: record.tuning,
 }
-"""What a kind is about; a run that broke off early, or somebody's own file, may be without it."""
 
 
 def record_sections(record: Record) -> Sections:
@@ -75,12 +75,12 @@ def record_sections(record: Record) -> Sections:
     return told(record) if about is None or about(record) else in_common(record)
 
 
+# Curves that lie beside a record as pictures, by its kind.
 PANELS: Mapping[str, Callable[[Record], tuple[Panel, ...]]] = {
     "scale": scale.panels,
     "soak": soak.panels,
     "tune": tune.panels,
 }
-"""Curves that lie beside a record as pictures, by its kind."""
 
 
 def record_panels(record: Record) -> tuple[Panel, ...]:

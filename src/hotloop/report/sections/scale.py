@@ -39,8 +39,7 @@ from hotloop.stats.fit import Fitted
 
 NAMES = {STEP_NS: "an env-step", RUN_NS: "a whole run", RSS: "memory"}
 
-MOST_PARTS = 2
-"""Named functions that have a column of the points' table; the laws have all of them."""
+MOST_PARTS = 2  # Named functions that have a column of the points' table; the laws have all of them
 
 LAWS: Mapping[str, str] = {
     "constant": "constant",

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Tone = Literal["plain", "good", "warn", "bad", "dim"]
-"""What words mean to a reader in a hurry."""
+Tone = Literal["plain", "good", "warn", "bad", "dim"]  # What words mean to a reader in a hurry
+# What a column holds: numbers are flush right and never broken, code is shown as it stands.
 Kind = Literal["text", "number", "code"]
-"""What a column holds: numbers are flush right and never broken, code is shown as it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +20,10 @@ class Span:
     text: str
     tone: Tone = "plain"
     strong: bool = False
-    code: bool = False
-    """Whether it is part of a program, or would be typed."""
+    code: bool = False  # Whether it is part of a program, or would be typed
 
 
-Words = str | Span | tuple[str | Span, ...]
-"""A line of text; plain strings mean nothing beyond what they say."""
+Words = str | Span | tuple[str | Span, ...]  # A line of text; plain strings mean nothing beyond what they say
 
 
 def spans_of(words: Words) -> tuple[Span, ...]:
@@ -45,10 +42,8 @@ class Heading:
     """What the sections after it are about."""
 
     words: Words
-    level: int = 3
-    """Of a page; 1 is its title."""
-    apart: bool = False
-    """Whether something else ends before it."""
+    level: int = 3  # Of a page; 1 is its title
+    apart: bool = False  # Whether something else ends before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +80,10 @@ class Column:
 
     name: str
     kind: Kind = "text"
-    whole: bool = False
-    """Whether its cells are never broken into lines; numbers never are."""
-    width: int | None = None
-    """Characters that are shown where there is little room."""
+    whole: bool = False  # Whether its cells are never broken into lines; numbers never are
+    width: int | None = None  # Characters that are shown where there is little room
+    # Whether it can be done without on a narrow screen; the first of such columns goes first.
     wide: bool = False
-    """Whether it can be done without on a narrow screen; the first of such columns goes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +92,7 @@ class Table:
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Words, ...], ...]
-    ends: tuple[int, ...] = ()
-    """Rows, by their index, after which a part of the table ends."""
+    ends: tuple[int, ...] = ()  # Rows, by their index, after which a part of the table ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +102,11 @@ class Branch:
     name: str
     values: tuple[str, ...]
     depth: int = 0
+    # Of the whole, to be seen at a glance; None where a bar would say nothing: of sums, and of the whole.
     share: float | None = None
-    """Of the whole, to be seen at a glance; None where a bar would say nothing: of sums, and of the whole."""
-    strong: bool = False
-    """Whether it adds up others."""
-    end: bool = False
-    """Whether a part of the tree ends after it."""
-    mark: Words = ""
-    """What a reader must not overlook in it."""
+    strong: bool = False  # Whether it adds up others
+    end: bool = False  # Whether a part of the tree ends after it
+    mark: Words = ""  # What a reader must not overlook in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +114,7 @@ class Tree:
     """Parts of a whole, each below what it is part of."""
 
     title: str
-    columns: tuple[str, ...]
-    """Of the values, which are numbers."""
+    columns: tuple[str, ...]  # Of the values, which are numbers
     branches: tuple[Branch, ...]
 
     @property
@@ -146,8 +134,7 @@ class Picture:
     """An SVG that stands by itself."""
 
     svg: str
-    instead: "Sections" = ()
-    """What formats without pictures show."""
+    instead: "Sections" = ()  # What formats without pictures show
 
 
 Section = Heading | Note | Lines | Facts | Table | Tree | Curve | Drawing | Picture
@@ -160,8 +147,7 @@ class Chapter:
 
     title: str
     sections: Sections
-    summary: bool = False
-    """Whether it is read at one glance with the others that are."""
+    summary: bool = False  # Whether it is read at one glance with the others that are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,8 +46,7 @@ from hotloop.report.sections.section import (
 from hotloop.report.units import plain, speed, speed_interval, took
 from hotloop.stats.intervals import wilson_interval
 
-MOST_AGENTS = 8
-"""That have rows of their own."""
+MOST_AGENTS = 8  # That have rows of their own
 
 
 def sim(record: Record) -> Sections:

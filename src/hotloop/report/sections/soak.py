@@ -44,8 +44,7 @@ NAMES = {
     RUNNING: "threads",
 }
 
-FAR = 1e299
-"""What has no bound."""
+FAR = 1e299  # What has no bound
 
 
 def soak(record: Record) -> Sections:

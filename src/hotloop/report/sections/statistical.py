@@ -22,8 +22,7 @@ FOUND = Span("THEY DIFFER", "bad", strong=True)
 NOT_FOUND = Span("no difference larger than stated", "good", strong=True)
 UNKNOWN = Span("cannot tell", "warn", strong=True)
 
-OWN = ("return", "length")
-"""Told in their own unit, too."""
+OWN = ("return", "length")  # Told in their own unit, too
 
 
 def statistical(records: Sequence[Record]) -> Sections:

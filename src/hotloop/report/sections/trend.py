@@ -23,11 +23,8 @@ from hotloop.stats.changepoints import Change
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 
-SHORT = 8
-"""Digits of a commit."""
-
-SUBJECT = 40
-"""Characters of a subject."""
+SHORT = 8  # Digits of a commit
+SUBJECT = 40  # Characters of a subject
 
 
 def trend(records: Sequence[Record]) -> Sections:

@@ -28,16 +28,11 @@ from hotloop.report.units import SIZES, count, scaled, speed, speed_interval, to
 
 SHADES = " ░▒▓█"
 
-MOST_PARTS = 2
-"""Named functions that have a column."""
-
-APART = 2
-"""Axes that have columns of their own."""
-
+MOST_PARTS = 2  # Named functions that have a column
+APART = 2  # Axes that have columns of their own
 TONES: Mapping[Learning, Tone] = {"worse": "bad", "cannot tell": "warn"}
 
-JOIN = " / "
-"""Between the values of axes that share one."""
+JOIN = " / "  # Between the values of axes that share one
 
 
 def tune(record: Record) -> Sections:
