@@ -31,7 +31,7 @@ from torch import Tensor
 
 import benchmark
 from hotloop.core import spans
-from hotloop.core.spans import Span
+from hotloop.core.time_tree import TimeTree
 from hotloop.lab.measure.turns import Turn
 from hotloop.stats.ratio import ratio
 from hotloop.train.algorithms.ppo import Samples, losses
@@ -172,7 +172,7 @@ def shares(updates: int) -> dict[str, float]:
     return {row.path: row.total_ns / wall for row in rows} | {"unaccounted": unaccounted(spans.tree(), wall)}
 
 
-def unaccounted(tops: Sequence[Span], wall_ns: int) -> float:
+def unaccounted(tops: Sequence[TimeTree], wall_ns: int) -> float:
     """What is in no region, or in a region and none of its parts."""
     rows = [row for top in tops for row in top.walk() if row.children]
     return 1 - (sum(top.total_ns for top in tops) - sum(row.self_ns for row in rows)) / wall_ns

@@ -19,8 +19,8 @@ from typing import Any
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
 from hotloop.core.record.times import ENVIRONMENT, How, Region, Times
-from hotloop.core.spans import Span
 from hotloop.core.spans.stream import Blocking, Event, Stream
+from hotloop.core.time_tree import TimeTree
 from hotloop.envs.batch import Batch
 
 FIRST_EVENTS = 256
@@ -93,7 +93,7 @@ class Clock:
         ]
 
 
-def walk(tops: Iterable[Span]) -> Iterator[Span]:
+def walk(tops: Iterable[TimeTree]) -> Iterator[TimeTree]:
     for top in tops:
         yield from top.walk()
 

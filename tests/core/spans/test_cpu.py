@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from hotloop.core.time_tree import TimeTree
+
 SLEEP_S = 0.05
 
 TOLERANCE_NS = 1_000_000
@@ -151,10 +153,8 @@ def test_a_child_process_reads_its_clocks_as_its_parent_does(clocked, exit_code_
 
 
 def test_text_says_how_much_of_each_row_was_worked(spans):
-    row = spans.Span
-    waits = row(path="all/fetch", calls=1, total_ns=6_000_000, self_ns=6_000_000, cpu_ns=60_000, children=())
-    whole = row(
-        path="all", calls=1, total_ns=10_000_000, self_ns=4_000_000, cpu_ns=4_060_000, children=(waits,)
-    )
+    row = TimeTree
+    waits = row(path="all/fetch", calls=1, total_ns=6_000_000, cpu_ns=60_000, children=())
+    whole = row(path="all", calls=1, total_ns=10_000_000, cpu_ns=4_060_000, children=(waits,))
     ends = [line.split()[-2:] for line in spans.text([whole]).splitlines()]
     assert ends == [["41%", "CPU"], ["1%", "CPU"], ["100%", "CPU"]]

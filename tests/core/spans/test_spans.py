@@ -1,6 +1,7 @@
 import pytest
 
 from hotloop.core.clock import now_ns
+from hotloop.core.time_tree import TimeTree
 
 
 def test_without_the_native_module_python_takes_over(copies):
@@ -168,15 +169,15 @@ def test_a_span_left_open_is_closed_with_the_one_around_it(spans):
 
 
 def test_the_tree_reads_as_text_with_shares_of_the_row_above(spans):
-    row = spans.Span
-    inner = row(path="learn/forward", calls=10, total_ns=750_000, self_ns=750_000, children=())
-    outer = row(path="learn", calls=1, total_ns=1_000_000, self_ns=250_000, children=(inner,))
+    row = TimeTree
+    inner = row(path="learn/forward", calls=10, total_ns=750_000, children=())
+    outer = row(path="learn", calls=1, total_ns=1_000_000, children=(inner,))
     lines = [line.split() for line in spans.text([outer]).splitlines()]
     assert lines == [
         ["learn", "1.000", "ms", "100.0%", "1", "x", "1,000.0", "µs", "1,000/s"],
         ["forward", "0.750", "ms", "75.0%", "10", "x", "75.0", "µs", "10,000/s"],
         ["self", "0.250", "ms", "25.0%"],
     ]
-    slow = row(path="wait", calls=3, total_ns=2_000_000_000, self_ns=2_000_000_000, children=())
+    slow = row(path="wait", calls=3, total_ns=2_000_000_000, children=())
     assert spans.text([slow]).split()[-1] == "1.5/s"
     assert all(len(line) <= 80 for line in spans.text([outer]).splitlines())

@@ -7,9 +7,10 @@ import pytest
 from support.device import Device
 
 from hotloop.core import spans
-from hotloop.core.spans import Span, mark, span
+from hotloop.core.spans import mark, span
 from hotloop.core.spans import stream as streams
 from hotloop.core.spans.stream import Stream, Window
+from hotloop.core.time_tree import TimeTree
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def stream(device: Device) -> Iterator[Stream]:
     spans.disable()
 
 
-def ms(tops: tuple[Span, ...]) -> dict[str, float]:
+def ms(tops: tuple[TimeTree, ...]) -> dict[str, float]:
     return {row.path: row.total_ns / 1e6 for top in tops for row in top.walk()}
 
 

@@ -23,8 +23,6 @@ other marks took between two marks is theirs and not the mark's, so nothing is c
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,6 +36,7 @@ else:
 from hotloop.core.clock import now_ns
 from hotloop.core.spans.python import Boundary, Raw
 from hotloop.core.spans.relay import Relay
+from hotloop.core.time_tree import TimeTree, merge
 
 span = engine.span
 """A region by name: a context manager and a decorator, one shared object for each name.
@@ -107,34 +106,6 @@ NATIVE = engine.__name__.endswith("_spans")
 """Whether the compiled spans are in use; the Python ones cost a few times as much."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """One row of the tree: total_ns is self_ns and the totals of the children."""
-
-    path: str
-    """Names from the outermost inwards, joined by `/`."""
-    calls: int
-    total_ns: int
-    self_ns: int
-    cpu_ns: int | None = None
-    """Of it that the thread was on a core; None where nobody asked, and of marks."""
-    children: tuple["Span", ...]
-
-    @property
-    def self_cpu_ns(self) -> int | None:
-        """What no child has of it; None where the CPU time of any of them is not known."""
-        below = [child.cpu_ns for child in self.children if child.cpu_ns is not None]
-        if self.cpu_ns is None or len(below) < len(self.children):
-            return None
-        return self.cpu_ns - sum(below)
-
-    def walk(self) -> Iterator["Span"]:
-        """This row and all below it, parents first."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-
 _told: dict[str, Boundary | None] = {"first": None, "then": None}
 """Who is told of boundaries: whoever delays a part, and whoever watches."""
 
@@ -160,29 +131,26 @@ def _tell(**changed: Boundary | None) -> None:
     engine.watch(Relay(*told) if len(told) > 1 else told[0] if told else None)
 
 
-def tree() -> tuple[Span, ...]:
+def tree() -> tuple[TimeTree, ...]:
     """The outermost spans of all threads together; those still open count up to now."""
-    return merge(engine.read())
+    return merge(map(read_row, engine.read()))
 
 
-def tree_here() -> tuple[Span, ...]:
+def tree_here() -> tuple[TimeTree, ...]:
     """The outermost spans of this thread; those still open count up to now."""
-    return merge(engine.read_here())
+    return tuple(map(read_row, engine.read_here()))
 
 
-def device_tree() -> tuple[Span, ...]:
+def device_tree() -> tuple[TimeTree, ...]:
     """The regions that asked for it, by the time a GPU's stream was in them; waits for the last of them."""
     if "hotloop.core.spans.device" not in sys.modules:
         return ()
     from hotloop.core.spans.device import ROWS
 
-    return tuple(
-        Span(path=path, calls=calls, total_ns=ns, self_ns=ns, children=())
-        for path, (calls, ns) in ROWS.read().items()
-    )
+    return tuple(TimeTree(path=path, calls=calls, total_ns=ns) for path, (calls, ns) in ROWS.read().items())
 
 
-def text(rows: Iterable[Span] | None = None) -> str:
+def text(rows: Iterable[TimeTree] | None = None) -> str:
     """The tree as lines of text: total, share of the row above, calls, one call, calls a second, CPU.
 
     The second is one of its outermost span; `self` is what no child has; CPU is the share of a row's own time
@@ -198,12 +166,12 @@ def text(rows: Iterable[Span] | None = None) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(row: Span, top: Span, above_ns: int, indent: str) -> Iterator[str]:
+def _lines(row: TimeTree, top: TimeTree, above_ns: int, indent: str) -> Iterator[str]:
     each_us = row.total_ns / row.calls / 1e3 if row.calls else 0.0
     rate = row.calls * 1e9 / top.total_ns if top.total_ns else 0.0
     often = f"{row.calls:>8,} x {each_us:>9,.1f} µs {rate:>7,.{1 if rate < RATE_WHOLE else 0}f}/s"
     often += on_core(row.cpu_ns, row.total_ns)
-    yield _line(indent + row.path.rpartition("/")[2], row.total_ns, above_ns, often)
+    yield _line(indent + row.name, row.total_ns, above_ns, often)
     for child in row.children:
         yield from _lines(child, top, row.total_ns, indent + "  ")
     if row.children:
@@ -221,27 +189,12 @@ def on_core(cpu_ns: int | None, total_ns: int) -> str:
     return "" if cpu_ns is None else f" {cpu_ns / max(total_ns, 1):>5.0%} CPU"
 
 
-def merge(rows: Iterable[Raw], above: str = "") -> tuple[Span, ...]:
-    """Add up rows of one name, such as one region in several threads."""
-    groups: dict[str, list[Raw]] = {}
-    for row in rows:
-        groups.setdefault(row[0], []).append(row)
-    return tuple(combine(above + name, group) for name, group in groups.items())
-
-
-def combine(path: str, group: list[Raw]) -> Span:
-    """One row from the rows of one path."""
-    total_ns = sum(total for _, _, total, _, _ in group)
-    cpu_ns = [cpu for _, _, _, cpu, _ in group if cpu is not None]
-    children = merge(chain.from_iterable(below for _, _, _, _, below in group), path + "/")
-    return Span(
-        path=path,
-        calls=sum(calls for _, calls, _, _, _ in group),
-        total_ns=total_ns,
-        self_ns=total_ns - sum(child.total_ns for child in children),
-        cpu_ns=sum(cpu_ns) if len(cpu_ns) == len(group) else None,
-        children=children,
-    )
+def read_row(row: Raw, above: str = "") -> TimeTree:
+    """Return one row of a thread's tree with those below it."""
+    name, calls, total_ns, cpu_ns, below = row
+    path = above + name
+    children = tuple(read_row(child, f"{path}/") for child in below)
+    return TimeTree(path=path, calls=calls, total_ns=total_ns, cpu_ns=cpu_ns, children=children)
 
 
 def mark_cost_ns() -> float:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Protocol
 
-from hotloop.core.spans import Span, merge
-from hotloop.core.spans.python import Raw
+from hotloop.core.time_tree import TimeTree
 
 Path = tuple[str, ...]
 """Names of regions from the outermost inwards."""
@@ -71,9 +70,9 @@ class Window:
         """From its first event to its last, of the pieces that were added up."""
         return sum(self._ns.values())
 
-    def tree(self) -> tuple[Span, ...]:
-        """Of the pieces that were added up."""
-        return merge(self._rows(()))
+    def tree(self, above: Path = ()) -> tuple[TimeTree, ...]:
+        """Return the regions below a path, of the pieces that were added up."""
+        return tuple(self._row(path) for path in self.calls if path[:-1] == above)
 
     def add_up(self, pieces: int) -> list[Event]:
         """Read the first pieces, which the device has passed; their events are free for others."""
@@ -83,13 +82,10 @@ class Window:
         del self.cuts[:pieces], self.owners[:pieces]
         return free
 
-    def _rows(self, above: Path) -> tuple[Raw, ...]:
-        return tuple(self._row(path) for path in self.calls if path[:-1] == above)
-
-    def _row(self, path: Path) -> Raw:
-        children = self._rows(path)
-        total_ns = self._ns.get(path, 0) + sum(child[2] for child in children)
-        return path[-1], self.calls[path], total_ns, None, children
+    def _row(self, path: Path) -> TimeTree:
+        children = self.tree(path)
+        total_ns = self._ns.get(path, 0) + sum(child.total_ns for child in children)
+        return TimeTree(path="/".join(path), calls=self.calls[path], total_ns=total_ns, children=children)
 
 
 class Stream:
@@ -147,13 +143,13 @@ class Stream:
         self._begin_window(ended.cuts[-1])
         return ended
 
-    def read(self) -> tuple[Span, ...]:
+    def read(self) -> tuple[TimeTree, ...]:
         """The tree of the window, after waiting for the device to pass its last event."""
         ended = self.turn()
         self._wait()
         return self.tree_of(ended)
 
-    def tree_of(self, window: Window) -> tuple[Span, ...]:
+    def tree_of(self, window: Window) -> tuple[TimeTree, ...]:
         """The tree of a window that the device has passed; windows are read in their order."""
         self._spare += window.add_up(len(window.owners))
         return window.tree()

@@ -27,6 +27,7 @@ from hotloop.core import spans
 from hotloop.core.clock import now_ns, queued_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
+from hotloop.core.time_tree import TimeTree
 from hotloop.judge.slopes import Trial
 from hotloop.lab.programs.launch import Launcher, Program
 
@@ -214,13 +215,12 @@ class Own:
         return {name: (calls / count, self._ns[name] / count) for name, calls in self._calls.items() if calls}
 
 
-def totals(tops: Sequence[spans.Span]) -> Totals:
+def totals(tops: Sequence[TimeTree]) -> Totals:
     """Calls and ns of every leaf by its name, of all threads together."""
     calls, ns = Counter[str](), Counter[str]()
     for row in (row for top in tops for row in top.walk() if not row.children):
-        name = row.path.rpartition("/")[2]
-        calls[name] += row.calls
-        ns[name] += row.total_ns
+        calls[row.name] += row.calls
+        ns[row.name] += row.total_ns
     return {name: (calls[name], ns[name]) for name in calls}
 
 

@@ -9,9 +9,9 @@ from hotloop.core import spans
 from hotloop.core.clock import now_ns, thread_ns
 from hotloop.core.errors import InputError
 from hotloop.core.record.times import How, Times, Total, in_order
-from hotloop.core.spans import Span
 from hotloop.core.spans.python import Boundary
 from hotloop.core.spans.stream import Blocking, Stream, Window
+from hotloop.core.time_tree import TimeTree
 
 Timing = Literal["auto", "events", "sync", "host"]
 
@@ -116,7 +116,7 @@ class OnStream:
         return Times(how="events", wall_ns=self.window.wall_ns, regions=regions)
 
 
-def totals_of(tops: Iterable[Span]) -> Totals:
+def totals_of(tops: Iterable[TimeTree]) -> Totals:
     return {row.path: Total(row.calls, row.total_ns, row.cpu_ns) for top in tops for row in top.walk()}
 
 

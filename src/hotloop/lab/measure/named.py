@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from hotloop.core import spans
 from hotloop.core.record.sweep import ELSE
-from hotloop.core.spans import Span
 from hotloop.core.target import Target
+from hotloop.core.time_tree import TimeTree
 from hotloop.envs.foreign.functions import Function, find, home_of, watching
 from hotloop.envs.foreign.spec import ENV_STEP
 
@@ -40,13 +40,13 @@ class NamedParts:
         return returned, {**parts, ELSE: max(whole_ns - named_ns, 0)}, whole_ns
 
 
-def is_step(row: Span) -> bool:
+def is_step(row: TimeTree) -> bool:
     """Return whether a row is the step of an env that is in no other one."""
     *above, name = row.path.split("/")
     return name == ENV_STEP and ENV_STEP not in above
 
 
-def time_in(row: Span, functions: Iterable[Function]) -> int:
+def time_in(row: TimeTree, functions: Iterable[Function]) -> int:
     """Return the ns below a row that functions have; inside the first of them nothing is counted again."""
     names = {name for each in functions for name in each.rows}
     if row.path.rpartition("/")[2] in names:

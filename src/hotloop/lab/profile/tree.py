@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hotloop.core.record.profile import PYTHON, STEP, WALL, Phase, Spread
-from hotloop.core.spans import Span
+from hotloop.core.time_tree import TimeTree
 from hotloop.envs.foreign.spec import ENV_STEP
 from hotloop.envs.subject import Subject
 
@@ -47,7 +47,9 @@ class Tree:
         """Path to ns at the end of each round, since the beginning."""
         self.wall_ns = self.loop_ns = self.else_ns = self.calls = 0
 
-    def add(self, tops: Iterable[Span], wall_ns: int, calls: int, native_before: Mapping[str, int]) -> None:
+    def add(
+        self, tops: Iterable[TimeTree], wall_ns: int, calls: int, native_before: Mapping[str, int]
+    ) -> None:
         """Take in one turn: its spans, its wall time, and what native phases had taken before it."""
         self.wall_ns += wall_ns
         self.calls += calls
