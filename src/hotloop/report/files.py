@@ -19,11 +19,10 @@ from hotloop.report.sections.profile import page
 from hotloop.report.sections.section import Page
 from hotloop.report.traces import draw_speedscope, draw_trace
 
+# What the names of the files end in; the rest is the profile's, or the probe's.
 TRACE, SPEEDSCOPE = ".trace.json", ".speedscope.json"
-"""What the names of the files end in; the rest is the profile's, or the probe's."""
 
-Kept = tuple[str, str | bytes]
-"""The suffix of a file beside a record, and its content."""
+Kept = tuple[str, str | bytes]  # The suffix of a file beside a record, and its content
 
 
 def folder_of(room: Path, target: str) -> Path:

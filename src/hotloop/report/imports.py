@@ -16,14 +16,9 @@ from hotloop.core.record.metadata import Code, Described, Machine, PathRan, Proj
 from hotloop.core.record.record import RUNS_PER_S, Method, Record, new_record
 from hotloop.stats.summary import with_metrics
 
-UNKNOWN = "unknown"
-"""For facts that a file does not hold."""
-
-WRITTEN = "hotloop_read_from"
-"""The key under which the file's own date stands, for formats that have none."""
-
-SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-"""Units of google-benchmark."""
+UNKNOWN = "unknown"  # For facts that a file does not hold
+WRITTEN = "hotloop_read_from"  # The key under which the file's own date stands, for formats that have none
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}  # Units of google-benchmark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +26,11 @@ class ImportedResult:
     """One benchmark that another tool measured."""
 
     name: str
-    seconds: Sequence[float]
-    """One per repetition."""
+    seconds: Sequence[float]  # One per repetition
     when: datetime
     cpu: str = UNKNOWN
     cores: int | None = None
-    machine: Any = None
-    """All that the file says of the machine: files that say the same are of one machine."""
+    machine: Any = None  # All that the file says of the machine: files that say the same are of one machine
     commit: str = UNKNOWN
     dirty: bool = False
     project: str = ""
@@ -48,8 +41,7 @@ class Tool(NamedTuple):
     """A tool whose results can be read."""
 
     name: str
-    fits: Callable[[Any], bool]
-    """Whether parsed JSON has the tool's format."""
+    fits: Callable[[Any], bool]  # Whether parsed JSON has the tool's format
     results: Callable[[Any], Iterator[ImportedResult]]
 
 

@@ -84,11 +84,8 @@ def span(part: Span) -> str:
     return f"**{text}**" if part.strong and text.strip() else text
 
 
-TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""Where HTML would begin."""
-
-MARKS = re.compile(r"([`*\\])")
-"""What gives a name another look."""
+TAG = re.compile(r"<(?=[A-Za-z/!?])")  # Where HTML would begin
+MARKS = re.compile(r"([`*\\])")  # What gives a name another look
 
 
 def harmless(text: str) -> str:

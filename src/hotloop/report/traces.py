@@ -7,9 +7,7 @@ from typing import Any
 from hotloop.core.spans.trace import MAIN, Slice, Trace
 
 PROCESS = 1
-MOST_BYTES = 48_000_000
-"""Of a file; Perfetto takes more, a browser does not like it."""
-
+MOST_BYTES = 48_000_000  # Of a file; Perfetto takes more, a browser does not like it
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 Event = dict[str, Any]

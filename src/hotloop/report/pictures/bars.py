@@ -9,19 +9,15 @@ from hotloop.report.units import percent
 WIDTH, ROW, BAR = 1000, 34, 22
 LEFT = 300
 LEGEND = 22
-SMALLEST = 0.004
-"""Of the whole; a thinner part is not drawn."""
+SMALLEST = 0.004  # Of the whole; a thinner part is not drawn
+CHARACTER = 7.5  # Pixels
 
-CHARACTER = 7.5
-"""Pixels."""
-
+# Told apart by colour-blind eyes; parts that never stand in one bar may share one.
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b2df8a",
 )  # fmt: skip
-"""Told apart by colour-blind eyes; parts that never stand in one bar may share one."""
 
-REST, REST_COLOUR = "the rest", "#999999"
-"""What is in no part."""
+REST, REST_COLOUR = "the rest", "#999999"  # What is in no part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +25,8 @@ class Bar:
     """One target."""
 
     name: str
-    shares: Mapping[str, float]
-    """Part to its share of the whole, in the order they are drawn."""
-    record: int
-    """What a click on it opens."""
+    shares: Mapping[str, float]  # Part to its share of the whole, in the order they are drawn
+    record: int  # What a click on it opens
 
 
 def draw(bars: Sequence[Bar]) -> str:

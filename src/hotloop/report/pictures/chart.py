@@ -11,16 +11,13 @@ from hotloop.report.pictures.film import pillow
 from hotloop.report.units import plain
 
 WIDTH, PANEL, GAP = 900, 250, 46
-LEFT, RIGHT, TOP, BOTTOM = 70, 160, 44, 44
-"""Around the panels; names stand at the right of their curves."""
+LEFT, RIGHT, TOP, BOTTOM = 70, 160, 44, 44  # Around the panels; names stand at the right of their curves
+# Told apart by colour-blind eyes.
 COLOURS = ("#334155", "#0072b2", "#e69f00", "#cc79a7", "#009e73", "#d55e00")
-"""Told apart by colour-blind eyes."""
 GRID, INK = "#e2e8f0", "#475569"
 TICKS = 5
-LINE = 16
-"""Pixels between two names."""
-CHARACTER = 7
-"""Pixels of a letter, about, at most."""
+LINE = 16  # Pixels between two names
+CHARACTER = 7  # Pixels of a letter, about, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +153,7 @@ def svg_mark(mark: Mark) -> str:
     return f'<polyline points="{joined}" fill="none" stroke="{mark.colour}" stroke-width="{mark.width}"/>'
 
 
-PNG_SCALE = 2
-"""Pixels of a PNG for one of the SVG, so that it is sharp where it is shown large."""
+PNG_SCALE = 2  # Pixels of a PNG for one of the SVG, so that it is sharp where it is shown large
 
 
 def png(title: str, panels: Sequence[Panel]) -> bytes:

@@ -22,14 +22,10 @@ from hotloop.report.pictures.chart import (
 )
 
 BOTTOM = 60
-DOT = 3.0
-"""Half the side of a point's mark, in pixels."""
-SMOOTH = 60
-"""Corners of a fitted line."""
-TICKS = 5
-"""Parts of a plain axis, about."""
-ROOM = 0.05
-"""Of a value that never changes, above and below it."""
+DOT = 3.0  # Half the side of a point's mark, in pixels
+SMOOTH = 60  # Corners of a fitted line
+TICKS = 5  # Parts of a plain axis, about
+ROOM = 0.05  # Of a value that never changes, above and below it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +43,9 @@ class Panel:
     """Curves that share their axes."""
 
     title: str
-    across: str
-    """What the horizontal axis is."""
+    across: str  # What the horizontal axis is
     curves: tuple[Curve, ...]
-    powers: bool = True
-    """Whether both axes are of powers of ten."""
+    powers: bool = True  # Whether both axes are of powers of ten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +57,7 @@ class Axis:
     begin: float
     end: float
     powers: bool
-    step: float = 0.0
-    """Between two ticks of a plain axis."""
+    step: float = 0.0  # Between two ticks of a plain axis
 
     def at(self, value: float) -> float:
         place = log10(value) if self.powers else value

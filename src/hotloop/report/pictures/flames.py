@@ -10,10 +10,8 @@ from hotloop.core.record.stacks import Frame, Stack, short
 from hotloop.report.units import TIMES, percent, scaled
 
 WIDTH, ROW, MARGIN = 1200, 18, 26
-SMALLEST = 0.001
-"""Of the whole; what is narrower would not be seen."""
-CHARACTER = 6.6
-"""Pixels of one in the labels' font."""
+SMALLEST = 0.001  # Of the whole; what is narrower would not be seen
+CHARACTER = 6.6  # Pixels of one in the labels' font
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,8 +50,7 @@ class Box:
     left: float
     share: float
     depth: int
-    chain: tuple[str, ...] = ()
-    """Its callers and itself."""
+    chain: tuple[str, ...] = ()  # Its callers and itself
 
 
 def boxes(root: Node) -> Iterator[Box]:
@@ -101,8 +98,7 @@ def draw(
     )
 
 
-Chain = tuple[str, ...]
-"""A function below its callers, each with its file."""
+Chain = tuple[str, ...]  # A function below its callers, each with its file
 
 
 def shares_of(root: Node) -> Iterator[tuple[Chain, float]]:
@@ -153,8 +149,7 @@ def colour(node: Node) -> str:
     return f"hsl({hue} {62 if is_python else 38}% {72 + digest[1] % 10}%)"
 
 
-MOST_GAINED = 0.2
-"""Of the whole: from there on the colour is at its strongest."""
+MOST_GAINED = 0.2  # Of the whole: from there on the colour is at its strongest
 
 
 def gain_colour(gained: float) -> str:

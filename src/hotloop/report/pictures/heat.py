@@ -8,14 +8,12 @@ from hotloop.report.units import speed
 
 LEFT, TOP, BOTTOM = 130, 34, 30
 CELL_WIDTH, CELL_HEIGHT = 92, 34
-CHARACTER = 7.5
-"""Pixels of a letter, about."""
+CHARACTER = 7.5  # Pixels of a letter, about
 
+# From the least to the most: one hue, so that only how dark it is has to be seen.
 LIGHT, DARK = (222, 235, 247), (8, 48, 107)
-"""From the least to the most: one hue, so that only how dark it is has to be seen."""
 
-TURN = 0.45
-"""Of the way from light to dark, from which on letters are white."""
+TURN = 0.45  # Of the way from light to dark, from which on letters are white
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +25,7 @@ class Map:
     across: str
     columns: tuple[str, ...]
     values: Mapping[tuple[str, str], float]
-    best: tuple[str, str] | None = None
-    """The pair that is framed."""
+    best: tuple[str, str] | None = None  # The pair that is framed
 
 
 def draw(drawn: Map) -> str:
