@@ -8,9 +8,8 @@ from typing import Any
 
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
-from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Phase
+from hotloop.core.record.profile import INSTRUMENT, STEP, WALL, Phase, Table
 from hotloop.core.record.record import Record
-from hotloop.judge import names
 from hotloop.stats.intervals import sign_interval, wilson_interval
 
 ELSE = "everything else"
@@ -30,6 +29,13 @@ LEVER, LEAST = 0.5, 0.05
 LEAST_LEFT = 0.001
 
 FEW = 2  # Rounds whose range is said where they are too few for an interval
+
+
+def pattern(*words: str) -> "re.Pattern[str]":
+    return re.compile("|".join(words))
+
+
+ENV_STEP = pattern(r"^envs?([._ ]?step)?$", "^environment$", r"\.step$", "^step$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,7 @@ WHOLE = Part(share=1.0)
 
 def is_step(row: "Row") -> bool:
     """Return whether a row is the call of an env's step, which says nothing of what is slow in it."""
-    return bool(names.ENV_STEP.search(row.name.removesuffix(f" {SELF}").lower()))
+    return bool(ENV_STEP.search(row.name.removesuffix(f" {SELF}").lower()))
 
 
 def gain(part: Part, factor: float) -> float:
@@ -199,25 +205,31 @@ class Case:
         found = [row for row in self.functions if row.path not in known and row.is_leaf]
         return tuple(found) if known else ()
 
+    def tables(self, probe: str) -> Iterator[tuple[Table, list[dict[str, Any]]]]:
+        """Yield the tables of a probe, each with its rows by the names of their columns."""
+        for finding in self.record.findings:
+            for table in finding.tables if finding.probe == probe else ():
+                yield table, [dict(zip(table.columns, row, strict=False)) for row in table.rows]
+
     def _functions(self, title: str) -> Iterator[Row]:
-        for found in self.record.findings:
-            for table in found.tables if found.probe == FUNCTIONS else ():
-                if not table.title.startswith(title) or "function" not in table.columns:
-                    continue
-                samples = int(found.facts.get("samples", 0))
-                for told in (dict(zip(table.columns, row, strict=False)) for row in table.rows):
-                    share = float(told["total_share"])
-                    around = wilson_interval(share * samples, samples) if samples else None
-                    yield Row(
-                        path=str(told["function"]),
-                        name=str(told["function"]).partition(" (")[0],
-                        part=Part(share=share, interval=around),
-                        calls=0,
-                        mean_ns=0.0,
-                        worked=told.get("cpu_share"),
-                        is_leaf=float(told["own_share"]) > share / 2,
-                        sampled=True,
-                    )
+        samples = int(self.fact(FUNCTIONS, "samples") or 0)
+        for table, rows in self.tables(FUNCTIONS):
+            if not table.title.startswith(title) or "function" not in table.columns:
+                continue
+            for row in rows:
+                share = float(row["total_share"])
+                yield Row(
+                    path=str(row["function"]),
+                    name=str(row["function"]).partition(" (")[0],
+                    part=Part(
+                        share=share, interval=wilson_interval(share * samples, samples) if samples else None
+                    ),
+                    calls=0,
+                    mean_ns=0.0,
+                    worked=row.get("cpu_share"),
+                    is_leaf=float(row["own_share"]) > share / 2,
+                    sampled=True,
+                )
 
     def named(self, words: "re.Pattern[str]") -> tuple[Row, ...]:
         """The outermost rows whose names match; functions only where no row does."""

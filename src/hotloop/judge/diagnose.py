@@ -11,10 +11,9 @@ from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.judge.alike import differences, setting_of
 from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
 from hotloop.judge.compare import ratio_of
-from hotloop.judge.evidence import Sight, told
+from hotloop.judge.evidence import Observation, describe_share
 from hotloop.judge.expect import Expectations
-from hotloop.judge.rules import RULES, Rule
-from hotloop.judge.sights import WORTH, find_sights, is_looked_at
+from hotloop.judge.rules import RULES, WORTH, Rule, find_observations, is_looked_at
 from hotloop.judge.stages import UPDATES_PER_S, views, weight, where
 
 AWAY = 1e12  # How many times as fast something is that is gone
@@ -216,7 +215,7 @@ def notes(case: Case) -> Iterable[str]:
             yield f"Hotloop's own loop took {row.part.share:.1%} of the time"
     for rule in RULES:
         if rule.is_note and rule.concerns(case) and rule.has(case):
-            yield from (sight.said for sight in rule.look(case))
+            yield from (seen.said for seen in rule.look(case))
 
 
 def bounds(case: Case) -> Iterable[Bound]:
@@ -247,7 +246,7 @@ def bound(row: Row, record: Record | None = None, stage: Record | None = None) -
         path=row.path,
         share=row.part.share,
         interval=row.part.interval,
-        said=told(row).partition(" is ")[2],
+        said=describe_share(row).partition(" is ")[2],
         halved=gain(part, 2.0),
         gone=gain(part, AWAY),
         where=where(record, stage) if record and stage else "",
@@ -263,25 +262,25 @@ def placed(row: Row) -> str:
 
 def candidates(case: Case, file: str) -> list[Candidate]:
     """Return what every rule sees, faults first, then by what each change buys."""
-    found = [candidate(rule, sight, case.record, file) for rule, sight in find_sights(case)]
+    found = [candidate(rule, seen, case.record, file) for rule, seen in find_observations(case)]
     return sorted(found, key=lambda each: (not each.is_fault, each.gain is None, -(each.gain or 0.0)))
 
 
-def candidate(rule: Rule, sight: Sight, record: Record, file: str) -> Candidate:
-    words = " ".join(f"{key}={value}" for key, value in sight.keys.items())
+def candidate(rule: Rule, seen: Observation, record: Record, file: str) -> Candidate:
+    words = " ".join(f"{key}={value}" for key, value in seen.keys.items())
     return Candidate(
         rule=rule.name,
         symptom=rule.symptom,
-        said=sight.said,
+        said=seen.said,
         remedy=rule.remedy.format(keys=words),
         check=check_command(rule, words, record, file),
-        path=sight.row.path if sight.row else None,
-        share=sight.part.share if sight.part else None,
-        gain=sight.gain,
-        interval=sight.interval,
-        at_most=sight.at_most,
-        vanishes=sight.gain is not None and isinf(sight.factor),
-        keys={key: str(value) for key, value in sight.keys.items()},
+        path=seen.row.path if seen.row else None,
+        share=seen.part.share if seen.part else None,
+        gain=seen.gain,
+        interval=seen.interval,
+        at_most=seen.at_most,
+        vanishes=seen.gain is not None and isinf(seen.factor),
+        keys={key: str(value) for key, value in seen.keys.items()},
         is_fault=rule.is_fault,
     )
 

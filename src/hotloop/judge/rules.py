@@ -1,330 +1,390 @@
-"""Rules: each one of a diagnosis as data, with the evidence it needs and what to do.
+"""Rules: each one of a diagnosis as a row of a table, with the evidence it needs and what to do.
 
-Where a rule's evidence is not in a record, `has` says so, and `get` is what to run to have it.
+If a rule's evidence is not in a record, `has` says so, and `get` is what to run to have it.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
-from hotloop.judge import calls, evidence, names
-from hotloop.judge.case import Case
+from hotloop.core.record.record import Record
+from hotloop.judge import evidence
+from hotloop.judge.case import Case, pattern
 from hotloop.judge.course import NEEDS, is_long, memory_points, speed_points
-from hotloop.judge.evidence import Sight, rows_over
-from hotloop.judge.names import pattern
-from hotloop.judge.stages import views
+from hotloop.judge.evidence import Look, Observation, lever_at, rows_over
+from hotloop.judge.stages import views, weight, where
 
 
-def always(_: Case) -> bool:
-    return True
-
-
-def is_foreign_env(case: Case) -> bool:
-    return case.record.kind == "profile" and case.record.target.impl == "foreign"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One thing that can be wrong with a loop."""
 
     name: str
     symptom: str
     needs: str  # The evidence, in words
-    look: Callable[[Case], Iterator[Sight]]
+    look: Look
     remedy: str
-    check: str = ""  # The command that shows what it came to; the usual one where it is empty
-    get: str = ""  # What to run where the evidence is not there
-    concerns: Callable[[Case], bool] = always  # Whether it could matter here at all
+    check: str = ""  # The command that shows what the change came to; empty for the usual one
+    get: str = ""  # What to run if the evidence is not there
+    concerns: Callable[[Case], bool] = lambda _: True  # Whether it could matter here at all
     # Whether the evidence is in the record.
     has: Callable[[Case], bool] = lambda case: bool(case.rows or case.functions)
-    is_fault: bool = False  # Whether it comes before all others: no other figure holds as long as it is there
+    is_fault: bool = False  # Whether it comes first: no other figure holds as long as it is there
     is_of_run: bool = False  # Whether only the whole run shows it, and none of its phases
     is_of_stage: bool = False  # Whether only one phase at a time shows it
     is_note: bool = False  # Whether it is about Hotloop and no advice about the user's code
 
 
-PROFILE = "hotloop profile {target}"
-
+PROFILE, AGAIN, LONGER = "hotloop profile {target}", "{again}", "{again}, for longer"
 MEMORY, THREADS, TORCH, CALLS = (
     f"hotloop profile --probe {name} {{target}}" for name in ("memory", "threads", "torch", "cprofile")
 )
+QUERY_CODE = pattern(
+    r"\.execute\((?!.*\b(insert|update|delete|create)\b)", r"\.fetch(one|many|all)\(", "read_sql"
+)
+WORKERS = pattern("wait for workers", evidence.SKEW.pattern)
 
-WORKERS = pattern("wait for workers", names.SKEW.pattern)
 
-LONGER = "{again}, for longer"
+def is_user_env(case: Case) -> bool:
+    return case.record.kind == "profile" and case.record.target.impl == "foreign"
 
-AGAIN = "{again}"  # The same once more: the records of this version have it
+
+def is_opaque(case: Case) -> bool:
+    """Return whether most of a step is in one function, whose calls were not counted."""
+    return any(row.is_leaf and row.part.share >= evidence.OPAQUE for row in case.functions)
+
+
+def has_rebuilds(case: Case) -> bool:
+    return any("rebuild" in name.lower() for name in case.record.path.counters)
+
+
+def says_threads(case: Case) -> bool:
+    """Return whether the settings say how many threads or workers there may be."""
+    return any(case.setting(name) is not None for name in (*evidence.CREW, evidence.TORCH_THREADS))
+
 
 # In the order in which they may claim a row: the particular before the general.
 RULES: tuple[Rule, ...] = (
     Rule(
-        name="rival",
-        symptom="a slower way of a phase is chosen",
-        needs="both ways measured in turns",
-        look=evidence.rival,
+        "rival",
+        "a slower way of a phase is chosen",
+        "both ways measured in turns",
+        evidence.rival,
+        "take the other way: {keys}",
         concerns=lambda case: bool(case.alternatives) or case.record.target.world is not None,
         has=lambda case: case.alternatives is not None,
-        remedy="take the other way: {keys}",
         get="hotloop diagnose on the machine of the record, without --quick",
     ),
     Rule(
-        name="path",
-        symptom="a path that did not run",
-        needs="counters kept by the code that did the steps",
-        look=evidence.path_not_taken,
+        "path",
+        "a path that did not run",
+        "counters kept by the code that did the steps",
+        evidence.path_not_taken,
+        "find what leaves the fast path: the build, a setting, an action's type",
         has=lambda case: bool(case.record.path.ran),
-        remedy="find what leaves the fast path: the build, a setting, an action's type",
         check="hotloop doctor",
     ),
     Rule(
-        name="start",
-        symptom="the program had hardly begun",
-        needs="sampled functions, imports among them",
-        look=rows_over(names.IMPORTS, 0.3),
+        "start",
+        "the program had hardly begun",
+        "sampled functions, imports among them",
+        rows_over(pattern("^importing modules"), 0.3),
+        "measure a longer run: most of this one was importing modules",
         concerns=lambda case: bool(case.functions),
-        remedy="measure a longer run: most of this one was importing modules",
     ),
     Rule(
-        name="growth",
-        symptom="memory grows",
-        needs=f"memory over {NEEDS}",
-        look=evidence.growth,
+        "growth",
+        "memory grows",
+        f"memory over {NEEDS}",
+        evidence.growth,
+        "find out what keeps it: --probe memory names the lines; a buffer stops growing at its size",
         has=lambda case: (
             case.fact("memory", "growth_bytes_low") is not None
             or any(is_long(memory_points(each)) for each in (case.record, *views(case.record)))
         ),
-        remedy="find out what keeps it: --probe memory names the lines; a buffer stops growing at its size",
         check=MEMORY,
         get=LONGER,
         is_fault=True,
     ),
     Rule(
-        name="decay",
-        symptom="the speed falls",
-        needs=f"the speed over {NEEDS}",
-        look=evidence.decay,
+        "decay",
+        "the speed falls",
+        f"the speed over {NEEDS}",
+        evidence.decay,
+        "find what grows with every step: a list that is searched, a log, an index, a cache",
         concerns=lambda case: case.is_loop and not case.record.work.runs,
         has=lambda case: any(is_long(speed_points(each)[1]) for each in views(case.record) or (case.record,)),
-        remedy="find what grows with every step: a list that is searched, a log, an index, a cache",
         get=LONGER,
         is_fault=True,
         is_of_stage=True,
     ),
     Rule(
-        name="teacher-on",
-        symptom="the teacher is not off in PPO",
-        needs="rows of the teacher, and for how many steps it was asked (supervised_steps, fade_steps)",
-        look=evidence.teacher_left_on,
-        concerns=lambda case: case.is_loop and bool(case.named(names.TEACHER)),
+        "teacher-on",
+        "the teacher is not off in PPO",
+        "rows of the teacher, and for how many steps it was asked (supervised_steps, fade_steps)",
+        evidence.teacher_left_on,
+        "call the teacher only while its labels are learnt from",
+        concerns=lambda case: case.is_loop and bool(case.named(evidence.TEACHER)),
         has=lambda case: evidence.imitation_steps(case) is not None,
-        remedy="call the teacher only while its labels are learnt from",
         is_of_run=True,
         get="give hotloop.run params=dict(supervised_steps=..., fade_steps=...), and count the steps",
     ),
     Rule(
-        name="teacher",
-        symptom="teacher calls",
-        needs="a row of the teacher's calls",
-        look=rows_over(names.TEACHER, 0.1),
+        "teacher",
+        "teacher calls",
+        "a row of the teacher's calls",
+        rows_over(evidence.TEACHER, 0.1),
+        "label all envs in one call, label only some of the steps, or store the labels and reuse them",
         concerns=lambda case: case.is_loop,
-        remedy="label all envs in one call, label only some of the steps, or store the labels and reuse them",
     ),
     Rule(
-        name="eval",
-        symptom="evaluated too often",
-        needs="a row of the evaluation",
-        look=evidence.evaluation,
+        "eval",
+        "evaluated too often",
+        "a row of the evaluation",
+        evidence.evaluation,
+        "evaluate a tenth as often, or in another process beside the training",
         concerns=lambda case: case.is_loop,
-        remedy="evaluate a tenth as often, or in another process beside the training",
     ),
     Rule(
-        name="logging",
-        symptom="logging in the loop",
-        needs="a row, or sampled functions, that write logs",
-        look=evidence.logging,
-        remedy="log a tenth as often, and then the means over the steps in between",
+        "logging",
+        "logging in the loop",
+        "a row, or sampled functions, that write logs",
+        evidence.logging,
+        "log a tenth as often, and then the means over the steps in between",
     ),
     Rule(
-        name="commits",
-        symptom="commits in the loop",
-        needs="the line that takes most of the time, by samples",
-        look=evidence.lever_at(names.COMMIT_CODE),
-        remedy="commit once for many steps: each commit waits for the disk",
+        "commits",
+        "commits in the loop",
+        "the line that takes most of the time, by samples",
+        lever_at(pattern(r"\.commit\(")),
+        "commit once for many steps: each commit waits for the disk",
     ),
     Rule(
-        name="query",
-        symptom="a database query in the loop",
-        needs="the line that takes most of the time, by samples",
-        look=evidence.lever_at(names.QUERY_CODE),
-        remedy="add an index if EXPLAIN QUERY PLAN says SCAN, or ask once for many steps",
+        "query",
+        "a database query in the loop",
+        "the line that takes most of the time, by samples",
+        lever_at(QUERY_CODE),
+        "add an index if EXPLAIN QUERY PLAN says SCAN, or ask once for many steps",
     ),
     Rule(
-        name="inserts",
-        symptom="single inserts",
-        needs="rows with calls, and env-steps; or SQL by --probe cprofile",
-        look=calls.inserts,
-        remedy="store a whole step, or a whole rollout, in one call: arrays, executemany",
+        "inserts",
+        "single inserts",
+        "rows with calls, and env-steps; or SQL by --probe cprofile",
+        evidence.inserts,
+        "store a whole step, or a whole rollout, in one call: arrays, executemany",
     ),
     Rule(
-        name="index",
-        symptom="an index rebuilt for nothing",
-        needs="counters of rebuilds, and of queries or changes",
-        look=evidence.rebuilt,
-        concerns=lambda case: bool(case.named(names.INDEX)) or has_counter(case, "rebuild"),
-        has=lambda case: has_counter(case, "rebuild"),
-        remedy="rebuild it only when something has moved and somebody asks, or only the part that moved",
+        "index",
+        "an index rebuilt for nothing",
+        "counters of rebuilds, and of queries or changes",
+        evidence.rebuilt,
+        "rebuild it only when something has moved and somebody asks, or only the part that moved",
+        concerns=lambda case: bool(case.named(evidence.INDEX)) or has_rebuilds(case),
+        has=has_rebuilds,
         get="have the env tell counters() with rebuilds and queries, and: " + PROFILE,
     ),
     Rule(
-        name="skew",
-        symptom="thread or worker skew",
-        needs="the waiting for workers by the first and the last, or CPU time by thread",
-        look=evidence.skew,
+        "skew",
+        "thread or worker skew",
+        "the waiting for workers by the first and the last, or CPU time by thread",
+        evidence.skew,
+        "give the workers even work: mix long and short episodes, or more envs a worker",
         concerns=lambda case: case.record.method.threads > 1 or bool(case.named(WORKERS)),
-        has=lambda case: case.looked("threads") or bool(case.named(names.SKEW)),
-        remedy="give the workers even work: mix long and short episodes, or more envs a worker",
+        has=lambda case: case.looked("threads") or bool(case.named(evidence.SKEW)),
         get=THREADS,
     ),
     Rule(
-        name="barriers",
-        symptom="threads wait for each other",
-        needs="rows that wait, or a step on several threads with its phases",
-        look=evidence.barriers,
-        remedy="fewer and longer parallel stretches, or fewer threads",
+        "barriers",
+        "threads wait for each other",
+        "rows that wait, or a step on several threads with its phases",
+        evidence.sync_barriers,
+        "fewer and longer parallel stretches, or fewer threads",
         check='hotloop compare "{target}" "{target} threads=1"',
     ),
     Rule(
-        name="copies",
-        symptom="copies between device and host",
-        needs="rows that copy, or torch's own operators",
-        look=evidence.copies,
-        concerns=lambda case: case.on_gpu or bool(case.named(names.COPIES)),
-        has=lambda case: bool(case.named(names.ON_GPU)) or case.looked("torch"),
-        remedy="keep it on the device, copy a rollout at once from pinned memory, drop .item() and .cpu()",
+        "copies",
+        "copies between device and host",
+        "rows that copy, or torch's own operators",
+        evidence.copies,
+        "keep it on the device, copy a rollout at once from pinned memory, drop .item() and .cpu()",
+        concerns=lambda case: case.on_gpu or bool(case.named(evidence.COPIES)),
+        has=lambda case: bool(case.named(evidence.ON_GPU)) or case.looked("torch"),
         get=TORCH,
     ),
     Rule(
-        name="store",
-        symptom="storing experience",
-        needs="a row of what is stored",
-        look=rows_over(names.STORE, 0.1),
-        remedy="write into arrays that are allocated once, in the type that is learnt from",
+        "store",
+        "storing experience",
+        "a row of what is stored",
+        rows_over(pattern(r"\bstore", "buffer", "replay"), 0.1),
+        "write into arrays that are allocated once, in the type that is learnt from",
     ),
     Rule(
-        name="small-batch",
-        symptom="forward calls with a small batch",
-        needs="a row of the forward calls, and the steps they were for",
-        look=evidence.small_batch,
-        has=lambda case: bool(case.record.work.agent_steps) or not case.named(names.STUDENT),
-        concerns=lambda case: bool(case.named(names.STUDENT)),
-        remedy="step more envs between two calls",
+        "small-batch",
+        "forward calls with a small batch",
+        "a row of the forward calls, and the steps they were for",
+        evidence.small_batch,
+        "step more envs between two calls",
+        has=lambda case: bool(case.record.work.agent_steps) or not case.named(evidence.STUDENT),
+        concerns=lambda case: bool(case.named(evidence.STUDENT)),
         get="count the steps of the loop: run.count(steps=...)",
     ),
     Rule(
-        name="python",
-        symptom="Python for each env",
-        needs="calls of the env's step, and how many envs there are",
-        look=evidence.python_per_env,
-        remedy="step all envs in one call: a vector env that computes on arrays, or native code",
+        "python",
+        "Python for each env",
+        "calls of the env's step, and how many envs there are",
+        evidence.python_per_env,
+        "step all envs in one call: a vector env that computes on arrays, or native code",
     ),
     Rule(
-        name="calls",
-        symptom="a Python function called over and over in a step",
-        needs="how often each function is called",
-        look=calls.over_and_over,
-        concerns=lambda case: case.looked("cprofile") or (is_foreign_env(case) and calls.is_opaque(case)),
+        "calls",
+        "a Python function called over and over in a step",
+        "how often each function is called",
+        evidence.over_and_over,
+        "do it for all of them in one call: NumPy on whole arrays, numba, or native code",
+        concerns=lambda case: case.looked("cprofile") or (is_user_env(case) and is_opaque(case)),
         has=lambda case: case.looked("cprofile"),
-        remedy="do it for all of them in one call: NumPy on whole arrays, numba, or native code",
         get=CALLS,
     ),
     Rule(
-        name="resets",
-        symptom="resets dominate",
-        needs="a row of the resets",
-        look=rows_over(names.RESETS, 0.15),
-        remedy="make a reset cheaper, keep prepared states to start from, or let episodes last longer",
+        "resets",
+        "resets dominate",
+        "a row of the resets",
+        rows_over(pattern("reset"), 0.15),
+        "make a reset cheaper, keep prepared states to start from, or let episodes last longer",
     ),
     Rule(
-        name="garbage",
-        symptom="garbage collection",
-        needs="the collector's pauses",
-        look=evidence.garbage,
+        "garbage",
+        "garbage collection",
+        "the collector's pauses",
+        evidence.garbage,
+        "call gc.freeze() after start-up, make fewer objects that refer to each other, "
+        "or collect between updates",
         has=lambda case: evidence.pauses_of(case)[0] is not None,
         concerns=lambda case: not case.record.work.runs,
-        remedy="call gc.freeze() after start-up, make fewer objects that refer to each other, "
-        "or collect between updates",
         get=AGAIN,
     ),
     Rule(
-        name="allocation",
-        symptom="allocation in every step",
-        needs="allocations by step",
-        look=evidence.allocations,
+        "allocation",
+        "allocation in every step",
+        "allocations by step",
+        evidence.allocations,
+        "allocate once and write into it: out=, in-place operators, buffers made before the loop",
         has=lambda case: case.fact("memory", "allocations_per_env_step") is not None,
-        concerns=is_foreign_env,
-        remedy="allocate once and write into it: out=, in-place operators, buffers made before the loop",
+        concerns=is_user_env,
         check=MEMORY,
         get=MEMORY,
     ),
     Rule(
-        name="precision",
-        symptom="mixed precision is off on a GPU",
-        needs="the device, and whether mixed precision is on",
-        look=evidence.half_precision,
+        "precision",
+        "mixed precision is off on a GPU",
+        "the device, and whether mixed precision is on",
+        evidence.half_precision,
+        "multiply in bfloat16: train.mixed_precision=true, or torch.autocast",
         concerns=lambda case: case.on_gpu and case.is_loop,
         has=lambda case: case.setting("mixed_precision", "amp", "bf16") is not None,
-        remedy="multiply in bfloat16: train.mixed_precision=true, or torch.autocast",
         get="give hotloop.run variant=dict(mixed_precision=False)",
     ),
     Rule(
-        name="idle-core",
-        symptom="a core is idle",
-        needs="CPU time, and time without a core, of the whole run; how many threads or workers it may use",
-        look=evidence.idle_core,
+        "idle-core",
+        "a core is idle",
+        "CPU time, and time without a core, of the whole run; how many threads or workers it may use",
+        evidence.idle_core,
+        "step on more threads, let torch use more threads, or do two things at once",
         concerns=lambda case: case.is_loop and not case.record.work.runs and (case.cores or 1) > 1,
-        has=lambda case: case.busy is not None and evidence.says_threads(case),
-        remedy="step on more threads, let torch use more threads, or do two things at once",
+        has=lambda case: case.busy is not None and says_threads(case),
         get="give hotloop.run variant=dict(threads=...), num_workers or torch_threads",
     ),
     Rule(
-        name="crowd",
-        symptom="more threads than cores",
-        needs="CPU time, and time without a core, of the whole run",
-        look=evidence.crowd,
-        has=lambda case: case.busy is not None or case.record.method.threads > (case.cores or inf),
-        remedy="use no more threads in all than there are cores: OMP_NUM_THREADS, torch.set_num_threads, "
+        "crowd",
+        "more threads than cores",
+        "CPU time, and time without a core, of the whole run",
+        evidence.oversubscribed_cores,
+        "use no more threads in all than there are cores: OMP_NUM_THREADS, torch.set_num_threads, "
         "threads=, workers",
+        has=lambda case: case.busy is not None or case.record.method.threads > (case.cores or inf),
         get=AGAIN,
     ),
     Rule(
-        name="waiting",
-        symptom="a row waits instead of working",
-        needs="rows that wait, or the CPU time of spans or sampled functions",
-        look=evidence.waits,
-        remedy="give it something to do meanwhile, or make what it waits for faster: --causal says which",
+        "waiting",
+        "a row waits instead of working",
+        "rows that wait, or the CPU time of spans or sampled functions",
+        evidence.waits,
+        "give it something to do meanwhile, or make what it waits for faster: --causal says which",
     ),
     Rule(
-        name="unaccounted",
-        symptom="time in no row",
-        needs="a tree that adds up",
-        look=evidence.unaccounted,
+        "unaccounted",
+        "time in no row",
+        "a tree that adds up",
+        evidence.unaccounted,
+        "put spans around what has none, or name functions with --time",
         has=lambda case: case.record.unaccounted_ns is not None,
         concerns=lambda case: bool(case.rows),
-        remedy="put spans around what has none, or name functions with --time",
     ),
     Rule(
-        name="instrument",
+        "instrument",
+        "the instrument is too heavy",
+        "what the instrument cost",
+        evidence.heavy,
+        "fewer and longer spans, marks in hot loops, fewer functions after --time; "
+        "or look from outside with --probe pyspy",
         is_note=True,
-        symptom="the instrument is too heavy",
-        needs="what the instrument cost",
-        look=evidence.heavy,
         has=lambda case: case.record.overhead is not None,
         concerns=lambda case: bool(case.rows),
-        remedy="fewer and longer spans, marks in hot loops, fewer functions after --time; "
-        "or look from outside with --probe pyspy",
     ),
 )
 
+WORTH = 1.02  # Times as fast, below which a change is not worth a word
+Seen = tuple[Rule, Observation]
 
-def has_counter(case: Case, word: str) -> bool:
-    return any(word in name.lower() for name in case.record.path.counters)
+
+def find_observations(case: Case) -> Iterator[Seen]:
+    """Return what every rule sees; of a run in phases, in the phase where it matters most."""
+    stages = views(case.record)
+    if not stages:
+        yield from look(case, set(), RULES)
+        return
+    claimed = set[str]()
+    yield from look(case, claimed, [rule for rule in RULES if rule.is_of_run])
+    found = staged(case, stages, claimed)
+    yield from found
+    known = {rule.name for rule, _ in found}
+    rest = [rule for rule in RULES if not (rule.is_of_stage or rule.is_of_run or rule.name in known)]
+    yield from (seen for seen in look(case, set(), rest) if seen[1].row is None)
+
+
+def staged(case: Case, stages: Sequence[Record], claimed: set[str]) -> list[Seen]:
+    """Return what rules see in each phase, with gains of the whole run, and each advice once."""
+    best: dict[tuple[str, str | None], Seen] = {}
+    for stage in stages:
+        of_run = weight(case.record, stage)
+        there = f"{where(case.record, stage)} ({of_run:.0%} of the run)"
+        for rule, sight in look(Case(stage, case.alternatives), set(claimed), RULES):
+            part = sight.part.scaled(of_run) if sight.part else None
+            seen = replace(sight, part=part, said=f"{there}: {sight.said}")
+            bought = WORTH if seen.gain is None else seen.gain
+            key = rule.name, sight.row.path if sight.row else None
+            if bought >= WORTH and (key not in best or bought > (best[key][1].gain or 0.0)):
+                best[key] = rule, seen
+    return list(best.values())
+
+
+def look(case: Case, claimed: set[str], rules: Iterable[Rule]) -> Iterator[Seen]:
+    """Return what rules see; a row is claimed by the first that sees it."""
+    for rule in rules:
+        for sight in rule.look(case) if is_looked_at(rule, case) else ():
+            path = sight.row.path if sight.row else None
+            bought = sight.gain
+            if (path and is_claimed(path, claimed)) or (bought is not None and bought < WORTH):
+                continue
+            claimed.update([path] if path else [])
+            yield rule, sight
+
+
+def is_looked_at(rule: Rule, case: Case) -> bool:
+    """Return whether a rule gives advice here: it matters, and its evidence is there."""
+    return not rule.is_note and rule.concerns(case) and rule.has(case)
+
+
+def is_claimed(path: str, claimed: Iterable[str]) -> bool:
+    """Return whether a row, one above it or one below it has its advice already: time is saved once."""
+    return any(f"{path}/".startswith(f"{each}/") or each.startswith(f"{path}/") for each in claimed)
