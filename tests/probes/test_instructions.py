@@ -79,7 +79,7 @@ def test_stretches_differ_by_their_own_work_and_nothing_is_left_behind() -> None
         assert 2000 * 5 < many - again < 2000 * 500
         with pytest.raises(InputError, match="ended with status"):
             counter.count({"turns": 13})
-        process, folder = counter._worker.process, counter._logs
+        process, folder = counter.process, counter._logs
     assert process.returncode is not None
     assert not folder.exists()
     with pytest.raises(ProcessLookupError):

@@ -14,10 +14,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
-from hotloop.core.errors import ExitCode, InputError, MissingError, SetupError
+from hotloop.core.errors import ExitCode, HotloopError, InputError, MissingError, SetupError
 from hotloop.core.probe import Obstacle, Probe, Scene, nameless
 from hotloop.core.process import lifeline
 from hotloop.core.process.worker import EndedError, Worker
@@ -69,66 +68,42 @@ def _fixed_addresses() -> list[str]:
     return [tool, "-R"]
 
 
-class Counter:
+class Counter(Worker):
     """A Python program under valgrind that calls `serve`, asked for one stretch after another."""
 
     def __init__(
-        self,
-        words: Sequence[str],
-        environment: Mapping[str, str] | None = None,
-        folder: Path | None = None,
+        self, words: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None
     ) -> None:
-        """`folder` is where it runs; None is the current one."""
+        """Start it in a folder; None is the current one."""
         require()
         self._folder = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
         self._logs = Path(self._folder.name)
-        self._worker = Worker(
+        super().__init__(
+            "",
             under_valgrind([sys.executable, "-P", *words], self._logs),
             {**(os.environ if environment is None else environment), **FIXED},
             folder,
         )
         try:
-            self.facts: dict[str, Any] = self._answer()
+            self.facts = self.answer()
         except BaseException:
             self.close()
             raise
 
     def count(self, stretch: Mapping[str, object]) -> int:
-        """The instructions of a child that ran this stretch, its start-up among them."""
-        try:
-            self._worker.tell(stretch)
-        except EndedError as error:
-            raise refusal(error) from None
-        return instructions_of((self._logs / str(self._answer()["pid"])).read_text(errors="replace"))
+        """Return the instructions of a child that ran this stretch, its start-up among them."""
+        pid = self.ask(**stretch)["pid"]
+        return instructions_of((self._logs / str(pid)).read_text(errors="replace"))
 
-    def close(self) -> None:
-        """End the program and whatever it started, at once."""
-        self._worker.close(patience_s=0)
+    def close(self, patience_s: float = 0) -> None:
+        """End the program and all that it started, at once."""
+        super().close(patience_s)
         self._folder.cleanup()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _answer(self) -> dict[str, Any]:
-        try:
-            answer = self._worker.answer()
-        except EndedError as error:
-            raise refusal(error) from None
-        if "error" in answer:
-            kind = InputError if answer["code"] == ExitCode.USAGE else SetupError
-            raise kind(answer["error"])
-        return answer
-
-
-def refusal(error: EndedError) -> InputError | SetupError:
-    """What it means that the counted program is no more: a fault of valgrind's, or its own."""
-    kind = SetupError if error.printed.startswith(("valgrind:", "setarch:")) else InputError
-    return kind(f"the program under valgrind ended; its last words: {error.last_words}")
+    def explain(self, error: EndedError) -> HotloopError:
+        """Return what it means that the program is gone: a fault of valgrind's, or its own."""
+        kind = SetupError if error.printed.startswith(("valgrind:", "setarch:")) else InputError
+        return kind(f"the program under valgrind ended; its last words: {error.last_words}")
 
 
 class Answers:

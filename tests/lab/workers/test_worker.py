@@ -1,5 +1,4 @@
 import gc
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from hotloop.lab.workers import worker
 from hotloop.lab.workers.hashes import digest, hashes
-from hotloop.lab.workers.worker import EnvSubject, serve, turn
+from hotloop.lab.workers.worker import EnvSubject, answers_to, turn
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +168,7 @@ def test_equal_values_have_equal_hashes(one: Any, other: Any) -> None:
 
 def test_an_error_is_the_last_answer(capsys: pytest.CaptureFixture[str]) -> None:
     asked = {"target": {"name": "support.nowhere:make", "keys": {}}, "seed": 1}
-    answers = list(serve(asked, [json.dumps({"facts": True})]))
+    answers = list(answers_to(asked, [{"facts": True}]))
     assert len(answers) == 1
     assert answers[0]["error"].startswith("ModuleNotFoundError: No module named 'support.nowhere'")
     assert "Traceback" in capsys.readouterr().err
@@ -178,7 +177,7 @@ def test_an_error_is_the_last_answer(capsys: pytest.CaptureFixture[str]) -> None
 def test_what_only_hotloop_can_step_is_said_where_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hotloop.core.target", None)
     asked = {"target": {"name": "support.ecology:World", "keys": {}}, "seed": 3}
-    said = [*serve(asked, [])]
+    said = [*answers_to(asked, [])]
     assert "support.ecology:World has no reset() or no action_space" in said[0]["error"]
     assert "have --build install it" in said[0]["error"]
 
@@ -186,7 +185,7 @@ def test_what_only_hotloop_can_step_is_said_where_it_is_not_there(monkeypatch: p
 def test_a_training_is_a_subject_whose_calls_are_updates() -> None:
     keys = {"num_envs": "2", "train.num_steps": "8", "train.update_epochs": "1"}
     asked = {"target": {"name": "gym:CartPole-v1", "keys": keys}, "seed": 3}
-    facts, took, counted = serve(asked, ['{"turn": 32}', '{"counters": true}'])
+    facts, took, counted = answers_to(asked, [{"turn": 32}, {"counters": True}])
     assert (facts["num_envs"], facts["agents"]) == (16, 1)
     assert took["env_steps"] == 32
     assert counted["env_steps"] == 32

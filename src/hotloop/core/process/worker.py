@@ -1,4 +1,4 @@
-"""Workers: processes that are told what to do, and answer, in lines of JSON over their pipes."""
+"""Start processes, and give commands to workers in lines of JSON over their pipes."""
 
 import ctypes  # noqa: F401 - for prctl: a child that was just forked must not import
 import json
@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from hotloop.core.clock import now_ns
+from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.interrupt import defer_interrupt
 from hotloop.core.process import lifeline
 from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
@@ -23,54 +24,41 @@ PATIENCE_S = 2.0
 """How long a worker may take to end by itself."""
 
 ANSWER_S = Limits(step_s=STEP_S).first_s
-"""What an answer may take where nobody else watches: making a target, or a whole turn."""
+"""How long an answer may take without a supervisor: making a target, or a whole turn."""
 
 STACK = "Current thread"
-"""What the stack of a worker that was asked for it begins with."""
+"""How the stack begins that a worker writes when it is asked for it."""
 
 LAST_CHARACTERS = 300
 
 
-class EndedError(Exception):
-    """A worker ended where an answer was expected: its status, and the end of what it printed."""
+class EndedError(InputError):
+    """A worker ended instead of answering."""
 
-    def __init__(self, status: int, printed: str) -> None:
-        super().__init__(status, printed)
+    def __init__(self, name: str, status: int, printed: str, *, hung: bool = False) -> None:
+        """Say it in one line, with the end of what the worker printed."""
         self.status, self.printed = status, printed
-
-    @property
-    def how(self) -> str:
-        if self.status < 0:
-            return f"was ended by {signal.Signals(-self.status).name}"
-        return f"ended with exit code {self.status}"
-
-    @property
-    def last_words(self) -> str:
-        """In one line."""
-        return " ".join(self.printed[-LAST_CHARACTERS:].split()) or "nothing"
-
-
-class HungError(EndedError):
-    """A worker had not answered for so long that it was ended; what it printed ends with its stack."""
-
-    @property
-    def how(self) -> str:
-        return f"stood still for {ANSWER_S:g} s{frames(self.printed.splitlines())} and was ended"
-
-    @property
-    def last_words(self) -> str:
-        return " ".join(self.printed.partition(STACK)[0][-LAST_CHARACTERS:].split()) or "nothing"
+        how = f"ended with exit code {status}"
+        if hung:
+            how = f"stood still for {ANSWER_S:g} s{frames(printed.splitlines())} and was ended"
+        elif status < 0:
+            how = f"was ended by {signal.Signals(-status).name}"
+        text = printed.partition(STACK)[0] if hung else printed
+        self.last_words = " ".join(text[-LAST_CHARACTERS:].split()) or "nothing"
+        super().__init__(f"{name}: the program {how}; it said: {self.last_words}")
 
 
 class Worker:
-    """A process in a group of its own; what it prints beside its answers is kept for when it ends.
+    """A process in a group of its own that answers commands; what it prints is kept for when it ends.
 
-    It ends with the thread that starts it, whatever it is at: whoever is killed leaves none behind.
+    It ends with the thread that starts it, with all that it started. serve.py is its half of the pipes.
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
     ) -> None:
+        """Start the process; `name` is what messages call that which it works on."""
+        self.name = name
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self.process = start(
             command,
@@ -82,8 +70,13 @@ class Worker:
             preexec_fn=partial(prctl, PR_SET_PDEATHSIG, signal.SIGKILL),
         )
 
+    def ask(self, **command: object) -> dict[str, Any]:
+        """Return the answer to a command; raise as `tell` and `answer` do."""
+        self.tell(command)
+        return self.answer()
+
     def tell(self, command: Mapping[str, object]) -> None:
-        """Pass on what to do without waiting for it; EndedError where nobody is there to do it."""
+        """Send a command without waiting for its answer; EndedError if the worker has ended."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(command).encode() + b"\n")
@@ -92,7 +85,7 @@ class Worker:
             raise self._ended() from None
 
     def answer(self) -> dict[str, Any]:
-        """Its next answer; EndedError where it ends instead."""
+        """Return the next answer; EndedError if the worker ends instead, or its own error if it could not."""
         assert self.process.stdout is not None
         if (lifeline.line is None or lifeline.endless) and not self._speaks():
             raise self._hung()
@@ -100,13 +93,16 @@ class Worker:
         if not line:
             raise self._ended()
         answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            kind = SetupError if answer.get("code") == ExitCode.FAULT else InputError
+            raise kind(f"{self.name}: {answer['error']}" if self.name else answer["error"])
         return answer
 
     def close(self, patience_s: float = PATIENCE_S) -> None:
         """End it by closing its pipes; kill it, and what it started, if that is not enough."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # what nobody reads any more is not missed
+                with suppress(BrokenPipeError):  # a command that was never read
                     pipe.close()
         try:
             with suppress(subprocess.TimeoutExpired):
@@ -115,15 +111,21 @@ class Worker:
             end_group(self.process)
             self._printed.close()
 
-    def _speaks(self) -> bool:
-        """Whether it says something, or ends, in time."""
-        assert self.process.stdout is not None
-        heard = select.poll()
-        heard.register(self.process.stdout, select.POLLIN)
-        return bool(heard.poll(ANSWER_S * 1e3))
+    def __enter__(self) -> Self:
+        return self
 
-    def _hung(self) -> HungError:
-        """End it, after it was asked for its stack."""
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _speaks(self) -> bool:
+        """Return whether it answers, or ends, in time."""
+        assert self.process.stdout is not None
+        poll = select.poll()
+        poll.register(self.process.stdout, select.POLLIN)
+        return bool(poll.poll(ANSWER_S * 1e3))
+
+    def _hung(self) -> HotloopError:
+        """End it after asking for its stack."""
         size, until = self._size(), now_ns() + round(STACK_S * 1e9)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, lifeline.STACK_SIGNAL)
@@ -131,23 +133,26 @@ class Worker:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(POLL_S)
         end_group(self.process)
-        return HungError(self.process.wait(), self._all_printed())
+        return self._ended(hung=True)
 
     def _size(self) -> int:
         return os.fstat(self._printed.fileno()).st_size
 
-    def _ended(self) -> EndedError:
-        return EndedError(self.process.wait(), self._all_printed())
-
-    def _all_printed(self) -> str:
+    def _ended(self, *, hung: bool = False) -> HotloopError:
+        status = self.process.wait()
         self._printed.seek(0)
-        return self._printed.read().decode(errors="replace").strip()
+        printed = self._printed.read().decode(errors="replace").strip()
+        return self.explain(EndedError(self.name, status, printed, hung=hung))
+
+    def explain(self, error: EndedError) -> HotloopError:
+        """Return the error to raise when the worker has ended."""
+        return error
 
 
 def start(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
     """Start a process that leads a group of its own.
 
-    Ctrl-C is put off until the process is known, and then ends it: one that nobody knows would live on.
+    Ctrl-C waits until the process is known, and then ends it; otherwise it would live on.
     """
     with defer_interrupt() as interrupted:
         process = subprocess.Popen(command, start_new_session=True, **how)
@@ -158,7 +163,7 @@ def start(command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that leads a group of its own, and whatever it started."""
+    """Kill a process that leads a group of its own, and all that it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
-from hotloop.core.process.worker import EndedError, Worker
+from hotloop.core.process.worker import Worker
 from hotloop.envs.instances import lent
 from hotloop.lab.measure.turns import Turn
 from hotloop.lab.validate.equal import Reach, TooFew
@@ -31,6 +30,7 @@ class ProcessSide:
     ) -> None:
         self.name = name
         self.worker = Worker(
+            name,
             [str(python), str(WORKER), json.dumps(asked)],
             {**(os.environ if environment is None else environment), **lent()},
             folder,
@@ -52,7 +52,7 @@ class ProcessSide:
 
     def begin_turn(self, env_steps: int, run_in: int | None = None) -> None:
         """Let the worker begin without waiting for it, so that several can run at the same time."""
-        self._tell(turn=env_steps, run_in=run_in)
+        self.worker.tell({"turn": env_steps, "run_in": run_in})
 
     def end_turn(self) -> Turn:
         turn = Turn(**self._answer())
@@ -74,27 +74,12 @@ class ProcessSide:
         self.worker.close()
 
     def _ask(self, **command: object) -> dict[str, Any]:
-        self._tell(**command)
+        self.worker.tell(command)
         return self._answer()
 
-    def _tell(self, **command: object) -> None:
-        try:
-            self.worker.tell(command)
-        except EndedError as error:
-            raise self._refusal(error) from None
-
     def _answer(self, doing: Doing = Doing.TURN) -> dict[str, Any]:
-        try:
-            with lifeline.doing(doing):
-                answer = self.worker.answer()
-        except EndedError as error:
-            raise self._refusal(error) from None
-        if "error" in answer:
-            raise InputError(f"{self.name}: {answer['error']}")
-        return answer
-
-    def _refusal(self, error: EndedError) -> InputError:
-        return InputError(f"{self.name}: the program {error.how}; it said: {error.last_words}")
+        with lifeline.doing(doing):
+            return self.worker.answer()
 
 
 def first_difference(a: ProcessSide, b: ProcessSide, steps: int) -> str | None:

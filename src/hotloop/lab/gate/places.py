@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from hotloop.core.code import git
-from hotloop.core.errors import ExitCode, InputError, SetupError
-from hotloop.core.process.worker import EndedError, Worker
+from hotloop.core.errors import InputError
+from hotloop.core.process.worker import Worker
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
@@ -136,26 +136,27 @@ def built(commit: Commit, folder: Path, bare: Mapping[str, str]) -> Place:
     )
 
 
-class Gauge:
-    """A process that measures a target at a place; see workers/gauge.py for what is said between them."""
+class Gauge(Worker):
+    """A process that measures a target at a place; workers/gauge.py is what it runs."""
 
     def __init__(self, place: Place, target: Target, policy: str = "random") -> None:
-        self._place, self._target = place, target
-        asked = json.dumps({"target": target.plain(), "policy": policy})
-        self._worker = Worker([str(place.python), "-P", str(GAUGE), asked], place.environment, place.folder)
+        self._place = place
+        settings = json.dumps({"target": target.plain(), "policy": policy})
+        super().__init__(
+            target.words if place.is_tree else f"{target.words} at {place.name}",
+            [str(place.python), "-P", str(GAUGE), settings],
+            place.environment,
+            place.folder,
+        )
         try:
-            self._answer()
+            self.answer()
         except BaseException:
             self.close()
             raise
 
     def measure(self, do: str, **order: object) -> Record:
-        """Have it measure once; InputError where what it measured was not this place's code."""
-        try:
-            self._worker.tell({"do": do, **order})
-        except EndedError as error:
-            raise self._refusal(error) from None
-        record = with_metrics(Record.from_json(self._answer()["record"]))
+        """Have it measure once; InputError if what it measured was not this place's code."""
+        record = with_metrics(Record.from_json(self.ask(do=do, **order)["record"]))
         ran = own_commit(record.code)[0]
         if not self._place.is_tree and ran not in (self._place.commit.sha, "unknown"):
             raise InputError(
@@ -163,34 +164,6 @@ class Gauge:
                 "the build must install the project into .venv of the checkout"
             )
         return record
-
-    def close(self) -> None:
-        self._worker.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _answer(self) -> dict[str, Any]:
-        try:
-            answer = self._worker.answer()
-        except EndedError as error:
-            raise self._refusal(error) from None
-        if "error" in answer:
-            kind = SetupError if answer["code"] == ExitCode.FAULT else InputError
-            where = "" if self._place.is_tree else f" at {self._place.name}"
-            raise kind(f"{self._target.words}{where}: {answer['error']}")
-        return answer
-
-    def _refusal(self, error: EndedError) -> InputError:
-        return InputError(
-            f"{self._target.words} at {self._place.name}: the program {error.how}; "
-            f"it said: {error.last_words}"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,18 +9,17 @@ the measured program prints goes to stderr. An answer has a record as its JSON t
 The first answer says that it is there.
 """
 
-import faulthandler
 import json
-import os
 import resource
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hotloop.core.errors import ExitCode, HotloopError
+from hotloop.core.process.serve import serve
 from hotloop.core.record.record import Record, Resources
 from hotloop.core.target import Target
 from hotloop.lab import bench as benching
@@ -114,22 +113,10 @@ def answer_to(order: Order, gauge: Gauge) -> dict[str, Any]:
 
 
 def main() -> None:
-    faulthandler.register(signal.SIGRTMAX - 2)  # how who waits too long asks where it stands
+    settings = json.loads(sys.argv[1])
     sys.path.append(str(Path.cwd()))
-    asked = json.loads(sys.argv[1])
-    orders, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)  # what the program reads and prints must not be taken for orders and answers
-    os.dup2(2, 1)
-    gauge = Gauge(Target(**asked["target"]), asked["policy"])
-
-    def say(**answer: object) -> None:
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-
-    say(ready=True)
-    for line in orders:
-        say(**answer_to(json.loads(line), gauge))
+    gauge = Gauge(Target(**settings["target"]), settings["policy"])
+    serve(lambda orders: chain([{"ready": True}], (answer_to(order, gauge) for order in orders)))
     gauge.close()
 
 

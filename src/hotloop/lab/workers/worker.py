@@ -15,7 +15,6 @@ The first answer is the facts. An answer {"error": ...} is the last.
 """
 
 import ast
-import faulthandler
 import gc
 import importlib
 import importlib.util
@@ -25,7 +24,6 @@ import os
 import platform
 import random
 import runpy
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,8 +62,12 @@ HERE = Path(__file__).parent
 
 hashes: Callable[[Fields], dict[str, str]] = runpy.run_path(str(HERE / "hashes.py"))["hashes"]
 
-CLOCK = runpy.run_path(str(HERE.parents[1] / "core" / "turn_clock.py"))["TurnClock"]()
+CORE = HERE.parents[1] / "core"
+
+CLOCK = runpy.run_path(str(CORE / "turn_clock.py"))["TurnClock"]()
 """Times the turns of the one subject that a worker has."""
+
+SERVE = runpy.run_path(str(CORE / "process" / "serve.py"))["serve"]
 
 
 class BatchSubject:
@@ -474,7 +476,7 @@ def answer_to(command: Mapping[str, Any], subject: Subject, asked: Mapping[str, 
     return dict(subject.counters()) if "counters" in command else facts(subject, asked)
 
 
-def serve(asked: Mapping[str, Any], commands: Iterable[str]) -> Iterator[dict[str, Any]]:
+def answers_to(asked: Mapping[str, Any], commands: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Answer until the commands end; an error of the measured program is the last answer."""
     try:
         subject = open_subject(asked)
@@ -483,8 +485,8 @@ def serve(asked: Mapping[str, Any], commands: Iterable[str]) -> Iterator[dict[st
         if asked.get("gc") != "life":
             gc.disable()
         yield facts(subject, asked)
-        for line in commands:
-            yield answer_to(json.loads(line), subject, asked)
+        for command in commands:
+            yield answer_to(command, subject, asked)
         close(subject)
     except Exception as error:  # noqa: BLE001 - whatever the measured program raises is an answer
         traceback.print_exc()
@@ -494,16 +496,10 @@ def serve(asked: Mapping[str, Any], commands: Iterable[str]) -> Iterator[dict[st
 
 
 def main() -> None:
-    faulthandler.register(signal.SIGRTMAX - 2)  # how who waits too long asks where it stands
     sys.path[:] = [each for each in sys.path if Path(each or ".").resolve() != HERE.resolve()]
     sys.path.append(str(Path.cwd()))
-    commands, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)  # what the program reads and prints must not be taken for commands and answers
-    os.dup2(2, 1)
-    for answer in serve(json.loads(sys.argv[1]), commands):
-        answers.write(json.dumps(answer, default=str) + "\n")
-        answers.flush()
+    settings = json.loads(sys.argv[1])
+    SERVE(lambda commands: answers_to(settings, commands))
 
 
 if __name__ == "__main__":
