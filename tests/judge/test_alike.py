@@ -7,11 +7,11 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.metadata import Work
 from hotloop.core.record.record import METHOD, Record
 from hotloop.core.target import Target
-from hotloop.judge.alike import check_alike, differences, different_work, setting_of
+from hotloop.judge.compare import check_alike, conditions_of, differences, different_work
 from hotloop.lab.bench import bench
 from hotloop.lab.measure.rounds import Rounds
 
-MINE = setting_of(BENCH)
+MINE = conditions_of(BENCH)
 
 
 def with_work(**counts: int | dict[str, int]) -> Record:
@@ -23,7 +23,7 @@ def with_work(**counts: int | dict[str, int]) -> Record:
 
 def test_variant_and_code_may_differ() -> None:
     target = replace(BENCH.target, impl="reference", variant={"num_envs": 7})
-    assert differences(MINE, setting_of(replace(BENCH, target=target, code={"commit": "another"}))) == ()
+    assert differences(MINE, conditions_of(replace(BENCH, target=target, code={"commit": "another"}))) == ()
 
 
 def test_what_differs_is_named_with_both_values() -> None:
@@ -31,7 +31,7 @@ def test_what_differs_is_named_with_both_values() -> None:
     machine = MACHINE | {"fingerprint": "ba9876543210", "cores": 8}
     method = replace(BENCH.method, policy="teacher", version=1)
     other = replace(BENCH, kind="profile", target=target, machine=machine, method=method)
-    assert differences(MINE, setting_of(other)) == (
+    assert differences(MINE, conditions_of(other)) == (
         "machine (cores 4 against 8)",
         "workload (agents 2 against 3)",
         "kind (bench against profile)",
@@ -42,13 +42,13 @@ def test_what_differs_is_named_with_both_values() -> None:
 
 def test_a_hash_is_named_where_nothing_else_differs() -> None:
     machine = MACHINE | {"fingerprint": "ba9876543210"}
-    (told,) = differences(MINE, setting_of(replace(BENCH, machine=machine)))
+    (told,) = differences(MINE, conditions_of(replace(BENCH, machine=machine)))
     assert told == "machine (fingerprint 0123456789ab against ba9876543210)"
 
 
 def test_a_value_that_is_longer_than_a_line_is_cut() -> None:
     target = replace(BENCH.target, workload_hash="x" * 5000)
-    (told,) = differences(MINE, setting_of(replace(BENCH, target=target)))
+    (told,) = differences(MINE, conditions_of(replace(BENCH, target=target)))
     assert told == f"workload (hash {BENCH.target.workload_hash} against {'x' * 79}…)"
 
 

@@ -10,12 +10,12 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import PhaseRatio, Ratio, Validation
 from hotloop.core.record.metadata import Work
 from hotloop.core.record.record import CPU_SHARE, Record
-from hotloop.judge.compare import Evidence, confirm, deciding_command, side_of, versus, weigh
+from hotloop.judge.compare import ComparisonInput, compare_stored, confirm, deciding_command, side_of, weigh
 
 BASE = bench_with([4.0e6] * 8)
 FASTER = Ratio(estimate=1.2, low=1.18, high=1.22, pairs=40)
 EQUAL = Ratio(estimate=1.0, low=0.995, high=1.005, pairs=40)
-FOUND = Evidence(band=0.02, ratio=FASTER, second=FASTER, others=(FASTER, FASTER), noise=EQUAL)
+FOUND = ComparisonInput(band=0.02, ratio=FASTER, second=FASTER, others=(FASTER, FASTER), noise=EQUAL)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def at(times_as_fast: float, **changes: object) -> Record:
     ],
 )
 def test_the_whole_interval_decides(times: float, outcome: str) -> None:
-    compared = versus(BASE, at(times))
+    compared = compare_stored(BASE, at(times))
     assert compared.outcome == outcome
     assert compared.ratio is not None
     assert compared.ratio.estimate == pytest.approx(times)
@@ -52,44 +52,44 @@ def test_the_whole_interval_decides(times: float, outcome: str) -> None:
 
 
 def test_a_narrower_band_sees_more() -> None:
-    assert versus(BASE, at(1.015), band=0.01).outcome == "faster"
+    assert compare_stored(BASE, at(1.015), band=0.01).outcome == "faster"
 
 
 def test_an_interval_across_the_edge_of_the_band_cannot_tell() -> None:
     """Twice the spread of the rounds is added to what the medians say."""
     spread = bench_with([4.4e6 * (1 + 0.03 * (-1) ** k) for k in range(20)])
-    compared = versus(BASE, spread)
+    compared = compare_stored(BASE, spread)
     assert compared.outcome == "cannot tell"
     assert compared.visible is not None
     assert compared.visible > 0.10
     assert (
-        versus(BASE, bench_with([value * 1.2 for value in spread.values["env_steps_per_s"]])).outcome
+        compare_stored(BASE, bench_with([value * 1.2 for value in spread.values["env_steps_per_s"]])).outcome
         == "faster"
     )
 
 
 def test_the_same_is_only_said_where_the_whole_interval_says_so() -> None:
     spread = bench_with([4.0e6 * (1 + 0.03 * (-1) ** k) for k in range(20)])
-    compared = versus(BASE, spread)
+    compared = compare_stored(BASE, spread)
     assert compared.ratio is not None
     assert (compared.ratio.estimate, compared.outcome) == (pytest.approx(1.0, abs=1e-3), "cannot tell")
 
 
 def test_a_busy_machine_is_only_believed_what_its_load_cannot_explain() -> None:
     busy = MACHINE | {"load": 3.0}
-    compared = versus(BASE, at(0.3, machine=busy))
+    compared = compare_stored(BASE, at(0.3, machine=busy))
     assert compared.outcome == "cannot tell"
     assert "a load of 3.0" in compared.why
-    assert versus(replace(BASE, machine=busy), at(0.3)).outcome == "cannot tell"
-    assert versus(BASE, at(0.2, machine=busy)).outcome == "slower"
+    assert compare_stored(replace(BASE, machine=busy), at(0.3)).outcome == "cannot tell"
+    assert compare_stored(BASE, at(0.2, machine=busy)).outcome == "slower"
 
 
 @pytest.mark.parametrize(("times", "expected"), [(0.7, "cannot tell"), (1.4, "cannot tell"), (0.5, "slower")])
 def test_a_shared_machine_is_only_believed_what_its_neighbours_cannot_explain(times, expected) -> None:
     shared = MACHINE | {"steal_share": 0.03}
-    assert versus(BASE, at(times, machine=shared)).outcome == expected
-    assert versus(replace(BASE, machine=shared), at(times)).outcome == expected
-    assert versus(BASE, at(times)).outcome != "cannot tell"
+    assert compare_stored(BASE, at(times, machine=shared)).outcome == expected
+    assert compare_stored(replace(BASE, machine=shared), at(times)).outcome == expected
+    assert compare_stored(BASE, at(times)).outcome != "cannot tell"
 
 
 def shaken(chance: random.Random, times: float, load: float, spread: float) -> Record:
@@ -113,7 +113,7 @@ def told(times: float, load: float, spread: float, runs: int) -> Counter[str]:
     found = Counter[str]()
     for _ in range(runs):
         base, *later = (shaken(chance, each, load, spread) for each in (1, times, times))
-        first, second = (versus(base, each) for each in later)
+        first, second = (compare_stored(base, each) for each in later)
         found[(confirm(first, second) if first.outcome in ("faster", "slower") else first).outcome] += 1
     return found
 
@@ -138,9 +138,9 @@ def test_a_load_that_took_the_core_is_no_slower_code() -> None:
     alone = replace(BASE, values=BASE.values | {CPU_SHARE: (0.99,) * 8})
     crowded = at(1 / 6.4, machine=machine)
     waiting = replace(crowded, values=crowded.values | {CPU_SHARE: (0.99 / 6.4,) * 8})
-    assert versus(alone, waiting).outcome == "cannot tell"
+    assert compare_stored(alone, waiting).outcome == "cannot tell"
     working = replace(crowded, values=crowded.values | {CPU_SHARE: (0.99,) * 8})
-    assert versus(alone, working).outcome == "slower"
+    assert compare_stored(alone, working).outcome == "slower"
 
 
 def of_commit(commit: str, *, dirty: bool = False, **changes: object) -> Record:
@@ -175,13 +175,13 @@ def test_a_command_that_decides_is_named(a: Record, b: Record, command: str) -> 
 
 
 def test_what_cannot_be_told_names_the_command_that_decides() -> None:
-    compared = versus(of_commit("0" * 40), at(1.04, machine=MACHINE | {"load": 9.0}))
+    compared = compare_stored(of_commit("0" * 40), at(1.04, machine=MACHINE | {"load": 9.0}))
     assert compared.outcome == "cannot tell"
     assert "; to decide: hotloop compare grid/toy --a-ref 000000000000;" in compared.why
 
 
 def test_fewer_than_seven_rounds_cannot_tell() -> None:
-    compared = versus(BASE, bench_with([8.0e6] * 6))
+    compared = compare_stored(BASE, bench_with([8.0e6] * 6))
     assert (compared.outcome, compared.ratio) == ("cannot tell", None)
     assert compared.why == "6 rounds are too few for an interval: run at least 7"
 
@@ -191,7 +191,7 @@ def test_different_work_cannot_be_compared_however_fast_it_was() -> None:
         replace(at(times), work=Work(env_steps=10_000, agent_steps=20_000, tokens=tokens))
         for times, tokens in ((1.0, 244_000), (2.0, 165_000))
     )
-    compared = versus(a, b)
+    compared = compare_stored(a, b)
     assert (compared.outcome, compared.why) == (
         "cannot tell",
         "different work: tokens 24.4 against 16.5 an env-step",
@@ -201,7 +201,7 @@ def test_different_work_cannot_be_compared_however_fast_it_was() -> None:
 @pytest.mark.parametrize("swapped", [False, True])
 def test_no_side_with_a_mismatch_is_called_anything(swapped: bool) -> None:
     wrong = at(2.0, validation=Validation(comparisons=9, mismatches=3))
-    compared = versus(*((wrong, BASE) if swapped else (BASE, wrong)))
+    compared = compare_stored(*((wrong, BASE) if swapped else (BASE, wrong)))
     assert compared.outcome == "cannot tell"
     assert compared.why.startswith("not equal: 3 mismatches")
 
@@ -209,8 +209,8 @@ def test_no_side_with_a_mismatch_is_called_anything(swapped: bool) -> None:
 def test_unlike_records_are_refused_or_said_to_be() -> None:
     other = at(2.0, machine=MACHINE | {"fingerprint": "ba9876543210", "cpu": "Other CPU"})
     with pytest.raises(InputError, match=r"machine \(cpu Example CPU against Other CPU\)"):
-        versus(BASE, other)
-    compared = versus(BASE, other, unlike=True)
+        compare_stored(BASE, other)
+    compared = compare_stored(BASE, other, unlike=True)
     assert compared.outcome == "faster"
     assert compared.unlike == ("machine (cpu Example CPU against Other CPU)",)
 
@@ -219,24 +219,24 @@ def test_unlike_records_are_refused_or_said_to_be() -> None:
 def test_an_unfinished_record_is_refused_even_as_unlike(swapped: bool) -> None:
     cut = replace(BASE, partial=True)
     with pytest.raises(InputError, match="was interrupted"):
-        versus(*((BASE, cut) if swapped else (cut, BASE)), unlike=True)
+        compare_stored(*((BASE, cut) if swapped else (cut, BASE)), unlike=True)
 
 
 def test_a_round_without_a_speed_is_refused() -> None:
     with pytest.raises(InputError, match="a round without a speed"):
-        versus(BASE, replace(BASE, values={"env_steps_per_s": (0.0,) * 8}))
+        compare_stored(BASE, replace(BASE, values={"env_steps_per_s": (0.0,) * 8}))
 
 
 def test_a_side_is_called_by_its_label_its_variant_or_its_run() -> None:
     target = replace(BENCH.target, variant=BENCH.target.variant | {"num_envs": 7})
-    assert versus(replace(BASE, label="before"), BASE).a.name == "before"
-    assert versus(BASE, BASE).a.name == BASE.run_id
-    compared = versus(BASE, replace(BASE, target=target))
+    assert compare_stored(replace(BASE, label="before"), BASE).a.name == "before"
+    assert compare_stored(BASE, BASE).a.name == BASE.run_id
+    compared = compare_stored(BASE, replace(BASE, target=target))
     assert (compared.a.name, compared.b.name) == ("grid/toy num_envs=5", "grid/toy num_envs=7")
 
 
 def test_slower_holds_only_where_a_second_run_agrees() -> None:
-    slower, same = versus(BASE, at(0.5)), versus(BASE, BASE)
+    slower, same = compare_stored(BASE, at(0.5)), compare_stored(BASE, BASE)
     assert confirm(slower, slower).outcome == "slower"
     doubted = confirm(slower, same)
     assert (doubted.outcome, doubted.ratio, doubted.second) == ("cannot tell", slower.ratio, same.ratio)

@@ -13,7 +13,7 @@ from hotloop.core.record.comparison import Comparison, Outcome, Validation
 from hotloop.core.record.profile import WALL, Again, Overhead, Phase, Repeated, SlowStep
 from hotloop.core.record.record import Goal, Record
 from hotloop.core.record.times import ENVIRONMENT
-from hotloop.judge.compare import versus
+from hotloop.judge.compare import compare_stored
 from hotloop.judge.judge import RULES, judge
 
 SOURCE = Path(hotloop.__file__).parent
@@ -110,7 +110,7 @@ def test_notices_of_the_run_come_first() -> None:
 
 
 def against(*outcomes: Outcome) -> tuple[Comparison, ...]:
-    compared = versus(bench_with(STEADY * 2), bench_with(STEADY * 2))
+    compared = compare_stored(bench_with(STEADY * 2), bench_with(STEADY * 2))
     return tuple(replace(compared, outcome=outcome) for outcome in outcomes)
 
 

@@ -19,7 +19,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import open_target
-from hotloop.judge.compare import Evidence, conclude, versus, weigh
+from hotloop.judge.compare import ComparisonInput, compare_stored, conclude, weigh
 from hotloop.judge.judge import judge
 from hotloop.lab.bench import bench
 from hotloop.lab.compare.compare import Asked, compare
@@ -48,7 +48,9 @@ BRIEF = Asked(plan=Plan(budget_ns=1_000_000_000))
 STEADY = [4.0e6, 4.1e6, 3.9e6, 4.05e6, 3.95e6, 4.0e6, 4.0e6]
 EQUAL = Ratio(estimate=1.0, low=0.995, high=1.005, pairs=40)
 FASTER = Ratio(estimate=1.2, low=1.18, high=1.22, pairs=40)
-FOUND = Evidence(band=0.02, ratio=FASTER, second=FASTER, others=(FASTER,), fresh=(FASTER,), noise=EQUAL)
+FOUND = ComparisonInput(
+    band=0.02, ratio=FASTER, second=FASTER, others=(FASTER,), fresh=(FASTER,), noise=EQUAL
+)
 
 
 @pytest.fixture
@@ -209,7 +211,7 @@ def test_rule_7_three_verdicts(quick):
 
 
 def sides_of(record: Record):
-    compared = versus(record, record)
+    compared = compare_stored(record, record)
     return compared.a, compared.b
 
 
@@ -222,12 +224,12 @@ def test_rule_8_unlike_things_are_not_compared():
     }
     for what, other in unlike.items():
         with pytest.raises(InputError, match=what):
-            versus(BENCH, other)
-        compared = versus(BENCH, other, unlike=True)
+            compare_stored(BENCH, other)
+        compared = compare_stored(BENCH, other, unlike=True)
         assert compared.unlike[0].startswith(what)
         assert what in text([headline(compared)])
     variant = replace(BENCH, target=replace(BENCH.target, impl="reference", variant={"num_envs": 7}))
-    assert versus(BENCH, variant).unlike == ()
+    assert compare_stored(BENCH, variant).unlike == ()
 
 
 def test_rule_9_spread_is_robust():
@@ -332,8 +334,12 @@ def test_rule_16_every_gate_has_a_self_test():
     itself = compare(TargetContender(TOY), TargetContender(TOY), BRIEF)
     assert itself.exit_code in (ExitCode.FINE, ExitCode.CANNOT_TELL)
     before, after = bench_with(STEADY * 2), bench_with([speed / 2 for speed in STEADY * 2])
-    assert judge(replace(after, comparisons=(versus(before, after),))).exit_code == ExitCode.REGRESSION
-    assert judge(replace(before, comparisons=(versus(before, before),))).exit_code != ExitCode.REGRESSION
+    assert (
+        judge(replace(after, comparisons=(compare_stored(before, after),))).exit_code == ExitCode.REGRESSION
+    )
+    assert (
+        judge(replace(before, comparisons=(compare_stored(before, before),))).exit_code != ExitCode.REGRESSION
+    )
 
 
 def test_rule_17_no_number_without_its_machine_commit_and_spread():

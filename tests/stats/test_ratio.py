@@ -14,14 +14,14 @@ from hotloop.stats.intervals import sign_interval, sign_rank
 from hotloop.stats.ratio import (
     EACH_MISS_IN,
     FEWEST_APART,
-    agrees,
-    apart,
-    drowned,
+    confirms,
     half_width,
     more_pairs,
     outcome,
     ratio,
+    unpaired_ratio,
     visible,
+    within_self_noise,
 )
 
 times = st.floats(1.0, 1e12)
@@ -87,19 +87,19 @@ series = st.lists(st.floats(min_value=1, max_value=1e6), min_size=FEWEST_APART, 
 
 
 def test_the_ratio_is_that_of_the_medians_and_no_pair_was_measured() -> None:
-    found = apart([20.0] * 7, [10.0] * 9)
+    found = unpaired_ratio([20.0] * 7, [10.0] * 9)
     assert found is not None
     assert (found.estimate, found.low, found.high, found.pairs) == (2.0, 2.0, 2.0, 0)
 
 
 @pytest.mark.parametrize(("a", "b"), [(6, 20), (20, 6), (0, 20)])
 def test_fewer_than_seven_values_on_either_side_give_nothing(a: int, b: int) -> None:
-    assert apart([1.0] * a, [1.0] * b) is None
+    assert unpaired_ratio([1.0] * a, [1.0] * b) is None
 
 
 @given(series, series)
 def test_the_other_way_round_is_the_inverse(a: list[float], b: list[float]) -> None:
-    one, other = apart(a, b), apart(b, a)
+    one, other = unpaired_ratio(a, b), unpaired_ratio(b, a)
     assert one is not None
     assert other is not None
     assert one.low == pytest.approx(1 / other.high)
@@ -108,7 +108,7 @@ def test_the_other_way_round_is_the_inverse(a: list[float], b: list[float]) -> N
 
 @given(series, series)
 def test_the_interval_is_wider_than_what_both_medians_allow(a: list[float], b: list[float]) -> None:
-    found = apart(a, b)
+    found = unpaired_ratio(a, b)
     around_a, around_b = sign_interval(a, EACH_MISS_IN), sign_interval(b, EACH_MISS_IN)
     assert found is not None
     assert around_a is not None
@@ -118,7 +118,7 @@ def test_the_interval_is_wider_than_what_both_medians_allow(a: list[float], b: l
 
 
 def test_doubt_widens_both_ends() -> None:
-    found = apart([10.0] * 7, [10.0] * 7, doubt=3.0)
+    found = unpaired_ratio([10.0] * 7, [10.0] * 7, doubt=3.0)
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(1 / 3), pytest.approx(3.0))
 
@@ -126,7 +126,7 @@ def test_doubt_widens_both_ends() -> None:
 def test_a_few_slow_rounds_hide_no_large_change() -> None:
     """One round in ten took 60 times as long, as beside a busy neighbor; their spread is over 100%."""
     a = [1.0 + k / 100 for k in range(18)] + [60.0, 60.0]
-    found = apart(a, [6.4 * each for each in a])
+    found = unpaired_ratio(a, [6.4 * each for each in a])
     assert found is not None
     assert found.low < 1 / 6.4 < found.high < 0.3
 
@@ -140,14 +140,14 @@ def test_runs_whose_level_moves_as_much_as_their_rounds_vary_are_rarely_told_apa
         level = draws.gauss(1, spread)
         return [level * draws.gauss(1, spread) for _ in range(20)]
 
-    found = [apart(run(), run()) for _ in range(400)]
+    found = [unpaired_ratio(run(), run()) for _ in range(400)]
     assert sum(ratio is not None and not ratio.low <= 1 <= ratio.high for ratio in found) <= 20
 
 
 def test_a_change_larger_than_the_spread_of_runs_is_seen() -> None:
     draws = random.Random(1)
     a, b = ([level * draws.gauss(1, 0.02) for _ in range(20)] for level in (1.2, 1.0))
-    found = apart(a, b)
+    found = unpaired_ratio(a, b)
     assert found is not None
     assert found.low > 1.05
 
@@ -182,8 +182,8 @@ def test_the_band_is_as_wide_downwards_as_upwards():
     ("low", "high", "expected"), [(0.93, 0.97, True), (0.95, 1.001, False), (0.985, 0.999, False)]
 )
 def test_a_second_run_agrees_where_it_is_beyond_the_band_and_surely_not_equal(low, high, expected):
-    assert agrees("slower", of(low, high), 0.02) is expected
-    assert agrees("faster", of(1 / high, 1 / low), 0.02) is expected
+    assert confirms("slower", of(low, high), 0.02) is expected
+    assert confirms("faster", of(1 / high, 1 / low), 0.02) is expected
 
 
 def test_half_the_width_is_the_same_up_and_down():
@@ -273,4 +273,4 @@ def test_several_at_once_hold_together() -> None:
 def test_what_a_side_differs_from_itself_by_drowns_only_what_it_may_explain(low, high, noise, expected):
     change = Ratio(estimate=(low * high) ** 0.5, low=low, high=high, pairs=40)
     itself = Ratio(estimate=noise, low=noise * 0.995, high=noise * 1.005, pairs=40)
-    assert drowned(change, itself, 0.02) is expected
+    assert within_self_noise(change, itself, 0.02) is expected

@@ -9,8 +9,7 @@ from typing import Any
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import Record, read
-from hotloop.judge.alike import hardware, unequal
-from hotloop.judge.compare import deciding_command, forbidding, versus
+from hotloop.judge.compare import compare_stored, deciding_command, forbidding, hardware, unequal
 from hotloop.stats.summary import with_metrics
 
 FOLDER = Path("baselines")
@@ -90,7 +89,7 @@ def with_previous(record: Record, previous: Record | None) -> Record:
     """
     if previous is None or record.partial or not record.work.env_steps:
         return record
-    compared = versus(previous, record, unlike=True)
+    compared = compare_stored(previous, record, unlike=True)
     if compared.outcome == "cannot tell" and not forbidding(previous, record, compared.band):
         compared = within_noise(compared)
     return replace(record, comparisons=(*record.comparisons, compared))

@@ -8,9 +8,8 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.codec import Interval
 from hotloop.core.record.comparison import Ratio
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
-from hotloop.judge.alike import differences, setting_of
 from hotloop.judge.case import SELF, Alternative, Case, Row, gain, speed_up
-from hotloop.judge.compare import ratio_of
+from hotloop.judge.compare import conditions_of, differences, ratio_of
 from hotloop.judge.evidence import Observation, describe_share
 from hotloop.judge.expect import Expectations
 from hotloop.judge.rules import RULES, WORTH, Rule, find_observations, is_looked_at
@@ -421,7 +420,7 @@ def since(
         seen=seen.estimate,
         interval=(seen.low, seen.high) if seen.high > seen.low else None,
         in_turns=in_turns is not None,
-        unlike=tuple(differences(setting_of(before), setting_of(after))),
+        unlike=tuple(differences(conditions_of(before), conditions_of(after))),
         settings=tuple(settings_changed(before, after)),
         outcomes=tuple(outcome(each, seen) for each in made),
         rows=rows,

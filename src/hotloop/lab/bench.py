@@ -13,8 +13,16 @@ from hotloop.core.target import Target
 from hotloop.core.turn_clock import Stretch, TurnClock
 from hotloop.envs.foreign.kinds.model import FunctionSubject
 from hotloop.envs.subject import Subject
-from hotloop.judge.alike import check_alike
-from hotloop.judge.compare import BAND, LATE_SHARE, MOVED, SPARE_CORES, changes_between, confirm, versus
+from hotloop.judge.compare import (
+    BAND,
+    LATE_SHARE,
+    MOVED,
+    SPARE_CORES,
+    changes_between,
+    check_alike,
+    compare_stored,
+    confirm,
+)
 from hotloop.judge.judge import Wanted, goal_of, judge
 from hotloop.lab.measure.digest import play_digest
 from hotloop.lab.measure.instructions import counted
@@ -128,7 +136,7 @@ def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) 
     """Hold a finished run against its baselines; before it is faster or slower, all of it is done again."""
     if first.partial:
         return first
-    compared = [versus(baseline, first, band=extras.band) for baseline in extras.baselines]
+    compared = [compare_stored(baseline, first, band=extras.band) for baseline in extras.baselines]
     if not any(comparison.outcome in MOVED for comparison in compared):
         return replace(first, comparisons=tuple(compared))
     again = once()
@@ -141,7 +149,7 @@ def with_comparisons(first: Record, extras: Extras, once: Callable[[], Record]) 
 def confirmed(compared: Sequence[Comparison], extras: Extras, again: Record) -> tuple[Comparison, ...]:
     """The comparisons, those that say faster or slower held against the second run."""
     return tuple(
-        confirm(comparison, versus(baseline, again, band=extras.band))
+        confirm(comparison, compare_stored(baseline, again, band=extras.band))
         if comparison.outcome in MOVED
         else comparison
         for baseline, comparison in zip(extras.baselines, compared, strict=True)

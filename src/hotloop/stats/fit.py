@@ -97,7 +97,7 @@ def fit(points: Points) -> Fitted | None:
     if law == "constant":  # beside a constant any exponent of nothing is as good
         exponent, free = profile(rows, pure=True)
     is_exact = law != "power" and chosen.missed < EXACT
-    inside = [exponent] if is_exact else held(rows, free)
+    inside = [exponent] if is_exact else loo_error(rows, free)
     if max(inside) - min(inside) > WIDE:
         law, chosen, named = "unknown", free[exponent], {}
     return Fitted(
@@ -152,7 +152,7 @@ def profile(rows: Rows, *, pure: bool = False) -> tuple[float, dict[float, Best]
     return min(found, key=lambda p: found[p].missed), found
 
 
-def held(rows: Rows, free: Mapping[float, Best]) -> list[float]:
+def loo_error(rows: Rows, free: Mapping[float, Best]) -> list[float]:
     """The exponents that explain the values nearly as well as the best."""
     least = min(best.missed for best in free.values())
     return [p for p, best in free.items() if best.missed <= least + slack(rows, least)]

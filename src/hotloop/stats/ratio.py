@@ -39,7 +39,7 @@ def ratio(
     return Ratio(estimate=exp(median(logs)), low=exp(interval[0]), high=exp(interval[1]), pairs=len(logs))
 
 
-def apart(a_ns: Sequence[float], b_ns: Sequence[float], *, doubt: float = 1.0) -> Ratio | None:
+def unpaired_ratio(a_ns: Sequence[float], b_ns: Sequence[float], *, doubt: float = 1.0) -> Ratio | None:
     """How many times as long A took as B, by their medians; None where either has fewer than seven values.
 
     The interval reaches from the lowest to the highest ratio that the intervals of both medians allow, and
@@ -82,19 +82,19 @@ def outcome(ratio: Ratio, band: float) -> Outcome:
     return "same" if 1 / upper <= ratio.low and ratio.high <= upper else "cannot tell"
 
 
-def agrees(found: Outcome, ratio: Ratio, band: float) -> bool:
+def confirms(found: Outcome, ratio: Ratio, band: float) -> bool:
     """Whether B was so here too: beyond the band at its best guess, and surely not equal."""
     if found == "faster":
         return ratio.estimate > 1 + band and ratio.low > 1
     return found == "slower" and ratio.estimate < 1 / (1 + band) and ratio.high < 1
 
 
-def leans(found: Outcome, ratio: Ratio) -> bool:
+def same_direction(found: Outcome, ratio: Ratio) -> bool:
     """Whether B was so here at its best guess, by however little."""
     return ratio.estimate > 1 if found == "faster" else ratio.estimate < 1
 
 
-def drowned(ratio: Ratio, noise: Ratio, band: float) -> bool:
+def within_self_noise(ratio: Ratio, noise: Ratio, band: float) -> bool:
     """Whether a side differs from itself, and by so much that the whole change may be no more than that."""
     if outcome(noise, band) in ("same", "cannot tell"):
         return False

@@ -9,7 +9,7 @@ import pytest
 from hotloop.core.errors import ExitCode, InputError
 from hotloop.core.notices import Notice
 from hotloop.core.record.record import Record
-from hotloop.judge.compare import versus
+from hotloop.judge.compare import compare_stored
 from hotloop.lab.bench import Extras
 from hotloop.lab.measure.settle import Plan
 from hotloop.lab.programs import bench as benching
@@ -128,7 +128,7 @@ def test_a_program_is_held_against_a_baseline_of_the_same_metric(pretend: Callab
     pretend(ms={"b": 100})
     other = bench(B, Rounds(count=8))
     with pytest.raises(InputError, match="target a against b"):
-        versus(before, other)
+        compare_stored(before, other)
 
 
 @pytest.mark.parametrize("metric", [None, SPS])

@@ -19,7 +19,7 @@ from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, Phase
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.record import Method, Record
 from hotloop.envs.foreign.kinds.vector import NEXT_STEP
-from hotloop.judge.compare import MOVED, SPARE_CORES, Evidence, conclude
+from hotloop.judge.compare import MOVED, SPARE_CORES, ComparisonInput, conclude
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.contenders import Contender, draw_seed, kept_apart, unlike_widths, unlikeness
 from hotloop.lab.compare.phases import check_control, compare_phases
@@ -327,7 +327,7 @@ def weigh(
     """Put together what is known and what follows from it."""
     whole = [each for each in found.runs if each.ratio() and each.noise()]
     side_a, side_b = describe(a, gained[A]), describe(b, gained[B])
-    evidence = Evidence(
+    evidence = ComparisonInput(
         band=asked.plan.band,
         ratio=whole[0].ratio() if whole else None,
         second=whole[1].ratio() if len(whole) > 1 else None,

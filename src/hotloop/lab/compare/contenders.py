@@ -16,7 +16,7 @@ from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.envs.projects import apart, is_apart, sources
 from hotloop.envs.subject import Subject, SubjectSpec
-from hotloop.judge.alike import unequal, workload
+from hotloop.judge.compare import unequal, workload
 from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.instructions import count
 from hotloop.lab.measure.policy import EXAMINED, RANDOM, acting, draw_timing_seed

@@ -17,7 +17,7 @@ from hotloop.core.record.checks import Held
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import Record
 from hotloop.judge import baselines
-from hotloop.judge.compare import versus
+from hotloop.judge.compare import compare_stored
 from hotloop.judge.gate import (
     MEMORY,
     change_of_speed,
@@ -292,7 +292,7 @@ def with_baseline(budget: Budget, against: Against | None, records: Sequence[Rec
     if kept is None:
         return Measured(record=last, now=now)
     if budget.metric in SPEEDS:
-        compared = versus(kept, last, band=band_of(budget))
+        compared = compare_stored(kept, last, band=band_of(budget))
         return Measured(record=last, now=now, comparison=compared, doubt=doubt_of(compared))
     if kept.machine["fingerprint"] != last.machine["fingerprint"]:
         return Measured(record=last, now=now, doubt="the baseline is of another machine: keep one of this")

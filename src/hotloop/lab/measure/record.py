@@ -17,7 +17,7 @@ from hotloop.core.record.profile import Overhead
 from hotloop.core.record.record import EPISODES_PER_S, Method, Record, new_record
 from hotloop.core.sources import Sources, changed_sources, read_sources
 from hotloop.envs.subject import SubjectSpec
-from hotloop.judge.alike import Setting
+from hotloop.judge.compare import RunConditions
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.work import describe_path, describe_work
 from hotloop.stats.intervals import FEWEST
@@ -43,9 +43,9 @@ class Recorder:
         """The code that runs."""
         return self._code
 
-    def setting(self, policy: str, garbage: str = "between") -> Setting:
+    def setting(self, policy: str, garbage: str = "between") -> RunConditions:
         """What a run of this subject has to share with whatever it is compared with."""
-        return Setting(
+        return RunConditions(
             machine=self._machine,
             target=self._spec.described,
             kind=self._kind,

@@ -21,7 +21,7 @@ from hotloop.lab.measure.turns import BLOCK, CREW_TURN_NS, TURN_NS, Length, Side
 from hotloop.lab.measure.work import Tally
 from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_rank
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST, LOOKS, next_look
-from hotloop.stats.ratio import drowned, outcome, ratio
+from hotloop.stats.ratio import outcome, ratio, within_self_noise
 
 AGAIN = "again"
 """A second instance of the baseline: the noise of the machine."""
@@ -224,7 +224,7 @@ class Found:
         noise = self.noise() if AGAIN in self.turns else None
         if seen is None or outcome(seen, band) == "cannot tell":
             return False
-        if AGAIN in self.turns and (noise is None or drowned(seen, noise, band)):
+        if AGAIN in self.turns and (noise is None or within_self_noise(seen, noise, band)):
             return False
         self.one_miss_in = EARLY_MISS_IN
         return True

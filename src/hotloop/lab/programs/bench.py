@@ -6,7 +6,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
-from hotloop.judge.alike import check_alike
+from hotloop.judge.compare import check_alike
 from hotloop.judge.judge import judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons
 from hotloop.lab.programs.launch import Launcher, Program

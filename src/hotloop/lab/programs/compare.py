@@ -10,7 +10,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import A, ComparedSide, Comparison, Ratio
 from hotloop.core.record.record import Record
-from hotloop.judge.compare import MOVED, Evidence, conclude
+from hotloop.judge.compare import MOVED, ComparisonInput, conclude
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.settle import AGAIN, Plan
 from hotloop.lab.measure.turns import rounds_of
@@ -182,7 +182,7 @@ def weigh(
 ) -> Comparison:
     """One side against A: what is known, and what follows from it."""
     whole = [each for each in runs if each.count >= FEWEST]
-    evidence = Evidence(
+    evidence = ComparisonInput(
         band=plan.band,
         ratio=whole[0].ratio(A, other) if whole else None,
         second=whole[1].ratio(A, other) if len(whole) > 1 else None,

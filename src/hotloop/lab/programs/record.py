@@ -13,7 +13,7 @@ from hotloop.core.record.metadata import Code, Described, PathRan, Work
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.record import CPU_SHARE, RUNS_PER_S, Method, Record, new_record
 from hotloop.core.settings import hash_of
-from hotloop.judge.alike import Setting
+from hotloop.judge.compare import RunConditions
 from hotloop.lab.programs.launch import Program, Run
 from hotloop.lab.programs.metrics import Metric, Series, read
 from hotloop.stats.summary import with_metrics
@@ -135,9 +135,9 @@ class ProgramRecorder:
         self._kind, self._program, self._now = kind, program, utc_now()
         self.machine, self.code = machine(), project_code(program)
 
-    def setting(self, headline: str) -> Setting:
+    def setting(self, headline: str) -> RunConditions:
         """What a run has to share with whatever it is compared with."""
-        return Setting(
+        return RunConditions(
             machine=self.machine,
             target=described(self._program),
             kind=self._kind,

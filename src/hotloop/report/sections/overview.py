@@ -6,7 +6,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import Record
-from hotloop.judge.compare import unlike_plays, versus
+from hotloop.judge.compare import compare_stored, unlike_plays
 from hotloop.report.sections.breakdown import shares
 from hotloop.report.sections.compare import outcome_words, ratio_words
 from hotloop.report.sections.facts import commit_words
@@ -103,7 +103,7 @@ def against(first: Record, record: Record) -> tuple[str, Span, str]:
     if record is first:
         return "", Span("first"), ""
     try:
-        comparison = versus(first, record)
+        comparison = compare_stored(first, record)
     except InputError as error:
         return "", Span("not compared", "warn"), str(error)
     return ratio_words(comparison.ratio), outcome_words(comparison.outcome), reason(comparison)
