@@ -24,7 +24,7 @@ import numpy as np
 import benchmark
 import hotloop
 from hotloop.envs.spatial import KINDS, Index
-from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide, Turn
 from hotloop.lab.measure.usage import heap_reader, settle
 
 AGENTS = 1_000

@@ -18,7 +18,7 @@ import psutil
 
 import benchmark
 import hotloop
-from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide, Turn
 from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise
 

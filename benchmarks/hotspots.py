@@ -21,7 +21,7 @@ from typing import Any
 import benchmark
 import hotloop
 from hotloop.core.record.record import Record
-from hotloop.lab.measure.turns import SubjectSide
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.stats.summary import summarise
 from hotloop.worlds.farm.twin import Farm
 

@@ -34,8 +34,9 @@ from hotloop.envs.projects import Process
 from hotloop.lab.compare.compare import Asked, SoFar, run
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.projects import RemoteSide
-from hotloop.lab.measure.settle import Found, Plan
-from hotloop.lab.measure.turns import Side
+from hotloop.lab.measure.loop import Plan
+from hotloop.lab.measure.settle import PairedSamples
+from hotloop.lab.measure.sides import Side
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import summarise
 
@@ -115,7 +116,7 @@ def watch(address: str) -> None:
     Supervisor(TARGET.name, ["-P", "-c", PROGRAM, address], Limits(step_s=STEP_S), Deaf()).run()
 
 
-def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> Found:
+def compared(b: type[TargetContender], a: type[TargetContender], seconds: float) -> PairedSamples:
     """Two of each take turns, as many of one as of the other: the mean of two is not as skewed as one."""
     asked = Asked(plan=Plan(band=BAND, budget_ns=round(seconds * 1e9)))
     found = SoFar(unlike=())

@@ -19,7 +19,7 @@ from typing import Any
 
 import benchmark
 import hotloop
-from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide, Turn
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import summarise
 from hotloop.worlds.farm.log.database import Database

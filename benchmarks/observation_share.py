@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import benchmark
-from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide, Turn
 from hotloop.stats.ratio import Ratio, ratio
 from hotloop.stats.summary import Summary, summarise
 

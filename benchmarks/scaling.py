@@ -6,7 +6,7 @@ About 8,000 agents are in the batch whatever the size of a world, so that only t
 """
 
 import benchmark
-from hotloop.lab.measure.turns import SubjectSide
+from hotloop.lab.measure.sides import SubjectSide
 
 EDGES = {8: 20, 20: 32, 50: 50, 100: 71, 200: 100, 500: 158, 1000: 224}
 """Agents a world -> edge of its map in cells."""

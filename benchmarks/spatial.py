@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 
 import benchmark
 from hotloop.envs.spatial import KINDS, Index
-from hotloop.lab.measure.turns import rounds_of
+from hotloop.lab.measure.loop import rounds_of
 from hotloop.stats.ratio import ratio
 
 NEIGHBOURS = 10

@@ -15,7 +15,7 @@ from typing import Any
 
 import benchmark
 from hotloop.lab.compare.process import ProcessSide
-from hotloop.lab.measure.turns import Turn
+from hotloop.lab.measure.sides import Turn
 
 BATCHES = (1_024, 4_096)
 AGENTS = 20

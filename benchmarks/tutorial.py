@@ -18,7 +18,7 @@ from hotloop.core.errors import ExitCode
 from hotloop.core.target import Target
 from hotloop.envs.open import open_target
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.turns import SubjectSide, Turn
+from hotloop.lab.measure.sides import SubjectSide, Turn
 from hotloop.stats.ratio import ratio
 from hotloop.stats.summary import Summary, summarise
 

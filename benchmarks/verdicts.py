@@ -31,10 +31,10 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
+from hotloop.lab.measure.loop import Plan, rounds_of
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.sides import Turn
 from hotloop.lab.measure.stepping import no_collection
-from hotloop.lab.measure.turns import Turn, rounds_of
 
 PLAIN = Path(__file__).with_name("plain.py")
 ZOO = Path(__file__).parents[1] / "tests" / "zoo"

@@ -16,7 +16,7 @@ import numpy as np
 import benchmark
 import hotloop
 from hotloop.lab.measure.policy import RANDOM
-from hotloop.lab.measure.turns import SubjectSide
+from hotloop.lab.measure.sides import SubjectSide
 from hotloop.train.windows import EnvStep, PerEnv, Windows
 
 TARGET = "prospector/default"

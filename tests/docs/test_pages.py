@@ -32,7 +32,7 @@ MEASURED = re.compile(
 SETTINGS = {
     "20 µs": "native/engine/pool.cpp",
     "50 MB": "src/hotloop/report/traces.py",
-    "25 ms": "src/hotloop/lab/measure/turns.py",
+    "25 ms": "src/hotloop/lab/measure/loop.py",
     "20 ms": "src/hotloop/core/turn_clock.py",
 }
 """Figures that are chosen, not measured, and where."""

@@ -10,7 +10,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.checks import OPEN_FILES, RSS_BYTES, SLOWER, SLOWER_IN, Soak
 from hotloop.core.target import Target
 from hotloop.lab import soak as lab
-from hotloop.lab.measure.turns import Turn
+from hotloop.lab.measure.sides import Turn
 from hotloop.lab.soak import Asked, SoFar, Watch, soak
 
 

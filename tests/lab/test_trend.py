@@ -12,9 +12,9 @@ from hotloop.core.errors import InputError
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.target import Target
 from hotloop.judge.history import histories
-from hotloop.lab.measure.turns import Length, Turn
-from hotloop.lab.measure.work import Tally
-from hotloop.lab.trend import MOST_COMMITS, Asked, Turns, commits_since, trend
+from hotloop.lab.measure.loop import Length, Samples
+from hotloop.lab.measure.sides import Turn
+from hotloop.lab.trend import MOST_COMMITS, Asked, commits_since, grouped_times, trend
 from hotloop.report.sections.trend import trend as sections
 from hotloop.report.terminal import draw
 
@@ -152,15 +152,11 @@ def test_ctrl_c_while_a_round_is_taken_down_keeps_the_rounds_before() -> None:
                 raise KeyboardInterrupt
             return {"env_steps": 4}
 
-    sides = {"first": Interrupted(99), "second": Interrupted(3)}
-    turns = Turns(
-        length=Length(4),
-        work={name: Tally(side.counters) for name, side in sides.items()},
-        taken={name: [] for name in sides},
-    )
-    turns.note({name: Turn(ns=8, env_steps=4) for name in sides})
+    sides = {"first": Interrupted(99), "second": Interrupted(4)}
+    samples = Samples(sides, Length(4))
+    samples.note({name: Turn(ns=8, env_steps=4) for name in sides})
     with pytest.raises(KeyboardInterrupt):
-        turns.note({name: Turn(ns=8, env_steps=4) for name in sides})
-    turns.taken["first"].append(Turn(ns=800, env_steps=4))
-    assert turns.count == 2
-    assert turns.times("first") == turns.times("second") == [2.0, 2.0]
+        samples.note({name: Turn(ns=8, env_steps=4) for name in sides})
+    samples.turns["first"].append(Turn(ns=800, env_steps=4))
+    assert samples.count == 1
+    assert grouped_times(samples, "first") == grouped_times(samples, "second") == [2.0]

@@ -7,7 +7,7 @@ import hotloop
 from hotloop.core.notices import Notice
 from hotloop.core.record.comparison import Difference
 from hotloop.envs.subject import SubjectSpec
-from hotloop.lab.measure.turns import Turn
+from hotloop.lab.measure.sides import Turn
 from hotloop.lab.validate.equal import Agreement
 
 Pace = Callable[[int], float]

@@ -4,23 +4,23 @@ The rungs take turns, round by round, each with as many env-steps, so that what 
 not the machine's mood. Every probe is off. Each rung leaves a record of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 
 from hotloop.core.errors import unknown
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.record import Record
+from hotloop.core.record.record import Method, Record
 from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, RUNGS
 from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.sides import RUN_IN, Side, SubjectSide
 from hotloop.lab.measure.stepping import no_collection
-from hotloop.lab.measure.turns import RUN_IN, Length, Side, SubjectSide, rounds_of, turns_of
-from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.measure.work import describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
 from hotloop.lab.training.sides import TrainSide, TrainSpec, spec_of, untimed
 
@@ -49,20 +49,6 @@ class Climb:
     """Env-steps before the first round, where somebody says so."""
     extras: Extras = NOTHING
     """Its label, the speed that is wanted, and the baselines of a rung that is measured alone."""
-
-
-@dataclass(slots=True, kw_only=True)
-class SoFar:
-    """What the rungs took and did, complete up to the last whole round."""
-
-    wall_ns: dict[str, list[int]]
-    work: dict[str, Tally]
-    env_steps: int
-    """In a turn."""
-    partial: bool = True
-    warmup: int = field(default=0)
-    checked: dict[str, Validation | None] = field(default_factory=dict)
-    """What the shadow of each rung's world compared, warm-up and all."""
 
 
 def check_modes(words: str) -> tuple[str, ...]:
@@ -105,18 +91,24 @@ def measure_once(
     recorder = Recorder("bench", spec)
     with ExitStack() as stack, no_collection():
         rungs = {mode: stack.enter_context(closing(rung(mode, ready))) for mode in modes}
-        found = SoFar(
-            wall_ns={mode: [] for mode in modes},
-            work={mode: Tally(each.counters) for mode, each in rungs.items()},
-            env_steps=turn_steps(ready, modes, asked),
-            warmup=warmup_steps(ready, asked),
-        )
-        try:
-            measure(rungs, asked, found, progress)
-        except KeyboardInterrupt:
-            found.partial = True
-        found.checked = {mode: describe_validation(each.counters()) for mode, each in rungs.items()}
-        return [record(mode, spec, recorder, asked, found) for mode in modes]
+        env_steps, warmup = turn_steps(ready, modes, asked), warmup_steps(ready, asked)
+        plan = Plan(rounds=asked.rounds, budget_ns=NO_LIMIT, length=Length(env_steps, env_steps // RUN_IN))
+        samples = Samples(rungs, plan.length)
+        with until_interrupted(samples):
+            for each in rungs.values():
+                if warmup:
+                    each.turn(warmup)
+            measure(rungs, plan, progress, samples=samples)
+        checked = {mode: describe_validation(each.counters()) for mode, each in rungs.items()}
+    method = describe_method(
+        spec,
+        rounds=asked.rounds,
+        iterations=env_steps,
+        policy=RANDOM,
+        warmup=warmup,
+        order=ORDER if len(modes) > 1 else "single",
+    )
+    return [record(mode, recorder, method, samples, asked, spec, checked[mode]) for mode in modes]
 
 
 def turn_steps(settings: RunSettings, modes: Sequence[str], asked: Climb) -> int:
@@ -138,41 +130,27 @@ def rung(mode: str, settings: RunSettings) -> Side:
     return TrainSide(mode, settings, mode)  # type: ignore[arg-type]
 
 
-def measure(rungs: Mapping[str, Side], asked: Climb, found: SoFar, progress: Progress) -> None:
-    """Warm every rung up, then let them take turns."""
-    for each in rungs.values():
-        if found.warmup:
-            each.turn(found.warmup)
-    for tally in found.work.values():
-        tally.begin()
-    rounds = islice(
-        rounds_of(turns_of(rungs, Length(found.env_steps, found.env_steps // RUN_IN))), asked.rounds
-    )
-    for done, turns in enumerate(rounds, 1):
-        for mode, turn in turns.items():
-            found.wall_ns[mode].append(turn.ns * found.env_steps // turn.env_steps)
-            found.work[mode].note()
-        progress(done, asked.rounds)
-    found.partial = False
+def record(
+    mode: str,
+    recorder: Recorder,
+    method: Method,
+    samples: Samples,
+    asked: Climb,
+    spec: TrainSpec,
+    checked: Validation | None,
+) -> Record:
+    """Return the record of one rung; it differs from the others by its policy and the end of its run id.
 
-
-def record(mode: str, spec: TrainSpec, recorder: Recorder, asked: Climb, found: SoFar) -> Record:
-    """The record of one rung; it is told from the others by its policy and the end of its run id."""
-    rounds = len(found.wall_ns[mode])
+    `checked` is what the shadow of its world compared, warm-up and all.
+    """
+    turns, env_steps = samples.turns[mode][: samples.count], samples.length.env_steps
     made = recorder.record(
-        method=describe_method(
-            spec,
-            rounds=asked.rounds,
-            iterations=found.env_steps,
-            policy=POLICIES[mode],
-            warmup=found.warmup,
-            order=ORDER if len(found.wall_ns) > 1 else "single",
-        ),
-        counters=found.work[mode].gained if rounds else {},
-        values=throughput(spec, found.env_steps, found.wall_ns[mode]),
-        partial=found.partial,
+        method=replace(method, policy=POLICIES[mode]),
+        counters=samples.work[mode].gained if turns else {},
+        values=throughput(spec, env_steps, [turn.ns * env_steps // turn.env_steps for turn in turns]),
+        partial=samples.partial,
         label=asked.extras.label or mode,
-        validation=found.checked[mode],
+        validation=checked,
     )
     named = replace(made, run_id=f"{made.run_id}-{mode}")
     return replace(named, goal=goal_of(named, asked.extras.wanted))

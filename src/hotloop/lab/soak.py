@@ -33,8 +33,8 @@ from hotloop.judge.soak import conclude
 from hotloop.lab.measure import usage
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far
+from hotloop.lab.measure.sides import Side, SubjectSide, Turn
 from hotloop.lab.measure.target import check_player, open_subject
-from hotloop.lab.measure.turns import Side, SubjectSide, Turn
 
 KIND = "soak"
 

@@ -6,7 +6,7 @@ of about a millisecond, so that heat, neighbors and load are the same for all.
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,12 +26,11 @@ from hotloop.lab.compare.commits import CommitContender, Say, resolve
 from hotloop.lab.compare.contenders import unlike_widths, unlikeness
 from hotloop.lab.compare.process import ProcessSide
 from hotloop.lab.gate.places import Places
+from hotloop.lab.measure.loop import Plan, Samples, measure, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.settle import AGAIN, WARMUP_SHARE, Plan, Theft, is_calm, is_over
+from hotloop.lab.measure.settle import AGAIN
 from hotloop.lab.measure.stepping import Garbage
-from hotloop.lab.measure.turns import WARMUP_NS, Length, Turn, rounds_of, turns_of, warm_up
-from hotloop.lab.measure.work import Tally
 
 USUAL_COMMITS = 16
 """Commits that are measured if nothing else is asked for: enough to see a change of level."""
@@ -71,42 +70,16 @@ class Opened:
         return self.contender.checkout.commit.sha
 
 
-@dataclass(slots=True, kw_only=True)
-class Turns:
-    """What the turns of all commits took, complete up to the last whole round."""
-
-    length: Length
-    work: dict[str, Tally]
-    taken: dict[str, list[Turn]]
-    """One a round."""
-    disturbed: set[int] = field(default_factory=set)
-    """Rounds in which a hypervisor took time."""
-    partial: bool = True
-
-    @property
-    def count(self) -> int:
-        return min(map(len, self.taken.values()))  # Ctrl-C may come while a round is taken down
-
-    def note(self, round_: Mapping[str, Turn]) -> None:
-        """Take down a whole round."""
-        for name, turn in round_.items():
-            self.taken[name].append(turn)
-            self.work[name].note()
-
-    def disturb(self, since: int) -> None:
-        """Take down that time was stolen somewhere in the rounds since that one."""
-        self.disturbed.update(range(since, self.count))
-
-    def times(self, name: str) -> list[float]:
-        """Return the nanoseconds of an env-step in each group of rounds, of calm turns if there are."""
-        groups, taken = min(GROUPS, self.count), self.taken[name]
-        edges = [self.count * number // groups for number in range(groups + 1)]
-        return [self._ns_per_env_step(taken, *edge) for edge in pairwise(edges)]
-
-    def _ns_per_env_step(self, taken: Sequence[Turn], start: int, end: int) -> float:
-        calm = [taken[at] for at in range(start, end) if at not in self.disturbed and is_calm(taken[at])]
-        turns = calm or taken[start:end]
-        return sum(turn.ns for turn in turns) / sum(turn.env_steps for turn in turns)
+def grouped_times(samples: Samples, name: str) -> list[float]:
+    """Return the ns of an env-step in each group of rounds, of calm turns if there are any."""
+    groups, times = min(GROUPS, samples.count), []
+    calm = samples.calm_rounds([name])
+    edges = [samples.count * number // groups for number in range(groups + 1)]
+    for start, end in pairwise(edges):
+        numbers = [number for number in calm if start <= number < end] or range(start, end)
+        turns = [samples.turns[name][number] for number in numbers]
+        times.append(sum(turn.ns for turn in turns) / sum(turn.env_steps for turn in turns))
+    return times
 
 
 def trend(
@@ -125,13 +98,13 @@ def trend(
             each.sha: Recorder("bench", each.contender.spec, code_of(each, places)) for each in opened
         }
         again = stack.enter_context(closing(opened[0].contender.checkout.open()))
-        shown, turns = take_turns(opened, again, asked, clock)
+        shown, samples = take_turns(opened, again, asked, clock)
         records = [
-            record_of(each, recorders[each.sha], turns, asked, told)
+            record_of(each, recorders[each.sha], samples, asked, told)
             for each, told in zip(opened, changed_outputs(opened, shown), strict=True)
         ]
     named = [notice(Code.COMMITS_LEFT_OUT, commits="; ".join(left_out))] if left_out else []
-    records[0] = with_noise(records[0], turns)
+    records[0] = with_noise(records[0], samples)
     records[-1] = replace(records[-1], notices=(*records[-1].notices, *named))
     return [judge(record) for record in records]
 
@@ -261,40 +234,26 @@ def code_of(opened: Opened, places: Places) -> RanCode:
 
 def take_turns(
     opened: Sequence[Opened], again: ProcessSide, asked: Asked, clock: Expected
-) -> tuple[Sequence[Mapping[str, str]], Turns]:
+) -> tuple[Sequence[Mapping[str, str]], Samples]:
     """Warm all commits up equally far, then let them take turns; returns what each showed in between.
 
     `again` is a second instance of the first commit, which tells how much one commit differs from itself.
     """
     sides = {**{each.sha: each.side for each in opened}, AGAIN: again}
     plan = Plan(budget_ns=round(asked.seconds * len(sides) * 1e9))
-    begin = now_ns()
-    length = warm_up(sides, min(WARMUP_NS, plan.budget_ns // (WARMUP_SHARE * len(sides)))).length
-    shown = [each.side.seen() for each in opened]
-    turns = Turns(
-        length=length,
-        work={name: Tally(side.counters) for name, side in sides.items()},
-        taken={name: [] for name in sides},
-    )
-    first, theft = now_ns(), Theft(now_ns())
-    try:
-        for round_ in rounds_of(turns_of(sides, length)):
-            turns.note(round_)
-            now = now_ns()
-            theft.note(turns, now)
-            clock.note_turns(now - begin, plan.budget_ns)
-            if is_over(turns.count, plan, now - begin, (now - first) / turns.count):
-                break
-        turns.partial = False
-    except KeyboardInterrupt:
-        if not turns.count:
-            raise
-    return shown, turns
+    begin, samples = now_ns(), Samples(sides)
+    with until_interrupted(samples):
+        plan = replace(plan, length=warm_up(sides, plan.warmup_ns(len(sides))).length)
+        shown = [each.side.seen() for each in opened]
+        measure(sides, plan, clock.note_turns, samples=samples, begin_ns=begin)
+    if not samples.count:
+        raise KeyboardInterrupt
+    return shown, samples
 
 
-def with_noise(record: Record, turns: Turns) -> Record:
+def with_noise(record: Record, samples: Samples) -> Record:
     """Return the record of the first commit with the speeds of its second instance, round by round."""
-    again = tuple(1e9 / ns for ns in turns.times(AGAIN))
+    again = tuple(1e9 / ns for ns in grouped_times(samples, AGAIN))
     return replace(record, values={**record.values, NOISE: again})
 
 
@@ -309,16 +268,16 @@ def changed_outputs(opened: Sequence[Opened], shown: Sequence[Mapping[str, str]]
 
 
 def record_of(
-    opened: Opened, recorder: Recorder, turns: Turns, asked: Asked, changed: Notice | None
+    opened: Opened, recorder: Recorder, samples: Samples, asked: Asked, changed: Notice | None
 ) -> Record:
     """Return the record of one commit; its values are of the same rounds as everyone's."""
-    spec, times = opened.contender.spec, turns.times(opened.sha)
-    gained, made = turns.work[opened.sha].gained, turns.length.env_steps
+    spec, times = opened.contender.spec, grouped_times(samples, opened.sha)
+    gained, made = samples.work[opened.sha].gained, samples.length.env_steps
     return recorder.record(
         method=describe_method(
             spec,
             rounds=len(times),
-            iterations=made * turns.count // len(times),
+            iterations=made * samples.count // len(times),
             policy=RANDOM,
             order=IN_TURNS,
             garbage=asked.garbage,
@@ -326,5 +285,5 @@ def record_of(
         counters=gained,
         values=throughput(spec, made, [round(ns * made) for ns in times], gained),
         notices=[changed] if changed else [],
-        partial=turns.partial,
+        partial=samples.partial,
     )

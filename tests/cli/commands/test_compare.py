@@ -37,7 +37,7 @@ def compare(*words: str) -> int:
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hotloop.lab.measure.turns.WARMUP_NS", 0)
+    monkeypatch.setattr("hotloop.lab.measure.loop.WARMUP_NS", 0)
 
 
 def test_a_comparison_prints_its_verdict_and_keeps_its_record(capsys, tmp_path):

@@ -61,7 +61,7 @@ def broken():
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch, hotloop: Command) -> None:
     monkeypatch.setattr("hotloop.lab.profile.profile.WARMUP", 40)
-    monkeypatch.setattr("hotloop.lab.measure.turns.WARMUP_NS", 0)
+    monkeypatch.setattr("hotloop.lab.measure.loop.WARMUP_NS", 0)
     Path("user.py").write_text(USER)
 
 

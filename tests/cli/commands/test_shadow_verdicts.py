@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(native.why_not("grid") is not None, reason="the 
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hotloop.lab.profile.profile.WARMUP", 8)
     shorten_passes(monkeypatch)
-    monkeypatch.setattr("hotloop.lab.measure.turns.WARMUP_NS", 0)
+    monkeypatch.setattr("hotloop.lab.measure.loop.WARMUP_NS", 0)
 
 
 @pytest.fixture

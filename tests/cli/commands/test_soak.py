@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support import leaky_target
 
-from hotloop.lab.measure.turns import Side
+from hotloop.lab.measure.sides import Side
 from hotloop.lab.soak import SoFar, Watch
 
 Command = Callable[..., Any]

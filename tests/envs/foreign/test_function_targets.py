@@ -8,7 +8,7 @@ from hotloop.envs.foreign.open import open_foreign
 from hotloop.envs.subject import Subject
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 
 HERE = "support.micro"
 

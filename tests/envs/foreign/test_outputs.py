@@ -20,7 +20,7 @@ from hotloop.envs.foreign.outputs import check_output
 from hotloop.envs.open import open_target
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 
 ROW = np.arange(4, dtype=np.float32)
 

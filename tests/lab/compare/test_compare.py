@@ -5,8 +5,8 @@ from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.record.record import Record
 from hotloop.lab.compare.compare import MOST_INSTANCES, Asked, compare, instances
 from hotloop.lab.measure import settle
-from hotloop.lab.measure.settle import Plan
-from hotloop.lab.measure.turns import Length, Turn, Warmup, warm_up
+from hotloop.lab.measure.loop import Length, Plan, Warmup, warm_up
+from hotloop.lab.measure.sides import Turn
 
 SHORT = Asked(plan=Plan(fewest=10_000, budget_ns=50_000_000))
 BRIEF = Asked(plan=Plan(fewest=30, budget_ns=10_000_000_000))

@@ -12,7 +12,7 @@ from hotloop.core.target import Target
 from hotloop.envs import env_by_env
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 from hotloop.lab.validate import equal
 from hotloop.lab.validate.equal import Agreement, Reach, reach_of
 

@@ -5,7 +5,7 @@ from hotloop.core.record.comparison import A, B
 from hotloop.core.target import Target
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.phases import ratios
-from hotloop.lab.measure.turns import SubjectSide
+from hotloop.lab.measure.sides import SubjectSide
 
 ROUNDS = 24
 

@@ -11,7 +11,7 @@ from support.sides import FakeContender, steady
 from hotloop.core.target import Target
 from hotloop.lab.compare.compare import Asked, compare
 from hotloop.lab.compare.contenders import TargetContender, draw_seed
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 
 SHORT = Asked(plan=Plan(budget_ns=200_000_000))
 

@@ -8,9 +8,10 @@ from support.sides import FakeSide, steady
 
 from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B
-from hotloop.lab.measure import settle
-from hotloop.lab.measure.settle import AGAIN, Found, Plan, Schedule, is_over, take_turns
-from hotloop.lab.measure.turns import BLOCK, Length, Turn, warm_up
+from hotloop.lab.measure import loop
+from hotloop.lab.measure.loop import BLOCK, Length, Plan, warm_up
+from hotloop.lab.measure.settle import AGAIN, LookSchedule, PairedSamples, measure_until_settled
+from hotloop.lab.measure.sides import Turn
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST
 
@@ -19,9 +20,9 @@ def sides_of(**paces: float) -> dict[str, FakeSide]:
     return {name: FakeSide(name, steady(ns), {}) for name, ns in paces.items()}
 
 
-def found_with(rounds: int) -> Found:
+def found_with(rounds: int) -> PairedSamples:
     """So many rounds of 100 ns on every side."""
-    found = Found(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
+    found = PairedSamples(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
     for _ in range(rounds):
         found.note({name: Turn(100, 1) for name in (A, B, AGAIN)})
     return found
@@ -30,8 +31,8 @@ def found_with(rounds: int) -> Found:
 @pytest.mark.parametrize("b_ns", [50.0, 97.0, 100.0, 110.0, 500.0])
 def test_turns_end_when_it_is_clear(b_ns):
     sides = sides_of(a=100.0, b=b_ns, again=100.0)
-    found = Found(sides, Length(10_000))
-    take_turns(sides, Plan(), found, silent)
+    found = PairedSamples(sides, Length(10_000))
+    measure_until_settled(sides, Plan(), found, silent)
     assert found.count == FIRST
     assert found.ratio().estimate == pytest.approx(100 / b_ns, rel=0.002)
     assert found.one_miss_in == EARLY_MISS_IN, "the interval of a look is the one that is told"
@@ -40,17 +41,17 @@ def test_turns_end_when_it_is_clear(b_ns):
 def test_turns_go_on_at_the_edge_of_the_band_until_the_time_is_over(monkeypatch):
     """A narrow interval across the edge settles nothing."""
     clock = count(step=1_000_000)
-    monkeypatch.setattr(settle, "now_ns", lambda: next(clock))
+    monkeypatch.setattr(loop, "now_ns", lambda: next(clock))
     sides = sides_of(a=100.0, b=100.0 / 1.02, again=100.0)
-    found = Found(sides, Length(10_000))
-    take_turns(sides, Plan(budget_ns=100_000_000), found, silent)
+    found = PairedSamples(sides, Length(10_000))
+    measure_until_settled(sides, Plan(budget_ns=100_000_000), found, silent)
     assert found.count == 102, "a round a millisecond, and the last block is waited for"
     assert found.one_miss_in == FINAL_MISS_IN
 
 
-def drawn(chance: random.Random, rounds: int) -> Found:
+def drawn(chance: random.Random, rounds: int) -> PairedSamples:
     """Rounds of a side that is faster by exactly the band, in noise of 3%."""
-    found = Found(sides_of(a=100.0, b=100.0), Length(1))
+    found = PairedSamples(sides_of(a=100.0, b=100.0), Length(1))
     for name, mean in ((A, 1.02), (B, 1.0)):
         found.turns[name] = [
             Turn(round(1_000_000 * mean * chance.lognormvariate(0, 0.03)), 1) for _ in range(rounds)
@@ -75,11 +76,11 @@ def test_looking_often_misleads_no_more_often():
     """Who looks at every block with the interval of the end is wrong many times as often."""
     schedules = {}
 
-    def by_schedule(found: Found, number: int) -> bool:
-        schedule = schedules.setdefault(id(found), Schedule(FIRST))
+    def by_schedule(found: PairedSamples, number: int) -> bool:
+        schedule = schedules.setdefault(id(found), LookSchedule(FIRST))
         return schedule.due(number) and found.settled(0.02)
 
-    def whenever(found: Found, _: int) -> bool:
+    def whenever(found: PairedSamples, _: int) -> bool:
         return found.ratio().low > 1.02
 
     assert misled(120, by_schedule) <= 1
@@ -88,30 +89,30 @@ def test_looking_often_misleads_no_more_often():
 
 def test_turns_end_when_the_time_is_over_but_not_before_an_interval_has_six_rounds():
     sides = sides_of(a=100.0, b=110.0, again=100.0)
-    found = Found(sides, Length(10_000))
-    take_turns(sides, Plan(budget_ns=0, fewest=60), found, silent)
+    found = PairedSamples(sides, Length(10_000))
+    measure_until_settled(sides, Plan(budget_ns=0, fewest=60), found, silent)
     assert found.count == FEWEST
     assert found.ratio().estimate == pytest.approx(100 / 110, rel=0.002)
 
 
 @pytest.mark.parametrize(("rounds", "over"), [(5, False), (6, True), (7, False), (11, False), (12, True)])
 def test_turns_end_only_where_every_order_came_as_often(rounds, over):
-    assert is_over(rounds, Plan(budget_ns=1_000), spent_ns=1_001, round_ns=10.0) is over
+    assert Plan(budget_ns=1_000).is_over(rounds, spent_ns=1_001, round_ns=10.0) is over
 
 
 def test_the_end_of_a_block_is_not_waited_for_where_that_is_long():
-    assert not is_over(7, Plan(budget_ns=1_000), spent_ns=500, round_ns=500.0)
-    assert is_over(7, Plan(budget_ns=1_000), spent_ns=501, round_ns=500.0)
+    assert not Plan(budget_ns=1_000).is_over(7, spent_ns=500, round_ns=500.0)
+    assert Plan(budget_ns=1_000).is_over(7, spent_ns=501, round_ns=500.0)
 
 
 def test_six_rounds_come_before_the_budget_but_not_before_all_patience():
     plan = Plan(budget_ns=1_000)
-    assert not is_over(1, plan, spent_ns=plan.patience_ns // 6, round_ns=plan.patience_ns / 6)
-    assert is_over(1, plan, spent_ns=plan.patience_ns // 5, round_ns=plan.patience_ns / 5)
+    assert not plan.is_over(1, spent_ns=plan.patience_ns // 6, round_ns=plan.patience_ns / 6)
+    assert plan.is_over(1, spent_ns=plan.patience_ns // 5, round_ns=plan.patience_ns / 5)
 
 
 def test_looks_are_few_and_between_blocks():
-    schedule = Schedule(FIRST)
+    schedule = LookSchedule(FIRST)
     looks = [rounds for rounds in range(1, 2_000) if schedule.due(rounds)]
     assert looks[:5] == [18, 24, 30, 42, 54]
     assert all(rounds % BLOCK == 0 for rounds in looks)
@@ -121,14 +122,14 @@ def test_looks_are_few_and_between_blocks():
 def test_the_work_of_the_warm_up_is_not_counted_but_its_length_is():
     sides = sides_of(a=100.0, b=100.0, again=100.0)
     warm_up(sides, budget_ns=0)
-    found = Found(sides, Length(1_000))
-    take_turns(sides, Plan(budget_ns=0), found, silent)
+    found = PairedSamples(sides, Length(1_000))
+    measure_until_settled(sides, Plan(budget_ns=0), found, silent)
     assert found.warmup == 1
     assert found.work[A].gained["env_steps"] == 1_000 * FEWEST
 
 
 def test_a_disturbed_turn_is_dropped_together_with_its_partner():
-    found = Found(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
+    found = PairedSamples(sides_of(a=100.0, b=100.0, again=100.0), Length(1))
     for k in range(40):
         b = Turn(900, 1, disturbed=True) if k % 2 == 0 else Turn(100, 1)
         found.note({A: Turn(100 + k, 1), B: b, AGAIN: Turn(100 + k, 1)})
@@ -202,20 +203,22 @@ def test_what_parts_in_the_middle_of_the_turns_is_seen_and_ends_them(parted, nam
         name: Showing(name, lambda turns, wrong=name == parted: "x" if wrong and turns > 9 else "y")
         for name in (A, B, AGAIN)
     }
-    found = Found(sides, Length(10))
-    take_turns(sides, Plan(budget_ns=10_000_000_000, fewest=600), found, silent, fields=("rewards",))
-    assert set(found.apart) == named
+    found = PairedSamples(sides, Length(10))
+    measure_until_settled(
+        sides, Plan(budget_ns=10_000_000_000, fewest=600), found, silent, fields=("rewards",)
+    )
+    assert set(found.diverged) == named
     assert 9 < found.count < 100
-    assert "rewards after" in found.apart[min(named)]
+    assert "rewards after" in found.diverged[min(named)]
 
 
 def test_what_parts_only_at_the_end_is_seen_too():
     sides = {name: Showing(name, lambda _: "y") for name in (A, B, AGAIN)}
-    found = Found(sides, Length(10))
+    found = PairedSamples(sides, Length(10))
     sides[B].shows = lambda turns: "x" if turns >= 30 else "y"
-    take_turns(sides, Plan(fewest=30), found, silent, fields=("rewards",))
+    measure_until_settled(sides, Plan(fewest=30), found, silent, fields=("rewards",))
     assert found.count == 30
-    assert B in found.apart
+    assert B in found.diverged
 
 
 def test_rounds_in_which_time_was_stolen_are_left_out():
@@ -224,27 +227,27 @@ def test_rounds_in_which_time_was_stolen_are_left_out():
         stolen = k % 2 == 0
         found.note({A: Turn(900 if stolen else 100, 1), B: Turn(100, 1), AGAIN: Turn(100, 1)})
         if stolen:
-            found.disturb(k)
+            found.mark_disturbed(k)
     assert (found.ratio().estimate, found.ratio().pairs) == (pytest.approx(1.0), 20)
 
 
 def test_a_tick_of_the_hypervisor_is_looked_for_in_all_rounds_since_the_last_look(monkeypatch):
     ticks = count(step=1)
-    monkeypatch.setattr(settle, "stolen_ticks", lambda: next(ticks))
-    theft, found = settle.Theft(0), found_with(3)
-    theft.note(found, settle.STEAL_NS - 1)
+    monkeypatch.setattr(loop, "stolen_ticks", lambda: next(ticks))
+    theft, found = loop.StealMeter(0), found_with(3)
+    theft.note(found, loop.STEAL_NS - 1)
     assert not found.disturbed
-    theft.note(found, settle.STEAL_NS)
+    theft.note(found, loop.STEAL_NS)
     assert found.disturbed == {0, 1, 2}
     found.note({name: Turn(100, 1) for name in (A, B, AGAIN)})
-    theft.note(found, 2 * settle.STEAL_NS)
+    theft.note(found, 2 * loop.STEAL_NS)
     assert found.disturbed == {0, 1, 2, 3}
 
 
 def test_where_nobody_counts_stolen_time_nothing_is_doubted(monkeypatch):
-    monkeypatch.setattr(settle, "stolen_ticks", lambda: None)
+    monkeypatch.setattr(loop, "stolen_ticks", lambda: None)
     found = found_with(3)
-    settle.Theft(0).note(found, 10 * settle.STEAL_NS)
+    loop.StealMeter(0).note(found, 10 * loop.STEAL_NS)
     assert not found.disturbed
 
 

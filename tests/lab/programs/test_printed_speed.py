@@ -10,7 +10,7 @@ import pytest
 from support.pages import ROOT
 
 from hotloop.core.record.comparison import Comparison
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs.compare import compare
 from hotloop.lab.programs.launch import Program
 from hotloop.lab.programs.metrics import parse

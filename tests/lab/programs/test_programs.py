@@ -11,7 +11,7 @@ from hotloop.core.notices import Notice
 from hotloop.core.record.record import Record
 from hotloop.judge.compare import compare_stored
 from hotloop.lab.bench import Extras
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as benching
 from hotloop.lab.programs import compare as comparing
 from hotloop.lab.programs.bench import Rounds, bench

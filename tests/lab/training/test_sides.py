@@ -9,7 +9,7 @@ from hotloop.core.progress import silent
 from hotloop.core.record.comparison import AFTER, RETURNS
 from hotloop.core.target import Target
 from hotloop.lab.compare.compare import Asked, compare
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 from hotloop.lab.training.sides import (
     TrainContender,
     TrainSide,

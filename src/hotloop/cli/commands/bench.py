@@ -181,7 +181,7 @@ def experiment_of(
     from hotloop.lab.compare.commits import check_asked
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.present import against_commits, build_all, earlier_of
-    from hotloop.lab.measure.settle import Plan
+    from hotloop.lab.measure.loop import Plan
 
     kept, refs = baselines
     if refs:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hotloop.core.record.record import Record
     from hotloop.lab.compare.compare import Asked
     from hotloop.lab.compare.contenders import Contender, TargetContender
-    from hotloop.lab.measure.settle import Plan
+    from hotloop.lab.measure.loop import Plan
 
 
 ISOLATED = True

@@ -12,7 +12,7 @@ from hotloop.cli.results import FOLDER, make_room
 from hotloop.core.errors import InputError
 
 if TYPE_CHECKING:
-    from hotloop.lab.measure.settle import Plan
+    from hotloop.lab.measure.loop import Plan
 
 EXAMPLES = (
     'hotloop compare -- "python train.py" "python train.py --fast"',

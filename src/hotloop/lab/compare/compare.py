@@ -24,19 +24,12 @@ from hotloop.judge.judge import judge
 from hotloop.lab.compare.contenders import Contender, draw_seed, kept_apart, unlike_widths, unlikeness
 from hotloop.lab.compare.phases import check_control, compare_phases
 from hotloop.lab.compare.projects import RemoteSide
+from hotloop.lab.measure.loop import Plan, late_shares, until_interrupted, warm_up
 from hotloop.lab.measure.policy import RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, kept_so_far, rewritten
-from hotloop.lab.measure.settle import (
-    AGAIN,
-    WARMUP_SHARE,
-    Found,
-    Plan,
-    instance,
-    share_instances,
-    take_turns,
-)
+from hotloop.lab.measure.settle import AGAIN, PairedSamples, instance, measure_until_settled, share_instances
+from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.stepping import Garbage, no_collection
-from hotloop.lab.measure.turns import WARMUP_NS, Side, SubjectSide, late_shares, warm_up
 from hotloop.lab.measure.work import both_validations, describe_path, describe_validation, describe_work
 from hotloop.lab.validate.equal import BOX_NS, Agreement, Reach, TooFew, reach_of
 from hotloop.stats.intervals import FEWEST
@@ -107,7 +100,7 @@ class SoFar:
     """Of the timed turns, where it is not that of the targets."""
     itself: Agreement | None = None
     """Of A with itself, looked at where it did not agree with B."""
-    runs: list[Found] = field(default_factory=list)
+    runs: list[PairedSamples] = field(default_factory=list)
     """The first, and the second where there had to be one."""
     phases: tuple[PhaseRatio, ...] = ()
     instructions: tuple[Instructions, Instructions] | None = None
@@ -158,12 +151,8 @@ def compared(a: Contender, b: Contender, asked: Asked, progress: Progress, say: 
         return record(a, b, asked, found, recorder) if found.runs and found.runs[0].count else None
 
     progress = kept_so_far(so_far, progress)
-    try:
-        with no_collection(asked.garbage):
-            measure(a, b, asked, found, progress)
-        found.partial = False
-    except KeyboardInterrupt:
-        found.partial = True
+    with until_interrupted(found), no_collection(asked.garbage):
+        measure(a, b, asked, found, progress)
     return record(a, b, asked, found, recorder)
 
 
@@ -175,11 +164,13 @@ def measure(a: Contender, b: Contender, asked: Asked, found: SoFar, progress: Pr
     if found.agreement and found.agreement.difference and not asked.unlike:
         return
     making_ns = run(a, b, ONCE, asked, found, progress)
-    if found.runs[0].apart:  # a reset need not undo what was replayed: again, with sides that were just made
+    if found.runs[
+        0
+    ].diverged:  # a reset need not undo what was replayed: again, with sides that were just made
         found.runs.clear()
         making_ns = run(a, b, ONCE, asked, found, progress)
     first = found.runs[0]
-    if first.apart:
+    if first.diverged:
         return
     ratio = first.ratio()
     moved = outcome(ratio, asked.plan.band) if ratio else "cannot tell"
@@ -259,7 +250,7 @@ def run(
             for name, contender in names.items()
         }
         begin = now_ns()
-        warming_ns = min(WARMUP_NS, asked.plan.budget_ns // (WARMUP_SHARE * len(sides)))
+        warming_ns = asked.plan.warmup_ns(len(sides))
         turns_ns = {"turn_ns": asked.plan.turn_ns, "crew_turn_ns": asked.plan.crew_turn_ns}
         length, has_crew, polls = warm_up(sides, warming_ns, progress, **turns_ns)
         late = late_shares(sides, warming_ns) if has_crew else {}
@@ -267,10 +258,10 @@ def run(
             # Workers that spin take the cores from every side: only one instance of each contender may live.
             others.close()
             sides = share_instances(sides)
-        found.runs.append(Found(sides, length))
+        found.runs.append(PairedSamples(sides, length))
         found.runs[-1].late_steps = late
         fields = fields_between(sides, found.agreement) if a.spec.seed == b.spec.seed else None
-        take_turns(sides, asked.plan, found.runs[-1], progress, begin_ns=begin, fields=fields)
+        measure_until_settled(sides, asked.plan, found.runs[-1], progress, begin_ns=begin, fields=fields)
         return begin - opening
 
 
@@ -361,8 +352,8 @@ def difference(found: SoFar) -> str | None:
     if found.agreement and found.agreement.difference:
         return str(found.agreement.difference)
     for each in found.runs:
-        if parted := each.parted(B):
-            return parted + under_seed(found)
+        if words := each.first_divergence(B):
+            return words + under_seed(found)
     checked = shadowed(found)
     if checked and checked.mismatches:
         return f"{checked.mismatches} of {checked.comparisons} observations differ from its rival's"
@@ -392,7 +383,8 @@ def itself(found: SoFar) -> str | None:
     """Where A was seen to differ from itself, so that nobody can be equal to it."""
     if found.itself and found.itself.difference:
         return str(found.itself.difference)
-    return next((parted + under_seed(found) for each in found.runs if (parted := each.parted(A))), None)
+    seen = (each.first_divergence(A) for each in found.runs)
+    return next((words + under_seed(found) for words in seen if words), None)
 
 
 def under_seed(found: SoFar) -> str:
@@ -455,7 +447,7 @@ def validation(found: SoFar) -> Validation | None:
     """What the replay compared, and what shadows did."""
     agreement, replayed = found.agreement, None
     if agreement:
-        unequal = agreement.difference is not None or any(each.parted(B) for each in found.runs)
+        unequal = agreement.difference is not None or any(each.first_divergence(B) for each in found.runs)
         replayed = Validation(
             comparisons=agreement.comparisons + sum(each.looks for each in found.runs),
             mismatches=int(unequal and itself(found) is None),

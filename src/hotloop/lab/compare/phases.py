@@ -4,13 +4,12 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack, closing
 from statistics import fmean
 
-from hotloop.core.clock import now_ns
 from hotloop.core.errors import unknown
 from hotloop.core.record.comparison import A, B, PhaseRatio
 from hotloop.envs.subject import SubjectSpec
 from hotloop.lab.compare.contenders import Contender
-from hotloop.lab.measure.settle import Plan
-from hotloop.lab.measure.turns import Side, Turn, rounds_of, turns_of, warm_up
+from hotloop.lab.measure.loop import Plan, measure, warm_up
+from hotloop.lab.measure.sides import Turn
 from hotloop.stats.ratio import ratio
 
 PYTHON = "python"
@@ -52,22 +51,16 @@ def compare_phases(
             name: stack.enter_context(closing(contender.side(policy, profile=True, seed=seed)))
             for name, contender in ((A, a), (B, b))
         }
-        costs = take_turns(sides, plan)
+        looking = Plan(
+            budget_ns=plan.budget_ns // 2,
+            length=warm_up(sides).length,
+            min_rounds=FEWEST_ROUNDS,
+            patient=True,
+            block=len(sides),
+        )
+        turns = measure(sides, looking).turns
+    costs = {name: [phase_costs(turn) for turn in taken] for name, taken in turns.items()}
     return tuple(ratios(costs, control))
-
-
-def take_turns(sides: Mapping[str, Side], plan: Plan) -> dict[str, list[Costs]]:
-    """Measure the phases of both sides round by round, for as long as the plan allows."""
-    length = warm_up(sides).length
-    costs: dict[str, list[Costs]] = {name: [] for name in sides}
-    begin = now_ns()
-    for round_ in rounds_of(turns_of(sides, length)):
-        for name, turn in round_.items():
-            costs[name].append(phase_costs(turn))
-        done = len(costs[A])
-        if done >= FEWEST_ROUNDS and done % 2 == 0 and now_ns() - begin > plan.budget_ns // 2:
-            break
-    return costs
 
 
 def phase_costs(turn: Turn) -> Costs:

@@ -11,7 +11,7 @@ from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.process.worker import Worker
 from hotloop.envs.instances import lent
-from hotloop.lab.measure.turns import Turn
+from hotloop.lab.measure.sides import Turn
 from hotloop.lab.validate.equal import Reach, TooFew
 
 WORKER = Path(__file__).parents[1] / "workers" / "worker.py"

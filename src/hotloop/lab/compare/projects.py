@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from hotloop.core.target import Target
 from hotloop.envs.projects import Process
+from hotloop.lab.measure.sides import SubjectSide, Turn
 from hotloop.lab.measure.stepping import collect_rest
 from hotloop.lab.measure.target import check_player, open_subject
-from hotloop.lab.measure.turns import SubjectSide, Turn
 from hotloop.lab.validate.equal import is_ignored
 
 

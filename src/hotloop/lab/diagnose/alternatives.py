@@ -8,7 +8,6 @@ from time import thread_time_ns
 import numpy as np
 
 from hotloop.core import registry
-from hotloop.core.clock import now_ns
 from hotloop.core.record.comparison import A, B, Ratio
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
@@ -16,9 +15,11 @@ from hotloop.core.world import Rival
 from hotloop.judge.case import Alternative
 from hotloop.lab.compare.contenders import TargetContender
 from hotloop.lab.compare.phases import compare_phases
+from hotloop.lab.measure import loop
+from hotloop.lab.measure.loop import WARMUP_SHARE, Length, Plan, grain_of, length_of, warm_up, whole
 from hotloop.lab.measure.policy import RANDOM, REPLAYED
-from hotloop.lab.measure.settle import WARMUP_SHARE, Found, Plan, Theft
-from hotloop.lab.measure.turns import Length, Side, grain_of, length_of, rounds_of, turns_of, warm_up, whole
+from hotloop.lab.measure.settle import PairedSamples
+from hotloop.lab.measure.sides import Side
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import ratio
 
@@ -132,15 +133,15 @@ def one_pair(before: Target, after: Target, policy: str, budget_ns: int) -> floa
         for name, target in ((A, before), (B, after)):
             contender = stack.enter_context(closing(TargetContender(target)))
             sides[name] = stack.enter_context(closing(contender.side(policy)))
-        found = Found(sides, length_of_turns(sides, budget_ns))
-        begin = now_ns()
-        theft = Theft(begin)
-        for round_ in rounds_of(turns_of(sides, found.length)):
-            found.note(round_)
-            now = now_ns()
-            theft.note(found, now)
-            if found.count >= TURNS and now - begin > budget_ns:
-                break
+        plan = Plan(
+            budget_ns=budget_ns,
+            length=length_of_turns(sides, budget_ns),
+            min_rounds=TURNS,
+            patient=True,
+            block=1,
+        )
+        found = PairedSamples(sides)
+        loop.measure(sides, plan, samples=found)
     whole = found.ratio()
     assert whole is not None, "there are more rounds than an interval needs"
     return whole.estimate

@@ -31,7 +31,7 @@ from hotloop.judge.gate import (
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.gate.places import Gauge, Gauges, Place, Places, Taken
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as program_bench
 from hotloop.lab.programs import compare as program_compare
 from hotloop.lab.programs.launch import Program

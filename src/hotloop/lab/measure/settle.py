@@ -1,4 +1,4 @@
-"""Turns until it is settled: what they took, how sure that is, and when no more are needed.
+"""Samples of A and B: what their turns took, how sure that is, and when no more are needed.
 
 Sides are instances of what is compared: `a` and `again` are two of A, `b` and `b2` two of B. The first letter
 of a side's name says whose it is.
@@ -6,34 +6,23 @@ of a side's name says whose it is.
 
 import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import exp, log
 from statistics import fmean, median
-from typing import Protocol
 
 from hotloop.core.clock import now_ns
-from hotloop.core.machine import stolen_ticks
 from hotloop.core.progress import Progress
 from hotloop.core.record.comparison import A, B, Ratio, field_words
 from hotloop.core.turn_clock import WORK_NS
 from hotloop.judge.compare import BAND
-from hotloop.lab.measure.turns import BLOCK, CREW_TURN_NS, TURN_NS, Length, Side, Turn, rounds_of, turns_of
-from hotloop.lab.measure.work import Tally
+from hotloop.lab.measure.loop import BLOCK, Length, Plan, Samples, is_calm, measure
+from hotloop.lab.measure.sides import Side, Turn
 from hotloop.stats.intervals import FEWEST, ONE_MISS_IN, sign_rank
-from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, FIRST, LOOKS, next_look
+from hotloop.stats.looks import EARLY_MISS_IN, FINAL_MISS_IN, LOOKS, next_look
 from hotloop.stats.ratio import outcome, ratio, within_self_noise
 
 AGAIN = "again"
 """A second instance of the baseline: the noise of the machine."""
-
-ROUNDS_AT_LEAST = 60
-"""That a turn is made short for, where the time is."""
-
-WARMUP_SHARE = 8
-"""Of the time there is, one part in so many goes into the warm-up of all sides at most."""
-
-SHORT_BLOCKS = 10
-"""Blocks that have to fit into the time for the last one to be waited for."""
 
 LOOK_IN = 16
 """After one in so many rounds, at random, all that the sides show is compared."""
@@ -41,50 +30,8 @@ LOOK_IN = 16
 LOOK_SHARE = 0.1
 """Of the time, at most, that goes into that."""
 
-CALM_SHARE = 4
-"""One round in so many has to be undisturbed, or the rest of them are no fair sample."""
-
-MOST_BUDGETS, PATIENCE_NS = 10, 120_000_000_000
-"""The six rounds that an interval needs may take ten times the budget, or two minutes if that is longer."""
-
 RESTED_TURNS = 6
 """Turns after a pause that are needed to say whether a pause makes a side quicker."""
-
-STEAL_NS = 10_000_000
-"""How often the hypervisor's account is read at most, which it keeps in hundredths of a second."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """When a comparison is over."""
-
-    band: float = BAND
-    """Changes smaller than this are called the same."""
-    budget_ns: int = 6_000_000_000
-    """What one run may take with its warm-up; a verdict of faster or slower takes a second one."""
-    fewest: int = FIRST
-    """Rounds before an interval is looked at."""
-
-    @property
-    def turn_ns(self) -> int:
-        """What a turn takes about: short enough for the rounds that are wanted."""
-        return min(TURN_NS, self.budget_ns // (ROUNDS_AT_LEAST * 3))
-
-    @property
-    def crew_turn_ns(self) -> int:
-        """What a turn takes if a side works with other threads or processes."""
-        return min(CREW_TURN_NS, self.budget_ns // (ROUNDS_AT_LEAST * 3))
-
-    @property
-    def patience_ns(self) -> int:
-        """How long the fewest rounds of an interval may take, whatever the budget is."""
-        return max(PATIENCE_NS, MOST_BUDGETS * self.budget_ns)
-
-    @property
-    def settled(self) -> float:
-        """The half-width of an interval at which it is narrow enough, whatever it says."""
-        return self.band / 2
-
 
 USUAL = Plan()
 
@@ -101,47 +48,29 @@ def share_instances(sides: Mapping[str, Side]) -> dict[str, Side]:
     return {A: sides[A], AGAIN: sides[A], B: sides[B], instance(B, 2): sides[B]}
 
 
-class Found:
-    """What the turns took and did, by side; complete up to the last whole round."""
+class PairedSamples(Samples):
+    """Samples of A and B, held against each other round by round."""
 
-    def __init__(self, sides: Mapping[str, Side], length: Length) -> None:
-        self.length, self.made = length, length.env_steps
-        """Of a turn: as asked for; and the env-steps of B, perhaps more to be whole calls or updates."""
-        self.turns: dict[str, list[Turn]] = {name: [] for name in sides}
-        """One a round."""
-        self.disturbed: set[int] = set()
-        """Rounds whose times are not the sides' own: time was stolen, or a look had filled the caches."""
+    def __init__(self, sides: Mapping[str, Side], length: Length | None = None) -> None:
+        super().__init__(sides, length)
         self.one_miss_in = FINAL_MISS_IN
         """How rarely the intervals may miss: less often where it was stopped before the end."""
-        self.warmup = min(side.counters()["env_steps"] for side in sides.values())
-        """Env-steps of each side before the first round, at least."""
-        self.work = {name: Tally(side.counters) for name, side in sides.items()}
         self.late_steps: Mapping[str, float] = {}
         """Side to the part of its CPU time that its processes use after a single call has returned."""
         self.looks = 0
         """How often all that the sides show was compared between rounds."""
-        self.apart: dict[str, str] = {}
+        self.diverged: dict[str, str] = {}
         """Side to what it showed otherwise than A; A's other instances tell whether A is like itself."""
 
-    def note(self, round_: Mapping[str, Turn]) -> None:
-        """Take down a whole round."""
-        for name, turn in round_.items():
-            self.turns[name].append(turn)
-            self.work[name].note()
-        self.made = round_[B].env_steps
-
-    def disturb(self, since: int) -> None:
-        """Take down that time was stolen somewhere in the rounds since that one."""
-        self.disturbed.update(range(since, self.count))
+    @property
+    def made(self) -> int:
+        """Return the env-steps of B's turns, perhaps more than asked for to be whole calls or updates."""
+        return self.turns[B][-1].env_steps if self.turns[B] else self.length.env_steps
 
     @property
     def ns(self) -> dict[str, list[float]]:
         """For an env-step, one value a round."""
         return {name: [turn.ns_per_env_step for turn in taken] for name, taken in self.turns.items()}
-
-    @property
-    def count(self) -> int:
-        return len(self.turns[A])
 
     def instances(self, letter: str) -> list[str]:
         """The sides that are of one contender."""
@@ -168,18 +97,6 @@ class Found:
             return [(self.mean_ns(n, of_a), self.mean_ns(n, of_b)) for n in calm]
         return [(self.mean_ns(n, of_a), self.mean_ns(n, of_b)) for n in range(self.count)]
 
-    def calm_rounds(self, of_a: Sequence[str], of_b: Sequence[str]) -> list[int]:
-        """Return the rounds in which both sides had a turn that nothing else disturbed."""
-        return [
-            number
-            for number in range(self.count)
-            if number not in self.disturbed
-            and all(any(is_calm(self.turns[name][number]) for name in names) for names in (of_a, of_b))
-        ]
-
-    def are_enough(self, calm: Sequence[int]) -> bool:
-        return len(calm) >= max(FEWEST, self.count / CALM_SHARE)
-
     @property
     def crowded_rounds(self) -> int:
         """How many rounds something else disturbed, if they could not be dropped; else 0."""
@@ -188,8 +105,7 @@ class Found:
 
     def mean_ns(self, number: int, names: Sequence[str]) -> float:
         """Return the geometric mean of an env-step's ns over the turns of a round, calm ones if there are."""
-        turns = [self.turns[name][number] for name in names]
-        return exp(fmean(log(turn.ns_per_env_step) for turn in [*filter(is_calm, turns)] or turns))
+        return exp(fmean(log(turn.ns_per_env_step) for turn in self.calm_turns(number, names)))
 
     def used_ns(self) -> dict[str, list[float]]:
         """Return the ns of an env-step by side, of the turns that the ratio is made of."""
@@ -269,9 +185,9 @@ class Found:
     def all_turns(self, letter: str) -> list[Turn]:
         return [turn for name in self.instances(letter) for turn in self.turns[name]]
 
-    def parted(self, letter: str) -> str | None:
+    def first_divergence(self, letter: str) -> str | None:
         """Where an instance of a contender showed something else than A."""
-        return next((self.apart[name] for name in self.instances(letter) if name in self.apart), None)
+        return next((self.diverged[name] for name in self.instances(letter) if name in self.diverged), None)
 
     def look(self, sides: Mapping[str, Side], fields: Collection[str]) -> None:
         """Compare these fields of all sides, which have made the same steps since the same seed."""
@@ -282,12 +198,9 @@ class Found:
         for name, seen in shown.items():
             differing = [field for field in fields if shown[A].get(field) != seen.get(field)]
             if differing:
-                self.apart[name] = f"{field_words(differing)} after {steps:,} env-steps, between timed turns"
-
-
-def is_calm(turn: Turn) -> bool:
-    """Whether a turn counts: no other process took its core, and it began like most of its side."""
-    return not turn.disturbed and not turn.rested
+                self.diverged[name] = (
+                    f"{field_words(differing)} after {steps:,} env-steps, between timed turns"
+                )
 
 
 def gain_of_rest(turns: Sequence[Turn]) -> float:
@@ -298,7 +211,7 @@ def gain_of_rest(turns: Sequence[Turn]) -> float:
     return median(others) / median(rested) if min(len(rested), len(others)) >= RESTED_TURNS else 1.0
 
 
-class Schedule:
+class LookSchedule:
     """When to look at the interval: at few moments, which were laid down before anything was seen."""
 
     def __init__(self, fewest: int) -> None:
@@ -313,78 +226,40 @@ class Schedule:
         return True
 
 
-def take_turns(
+def measure_until_settled(
     sides: Mapping[str, Side],
     plan: Plan,
-    found: Found,
+    samples: PairedSamples,
     progress: Progress,
     *,
     begin_ns: int | None = None,
     fields: Collection[str] | None = None,
 ) -> None:
-    """Measure round after round until it is settled or the time is over.
+    """Measure round after round until the interval says what there is to say, or the time is over.
 
-    `begin_ns` is when the time began, if that was before: with the warm-up. `fields` are those that
-    the sides must show alike after as many steps: Hotloop compares them between rounds, and ends where they
-    differ. None compares nothing.
+    `fields` are those that the sides must show alike after as many steps: Hotloop compares them between
+    rounds, and ends where they differ. None compares nothing.
     """
-    first = now_ns()
-    begin = first if begin_ns is None else begin_ns
-    chance, looking_ns = random.Random(), 0
-    schedule, theft = Schedule(plan.fewest), Theft(first)
-    for round_ in rounds_of(turns_of(sides, found.length)):
-        found.note(round_)
-        now = now_ns()
-        theft.note(found, now)
-        progress(min(now - begin, plan.budget_ns), plan.budget_ns)
-        over = is_over(found.count, plan, now - begin, (now - first) / found.count)
+    first, looking_ns, looked_at = now_ns(), 0, 0
+    chance, schedule = random.Random(), LookSchedule(plan.fewest)
+
+    def look() -> None:
+        nonlocal looking_ns, looked_at
+        if fields is not None and looked_at != samples.count:
+            begin, looked_at = now_ns(), samples.count
+            samples.look(sides, fields)
+            looking_ns += now_ns() - begin
+
+    def look_at_times(_: Samples) -> None:
+        by_chance = chance.randrange(LOOK_IN) == 0 and looking_ns <= LOOK_SHARE * (now_ns() - first)
+        if by_chance or samples.count == 1:
+            look()
+
+    def is_enough(_: Samples) -> bool:
         # Workers that spin fall into a slow pace and out of it again: a few rounds would show one of the two.
-        over = over or (schedule.due(found.count) and not found.polls and found.settled(plan.band))
-        due = chance.randrange(LOOK_IN) == 0 and looking_ns <= LOOK_SHARE * (now - first)
-        if fields is not None and (due or over or found.count == 1):
-            found.look(sides, fields)
-            looking_ns += now_ns() - now
-        if over or found.apart:
-            return
+        is_due = schedule.due(samples.count) and not samples.polls
+        return bool(samples.diverged) or (is_due and samples.settled(plan.band))
 
-
-def is_over(rounds: int, plan: Plan, spent_ns: int, round_ns: float) -> bool:
-    """Whether no round fits any more; if blocks are short, the last one is finished.
-
-    The six rounds that an interval needs come before the budget: a slow side is no reason to know nothing.
-    """
-    if rounds < FEWEST:
-        return spent_ns + round_ns * (FEWEST - rounds) > plan.patience_ns
-    if spent_ns + round_ns <= plan.budget_ns:
-        return False
-    return rounds % BLOCK == 0 or round_ns * BLOCK * SHORT_BLOCKS > plan.budget_ns
-
-
-class Disturbed(Protocol):
-    """Rounds that can be marked as disturbed."""
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-
-    def disturb(self, since: int) -> None:
-        """Mark the rounds since that one."""
-
-
-class Theft:
-    """Time that a hypervisor gave to others.
-
-    It is told in ticks, each of which may have gathered in any of the rounds since the last look.
-    """
-
-    def __init__(self, now: int) -> None:
-        self._ticks, self._read_at, self._since = stolen_ticks(), now, 0
-
-    def note(self, found: Disturbed, now: int) -> None:
-        """Mark the rounds since the last look if anything was stolen."""
-        if self._ticks is None or now - self._read_at < STEAL_NS:
-            return
-        before, self._ticks, self._read_at = self._ticks, stolen_ticks(), now
-        if self._ticks != before:
-            found.disturb(self._since)
-        self._since = found.count
+    plan = replace(plan, stop=is_enough, length=samples.length)
+    measure(sides, plan, progress, look_at_times, samples=samples, begin_ns=begin_ns)
+    look()  # the last round, too

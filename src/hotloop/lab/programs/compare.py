@@ -12,8 +12,8 @@ from hotloop.core.record.comparison import A, ComparedSide, Comparison, Ratio
 from hotloop.core.record.record import Record
 from hotloop.judge.compare import MOVED, ComparisonInput, conclude
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.settle import AGAIN, Plan
-from hotloop.lab.measure.turns import rounds_of
+from hotloop.lab.measure.loop import Plan, rounds_of
+from hotloop.lab.measure.settle import AGAIN
 from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.metrics import Metric
 from hotloop.lab.programs.record import ProgramRecorder, Taken, describe_path, describe_work, described

@@ -27,7 +27,7 @@ from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.policy import LEARNING, RANDOM
-from hotloop.lab.measure.turns import Side, Turn, turn_of
+from hotloop.lab.measure.sides import Side, Turn, turn_of
 from hotloop.lab.training.actors import hired
 from hotloop.lab.training.ranks import share_of, started, windows_together
 from hotloop.lab.training.settings import RunSettings, read

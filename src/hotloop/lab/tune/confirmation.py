@@ -12,7 +12,7 @@ from hotloop.lab.cells import Cell, Executor
 from hotloop.lab.compare.compare import Asked as Comparing
 from hotloop.lab.compare.compare import compare
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 from hotloop.lab.training.settings import is_training
 from hotloop.lab.training.sides import TrainContender, compare_trainings
 from hotloop.lab.tune import programs

@@ -19,9 +19,9 @@ from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
+from hotloop.lab.measure.sides import Side, SubjectSide, Turn
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.target import open_subject
-from hotloop.lab.measure.turns import Side, SubjectSide, Turn
 from hotloop.lab.measure.usage import resident_bytes, settle
 from hotloop.lab.scale.axes import Axes, Place
 from hotloop.lab.scale.scale import phases_of

@@ -20,7 +20,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import RSS
 from hotloop.core.target import Target
 from hotloop.lab.bench import NOTHING
-from hotloop.lab.measure.settle import Plan
+from hotloop.lab.measure.loop import Plan
 from hotloop.lab.programs import bench as programs
 from hotloop.lab.programs import compare
 from hotloop.lab.programs.launch import Launcher, Program

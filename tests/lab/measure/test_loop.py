@@ -9,20 +9,19 @@ from hotloop.core.progress import silent
 from hotloop.core.record.comparison import A, B
 from hotloop.core.target import Target
 from hotloop.lab.compare.contenders import TargetContender
-from hotloop.lab.measure.settle import AGAIN, Found, Plan, take_turns
-from hotloop.lab.measure.turns import (
+from hotloop.lab.measure.loop import (
     BLOCK,
     CREW_TURN_NS,
-    RUN_IN,
     TURN_NS,
     Length,
-    Turn,
+    Plan,
     late_shares,
     orders,
     rounds_of,
-    turns_of,
     warm_up,
 )
+from hotloop.lab.measure.settle import AGAIN, PairedSamples, measure_until_settled
+from hotloop.lab.measure.sides import RUN_IN, Turn
 
 
 def sides_of(**paces: float) -> dict[str, FakeSide]:
@@ -80,7 +79,7 @@ def test_a_round_has_one_turn_of_every_side_in_its_order():
 
 def test_the_turns_of_sides_have_as_many_env_steps():
     sides = sides_of(a=100.0, b=300.0)
-    (round_,) = islice(rounds_of(turns_of(sides, Length(40))), 1)
+    (round_,) = islice(rounds_of({name: partial(side.turn, 40) for name, side in sides.items()}), 1)
     assert {name: turn.env_steps for name, turn in round_.items()} == {A: 40, B: 40}
 
 
@@ -116,7 +115,7 @@ def test_work_that_the_processes_of_a_side_do_after_a_single_call_is_late():
     sides = {A: FakeSide(A, steady(100.0), {}), B: FakeSide(B, steady(100.0), {}, leaves)}
     late = late_shares(sides, budget_ns=1_000_000_000)
     assert late == {A: 0.0, B: pytest.approx(0.3)}
-    found = Found(sides, Length(1))
+    found = PairedSamples(sides, Length(1))
     found.late_steps = late
     found.note({name: Turn(100, 1, cpu_ns=100) for name in sides})
     assert (found.late_share(A), found.late_share(B)) == (0.0, pytest.approx(0.3))
@@ -129,8 +128,8 @@ def test_all_sides_play_equally_far_however_quick_they_are():
     assert length.run_in > 0
     played = {name: side.counters()["env_steps"] for name, side in sides.items()}
     assert len(set(played.values())) == 1
-    found = Found(sides, length)
-    take_turns(sides, Plan(budget_ns=1_000_000), found, silent)
+    found = PairedSamples(sides, length)
+    measure_until_settled(sides, Plan(budget_ns=1_000_000), found, silent)
     assert len({side.counters()["env_steps"] for side in sides.values()}) == 1
 
 
