@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from hotloop.core.record.times import tree_text
 from hotloop.core.target import Target
+from hotloop.core.time_tree import tree_text
 from hotloop.envs import cuda
 from hotloop.lab.training.settings import read
 from hotloop.train.timing import Clock

@@ -23,7 +23,7 @@ from hotloop.lab.loop.run import SAMPLE_S
 from hotloop.loops.run import AnyRun
 from hotloop.loops.sb3 import RunCallback
 from hotloop.probes.resources import reader
-from hotloop.report.sections.train import times_of
+from hotloop.report.sections.times import times_of
 from hotloop.stats.ratio import ratio
 
 TURN_STEPS, STEPS, QUICK_STEPS = 128, 2_048, 256
@@ -78,7 +78,7 @@ def rows(steps: int) -> dict[str, float]:
     with hotloop.run("sb3", output=None, say=lambda _: None) as run:
         learner.learn(4 * steps, callback=RunCallback(run))
     times = times_of(run.record) if run.record else None
-    return {row.path: times.share(row.path) for row in times.regions} if times else {}
+    return {row.path: times.share(row.path) for row in times.rows} if times else {}
 
 
 def added(shares: dict[str, float], names: Iterable[str]) -> float:

@@ -12,7 +12,7 @@ from hotloop.core.notices import Code, notice
 from hotloop.core.record.comparison import Comparison, Outcome, Validation
 from hotloop.core.record.profile import WALL, Again, Overhead, Phase, Repeated, SlowStep
 from hotloop.core.record.record import Goal, Record
-from hotloop.core.record.times import ENVIRONMENT
+from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.compare import compare_stored
 from hotloop.judge.judge import RULES, judge
 

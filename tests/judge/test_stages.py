@@ -8,20 +8,19 @@ import pytest
 from support.cases import loop
 
 from hotloop.core.notices import Code, notice
-from hotloop.core.record.profile import Looks, Stage
+from hotloop.core.record.profile import Looks, Stage, phases_of
 from hotloop.core.record.record import Record
-from hotloop.core.record.times import Times, Total, in_order
+from hotloop.core.time_tree import TimeTree, add, grow
 from hotloop.judge.diagnose import Diagnosis, diagnose
 from hotloop.judge.expect import configuration, expect
 from hotloop.judge.stages import find_changes, views
-from hotloop.lab.loop.stages import account_rows
 
 WALL_NS = 100_000_000
 
 MACHINE = "0123abcd"
 
 
-def looks(teacher: Sequence[float], noise: float = 0.02) -> list[Times]:
+def looks(teacher: Sequence[float], noise: float = 0.02) -> list[TimeTree]:
     """Looks in which a teacher takes such shares of the time, and the student and learning the rest."""
     draws = Random(7)
     made = []
@@ -29,8 +28,12 @@ def looks(teacher: Sequence[float], noise: float = 0.02) -> list[Times]:
         wall_ns = WALL_NS * (1 + draws.random())
         given = min(max(share + (draws.uniform(-noise, noise) if share else 0), 0), 1)
         shares = {"teacher": given, "student": (1 - given) * 0.4, "learn": (1 - given) * 0.5}
-        rows = {path: Total(1, round(each * wall_ns)) for path, each in shares.items() if each}
-        made.append(Times(how="sync", wall_ns=round(wall_ns), regions=in_order(rows)))
+        rows = [
+            TimeTree(path=path, calls=1, total_ns=round(each * wall_ns))
+            for path, each in shares.items()
+            if each
+        ]
+        made.append(TimeTree(total_ns=round(wall_ns), children=grow(rows)))
     return made
 
 
@@ -65,7 +68,7 @@ def staged(speeds: Sequence[float] = (1_000.0, 4_000.0), *, is_declared: bool = 
     """A loop that imitates in half of its looks and goes on with PPO, in steps per second."""
     parts = looks([0.4] * 15), looks([0.0] * 15)
     steps = [
-        [round(speed * look.wall_ns / 1e9) for look in part]
+        [round(speed * look.total_ns / 1e9) for look in part]
         for speed, part in zip(speeds, parts, strict=True)
     ]
     names = ("supervised", "ppo") if is_declared else ("updates 1 to 15", "updates 16 to 30")
@@ -75,7 +78,7 @@ def staged(speeds: Sequence[float] = (1_000.0, 4_000.0), *, is_declared: bool = 
             is_declared=is_declared,
             env_steps=sum(counted),
             updates=15,
-            phases=account_rows(whole(part), part),
+            phases=phases_of(whole(part), part),
             unaccounted_ns=whole(part).unaccounted_ns,
         )
         for name, counted, part in zip(names, steps, parts, strict=True)
@@ -84,11 +87,11 @@ def staged(speeds: Sequence[float] = (1_000.0, 4_000.0), *, is_declared: bool = 
     record = loop({})
     return replace(
         record,
-        phases=account_rows(whole(every), every),
+        phases=phases_of(whole(every), every),
         work=replace(record.work, env_steps=sum(map(sum, steps)), agent_steps=sum(map(sum, steps))),
         stages=stages,
         looks=Looks(
-            wall_ns=tuple(look.wall_ns for look in every),
+            wall_ns=tuple(look.total_ns for look in every),
             updates=(1,) * 30,
             env_steps=(*steps[0], *steps[1]),
             rss_bytes=(1 << 20,) * 30,
@@ -97,12 +100,8 @@ def staged(speeds: Sequence[float] = (1_000.0, 4_000.0), *, is_declared: bool = 
     )
 
 
-def whole(part: Sequence[Times]) -> Times:
-    totals: dict[str, Total] = {}
-    for look in part:
-        for row in look.regions:
-            totals[row.path] = totals.get(row.path, Total(0, 0)) + Total(row.calls, row.total_ns)
-    return Times(how="sync", wall_ns=sum(look.wall_ns for look in part), regions=in_order(totals))
+def whole(part: Sequence[TimeTree]) -> TimeTree:
+    return add(part) or TimeTree(total_ns=0)
 
 
 def rules(found: Diagnosis) -> Iterator[str]:

@@ -17,8 +17,8 @@ from hotloop.cli.main import main
 from hotloop.core import spans
 from hotloop.core.errors import InputError
 from hotloop.core.record.record import Record, read
-from hotloop.core.record.times import Times
 from hotloop.core.spans.stream import Stream
+from hotloop.core.time_tree import TimeTree
 from hotloop.lab.loop import run as runs
 from hotloop.lab.loop import windows
 from hotloop.lab.loop.account import StreamAccount
@@ -464,7 +464,7 @@ def test_a_run_that_is_switched_off_has_no_phases(monkeypatch: pytest.MonkeyPatc
 
 
 def test_looks_are_put_together_only_within_a_phase() -> None:
-    times = windows.add([]) or Times(how="sync", wall_ns=1, regions=())
+    times = windows.add([]) or TimeTree(total_ns=1)
     made = [
         windows.LoopLook(
             counted=windows.Counted(counts={"updates": 1}, wall_ns=1),

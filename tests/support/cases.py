@@ -10,7 +10,7 @@ from support.records import MACHINE, PROFILE
 from hotloop.core.record.metadata import Described, Work
 from hotloop.core.record.profile import Finding, Pauses, Phase, Table
 from hotloop.core.record.record import Record, Resources
-from hotloop.core.record.times import Times, Total, in_order
+from hotloop.core.time_tree import TimeTree, grow
 from hotloop.lab.loop.record import Found, Origin, record_of
 from hotloop.lab.loop.run import Asked
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, Counted, LoopLook, Windows
@@ -53,12 +53,16 @@ def loop(
     counts = {UPDATES: updates, STEPS: steps, SAMPLES: 0}
     for number in range(WINDOWS):
         wall_ns = round(WALL_NS * (1 + 0.01 * (number % 3)) / speed)
-        regions = in_order(
-            {path: total(calls, wall_ns * share, known.get(path)) for path, (calls, share) in rows.items()}
+        flat = (
+            TimeTree(
+                path=path,
+                calls=calls,
+                total_ns=round(wall_ns * share),
+                cpu_ns=round(wall_ns * share * known[path]) if path in known else None,
+            )
+            for path, (calls, share) in rows.items()
         )
-        windows.add(
-            Counted(counts=counts, wall_ns=wall_ns), Times(how="sync", wall_ns=wall_ns, regions=regions)
-        )
+        windows.add(Counted(counts=counts, wall_ns=wall_ns), TimeTree(total_ns=wall_ns, children=grow(flat)))
     found = Found(
         asked=Asked(name="own", params=params or {}, variant=variant or {}),
         origin=Origin(
@@ -70,7 +74,7 @@ def loop(
         looks=[] if slowing is None else list(slowed(slowing)),
         counts={name: count * WINDOWS for name, count in counts.items()},
         left_open=(),
-        threads={},
+        threads=(),
         how="sync",
         hosted=False,
         mark_ns=30.0,
@@ -82,16 +86,12 @@ def loop(
     return record_of(found)
 
 
-def total(calls: int, ns: float, worked: float | None) -> Total:
-    return Total(calls, round(ns), None if worked is None else round(ns * worked))
-
-
 def slowed(times: float) -> Iterator[LoopLook]:
     """Thirty looks at equal work over some seconds, the last of which takes so many times as long."""
     for number in range(30):
         wall_ns = round(2 * WALL_NS * (1 + (times - 1) * number / 29))
         counted = Counted(counts={UPDATES: 1, STEPS: 100}, wall_ns=wall_ns)
-        times_of_it = Times(how="sync", wall_ns=wall_ns, regions=())
+        times_of_it = TimeTree(total_ns=wall_ns)
         yield LoopLook(counted=counted, times=times_of_it, stage="", rss_bytes=0)
 
 

@@ -11,20 +11,17 @@ from support.device import Device
 
 import hotloop
 from hotloop.core import spans
-from hotloop.core.record.times import ENVIRONMENT, Region, Times, add
 from hotloop.core.spans.stream import Blocking, Stream
+from hotloop.core.time_tree import ENVIRONMENT, TimeTree, add, grow
 from hotloop.envs.batch import Batch
 from hotloop.train import timing
 from hotloop.train.timing import Clock, QuickEvent, choose_how, mark, span
 
 
-def times(wall_ns: int, **totals: int) -> Times:
+def times(wall_ns: int, **totals: int) -> TimeTree:
     rows = {path.replace("__", "/"): ns for path, ns in totals.items()}
-    return Times(
-        how="sync",
-        wall_ns=wall_ns,
-        regions=tuple(Region(path=path, calls=1, total_ns=ns) for path, ns in rows.items()),
-    )
+    flat = [TimeTree(path=path, calls=1, total_ns=ns) for path, ns in rows.items()]
+    return TimeTree(total_ns=wall_ns, children=grow(flat))
 
 
 SMALL = times(
@@ -60,29 +57,28 @@ def play(batch: Batch, calls: int = 20) -> None:
 
 
 def test_unaccounted_is_what_no_part_has_and_the_call_into_the_environment_is_known() -> None:
-    assert SMALL.rest_ns("") == 50
-    assert SMALL.rest_ns("rollout") == 100
-    assert SMALL.rest_ns("learn") == 10
-    assert SMALL.rest_ns(ENVIRONMENT) == 50
-    assert SMALL.rest_ns("logging") == 0
+    assert SMALL.self_ns == 50
+    assert SMALL["rollout"].self_ns == 100
+    assert SMALL["learn"].self_ns == 10
+    assert SMALL[ENVIRONMENT].self_ns == 50
     assert SMALL.unaccounted_ns == 160
 
 
 def test_the_largest_part_is_a_leaf_and_the_environment_is_one_whatever_its_phases() -> None:
     assert SMALL.largest == SMALL[ENVIRONMENT]
-    assert times(10, rollout=9, rollout__student=2, learn=3).largest == Region(
+    assert times(10, rollout=9, rollout__student=2, learn=3).largest == TimeTree(
         path="learn", calls=1, total_ns=3
     )
-    assert Times(how="sync", wall_ns=1, regions=()).largest is None
+    assert TimeTree(total_ns=1).largest is None
 
 
 def test_windows_are_added_up_with_children_below_their_parents() -> None:
     later = times(100, rollout=50, rollout__teacher=20, eval=7)
     both = add([SMALL, later])
     assert both is not None
-    assert both.wall_ns == 1_100
+    assert both.total_ns == 1_100
     assert both["rollout"].total_ns == 650
-    paths = [region.path for region in both.regions]
+    paths = [region.path for region in both.rows]
     assert paths.index("rollout/teacher") < paths.index("learn")
     assert both.unaccounted_ns == 160 + (50 - 20) + (100 - 50 - 7)
     assert add([]) is None
@@ -93,12 +89,12 @@ def test_a_timed_window_adds_up_to_its_wall(batch: Batch) -> None:
     clock.begin()
     play(batch)
     found = clock.end()
-    assert sum(region.total_ns for region in found.below("")) + found.rest_ns("") == found.wall_ns
-    for region in found.regions:
-        parts = found.below(region.path)
+    assert sum(region.total_ns for region in found.children) + found.self_ns == found.total_ns
+    for region in found.rows:
+        parts = region.children
         if parts:
-            assert sum(part.total_ns for part in parts) + found.rest_ns(region.path) == region.total_ns
-    assert found.rest_ns("") >= 0
+            assert sum(part.total_ns for part in parts) + region.self_ns == region.total_ns
+    assert found.self_ns >= 0
     assert found["rollout/environment"].calls == 20
 
 
@@ -111,11 +107,11 @@ def test_the_phases_of_the_world_stand_below_the_environment_and_are_those_of_th
         clock.begin()
         play(batch)
         windows.append(clock.end())
-    names = {region.name for region in windows[0].below(ENVIRONMENT)}
+    names = {region.name for region in windows[0][ENVIRONMENT].children}
     assert names == {*batch.spec.world.phases, "autoreset"}
     in_all = batch.phase_totals()["observations"]
     assert sum(window[f"{ENVIRONMENT}/observations"].total_ns for window in windows) == in_all
-    assert all(window.rest_ns(ENVIRONMENT) >= 0 for window in windows)
+    assert all(window[ENVIRONMENT].self_ns >= 0 for window in windows)
 
 
 def test_a_batch_that_times_nothing_has_no_phases() -> None:
@@ -124,7 +120,7 @@ def test_a_batch_that_times_nothing_has_no_phases() -> None:
     clock = Clock(batch)
     clock.begin()
     play(batch)
-    assert clock.end().below(ENVIRONMENT) == ()
+    assert clock.end()[ENVIRONMENT].children == ()
 
 
 def test_rows_stand_right_below_the_row_they_are_part_of(batch: Batch) -> None:
@@ -132,7 +128,7 @@ def test_rows_stand_right_below_the_row_they_are_part_of(batch: Batch) -> None:
     clock.begin()
     play(batch)
     found = clock.end()
-    for before, after in pairwise(found.regions):
+    for before, after in pairwise(found.rows):
         assert after.above in {"", before.path, before.above, before.above.rpartition("/")[0]}
 
 
@@ -182,7 +178,7 @@ def test_phases_that_threads_share_are_means_over_them() -> None:
     clock.begin()
     play(batch)
     found, totals = clock.end(), batch.phase_totals()
-    for region in found.below(ENVIRONMENT):
+    for region in found[ENVIRONMENT].children:
         assert region.total_ns == totals[region.name] // 2
 
 

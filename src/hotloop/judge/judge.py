@@ -12,7 +12,7 @@ from hotloop.core.record.comparison import Outcome
 from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.profile import STEP, WALL
 from hotloop.core.record.record import CONTEST, IN_TURNS, Goal, Record
-from hotloop.core.record.times import ENVIRONMENT
+from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.judge.course import course_notices
 from hotloop.stats.intervals import FEWEST, sign_interval
 from hotloop.stats.summary import label

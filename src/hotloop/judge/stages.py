@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hotloop.core.record.metadata import PathRan, Work
 from hotloop.core.record.profile import Looks, Stage
 from hotloop.core.record.record import ENV_STEPS_PER_S, Record
-from hotloop.core.record.times import Times
+from hotloop.core.time_tree import TimeTree
 from hotloop.stats.changepoints import FEWEST, SIDE, splits_by_distance
 from hotloop.stats.summary import with_metrics
 
@@ -25,7 +25,7 @@ MOST_STAGES = 6  # A run that changes more often goes to and fro, and is one pop
 UPDATES_PER_S, AGENT_STEPS_PER_S = "updates_per_s", "agent_steps_per_s"
 
 
-def find_changes(looks: Sequence[Times]) -> tuple[int, ...]:
+def find_changes(looks: Sequence[TimeTree]) -> tuple[int, ...]:
     """Return the indices of looks from which on a loop spends its time on other rows, all of a sudden."""
     if len(looks) < FEWEST:
         return ()
@@ -43,16 +43,16 @@ def find_changes(looks: Sequence[Times]) -> tuple[int, ...]:
     return tuple(kept) if len(kept) < MOST_STAGES else ()
 
 
-def shares_of(looks: Sequence[Times]) -> "Shares":
+def shares_of(looks: Sequence[TimeTree]) -> "Shares":
     """Return the share of each row in each look; of a row with parts, what it takes itself."""
     import numpy as np
 
-    paths = dict.fromkeys(row.path for look in looks for row in look.regions)
+    paths = dict.fromkeys(row.path for look in looks for row in look.rows)
     places = {path: place for place, path in enumerate(paths)}
     shares = np.zeros((len(looks), len(places)))
     for number, look in enumerate(looks):
-        wall_ns = max(look.wall_ns, 1)
-        for row in look.regions:
+        wall_ns = max(look.total_ns, 1)
+        for row in look.rows:
             shares[number, places[row.path]] += row.total_ns / wall_ns
             if row.above:
                 shares[number, places[row.above]] -= row.total_ns / wall_ns

@@ -15,8 +15,8 @@ from hotloop.core.clock import utc_now
 from hotloop.core.errors import HotloopError
 from hotloop.core.files import save
 from hotloop.core.record.record import Record
-from hotloop.core.record.times import tree_text
 from hotloop.core.spans.trace import Trace
+from hotloop.core.time_tree import tree_text
 from hotloop.lab.loop.account import Timing
 from hotloop.lab.loop.run import Asked, Off, Run
 from hotloop.lab.loop.windows import STEPS, UPDATES, LoopWindow

@@ -10,17 +10,17 @@ events belongs to the region whose work it was. The events are read after the wi
 """
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns
-from hotloop.core.record.times import ENVIRONMENT, How, Region, Times
 from hotloop.core.spans.stream import Blocking, Event, Stream
-from hotloop.core.time_tree import TimeTree
+from hotloop.core.time_tree import ENVIRONMENT, How, TimeTree
 from hotloop.envs.batch import Batch
 
 FIRST_EVENTS = 256
@@ -65,47 +65,34 @@ class Clock:
         spans.enable()
         self._start_ns = now_ns() if at_ns is None else at_ns
 
-    def end(self) -> Times:
+    def end(self) -> TimeTree:
         """The account of the window, whose end is here."""
         streamed = self._stream.read() if self._stream else None
         wall_ns = now_ns() - self._start_ns
         read = spans.tree() if streamed is None else streamed
         self.stop()
-        rows = [Region(path=row.path, calls=row.calls, total_ns=row.total_ns) for row in walk(read)]
-        return Times(how=self.how, wall_ns=wall_ns, regions=with_phases(rows, self._phase_rows(rows)))
+        return TimeTree(total_ns=wall_ns, children=tuple(map(self._with_phases, read)), how=self.how)
 
     def stop(self) -> None:
         """Stop looking; a window that has begun is lost."""
         spans.disable()
         watch(None)
 
-    def _phase_rows(self, rows: Iterable[Region]) -> list[Region]:
-        """The world's phases, whose times threads share."""
-        calls = next((row.calls for row in rows if row.path == ENVIRONMENT), 0)
-        gained = {
-            name: total - self._phases.get(name, 0) for name, total in self._batch.phase_totals().items()
-        }
+    def _with_phases(self, row: TimeTree) -> TimeTree:
+        """Return a row with the world's phases, whose times threads share, right below the environment's."""
+        if row.path != ENVIRONMENT or not row.calls:
+            return replace(row, children=tuple(map(self._with_phases, row.children)))
         threads = self._batch.spec.threads
-        return [
-            Region(path=f"{ENVIRONMENT}/{name}", calls=calls, total_ns=ns // threads)
-            for name, ns in gained.items()
-            if name != STEP and calls
-        ]
-
-
-def walk(tops: Iterable[TimeTree]) -> Iterator[TimeTree]:
-    for top in tops:
-        yield from top.walk()
-
-
-def with_phases(rows: Iterable[Region], phases: Iterable[Region]) -> tuple[Region, ...]:
-    """The rows, with the phases right below the environment's."""
-    joined = list[Region]()
-    for row in rows:
-        joined.append(row)
-        if row.path == ENVIRONMENT:
-            joined += phases
-    return tuple(joined)
+        phases = (
+            TimeTree(
+                path=f"{ENVIRONMENT}/{name}",
+                calls=row.calls,
+                total_ns=(total - self._phases.get(name, 0)) // threads,
+            )
+            for name, total in self._batch.phase_totals().items()
+            if name != STEP
+        )
+        return replace(row, children=(*phases, *row.children))
 
 
 def choose_how(asked: str, device: str) -> How:

@@ -11,8 +11,8 @@ import pytest
 import torch.distributed as dist
 
 from hotloop.core.clock import now_ns
-from hotloop.core.record.times import Region, Times
 from hotloop.core.target import Target
+from hotloop.core.time_tree import TimeTree
 from hotloop.lab.training.followers import Processes
 from hotloop.lab.training.ranks import added, from_torchrun, named, share_of
 from hotloop.lab.training.settings import read
@@ -98,9 +98,10 @@ def test_episodes_of_all_ranks_count_alike() -> None:
 def test_the_row_of_waiting_names_the_slowest_rank() -> None:
     ranks = Ranks(0, 2)
     ranks.busy_ns = [1, 2]
-    rows = (Region(path="rollout/waiting on others", calls=1, total_ns=5),)
-    found = named(Times(how="sync", wall_ns=9, regions=rows), ranks)
-    assert [row.path for row in found.regions] == ["rollout/waiting on others, most on rank 1"]
+    waiting = TimeTree(path="rollout/waiting on others", calls=1, total_ns=5)
+    rollout = TimeTree(path="rollout", calls=1, total_ns=6, children=(waiting,))
+    found = named(TimeTree(total_ns=9, children=(rollout,)), ranks)
+    assert [row.path for row in found.rows] == ["rollout", "rollout/waiting on others, most on rank 1"]
 
 
 def others_of(side: TrainSide) -> Processes:

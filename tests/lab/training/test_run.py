@@ -13,7 +13,7 @@ from hotloop.core import spans
 from hotloop.core.errors import ExitCode, HotloopError, InputError, SetupError
 from hotloop.core.notices import Code
 from hotloop.core.record.record import Record
-from hotloop.core.record.times import ENVIRONMENT
+from hotloop.core.time_tree import ENVIRONMENT
 from hotloop.envs.batch import Batch
 from hotloop.judge.expect import configuration
 from hotloop.judge.stages import views
@@ -62,11 +62,11 @@ def test_the_windows_of_a_run_leave_no_time_out(tmp_path: Path) -> None:
     for window in windows:
         times = window.times
         assert times is not None
-        assert times.wall_ns == window.wall_ns
-        assert times.rest_ns("") >= 0
-        parts = sum(part.total_ns for part in times.below(""))
-        assert parts + times.rest_ns("") == times.wall_ns
-    names = {region.path for region in windows[1].times.regions}  # type: ignore[union-attr]
+        assert times.total_ns == window.wall_ns
+        assert times.self_ns >= 0
+        parts = sum(part.total_ns for part in times.children)
+        assert parts + times.self_ns == times.total_ns
+    names = {region.path for region in windows[1].times.rows}  # type: ignore[union-attr]
     assert {
         *("rollout", "rollout/student", ENVIRONMENT, f"{ENVIRONMENT}/observations", "rollout/store"),
         *("rollout/watch", "learn", "learn/advantages", "learn/forward", "learn/backward"),

@@ -7,14 +7,14 @@ from support.records import BENCH
 from hotloop.cli.live.training import duration
 from hotloop.core.record.comparison import Difference, Validation
 from hotloop.core.record.profile import Phase
-from hotloop.core.record.times import CALL, LARGEST, REST, Region, Times, tree_lines, tree_text
-from hotloop.report.sections.train import times_of, train, tree
+from hotloop.core.time_tree import CALL, LARGEST, REST, TimeTree, grow, tree_text
+from hotloop.report.sections.times import times_of
+from hotloop.report.sections.train import train, tree
 
-TIMES = Times(
-    how="sync",
-    wall_ns=10_000_000,
-    regions=tuple(
-        Region(path=path, calls=calls, total_ns=ns)
+TIMES = TimeTree(
+    total_ns=10_000_000,
+    children=grow(
+        TimeTree(path=path, calls=calls, total_ns=ns)
         for path, calls, ns in [
             ("rollout", 2, 6_000_000),
             ("rollout/student", 8, 1_000_000),
@@ -29,25 +29,18 @@ TIMES = Times(
 
 
 def test_the_lines_below_a_line_add_up_to_it() -> None:
-    lines = tree_lines(TIMES)
-    for at, line in enumerate(lines):
-        below = []
-        for other in lines[at + 1 :]:
-            if other.depth <= line.depth:
-                break
-            if other.depth == line.depth + 1:
-                below.append(other.ns)
-        assert not below or sum(below) == line.ns, line
+    for row in TIMES.with_rests().walk():
+        assert not row.children or row.self_ns == 0, row
 
 
 def test_what_is_in_no_part_is_named_and_the_call_into_the_environment_is_not_among_it() -> None:
-    rests = [(line.name, line.ns) for line in tree_lines(TIMES) if line.calls is None and line.depth]
+    rests = [(row.name, row.total_ns) for row in TIMES.with_rests().rows if not row.calls]
     assert rests == [(CALL, 500_000), (REST, 1_000_000), (REST, 0), (REST, 1_000_000)]
     assert tree_text(TIMES).splitlines()[-1].startswith("20.0% unaccounted in all")
 
 
 def test_the_largest_part_is_marked_once() -> None:
-    assert [line.name for line in tree_lines(TIMES) if line.largest] == ["environment"]
+    assert TIMES.largest == TIMES["rollout/environment"]
     assert text(tree(TIMES)).count(LARGEST) == tree_text(TIMES).count(LARGEST) == 1
 
 
@@ -78,7 +71,7 @@ def trained_record(**more: object):  # type: ignore[no-untyped-def]
         Phase(path="wall", calls=1, total_ns=10_000_000, mean_ns=1.0, share=1.0),
         *(
             Phase(path=f"wall/{row.path}", calls=row.calls, total_ns=row.total_ns, mean_ns=1.0, share=0.5)
-            for row in TIMES.regions
+            for row in TIMES.rows
         ),
     )
     made = replace(BENCH, kind="train", phases=phases, **more)
@@ -88,7 +81,7 @@ def trained_record(**more: object):  # type: ignore[no-untyped-def]
 
 
 def test_a_record_has_the_tree_it_was_made_from() -> None:
-    assert times_of(trained_record()) == replace(TIMES, how="events")
+    assert times_of(trained_record()) == replace(TIMES, calls=1, how="events")
     assert times_of(BENCH) is None
 
 

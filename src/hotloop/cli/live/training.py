@@ -164,7 +164,7 @@ def shares(window: "Window") -> str:
         return ""
     known = ((name, times.share(name)) for name in SHARES)
     words = [f"{name} {percent(share)}" for name, share in known if share]
-    return ", ".join([*words, f"unaccounted {percent(times.unaccounted_ns / max(times.wall_ns, 1))}"])
+    return ", ".join([*words, f"unaccounted {percent(times.unaccounted_ns / max(times.total_ns, 1))}"])
 
 
 def learning(window: "Window") -> str:
@@ -201,7 +201,7 @@ def window_words(window: "Window") -> str:
     if window.agreement is not None:
         words.append(f"agreement {percent(window.agreement)}")
     if window.times and (largest := window.times.largest):
-        share = percent(largest.total_ns / max(window.times.wall_ns, 1))
+        share = percent(largest.total_ns / max(window.times.total_ns, 1))
         words.append(f"largest {largest.path.replace('/', ' > ')} {share}")
     if window.validation:
         words.append(validated(window))

@@ -1,10 +1,12 @@
 """What a profile holds: phases, slow steps, findings of probes, and the stages of a run."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hotloop.core.record.codec import Amount, Count, Interval
 from hotloop.core.target import Target
+from hotloop.core.time_tree import How, TimeTree, grow
 
 Draw = tuple[Count, Count, Count]
 """Calls that actions were drawn for, calls that were played of them, and how often that came in a row."""
@@ -37,6 +39,10 @@ class Spread:
     p95_ns: float | None = None
     p99_ns: float | None = None
     max_ns: float | None = None
+
+    @property
+    def points(self) -> tuple[float | None, ...]:
+        return self.p50_ns, self.p95_ns, self.p99_ns, self.max_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,22 +141,15 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """One row of a profile."""
+class Phase(Spread):
+    """One row of a profile: names from the outermost inwards, joined by `/`."""
 
-    path: str
-    """Names from the outermost inwards, joined by `/`."""
-    calls: Count
     total_ns: int
     mean_ns: float
-    p50_ns: float | None = None
-    p95_ns: float | None = None
-    p99_ns: float | None = None
-    max_ns: float | None = None
     share: float
     """Of the wall time."""
     cpu_ns: Count | None = None
-    """Of its time that its thread was on a core; None where nobody looked."""
+    """CPU time of the row's thread; None if not measured."""
     rounds_ns: tuple[int, ...] = ()
     """Its time in each round, or window, where that was kept."""
 
@@ -158,6 +157,54 @@ class Phase:
     def worked(self) -> float | None:
         """Of its time that its thread was on a core for; None where nobody looked."""
         return self.cpu_ns / self.total_ns if self.cpu_ns is not None and self.total_ns > 0 else None
+
+
+def phases_of(
+    tree: TimeTree,
+    rounds: Sequence[TimeTree] = (),
+    spreads: Mapping[str, Spread] | None = None,
+    *,
+    root: str = WALL,
+) -> tuple[Phase, ...]:
+    """Return the rows of a tree as a record keeps them: below `root`, with their time in each round."""
+    each_round = [{row.path: row.total_ns for row in each.walk()} for each in rounds]
+    phases: list[Phase] = []
+    for row in tree.walk():
+        path = f"{root}/{row.path}".rstrip("/")
+        spread = (spreads or {}).get(path, Spread(path=path, calls=0))
+        is_in_rounds = any(row.path in times for times in each_round)
+        phases.append(
+            Phase(
+                path=path,
+                calls=row.calls,
+                total_ns=row.total_ns,
+                mean_ns=row.total_ns / max(row.calls, 1),
+                p50_ns=spread.p50_ns,
+                p95_ns=spread.p95_ns,
+                p99_ns=spread.p99_ns,
+                max_ns=spread.max_ns,
+                share=row.total_ns / max(tree.total_ns, 1),
+                cpu_ns=row.cpu_ns,
+                rounds_ns=tuple(times.get(row.path, 0) for times in each_round) if is_in_rounds else (),
+            )
+        )
+    return tuple(phases)
+
+
+def tree_of(phases: Iterable[Phase], how: How = "sync") -> TimeTree | None:
+    """Return the tree of the rows that a record keeps below its wall; None if nothing was timed."""
+    rows = [
+        TimeTree(
+            path=phase.path.removeprefix(WALL).lstrip("/"),
+            calls=phase.calls,
+            total_ns=phase.total_ns,
+            cpu_ns=phase.cpu_ns,
+        )
+        for phase in phases
+        if f"{phase.path}/".startswith(f"{WALL}/")
+    ]
+    whole = next((row for row in rows if not row.path), None)
+    return replace(whole, children=grow(rows), how=how) if whole else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,24 +1,20 @@
 """Where the time of a loop goes, window by window: by the host's clock, or by events on a GPU's stream."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hotloop.core import spans
 from hotloop.core.clock import now_ns, thread_ns
 from hotloop.core.errors import InputError
-from hotloop.core.record.times import How, Times, Total, in_order
 from hotloop.core.spans.python import Boundary
 from hotloop.core.spans.stream import Blocking, Stream, Window
-from hotloop.core.time_tree import TimeTree
+from hotloop.core.time_tree import How, TimeTree
 
 Timing = Literal["auto", "events", "sync", "host"]
 
 TIMINGS: tuple[Timing, ...] = ("auto", "events", "sync", "host")
-
-Totals = dict[str, Total]
-"""By path."""
 
 
 class Ended(Protocol):
@@ -28,7 +24,7 @@ class Ended(Protocol):
     def ready(self) -> bool:
         """Whether it can be read without waiting for a device."""
 
-    def read(self) -> Times: ...
+    def read(self) -> TimeTree: ...
 
 
 class Account(Protocol):
@@ -55,10 +51,10 @@ class Account(Protocol):
 class Read:
     """The times of a window that are known already."""
 
-    times: Times
+    times: TimeTree
     ready: bool = True
 
-    def read(self) -> Times:
+    def read(self) -> TimeTree:
         return self.times
 
 
@@ -71,14 +67,17 @@ class HostAccount:
         self.begin()
 
     def begin(self) -> None:
-        self._now = Total(0, now_ns(), thread_ns() if spans.clocked() else None)
-        self._rows = totals_of(spans.tree_here())
+        self._now = TimeTree(
+            total_ns=now_ns(),
+            cpu_ns=thread_ns() if spans.clocked() else None,
+            children=spans.tree_here(),
+            how=self.how,
+        )
 
     def turn(self) -> Ended:
-        then, before = self._now, self._rows
+        before = self._now
         self.begin()
-        whole, rows = self._now - then, in_order(gain(before, self._rows))
-        return Read(Times(how=self.how, wall_ns=whole.ns, regions=rows, cpu_ns=whole.cpu_ns))
+        return Read(self._now - before)
 
     def wait(self) -> None:
         pass
@@ -111,24 +110,15 @@ class OnStream:
     def ready(self) -> bool:
         return self.window.ready
 
-    def read(self) -> Times:
-        regions = in_order(totals_of(self.stream.tree_of(self.window)))
-        return Times(how="events", wall_ns=self.window.wall_ns, regions=regions)
+    def read(self) -> TimeTree:
+        children = self.stream.tree_of(self.window)
+        return TimeTree(total_ns=self.window.wall_ns, children=children, how="events")
 
 
-def totals_of(tops: Iterable[TimeTree]) -> Totals:
-    return {row.path: Total(row.calls, row.total_ns, row.cpu_ns) for top in tops for row in top.walk()}
-
-
-def gain(before: Mapping[str, Total], now: Mapping[str, Total]) -> Totals:
-    """What was added; rows that gained nothing are left out."""
-    added = {path: one - before[path] if path in before else one for path, one in now.items()}
-    return {path: one for path, one in added.items() if one.calls > 0 or one.ns > 0}
-
-
-def elsewhere() -> Totals:
-    """The spans of all other threads."""
-    return gain(totals_of(spans.tree_here()), totals_of(spans.tree()))
+def elsewhere() -> tuple[TimeTree, ...]:
+    """Return the spans of all other threads."""
+    both = TimeTree(total_ns=0, children=spans.tree()), TimeTree(total_ns=0, children=spans.tree_here())
+    return (both[0] - both[1]).children
 
 
 def cuda_runs() -> bool:

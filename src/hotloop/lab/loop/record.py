@@ -12,15 +12,15 @@ from hotloop.core.machine import machine
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.record.metadata import Described, Machine, PathRan, Work
-from hotloop.core.record.profile import Finding, Overhead, Pauses
+from hotloop.core.record.profile import Finding, Overhead, Pauses, phases_of
 from hotloop.core.record.record import Method, Record, Resources, new_record
-from hotloop.core.record.times import How, Times
 from hotloop.core.settings import hash_of
 from hotloop.core.spans.trace import Slice, Trace
+from hotloop.core.time_tree import How, TimeTree
 from hotloop.judge.expect import EXPECT
 from hotloop.judge.judge import judge
-from hotloop.lab.loop.account import Totals, jax_runs
-from hotloop.lab.loop.stages import account_rows, describe_looks, describe_stages, stages_of
+from hotloop.lab.loop.account import jax_runs
+from hotloop.lab.loop.stages import describe_looks, describe_stages, stages_of
 from hotloop.lab.loop.windows import SAMPLES, STEPS, UPDATES, LoopLook, Windows
 from hotloop.lab.profile.calls import Timeline, read_spans
 from hotloop.lab.profile.trace import SPAN, names_of, nest
@@ -80,7 +80,7 @@ class Found:
     """Why torch's profiler found nothing, if it was on."""
     counts: Mapping[str, int]
     left_open: tuple[str, ...]
-    threads: Totals
+    threads: tuple[TimeTree, ...]
     how: How
     hosted: bool
     """Whether its first windows were read by the host's clock though a GPU worked."""
@@ -174,22 +174,25 @@ def values(windows: Windows) -> dict[str, tuple[float, ...]]:
     return known
 
 
-def phases(times: Times | None, threads: Totals, windows: Sequence[Times]) -> dict[str, Any]:
-    """The account of all windows, and beside it what other threads did."""
+def phases(
+    times: TimeTree | None, threads: tuple[TimeTree, ...], windows: Sequence[TimeTree]
+) -> dict[str, Any]:
+    """Return the rows of all windows, and beside them those of other threads."""
     if times is None:
         return {}
-    beside = {f"{THREADS}/{path}": one for path, one in threads.items()}
-    return {"phases": account_rows(times, windows, beside), "unaccounted_ns": times.unaccounted_ns}
+    beside = phases_of(replace(times, children=threads), root=THREADS)[1:]
+    rows = phases_of(replace(times, calls=1), windows)
+    return {"phases": rows + beside, "unaccounted_ns": times.unaccounted_ns}
 
 
-def overhead(mark_ns: float, thread_clock_ns: float, times: Times | None) -> Overhead | None:
+def overhead(mark_ns: float, thread_clock_ns: float, times: TimeTree | None) -> Overhead | None:
     """What spans and marks cost by their number: a span has two boundaries, where it may read two clocks."""
-    if times is None or not times.wall_ns:
+    if times is None or not times.total_ns:
         return None
-    marks = 2 * sum(row.calls for row in times.regions)
-    reads = 2 * sum(row.calls for row in times.regions if row.cpu_ns is not None)
+    marks = 2 * sum(row.calls for row in times.rows)
+    reads = 2 * sum(row.calls for row in times.rows if row.cpu_ns is not None)
     cost_ns = marks * mark_ns + reads * thread_clock_ns
-    return Overhead(ratio=1 + cost_ns / times.wall_ns, ci95=None, mark_ns=mark_ns)
+    return Overhead(ratio=1 + cost_ns / times.total_ns, ci95=None, mark_ns=mark_ns)
 
 
 def used(samples: Sequence[resources.Sample], pauses: Pauses | None) -> Resources:

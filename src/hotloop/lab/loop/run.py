@@ -16,9 +16,9 @@ from hotloop.core.interrupt import defer_interrupt
 from hotloop.core.packages import need
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
-from hotloop.core.record.times import add
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.spans.relay import Relay
+from hotloop.core.time_tree import add
 from hotloop.lab.diagnose import causal
 from hotloop.lab.diagnose.causal import Experiment
 from hotloop.lab.loop.account import Account, Ended, Timing, cuda_runs, elsewhere, open_account
@@ -313,7 +313,7 @@ class Run:
         while self._pending and (wait or self._pending[0].ended.ready):
             pending = self._pending.popleft()
             times = pending.ended.read()
-            counted = Counted(counts=pending.counted.counts, wall_ns=times.wall_ns)
+            counted = Counted(counts=pending.counted.counts, wall_ns=times.total_ns)
             look = LoopLook(
                 counted=counted,
                 times=times,
@@ -332,7 +332,7 @@ class Run:
         looks, self._in_window = self._in_window, []
         times = add(look.times for look in looks) or looks[-1].times
         counts = total([look.counted.counts for look in looks])
-        counted = Counted(counts=counts, wall_ns=times.wall_ns)
+        counted = Counted(counts=counts, wall_ns=times.total_ns)
         (self._profiled if is_profiled else self._windows).add(counted, times)
         for name in self._so_far:
             self._so_far[name] += counts[name]

@@ -1,11 +1,11 @@
 """From a loop's looks to the phases of its run: those it declared, or those between its change points."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from hotloop.core.record.profile import WALL, Looks, Phase, Stage
-from hotloop.core.record.times import Times, Total, add, series_of
+from hotloop.core.record.profile import Looks, Stage, phases_of
+from hotloop.core.time_tree import TimeTree, add
 from hotloop.judge.stages import find_changes
 from hotloop.lab.loop.windows import MOST_ROUNDS, STEPS, UPDATES, LoopLook
 
@@ -61,7 +61,7 @@ def describe_looks(looks: Sequence[LoopLook], stages: Sequence[StageLooks]) -> L
     numbers = {id(look): number for number, stage in enumerate(stages) for look in stage.looks}
     kept = [look for look in looks if id(look) in numbers] if stages else looks
     return Looks(
-        wall_ns=tuple(max(look.times.wall_ns, 0) for look in kept),
+        wall_ns=tuple(max(look.times.total_ns, 0) for look in kept),
         updates=tuple(look.counted.counts.get(UPDATES, 0) for look in kept),
         env_steps=tuple(look.counted.counts.get(STEPS, 0) for look in kept),
         rss_bytes=tuple(look.rss_bytes for look in kept),
@@ -80,38 +80,14 @@ def describe_stages(stages: Sequence[StageLooks]) -> Iterator[Stage]:
                 is_declared=stage.is_declared,
                 env_steps=stage.counted(STEPS),
                 updates=stage.counted(UPDATES),
-                phases=account_rows(times, few(rounds)),
+                phases=phases_of(replace(times, calls=1), few(rounds)),
                 unaccounted_ns=times.unaccounted_ns,
             )
 
 
-def few(rounds: Sequence[Times]) -> list[Times]:
+def few(rounds: Sequence[TimeTree]) -> list[TimeTree]:
     """Return neighbours put together until there are few enough to keep apart."""
     kept = list(rounds)
     while len(kept) > MOST_ROUNDS:
         kept = [each for at in range(0, len(kept), 2) if (each := add(kept[at : at + 2]))]
     return kept
-
-
-def account_rows(
-    times: Times, rounds: Sequence[Times], beside: Mapping[str, Total] | None = None
-) -> tuple[Phase, ...]:
-    """Return the rows of an account, with the time of each in every round."""
-    series, wall_ns = series_of(rounds), max(times.wall_ns, 1)
-    rows = {
-        WALL: Total(1, times.wall_ns, times.cpu_ns),
-        **{f"{WALL}/{row.path}": Total(row.calls, row.total_ns, row.cpu_ns) for row in times.regions},
-        **(beside or {}),
-    }
-    return tuple(
-        Phase(
-            path=path,
-            calls=one.calls,
-            total_ns=one.ns,
-            mean_ns=one.ns / max(one.calls, 1),
-            share=one.ns / wall_ns,
-            cpu_ns=one.cpu_ns,
-            rounds_ns=series.get(path, ()),
-        )
-        for path, one in rows.items()
-    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import index
 
 from hotloop.core.errors import InputError
-from hotloop.core.record.times import Times, add
+from hotloop.core.time_tree import TimeTree, add
 
 MOST_WINDOWS = 8_192
 """That a run keeps apart; beyond that, neighbours are put together."""
@@ -43,14 +43,14 @@ class LoopWindow:
     steps: int
     """Of the run so far."""
     counted: Counted
-    times: Times
+    times: TimeTree
 
     def values(self) -> dict[str, float]:
         """All of it by name, for logs that others draw: ms of an update, and speeds."""
         counts = self.counted.counts
         turns = max(counts.get(UPDATES, 0), 1)
         speeds = {f"{name}_per_s": self.counted.per_s(name) for name in counts if counts[name]}
-        rows = {f"ms_per_update/{row.path}": row.total_ns / 1e6 / turns for row in self.times.regions}
+        rows = {f"ms_per_update/{row.path}": row.total_ns / 1e6 / turns for row in self.times.rows}
         rest = {"ms_per_update/unaccounted": self.times.unaccounted_ns / 1e6 / turns}
         return {**speeds, "ms_per_update": self.counted.wall_ns / 1e6 / turns, **rows, **rest}
 
@@ -61,12 +61,12 @@ class Windows:
     def __init__(self) -> None:
         self.kept: list[Counted] = []
         """Those in which something was counted."""
-        self.times: Times | None = None
+        self.times: TimeTree | None = None
         """Of all of them, also where nothing was counted."""
-        self.rounds: list[Times] = []
+        self.rounds: list[TimeTree] = []
         """Of each, as long as they are few enough to keep apart."""
 
-    def add(self, counted: Counted, times: Times) -> None:
+    def add(self, counted: Counted, times: TimeTree) -> None:
         self.times = add([self.times, times] if self.times else [times])
         if any(counted.counts.values()):
             self.kept.append(counted)
@@ -83,7 +83,7 @@ class LoopLook:
     """What was counted and timed since the look before, all in one stage."""
 
     counted: Counted
-    times: Times
+    times: TimeTree
     stage: str
     """The phase that the loop has declared; empty if none."""
     rss_bytes: int

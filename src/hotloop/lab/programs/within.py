@@ -11,15 +11,15 @@ from typing import Any
 from hotloop.core import spans
 from hotloop.core.probe import Obstacle
 from hotloop.core.record import stacks
-from hotloop.core.record.profile import WALL, Finding, Phase, Table
+from hotloop.core.record.profile import Finding, Phase, Table, phases_of
 from hotloop.core.record.stacks import Stack, place
-from hotloop.core.record.times import Total
+from hotloop.core.time_tree import TimeTree, grow, merge
 from hotloop.probes import cprofile, memory, samples
 from hotloop.probes.samples import Seen
 
 FOLDER = Path(__file__).parents[1] / "workers" / "within"
 
-ELSE = f"{WALL}/everything else"
+ELSE = "everything else"
 
 IMPORTING = ("importing modules", "", 0)
 
@@ -136,23 +136,14 @@ def why(room: Path, name: str) -> Obstacle:
 
 def phases(room: Path, wall_ns: int) -> tuple[Phase, ...]:
     """The spans of the program as rows of its wall time, with what is in none; empty where it uses none."""
-    totals: dict[str, Total] = {}
-    for rows in read_all(room, "spans.json"):
-        for path, *told in rows:
-            key, one = f"{WALL}/{path}", Total(*told)
-            totals[key] = totals[key] + one if key in totals else one
-    if not totals:
+    read = [
+        TimeTree(path=path, calls=calls, total_ns=ns, cpu_ns=cpu_ns)
+        for rows in read_all(room, "spans.json")
+        for path, calls, ns, cpu_ns in rows
+    ]
+    if not read:
         return ()
-    covered = sum(one.ns for path, one in totals.items() if path.count("/") == 1)
-    every = {WALL: Total(1, wall_ns), **totals, ELSE: Total(1, max(0, wall_ns - covered))}
-    return tuple(
-        Phase(
-            path=path,
-            calls=one.calls,
-            total_ns=one.ns,
-            mean_ns=one.ns / max(one.calls, 1),
-            share=one.ns / wall_ns,
-            cpu_ns=one.cpu_ns,
-        )
-        for path, one in every.items()
-    )
+    tops = grow(merge(read))
+    rest_ns = max(0, wall_ns - sum(top.total_ns for top in tops))
+    rest = TimeTree(path=ELSE, calls=1, total_ns=rest_ns)
+    return phases_of(TimeTree(calls=1, total_ns=wall_ns, children=(*tops, rest)))

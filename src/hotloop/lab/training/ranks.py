@@ -15,8 +15,8 @@ from hotloop.core.cluster import check_address
 from hotloop.core.errors import InputError
 from hotloop.core.machine import usable_cores
 from hotloop.core.packages import need
-from hotloop.core.record.times import Times
 from hotloop.core.target import Target
+from hotloop.core.time_tree import TimeTree
 from hotloop.envs.batch import Batch
 from hotloop.lab.on_ray import on_ray
 from hotloop.lab.training.followers import Others, Processes, Tasks, here
@@ -195,12 +195,17 @@ def added(windows: Sequence[WindowEpisodes]) -> WindowEpisodes:
     )
 
 
-def named(times: Times, ranks: "Ranks") -> Times:
+def named(times: TimeTree, ranks: "Ranks") -> TimeTree:
     """The account of a window whose row of waiting names the slowest rank."""
     from hotloop.train.processes.ranks import WAITING
 
     if not ranks.several:
         return times
     slowest = f"{WAITING}, most on rank {ranks.slowest()}"
-    rows = [replace(row, path=row.path.replace(WAITING, slowest)) for row in times.regions]
-    return replace(times, regions=tuple(rows))
+
+    def renamed(row: TimeTree) -> TimeTree:
+        return replace(
+            row, path=row.path.replace(WAITING, slowest), children=tuple(map(renamed, row.children))
+        )
+
+    return renamed(times)

@@ -11,10 +11,10 @@ from hotloop.core.clock import cpu_ns, now_ns
 from hotloop.core.notices import Code, Notice, notice, profiled_notice
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.metadata import own_commit
-from hotloop.core.record.profile import WALL, Phase
+from hotloop.core.record.profile import phases_of
 from hotloop.core.record.record import OUTCOME, Method, Record, Resources, run_id
-from hotloop.core.record.times import Times, add, series_of
 from hotloop.core.spans.monitor import peak_rss_bytes
+from hotloop.core.time_tree import TimeTree, add
 from hotloop.envs.batch import Batch
 from hotloop.lab.loop.stages import describe_looks, describe_stages, stages_of
 from hotloop.lab.loop.windows import STEPS, Counted, LoopLook, keep_few
@@ -70,7 +70,7 @@ class Window:
     losses: dict[str, float]
     """Means over the window's updates."""
     agreement: float | None
-    times: Times | None
+    times: TimeTree | None
     evaluation: "Evaluation | None"
     validation: Validation | None
     rss_bytes: int
@@ -104,10 +104,7 @@ class Window:
             "agreement": self.agreement,
             **{f"loss/{name}": value for name, value in self.losses.items()},
             **{f"info/{name}": value for name, value in (ended.infos or ended.sampled).items()},
-            **{
-                f"time/{part.path}": part.total_ns / 1e6
-                for part in (self.times.regions if self.times else ())
-            },
+            **{f"time/{part.path}": part.total_ns / 1e6 for part in (self.times.rows if self.times else ())},
             "time/unaccounted": self.times.unaccounted_ns / 1e6 if self.times else None,
             "eval/return": evaluation.mean_return if evaluation else None,
             "eval/length": evaluation.mean_length if evaluation else None,
@@ -155,7 +152,7 @@ class SoFar:
         return any(window.is_profiled for window in self.windows)
 
     @property
-    def times(self) -> Times | None:
+    def times(self) -> TimeTree | None:
         """Of all windows without a profiler together; None where nothing was timed."""
         return add(window.times for window in self.clean if window.times)
 
@@ -203,7 +200,7 @@ def looks_of(found: SoFar) -> list[LoopLook]:
         looks.append(
             LoopLook(
                 counted=Counted(counts=counts, wall_ns=window.wall_ns),
-                times=window.times or Times(how="sync", wall_ns=window.wall_ns, regions=()),
+                times=window.times or TimeTree(total_ns=window.wall_ns),
                 stage=window.update.phase,
                 rss_bytes=window.rss_bytes,
             )
@@ -278,27 +275,12 @@ def values(batch: Batch, found: SoFar) -> dict[str, Sequence[float]]:
     return {name: rows for name, rows in known.items() if rows or name.endswith("_per_s")}
 
 
-def phases(times: Times | None, windows: Sequence[Times]) -> dict[str, Any]:
+def phases(times: TimeTree | None, windows: Sequence[TimeTree]) -> dict[str, Any]:
     """The account of all windows; nothing where nothing was timed."""
     if times is None:
         return {}
-    series = series_of(windows[-MOST_ROUNDS:])
-    rows = [
-        (WALL, 1, times.wall_ns),
-        *((f"{WALL}/{row.path}", row.calls, row.total_ns) for row in times.regions),
-    ]
-    account = tuple(
-        Phase(
-            path=path,
-            calls=calls,
-            total_ns=ns,
-            mean_ns=ns / max(calls, 1),
-            share=ns / max(times.wall_ns, 1),
-            rounds_ns=series.get(path, ()),
-        )
-        for path, calls, ns in rows
-    )
-    return {"phases": account, "unaccounted_ns": times.unaccounted_ns}
+    rows = phases_of(replace(times, calls=1), windows[-MOST_ROUNDS:])
+    return {"phases": rows, "unaccounted_ns": times.unaccounted_ns}
 
 
 def text_of(path: Path | None) -> str | None:

@@ -20,9 +20,9 @@ from hotloop.core.packages import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.core.record.record import Record
-from hotloop.core.record.times import Times, tree_text
 from hotloop.core.spans.monitor import resident_bytes
 from hotloop.core.target import Target
+from hotloop.core.time_tree import TimeTree, tree_text
 from hotloop.envs.batch import Batch
 from hotloop.judge.judge import broken_off, judge
 from hotloop.lab.diagnose import causal
@@ -278,7 +278,7 @@ class Session:
     def end_window(self) -> None:
         """Take down the window; what that takes belongs to the next one."""
         times = named(self.clock.end(), self.ranks) if self.clock else None
-        at_ns = self.window_ns + times.wall_ns if times else now_ns()
+        at_ns = self.window_ns + times.total_ns if times else now_ns()
         updates, evaluation, wall_ns = self.updates, self.evaluation, at_ns - self.window_ns
         is_profiled = self.is_profiled
         self.begin_window(at_ns)
@@ -294,7 +294,11 @@ class Session:
             self.watch.window(window)
 
     def summed(
-        self, updates: "Sequence[Update]", evaluation: "Evaluation | None", times: Times | None, wall_ns: int
+        self,
+        updates: "Sequence[Update]",
+        evaluation: "Evaluation | None",
+        times: TimeTree | None,
+        wall_ns: int,
     ) -> Window:
         found, trainer = self.found, self.trainer
         ended, self.counted = self.ended()

@@ -21,7 +21,7 @@ from hotloop.report.sections import slow
 from hotloop.report.sections.breakdown import branches, break_down, breakdown, is_tree
 from hotloop.report.sections.facts import machine_line
 from hotloop.report.sections.record import record_sections
-from hotloop.report.sections.train import times_of
+from hotloop.report.sections.times import times_of
 from hotloop.report.units import percent
 
 Numbers = Mapping[str, int]  # Run ids, and what a click on them opens
@@ -71,7 +71,7 @@ def shares(record: Record) -> dict[str, float]:
     """The rows right below the whole, and what is left over."""
     if record.kind in ("train", "run"):
         times = times_of(record)
-        found = {each.name: times.share(each.path) for each in times.below("")} if times else {}
+        found = {each.name: times.share(each.path) for each in times.children} if times else {}
     elif is_tree(record):
         found = {each.name: each.of_wall for each in branches(record) if each.depth == 1}
     else:

@@ -1,27 +1,28 @@
 """Programs: what whole runs took, and which of several is faster."""
 
 from hotloop.core.record.comparison import A, Comparison
+from hotloop.core.record.profile import tree_of
 from hotloop.core.record.record import Metric, Record
 from hotloop.report.sections.compare import comparisons, ratio_words, verdict_words
 from hotloop.report.sections.facts import Rows, by_spread, origin
 from hotloop.report.sections.findings import Pictures, chapters, findings
 from hotloop.report.sections.profile import SAMPLES, hot, notes, used
 from hotloop.report.sections.section import (
-    Branch,
     Chapter,
     Lines,
     Note,
     Page,
+    Section,
     Sections,
     Span,
     Table,
-    Tree,
     Words,
     facts,
     number_columns,
     table,
     text_columns,
 )
+from hotloop.report.sections.times import Cell, calls_of, draw_times, of_wall
 from hotloop.report.units import CPU, SIZES, count, on_core, percent, plain_float, scaled, took
 from hotloop.stats.ratio import outcome as outcome_of
 from hotloop.stats.summary import label, summarise
@@ -162,26 +163,19 @@ def profile(record: Record) -> Sections:
     return (facts(*rows), *tree, *hot(record), facts(*ran(record)), *findings(shown))
 
 
-def spans(record: Record) -> Tree:
+def spans(record: Record) -> Section:
     """The program's own spans, and what is in none."""
-    clocked = any(phase.worked is not None for phase in record.phases)
-    lines = [
-        Branch(
-            name=phase.path.rpartition("/")[2],
-            depth=phase.path.count("/"),
-            values=(
-                f"{phase.calls:,}",
-                took(phase.total_ns),
-                percent(phase.share),
-                *((on_core(phase.worked),) if clocked else ()),
-            ),
-            share=phase.share if "/" in phase.path else None,
-            strong="/" not in phase.path,
-        )
-        for phase in record.phases
-    ]
-    columns = ("calls", "time", "of wall", *((CPU,) if clocked else ()))
-    return Tree(title="where", columns=columns, branches=tuple(lines))
+    tree = tree_of(record.phases)
+    if tree is None:
+        return Note(words="no time was accounted for")
+    columns: dict[str, Cell] = {
+        "calls": calls_of,
+        "time": lambda row, _: took(row.total_ns),
+        "of wall": of_wall,
+    }
+    if any(row.on_core is not None for row in tree.walk()):
+        columns[CPU] = lambda row, _: on_core(row.on_core)
+    return draw_times("where", tree, columns, whole="wall")
 
 
 def ran(record: Record) -> Rows:

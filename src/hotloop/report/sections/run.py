@@ -1,30 +1,28 @@
 """A loop of somebody's own: what it came to, where the time of one update went, and what it used."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hotloop.core.record.profile import WALL
 from hotloop.core.record.record import Record
-from hotloop.core.record.times import LARGEST, TimesLine, caption, tree_lines, tree_text
+from hotloop.core.time_tree import tree_text
 from hotloop.judge.stages import views
 from hotloop.report.sections.facts import Rows, origin
 from hotloop.report.sections.findings import resources
 from hotloop.report.sections.profile import keys
 from hotloop.report.sections.section import (
-    Branch,
     Chapter,
     Lines,
     Note,
     Page,
     Section,
     Sections,
-    Span,
-    Tree,
     facts,
     number_columns,
     table,
     text_columns,
 )
-from hotloop.report.sections.train import is_small_rest, times_of
+from hotloop.report.sections.times import Cell, calls_of, draw_account, of_wall, times_of
 from hotloop.report.units import CPU, count, on_core, percent, speed, speed_interval
 
 SPEEDS = {
@@ -102,33 +100,19 @@ def results(record: Record) -> Rows:
 
 
 def tree(record: Record) -> Sections:
-    """The tree of one update; where none was counted, of the whole run."""
+    """Draw the tree of one update; of the whole run if no update was counted."""
     times = times_of(record)
     if times is None:
         return (Note(words="No time was accounted for."),)
-    turns = max(record.work.updates, 1)
-    lines = [line for line in tree_lines(times) if not is_small_rest(line)]
-    clocked = any(line.worked is not None for line in lines)
+    turns, is_clocked = max(record.work.updates, 1), any(row.on_core is not None for row in times.walk())
+    columns: dict[str, Cell] = {
+        "ms": lambda row, _: f"{row.total_ns / 1e6 / turns:,.3f}",
+        "of wall": of_wall,
+        **({CPU: lambda row, _: on_core(row.on_core)} if is_clocked else {}),
+        "calls in all": calls_of,
+    }
     title = "one update" if record.work.updates else "the whole run"
-    rows = Tree(
-        title=title,
-        columns=("ms", "of wall", *((CPU,) if clocked else ()), "calls in all"),
-        branches=tuple(branch(line, turns, clocked=clocked) for line in lines),
-    )
-    return rows, Note(words=Span(caption(times), "dim"))
-
-
-def branch(line: TimesLine, turns: int, *, clocked: bool) -> Branch:
-    calls = "" if line.calls is None else f"{line.calls:,}"
-    worked = (on_core(line.worked),) if clocked else ()
-    return Branch(
-        name=line.name,
-        depth=line.depth,
-        values=(f"{line.ms / turns:,.3f}", percent(line.share), *worked, calls),
-        share=line.share if line.depth else None,
-        strong=line.depth == 0,
-        mark=Span(LARGEST, "warn", strong=True) if line.largest else "",
-    )
+    return draw_account(title, replace(times, calls=0), columns)
 
 
 def others(record: Record) -> Iterator[Chapter]:

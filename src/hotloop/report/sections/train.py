@@ -1,20 +1,24 @@
 """A training run: what it came to, its curves, and the tree of its time."""
 
+from dataclasses import replace
+
 from hotloop.core.record.comparison import Validation
-from hotloop.core.record.profile import WALL
 from hotloop.core.record.record import Record
-from hotloop.core.record.times import LARGEST, How, Region, Times, TimesLine, caption, tree_lines
+from hotloop.core.time_tree import TimeTree
 from hotloop.judge.stages import views
 from hotloop.report.sections.facts import Rows, origin, path_line, title
 from hotloop.report.sections.findings import gpus
-from hotloop.report.sections.section import Branch, Curve, Facts, Note, Section, Sections, Span, Tree, facts
-from hotloop.report.units import count, percent, speed, speed_interval
+from hotloop.report.sections.section import Curve, Facts, Section, Sections, Span, facts
+from hotloop.report.sections.times import Cell, calls_of, draw_account, of_wall, times_of
+from hotloop.report.units import count, speed, speed_interval
 
-HOWS: tuple[How, ...] = ("sync", "events", "async")
 CURVES = {"return": "return_per_agent", "eval": "eval_return", "agreement": "agreement"}
 """What a curve is called, and the values it is of."""
-SMALLEST = 0.0005
-"""Of the wall; a rest below it is too small to show, unless it is the whole's."""
+COLUMNS: dict[str, Cell] = {
+    "ms": lambda row, _: f"{row.total_ns / 1e6:,.2f}",
+    "of wall": of_wall,
+    "calls": calls_of,
+}
 
 
 def train(record: Record) -> Sections:
@@ -52,26 +56,9 @@ def checked(record: Record) -> Rows:
         yield "validated", validation_line(record.validation)
 
 
-def tree(times: Times, name: str = "where the time went") -> tuple[Section, ...]:
-    """The tree, and under it how it was timed and what is in no part."""
-    shown = [line for line in tree_lines(times) if not is_small_rest(line)]
-    lines = Tree(title=name, columns=("ms", "of wall", "calls"), branches=tuple(map(branch, shown)))
-    return lines, Note(words=Span(caption(times), "dim"))
-
-
-def is_small_rest(line: TimesLine) -> bool:
-    return line.calls is None and line.depth > 1 and abs(line.share) < SMALLEST
-
-
-def branch(line: TimesLine) -> Branch:
-    return Branch(
-        name=line.name,
-        depth=line.depth,
-        values=(f"{line.ms:,.2f}", percent(line.share), "" if line.calls is None else f"{line.calls:,}"),
-        share=line.share if line.depth else None,
-        strong=line.depth == 0,
-        mark=Span(LARGEST, "warn", strong=True) if line.largest else "",
-    )
+def tree(times: TimeTree, name: str = "where the time went") -> tuple[Section, ...]:
+    """Draw the tree, and under it how it was timed and what is in no part."""
+    return draw_account(name, replace(times, calls=0), COLUMNS)
 
 
 def kernels_line(record: Record) -> str:
@@ -113,18 +100,3 @@ def validation_line(checked: Validation) -> str:
         return f"DIFFERS from {checked.against}: {checked.difference}{kept}"
     seen = f"{checked.comparisons:,} outputs of agents"
     return f"{seen} equal to the twin's, to the byte, with the policy in the loop"
-
-
-def times_of(record: Record) -> Times | None:
-    """The tree that a record keeps; None where nothing was timed."""
-    rows = {phase.path: phase for phase in record.phases}
-    if WALL not in rows:
-        return None
-    regions = (
-        Region(path=path.removeprefix(f"{WALL}/"), calls=row.calls, total_ns=row.total_ns, cpu_ns=row.cpu_ns)
-        for path, row in rows.items()
-        if path.startswith(f"{WALL}/")
-    )
-    how: How = next((each for each in HOWS if record.method.clock.endswith(each)), "sync")
-    wall = rows[WALL]
-    return Times(how=how, wall_ns=wall.total_ns, regions=tuple(regions), cpu_ns=wall.cpu_ns)
