@@ -17,7 +17,7 @@ from hotloop.core.notices import Code
 from hotloop.core.registry import worlds
 from hotloop.core.settings import describe
 from hotloop.core.world import World
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings
 from hotloop.worlds.grid.features import FEATURES, KINDS
 from hotloop.worlds.grid.rules import Area, Change, Event, Recipe, Reward, Rules
 

@@ -11,9 +11,8 @@ from support.forged import forge
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.envs import cuda
-from hotloop.envs.batch import Batch, OrderError
+from hotloop.envs.batch import Batch, OrderError, sealed, unsealed
 from hotloop.envs.open import make
-from hotloop.envs.saved import sealed, unsealed
 
 WHY_NOT = cuda.why_not("prospector")
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"CUDA IS NOT TESTED HERE: {WHY_NOT}")

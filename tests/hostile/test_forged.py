@@ -9,9 +9,8 @@ from support.forged import forge
 
 from hotloop.core.errors import InputError
 from hotloop.core.registry import worlds
-from hotloop.envs.batch import Batch
+from hotloop.envs.batch import Batch, sealed, unsealed
 from hotloop.envs.open import make
-from hotloop.envs.saved import sealed, unsealed
 
 FORGED, MANY = 60, 3_000
 """States of each world, in the tests and in `./check hostile`."""

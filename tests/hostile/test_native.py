@@ -11,9 +11,8 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.registry import worlds
-from hotloop.envs.batch import Batch, OrderError
+from hotloop.envs.batch import Batch, OrderError, unsealed
 from hotloop.envs.open import make
-from hotloop.envs.saved import unsealed
 
 WORLDS = [world.name for world in worlds().values()]
 

@@ -13,7 +13,7 @@ from hotloop.cli.app import commands
 from hotloop.core import registry
 from hotloop.core.record.record import write
 from hotloop.core.settings import describe
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings
 from hotloop.lab.sim.sim import SimSettings
 from hotloop.train.settings import EvalSettings, TrainSettings
 

@@ -11,7 +11,8 @@ import hotloop
 from hotloop.core import registry
 from hotloop.core.exact.random import Draws
 from hotloop.core.settings import apply, describe
-from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.batch import Batch
+from hotloop.envs.spec import BatchSpec
 
 TARGETS = [found.target for world in registry.worlds().values() for found in registry.presets(world)]
 """Every preset of every world: contract tests run over all of them."""
@@ -45,7 +46,7 @@ def small(target: str) -> dict[str, object]:
     return {"search_rollouts": 2, "max_decisions": 16} if "search_rollouts" in names else {}
 
 
-def tape(spec: Spec, steps: int, seed: int = 1, *, wild: bool = False) -> NDArray[np.int32]:
+def tape(spec: BatchSpec, steps: int, seed: int = 1, *, wild: bool = False) -> NDArray[np.int32]:
     """Random actions, the same on every machine; a wild tape has some that are out of range.
 
     Each env's actions depend on the env alone, so that batches of different sizes play alike.

@@ -6,7 +6,7 @@ from typing import Any
 import hotloop
 from hotloop.core.notices import Notice
 from hotloop.core.record.comparison import Difference
-from hotloop.envs.subject import SubjectSpec
+from hotloop.envs.spec import Spec
 from hotloop.lab.measure.sides import Turn
 from hotloop.lab.validate.equal import Agreement
 
@@ -78,7 +78,7 @@ class FakeContender:
     ) -> None:
         self._itself, self._spoil = itself, spoil
         self.name = name
-        self.spec: SubjectSpec = hotloop.make("grid/toy", num_envs=1, impl="native").spec
+        self.spec: Spec = hotloop.make("grid/toy", num_envs=1, impl="native").spec
         self.made: list[FakeSide] = []
         self.seeds: list[int | None] = []
         self._paces: Iterator[Pace] = iter(paces)

@@ -10,7 +10,7 @@ from hotloop.core import registry, settings
 from hotloop.core.world import World
 from hotloop.envs.open import make
 from hotloop.envs.reference import ReferenceEngine
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings
 
 WORLDS = tuple(registry.worlds().values())
 

@@ -1,7 +1,7 @@
 """A batch: many envs of one world, stepped together through arrays made once."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,11 @@ from numpy.typing import NDArray
 
 from hotloop.core.clock import clock_cost_ns
 from hotloop.core.errors import HotloopError, InputError, unknown
-from hotloop.core.notices import Notice
-from hotloop.core.record.metadata import Described
-from hotloop.core.settings import Role, by_role, workload_hash
-from hotloop.core.target import Target
-from hotloop.core.world import Drawer, Layout, Part, World
+from hotloop.core.settings import workload_hash
+from hotloop.core.world import Drawer, Part
 from hotloop.envs.engine import Engine
-from hotloop.envs.native import Build, mark_cost_ns
-from hotloop.envs.saved import sealed, unsealed
-from hotloop.envs.settings import MAX_SEED, BatchSettings
+from hotloop.envs.native import mark_cost_ns
+from hotloop.envs.spec import MAX_SEED, BatchSpec
 from hotloop.envs.subject import NATIVE, AsDrawn, OneByOne, StepLog, WholeNumbers
 
 STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
@@ -26,116 +22,6 @@ STANDARD = ("observations", "rewards", "terminals", "truncations", "masks", "fin
 
 class OrderError(HotloopError, RuntimeError):
     """A call that came too early or too late, such as a step before the first reset."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """What a batch is: what was asked for, what it became, and why."""
-
-    target: str
-    world: World
-    preset: str
-    impl: str
-    """`native` or `reference`: what runs, never `auto`."""
-    layout: Layout
-    parameters: Any
-    settings: BatchSettings
-    build: Build | None
-    notices: tuple[Notice, ...]
-    decided_by: Mapping[str, str]
-    """Which of argument, preset, environment variable or default decided each setting."""
-    origin: str | None = None
-    """The callable that made the batch, where somebody else's did."""
-
-    @property
-    def name(self) -> str:
-        return self.origin or self.target
-
-    @property
-    def agents(self) -> int:
-        return self.layout.agents
-
-    @property
-    def num_actions(self) -> int:
-        return self.layout.num_actions
-
-    @property
-    def has_empty_rows(self) -> bool:
-        """Whether agents come and go, so that some rows are nobody's."""
-        return any(array.name == "alive" for array in self.layout.arrays)
-
-    @property
-    def drawn_actions(self) -> int:
-        """Random play draws from the first so many actions."""
-        return self.layout.drawn_actions
-
-    @property
-    def requested(self) -> str:
-        return self.settings.impl if self.world.has_native else "reference"
-
-    @property
-    def num_envs(self) -> int:
-        return self.settings.num_envs
-
-    @property
-    def threads(self) -> int:
-        return self.settings.threads
-
-    @property
-    def seed(self) -> int:
-        return self.settings.seed
-
-    @property
-    def described(self) -> Described:
-        """What a record says of it; what somebody else's callable made is not called one of our worlds."""
-        return Described(
-            name=self.name,
-            world=None if self.origin else self.world.name,
-            impl=self.impl,
-            device=self.settings.device,
-            params=self._values("workload"),
-            workload_hash=workload_hash(self.name, self.parameters, self.settings),
-            variant=self._values("variant"),
-            keys=self._given(),
-            observation_bytes=self._observation_bytes(),
-        )
-
-    def _observation_bytes(self) -> int:
-        array = self.layout.observation
-        return int(np.prod(array.shape)) * np.dtype(array.dtype).itemsize
-
-    def _given(self) -> dict[str, object]:
-        """The keys that a caller gave, whether or not they are what is usual; the instrument is no key."""
-        values = self._values("workload") | self._values("variant")
-        given = [key for key, by in self.decided_by.items() if by == "argument" and key != "profile"]
-        return {key: values[key] for key in given if key in values}
-
-    def _values(self, role: Role) -> dict[str, object]:
-        return by_role(self.parameters, role) | by_role(self.settings, role)
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        return (*self.world.phases, "autoreset", *(("drag",) if self.settings.drag else ()))
-
-    @property
-    def mechanics(self) -> tuple[str, ...]:
-        return tuple(self.world.mechanics.get(self.preset, ()))
-
-    @property
-    def agent_names(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def made_from(self) -> Target | None:
-        """Every key with its value; how somebody else's callable made a batch only it knows."""
-        if self.origin:
-            return None
-        keys = self._values("workload") | self._values("variant")
-        return Target(self.target, {**keys, "impl": self.impl})
-
-    @property
-    def same_work(self) -> Target:
-        return Target(self.target, {**self._values("workload"), "num_envs": self.num_envs})
 
 
 def parts_of(rows: NDArray[Any], parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
@@ -155,7 +41,7 @@ class Batch(AsDrawn, OneByOne):
     can_save = True
     workers = None
 
-    def __init__(self, engine: Engine, spec: Spec) -> None:
+    def __init__(self, engine: Engine, spec: BatchSpec) -> None:
         self._engine: Engine | None = engine
         self.spec = spec
         arrays = engine.arrays()
@@ -505,3 +391,22 @@ class Batch(AsDrawn, OneByOne):
 
 def closed() -> OrderError:
     return OrderError("this batch is closed: make a new one")
+
+
+def sealed(stamp: bytes, content: bytes) -> bytes:
+    """A saved env in one piece: whose it is, a checksum, and what it is."""
+    return stamp + checksum(content) + b"\n" + content
+
+
+def unsealed(saved: bytes) -> bytes:
+    """What was sealed; InputError where an older version wrote it, or a byte of it is not as it was."""
+    if saved.startswith(b"hotloop 1 "):
+        raise InputError("the saved env is of an older version, without a checksum: begin anew with this one")
+    head, _, content = saved.partition(b"\n")
+    if head.rpartition(b" ")[2] != checksum(content):
+        raise InputError("the saved env is damaged: its checksum does not fit")
+    return content
+
+
+def checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=8).hexdigest().encode()

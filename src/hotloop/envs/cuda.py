@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import DeviceError, InputError
 from hotloop.core.world import Plan, World
-from hotloop.envs.batch import Batch, Spec, closed
+from hotloop.envs.batch import Batch, closed
 from hotloop.envs.engine import InFront, Seeds, ShadowedEngine
-from hotloop.envs.native import Build
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings, BatchSpec, Build
 
 CLOCK = "CUDA events and the clocks of warps"
 """What phases are timed with."""
@@ -172,7 +171,7 @@ class DeviceBatch(Batch):
     A step is only begun when it returns; whatever torch does next on the same stream sees its results.
     """
 
-    def __init__(self, engine: DeviceEngine, spec: Spec) -> None:
+    def __init__(self, engine: DeviceEngine, spec: BatchSpec) -> None:
         self._on_device: DeviceEngine | None = engine
         super().__init__(engine, spec)
 

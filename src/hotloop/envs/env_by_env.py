@@ -5,7 +5,6 @@ shows what all of them have: observations, rewards and flags, the first axis the
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from hotloop.core.target import Target
 from hotloop.envs.foreign.kinds.vector import NEXT_STEP, SAME_STEP
 from hotloop.envs.foreign.subject import NAMES
 from hotloop.envs.projects import is_apart, new_apart
+from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject
 
 SINGLES = ("gymnasium", "reset and step")
@@ -38,15 +38,11 @@ TIME_LIMIT = "TimeLimit.truncated"
 
 
 def is_single(subject: Subject) -> bool:
-    return kind_of(subject) in SINGLES
+    return subject.spec.interface in SINGLES
 
 
 def is_batch(subject: Subject) -> bool:
-    return kind_of(subject) in BATCHES
-
-
-def kind_of(subject: Subject) -> str:
-    return str(getattr(subject.spec, "kind", ""))
+    return subject.spec.interface in BATCHES
 
 
 class EnvByEnv(Proxy):
@@ -65,7 +61,7 @@ class EnvByEnv(Proxy):
         self._width = subjects[0].spec.num_envs
         self._autoreset = autoreset
         envs = envs or self._width * len(self._subjects)
-        self._spec: Any = replace(subjects[0].spec, num_envs=envs)  # type: ignore[type-var]
+        self._spec = subjects[0].spec.with_envs(envs)
         self._waits = is_single(subjects[0]) and autoreset == NEXT_STEP
         """Whether an env that ended spends the next call on its reset."""
         if self._waits and self._width > 1:
@@ -77,7 +73,7 @@ class EnvByEnv(Proxy):
         self._resetting = [False] * len(self._subjects)
 
     @property
-    def spec(self) -> Any:
+    def spec(self) -> Spec:
         return self._spec
 
     @property
@@ -169,7 +165,7 @@ class EnvByEnv(Proxy):
         if any(name not in seen for name in NAMES[1:4]):
             raise InputError(f"{self._spec.name} does not show rewards and flags of each env")
         if not is_single(subject):
-            return of_batch(seen, vec_env=kind_of(subject) == VEC_ENV)
+            return of_batch(seen, vec_env=subject.spec.interface == VEC_ENV)
         return of_single(seen, self._autoreset, resetting=resetting)
 
     def unseen(self) -> Sequence[str]:

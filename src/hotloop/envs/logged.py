@@ -11,9 +11,10 @@ from hotloop.core.clock import now_ns
 from hotloop.core.exact.random import MASK, mix
 from hotloop.core.spans import span
 from hotloop.core.world import Run, RunLog
-from hotloop.envs.batch import Batch, OrderError, Spec
+from hotloop.envs.batch import Batch, OrderError
 from hotloop.envs.cuda import require_host
 from hotloop.envs.engine import Engine
+from hotloop.envs.spec import BatchSpec
 
 LOG = "log"
 """The span of what the log takes from whoever steps."""
@@ -42,7 +43,7 @@ def logged(batch: Batch) -> Batch:
 class LoggedBatch(Batch):
     """A batch that tells a log what happened; the log is whole when the batch is closed."""
 
-    def __init__(self, engine: Engine, spec: Spec, log: RunLog) -> None:
+    def __init__(self, engine: Engine, spec: BatchSpec, log: RunLog) -> None:
         super().__init__(engine, spec)
         self._log = log
         self._seeds_of = EpisodeSeeds(spec)
@@ -116,7 +117,7 @@ def unfit(call: str) -> OrderError:
 class EpisodeSeeds:
     """The seeds that an engine takes for the next episodes of its envs."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: BatchSpec) -> None:
         self._settings = spec.settings
         self._episodes = [0] * spec.num_envs
         self.last: list[int | None] = [None] * spec.num_envs

@@ -1,24 +1,13 @@
 """The only door to the native module: whether it is there, and batches made by it."""
 
 import importlib
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
 from hotloop.core.errors import InputError, SetupError
 from hotloop.core.world import Plan, World
 from hotloop.envs.engine import ShadowedEngine
-from hotloop.envs.settings import BatchSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
-    """How the native module was built, for the record."""
-
-    compiler: str
-    flags: str
-    isa: str
-    clock: str
+from hotloop.envs.spec import BatchSettings, Build
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hotloop.core import registry, settings
@@ -10,12 +11,12 @@ from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.target import Target
 from hotloop.core.world import Plan, World
 from hotloop.envs import cuda, native
-from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.batch import Batch
 from hotloop.envs.engine import Engine
 from hotloop.envs.logged import logged
 from hotloop.envs.reference import ReferenceEngine
 from hotloop.envs.second_way import WatchedEngine
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings, BatchSpec, Build, batch_spec
 from hotloop.envs.subject import Subject
 
 T = TypeVar("T")
@@ -46,19 +47,9 @@ def make(target: str, /, **given: object) -> Batch:
     parameters, decided_by_world = _decide(world.parameters, world.presets[preset], theirs)
     plan = world.plan(parameters)
     impl, notices = _choose(options, world)
-    layout = world.layout(parameters)
-    spec = Spec(
-        target=found.target,
-        world=world,
-        preset=preset,
-        impl=impl,
-        layout=layout,
-        parameters=parameters,
-        settings=options,
-        build=_build(options, impl),
-        notices=notices,
-        decided_by=decided | decided_by_world,
-    )
+    decided |= decided_by_world
+    spec = batch_spec(found.target, world, preset, impl, parameters, options, decided)
+    spec = replace(spec, build=_build(options, impl), notices=notices)
     return logged(_on_device(spec, plan) if options.device == "cuda" else Batch(_engine(spec, plan), spec))
 
 
@@ -130,13 +121,13 @@ def _check_device(options: BatchSettings, world: World) -> None:
         raise MissingError(f"device=cuda: {why_not}; or leave out device=")
 
 
-def _build(options: BatchSettings, impl: str) -> native.Build | None:
+def _build(options: BatchSettings, impl: str) -> Build | None:
     if options.device == "cuda":
         return cuda.build()
     return native.build() if impl == "native" else None
 
 
-def _on_device(spec: Spec, plan: Plan) -> Batch:
+def _on_device(spec: BatchSpec, plan: Plan) -> Batch:
     engine = cuda.make_engine(spec.world, plan, spec.settings)
     if not spec.settings.host_views:
         return cuda.DeviceBatch(engine, spec)
@@ -145,7 +136,7 @@ def _on_device(spec: Spec, plan: Plan) -> Batch:
     return Batch(WatchedEngine(views, spec.target, rival) if rival else views, spec)
 
 
-def _engine(spec: Spec, plan: Plan) -> Engine:
+def _engine(spec: BatchSpec, plan: Plan) -> Engine:
     if spec.impl == "native":
         engine = native.make_engine(spec.world, plan, spec.settings)
         rival = spec.world.shadowed(spec.parameters)

@@ -29,7 +29,8 @@ from hotloop.core.process.guard import PR_SET_PDEATHSIG, prctl
 from hotloop.core.sources import read_sources
 from hotloop.core.target import Target
 from hotloop.envs import callables
-from hotloop.envs.subject import LiveSpec, Proxy, Subject
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Proxy, Subject
 
 INSTALLED = ("gym", "pettingzoo", "puffer")
 """What names begin with whose code is installed, and so belongs to no folder."""
@@ -122,7 +123,7 @@ class RemoteSubject(Proxy):
         self._spec = self._subject.spec
 
     @property
-    def spec(self) -> LiveSpec:
+    def spec(self) -> Spec:
         return self._spec
 
     def faults(self, actions: Iterable[Any] | None = None) -> tuple[Notice, ...]:

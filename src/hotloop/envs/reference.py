@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.exact.random import MASK, Draws, mix
 from hotloop.core.world import Array, Plan, PlayerTwin, Twin, World
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings
 
 RANDOM_PLAYER = "random"
 

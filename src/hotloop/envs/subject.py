@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.notices import Notice
-from hotloop.core.record.metadata import Described
-from hotloop.core.target import Target
-from hotloop.envs.native import Build
+from hotloop.envs.spec import Spec
 
 RANDOM_ONLY = ("random",)
 """The players of a subject that knows none."""
@@ -20,72 +18,6 @@ NATIVE = "native step"
 
 Answered = Mapping[str, NDArray[Any]]
 """Field to array, its first axis the envs."""
-
-
-class SubjectSpec(Protocol):
-    """What a subject says about itself."""
-
-    @property
-    def name(self) -> str:
-        """The target it was opened as."""
-
-    @property
-    def impl(self) -> str:
-        """What runs: `native`, `reference` or `foreign`."""
-
-    @property
-    def requested(self) -> str:
-        """The implementation that was asked for."""
-
-    @property
-    def num_envs(self) -> int: ...
-
-    @property
-    def agents(self) -> int:
-        """Of each env."""
-
-    @property
-    def threads(self) -> int: ...
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def build(self) -> Build | None: ...
-
-    @property
-    def notices(self) -> tuple[Notice, ...]: ...
-
-    @property
-    def decided_by(self) -> Mapping[str, str]: ...
-
-    @property
-    def described(self) -> Described:
-        """What a record says of it, split into what changes results and what must not."""
-
-    @property
-    def phases(self) -> tuple[str, ...]:
-        """Parts of a step that are known before anything runs; empty where none are."""
-
-
-class LiveSpec(SubjectSpec, Protocol):
-    """What a subject that is open here says beside that."""
-
-    @property
-    def mechanics(self) -> tuple[str, ...]:
-        """What it exists for and must have happened before it is proven; empty where nobody says."""
-
-    @property
-    def agent_names(self) -> tuple[str, ...]:
-        """Whose names the fields of its answers have in them; empty where agents are an axis or one."""
-
-    @property
-    def made_from(self) -> Target | None:
-        """How another one exactly like it is made; None where only its maker knows."""
-
-    @property
-    def same_work(self) -> Target:
-        """How another one of the same workload is made, in whichever way is the quickest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +60,11 @@ class Workers(Protocol):
         """The worker that was last most often, and in which share of the steps."""
 
 
-class Stepped(Protocol):
-    """Envs behind one call."""
+class Subject(Protocol):
+    """Envs behind one call, stepped through actions made beforehand, that count their own work."""
+
+    @property
+    def spec(self) -> Spec: ...
 
     def reset(self) -> None:
         """Begin an episode in every env, from the seed of the target."""
@@ -163,10 +98,6 @@ class Stepped(Protocol):
     def autoreset(self) -> str:
         """When the next episode begins after one that ended."""
 
-
-class Played(Protocol):
-    """Something that takes actions, and where they may come from."""
-
     def draw(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         """Random actions for a number of calls, made while no clock runs."""
 
@@ -196,10 +127,6 @@ class Played(Protocol):
 
     def unfold(self, row: NDArray[Any]) -> Any:
         """The actions of one call from a row [num_envs, ...] of a tape."""
-
-
-class Seen(Protocol):
-    """Something that shows what its calls gave back."""
 
     @property
     def observation(self) -> Any:
@@ -241,10 +168,6 @@ class Seen(Protocol):
         does not undo every step.
         """
 
-
-class Counted(Protocol):
-    """Something that gives its own account of what it did."""
-
     @property
     def counters(self) -> dict[str, int]:
         """What ran and how much, counted by the code that did it; `env_steps` is always there."""
@@ -271,23 +194,12 @@ class Counted(Protocol):
     def workers(self) -> Workers | None:
         """Who steps the envs, where that is looked at."""
 
-
-class Saved(Protocol):
-    """Envs that may be kept as bytes and put back."""
-
     @property
     def can_save(self) -> bool: ...
 
     def save(self, env: int) -> bytes: ...
 
     def load(self, env: int, saved: bytes) -> None: ...
-
-
-class Subject(Stepped, Played, Seen, Counted, Saved, Protocol):
-    """Envs behind one call, stepped through actions made beforehand, that count their own work."""
-
-    @property
-    def spec(self) -> LiveSpec: ...
 
 
 class AsDrawn:
@@ -342,7 +254,7 @@ class Proxy(OneByOne):
         return inner.behind if isinstance(inner, Proxy) else inner
 
     @property
-    def spec(self) -> LiveSpec:
+    def spec(self) -> Spec:
         return self._subject.spec
 
     @property

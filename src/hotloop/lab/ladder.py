@@ -13,6 +13,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.record import Method, Record
 from hotloop.core.rungs import ENV_ONLY, EVAL_EVERY, RUNGS
+from hotloop.envs.spec import Spec
 from hotloop.judge.judge import goal_of, judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons
 from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
@@ -22,7 +23,7 @@ from hotloop.lab.measure.sides import RUN_IN, Side, SubjectSide
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.work import describe_validation
 from hotloop.lab.training.settings import RunSettings, per_update
-from hotloop.lab.training.sides import TrainSide, TrainSpec, spec_of, untimed
+from hotloop.lab.training.sides import TrainSide, spec_of, untimed
 
 MODES = RUNGS
 
@@ -136,7 +137,7 @@ def record(
     method: Method,
     samples: Samples,
     asked: Climb,
-    spec: TrainSpec,
+    spec: Spec,
     checked: Validation | None,
 ) -> Record:
     """Return the record of one rung; it differs from the others by its policy and the end of its run id.

@@ -16,9 +16,8 @@ from torch import Tensor
 from hotloop.core.archives import check_room
 from hotloop.core.errors import InputError
 from hotloop.core.files import free_path, whole_bytes, write_new
-from hotloop.envs.batch import Batch
+from hotloop.envs.batch import Batch, unsealed
 from hotloop.envs.cuda import DeviceBatch
-from hotloop.envs.saved import unsealed
 from hotloop.envs.tapes import DAMAGES
 from hotloop.train.processes.ranks import STRIDE, Ranks
 from hotloop.train.settings import TrainSettings, family

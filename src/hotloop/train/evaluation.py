@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
-from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episode, Episodes
-from hotloop.envs.foreign.trainable.trainable import EnvsSpec
+from hotloop.envs.foreign.trainable.trainable import open_trainable
 from hotloop.envs.open import make
+from hotloop.envs.spec import BatchSpec
 from hotloop.stats.intervals import mean_interval
 from hotloop.train.policy.actions import actions_of
 from hotloop.train.policy.inputs import Sight
@@ -183,7 +184,7 @@ class Evaluation:
         return {name: fmean(episode.outcomes[name] for episode in self.episodes) for name in names}
 
 
-def evaluate(policy: Policy, spec: Spec, asked: EvalSettings) -> Evaluation:
+def evaluate(policy: Policy, spec: BatchSpec, asked: EvalSettings) -> Evaluation:
     """Play episodes with the policy as it is now; each env plays its share, so short ones count no more."""
     turns = -(-asked.episodes // MOST_ENVS)
     envs = -(-asked.episodes // turns)
@@ -207,14 +208,14 @@ def play(actor: Actor, episodes: Episodes, shares: list[int]) -> list[list[Episo
     return finished
 
 
-def own_batch(spec: Spec, asked: EvalSettings, num_envs: int) -> Batch:
+def own_batch(spec: BatchSpec, asked: EvalSettings, num_envs: int) -> Batch:
     """Envs of the same world with seeds of their own."""
     if asked.seed == spec.seed:
         raise InputError(
             f"train.eval.seed={asked.seed} is the seed of the training's own envs: give another one"
         )
-    if isinstance(spec, EnvsSpec):
-        return spec.another(num_envs, asked.seed)
+    if spec.impl == "foreign":
+        return open_trainable(spec.same_work.with_keys({"num_envs": num_envs, "seed": asked.seed}))
     workload = by_role(spec.parameters, "workload")
     return make(
         spec.target, **workload, num_envs=num_envs, seed=asked.seed, impl=spec.impl, threads=spec.threads

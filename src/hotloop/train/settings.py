@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hotloop.core.errors import InputError
 from hotloop.core.settings import parameter
-from hotloop.envs.settings import MAX_SEED
+from hotloop.envs.spec import MAX_SEED
 
 HERE = "here"
 """Where envs are stepped where nobody says otherwise: in the process that learns."""

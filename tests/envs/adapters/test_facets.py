@@ -16,9 +16,9 @@ from hotloop.envs.adapters.gymnasium import HotloopEnv
 from hotloop.envs.adapters.pettingzoo import HotloopParallelEnv
 from hotloop.envs.adapters.pufferlib import PufferRows
 from hotloop.envs.adapters.vector import HotloopVectorEnv
-from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.batch import Batch
 from hotloop.envs.open import _engine
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings, batch_spec
 
 ACTIONS, LENGTH = 7, 5
 
@@ -91,18 +91,7 @@ def solo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
     def make(target: str, *, num_envs: int, autoreset: bool, render_mode: str) -> Batch:
         settings = BatchSettings(num_envs=num_envs, autoreset=autoreset, render_mode=render_mode)
-        spec = Spec(
-            target=target,
-            world=WORLD,
-            preset="default",
-            impl="reference",
-            layout=layout(parameters),
-            parameters=parameters,
-            settings=settings,
-            build=None,
-            notices=(),
-            decided_by={},
-        )
+        spec = batch_spec(target, WORLD, "default", "reference", parameters, settings, {})
         return Batch(_engine(spec, WORLD.plan(parameters)), spec)
 
     monkeypatch.setattr(facets, "make", make)

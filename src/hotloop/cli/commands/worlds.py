@@ -56,7 +56,7 @@ def with_components() -> "list[World]":
 
 def facts(world: "World") -> dict[str, Any]:
     """Everything that is declared about a world and about any batch, as plain values."""
-    from hotloop.envs.settings import BatchSettings
+    from hotloop.envs.spec import BatchSettings
 
     return {
         "summary": world.summary,

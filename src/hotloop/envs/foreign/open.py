@@ -22,6 +22,8 @@ from hotloop.core.notices import Code, notice
 from hotloop.core.packages import install_line, need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
+from hotloop.core.record.metadata import Described
+from hotloop.core.settings import hash_of
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
@@ -36,15 +38,16 @@ from hotloop.envs.foreign.kinds.zoo import ParallelSubject, TurnSubject
 from hotloop.envs.foreign.spec import (
     BROKEN,
     WAITS,
-    ForeignSpec,
     attribute,
     awaitable_error,
     has,
     is_a,
+    plain,
     unwrapped,
 )
 from hotloop.envs.foreign.subject import Answering, ForeignSubject
 from hotloop.envs.instances import NUMBERS, numbered
+from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 
 MODES = ("sync", "async", "own")
@@ -121,16 +124,7 @@ def is_env(returned: Any) -> bool:
 def function(returned: Any, order: Order, *, timed: bool) -> Subject:
     """A function that returned no env, and is measured itself; that call was its warm-up."""
     refuse_async(returned, order.target.name)
-    said = notice(Code.FUNCTION)
-    spec = ForeignSpec(
-        asked=order.target,
-        kind="function",
-        arguments=order.arguments,
-        num_envs=1,
-        agents=1,
-        seed=order.seed,
-        notices=(said,),
-    )
+    spec = spec_of(order, "function", num_envs=1, agents=1, notices=(notice(Code.FUNCTION),))
     return FunctionSubject(Call(callables.bound(order.target.name, order.arguments)), spec, timed=timed)
 
 
@@ -355,7 +349,7 @@ def made(target: str, make: Callable[[], Any]) -> Any:
 def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
     """The adapter for what was made; InputError where there is none for it."""
     if isinstance(env, Batch):
-        env.spec = replace(env.spec, origin=order.target.name)
+        env.spec = env.spec.named(order.target.name)
         return env
     if isinstance(env, Several):
         orders = (replace(order, seed=order.seed + number) for number in count())
@@ -368,22 +362,38 @@ def subject_of(env: Any, order: Order, *, timed: bool) -> Subject:
         raise InputError(
             f"reseed=true is for what is reset one by one: {order.target.name} begins episodes by itself"
         )
-    named = kind == PARALLEL
-    spec = ForeignSpec(
-        asked=order.target,
-        kind=kind,
-        arguments=order.arguments,
-        num_envs=num_envs,
-        agents=agents,
-        seed=order.seed,
-        reseed=order.reseed,
-        agent_names=tuple(map(str, env.possible_agents)) if named else (),
-        looks=order.looks,
-    )
-    subject = adapter(env, spec, timed=timed)
+    names = tuple(map(str, env.possible_agents)) if kind == PARALLEL else ()
+    spec = spec_of(order, kind, num_envs=num_envs, agents=agents, agent_names=names)
+    subject = adapter(env, spec, timed=timed, looks=order.looks, reseed=order.reseed)
     if isinstance(subject, ModelSubject):
-        subject.again = order.again
+        subject.again, subject.arguments = order.again, order.arguments
     return subject
+
+
+def spec_of(order: Order, kind: str, *, num_envs: int, **more: Any) -> Spec:
+    """Return the spec of a foreign env of a kind; `more` are further fields of it."""
+    name = order.target.name
+    seeds = {"seed": order.seed, "reseed": True} if order.reseed else {"seed": order.seed}
+    params = {**{key: plain(value) for key, value in order.arguments.items()}, **seeds}
+    return Spec(
+        name=name,
+        impl="foreign",
+        requested="foreign",
+        num_envs=num_envs,
+        seed=order.seed,
+        described=Described(
+            name=name,
+            world=None,
+            impl="foreign",
+            device="cpu",
+            params=params,
+            workload_hash=hash_of(name, params),
+            variant={"num_envs": num_envs, "interface": kind},
+            keys={key: plain(value) for key, value in order.target.keys.items()},
+        ),
+        same_work=order.target,
+        **more,
+    )
 
 
 DM_METHODS = ("reset", "step", "action_spec", "observation_spec")

@@ -4,7 +4,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any
 
@@ -12,15 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.errors import HotloopError, InputError, TheirError
-from hotloop.core.notices import Notice
 from hotloop.core.process import lifeline
-from hotloop.core.record.metadata import Described
-from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
-from hotloop.core.target import Target
 from hotloop.envs.callables import last_words, message_of
 from hotloop.envs.foreign.outputs import Kind, fields_of, kind_of
-from hotloop.envs.native import Build
 
 ENV_STEP = "env.step"
 
@@ -36,58 +30,6 @@ BY_MAKE = ("PassiveEnvChecker", "OrderEnforcing", "TimeLimit")
 
 ENCODERS = ("_get_obs", "_get_observation", "_observe", "observe", "get_time_step")
 """What environments call the method that encodes what an agent sees."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignSpec:
-    """What is measured, as its makers name it."""
-
-    asked: Target
-    """Another one like it is made from it."""
-    kind: str
-    """The interface it has: `gymnasium`, `gymnasium vector`, `pettingzoo parallel`, ..."""
-    arguments: Mapping[str, object]
-    """The keys of its makers."""
-    num_envs: int
-    agents: int
-    seed: int
-    reseed: bool = False
-    """Whether every episode is given a seed, rather than the first one alone."""
-    threads: int = 1
-    impl: str = "foreign"
-    requested: str = "foreign"
-    build: Build | None = None
-    notices: tuple[Notice, ...] = ()
-    decided_by: Mapping[str, str] = field(default_factory=dict)
-    agent_names: tuple[str, ...] = ()
-    phases: tuple[str, ...] = ()
-    mechanics: tuple[str, ...] = ()
-    made_from: Target | None = None
-    looks: Callable[[Any], Any] | None = None
-    """From the env to what reports its phases and counters, where somebody says so."""
-
-    @property
-    def same_work(self) -> Target:
-        return self.asked
-
-    @property
-    def name(self) -> str:
-        return self.asked.name
-
-    @property
-    def described(self) -> Described:
-        seeds = {"seed": self.seed, "reseed": True} if self.reseed else {"seed": self.seed}
-        params = {**{key: plain(value) for key, value in self.arguments.items()}, **seeds}
-        return Described(
-            name=self.name,
-            world=None,
-            impl=self.impl,
-            device="cpu",
-            params=params,
-            workload_hash=hash_of(self.name, params),
-            variant={"num_envs": self.num_envs, "interface": self.kind},
-            keys={key: plain(value) for key, value in self.asked.keys.items()},
-        )
 
 
 def is_a(env: object, module: str, name: str) -> bool:

@@ -7,7 +7,6 @@ import inspect
 import random as standard
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
 from hotloop.envs.foreign.spec import (
     ENV_RESET,
     Answers,
-    ForeignSpec,
     attribute,
     envs_inside,
     everything,
@@ -39,6 +37,7 @@ from hotloop.envs.foreign.spec import (
     unseen,
     unwrapped,
 )
+from hotloop.envs.spec import Spec
 from hotloop.envs.subject import RANDOM_ONLY, OneByOne, StepLog, WholeNumbers, Workers
 
 SELECT = "action selection"
@@ -70,9 +69,26 @@ class ForeignSubject(OneByOne, ABC):
     workers: Workers | None = None
     autoreset: str = "by itself"
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+    def __init__(
+        self,
+        env: Any,
+        spec: Spec,
+        *,
+        timed: bool,
+        looks: Callable[[Any], Any] | None = None,
+        reseed: bool = False,
+    ) -> None:
+        """Take over an env that is made.
+
+        Args:
+            env: The user's env.
+            spec: What is known of it.
+            timed: Whether its calls are in spans.
+            looks: From the env to what reports its phases and counters, if the user names such a function.
+            reseed: Whether every episode is given a seed, rather than the first one alone.
+        """
         self.env, self.spec, self.in_spans = env, spec, timed
-        self._reported = Reported(lambda: self.env, spec.looks)
+        self._reported = Reported(lambda: self.env, looks)
         if timed:
             self._look_inside()
         inside = attribute(unwrapped(env), "_batch")
@@ -82,7 +98,7 @@ class ForeignSubject(OneByOne, ABC):
         self._log = PhaseLog(self._reported) if logs else None
         self._step = logged(env.step, self._log, timed=timed)
         reset = in_span(ENV_RESET, attribute(env, "reset") or self._anew, timed=timed)
-        reset = reseeded(reset) if spec.reseed else reset
+        reset = reseeded(reset) if reseed else reset
         self._reset = skipped(reset, self._log)
         self._pick = in_span(SELECT, self._settled, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
@@ -102,7 +118,7 @@ class ForeignSubject(OneByOne, ABC):
     def reset(self) -> None: ...
 
     def reseed(self, seed: int) -> None:
-        self.spec = replace(self.spec, seed=seed)
+        self.spec = self.spec.with_seed(seed)
         self._chance = np.random.default_rng(seed)
 
     def reset_some(self, envs: Sequence[int]) -> None:
@@ -278,8 +294,8 @@ class ForeignSubject(OneByOne, ABC):
 class Answering(ForeignSubject):
     """An env that is asked call by call."""
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
         self._steps = 0
         self._answers = Answers()
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -20,7 +20,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.metadata import Code, Described, Instructions
 from hotloop.core.sources import Sources
 from hotloop.core.target import Target
-from hotloop.envs.native import Build
+from hotloop.envs.spec import Spec
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.compare.process import ProcessSide, replay_both
 from hotloop.lab.measure.instructions import Where, count
@@ -243,24 +243,6 @@ def open_side(
     return side
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitSpec:
-    """What the worker of a commit said about the target it opened."""
-
-    name: str
-    impl: str
-    requested: str
-    num_envs: int
-    agents: int
-    threads: int
-    seed: int
-    described: Described
-    build: Build | None = None
-    notices: tuple[Notice, ...] = ()
-    decided_by: Mapping[str, str] = field(default_factory=dict)
-    phases: tuple[str, ...] = ()
-
-
 WHOLE = "commits and environments are compared whole, under random play: give no --policy and no --profile"
 """Because a commit may be older than the instrument, and than its players."""
 
@@ -289,9 +271,9 @@ class CommitContender:
         self.name = f"{checkout.target.name} at {checkout.commit.name}"
 
     @property
-    def spec(self) -> CommitSpec:
+    def spec(self) -> Spec:
         facts, asked = self._facts, self.checkout.asked
-        return CommitSpec(
+        return Spec(
             name=self.checkout.target.name,
             impl=facts["impl"],
             requested="auto",
@@ -300,6 +282,7 @@ class CommitContender:
             threads=int((facts["target"] or {}).get("variant", {}).get("threads", 1)),
             seed=asked["seed"],
             described=self._target(),
+            same_work=self.checkout.target,
         )
 
     @property

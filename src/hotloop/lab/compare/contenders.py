@@ -15,7 +15,8 @@ from hotloop.core.record.metadata import Code, Instructions
 from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.envs.projects import apart, is_apart, sources
-from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Subject
 from hotloop.judge.compare import unequal, workload
 from hotloop.lab.compare.projects import RemoteSide
 from hotloop.lab.measure.instructions import count
@@ -33,7 +34,7 @@ class Contender(Protocol):
     def name(self) -> str: ...
 
     @property
-    def spec(self) -> SubjectSpec: ...
+    def spec(self) -> Spec: ...
 
     @property
     def code(self) -> Code: ...
@@ -81,7 +82,7 @@ class TargetContender:
         """What was loaded of its project when it was first opened."""
 
     @cached_property
-    def spec(self) -> SubjectSpec:
+    def spec(self) -> Spec:
         subject = self._opener.open(self.target)
         self._opener.keep(self.target, subject, played=False)
         self.sources = sources(self.target)  # before the other side is opened, which could write to them

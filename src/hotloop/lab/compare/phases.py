@@ -6,7 +6,7 @@ from statistics import fmean
 
 from hotloop.core.errors import unknown
 from hotloop.core.record.comparison import A, B, PhaseRatio
-from hotloop.envs.subject import SubjectSpec
+from hotloop.envs.spec import Spec
 from hotloop.lab.compare.contenders import Contender
 from hotloop.lab.measure.loop import Plan, measure, warm_up
 from hotloop.lab.measure.sides import Turn
@@ -25,7 +25,7 @@ Costs = Mapping[str, float]
 """Phase to ns of an env-step."""
 
 
-def check_control(control: str | None, spec: SubjectSpec) -> None:
+def check_control(control: str | None, spec: Spec) -> None:
     """Refuse a phase that is not there before anything is measured, where the phases are known."""
     if control is not None and spec.phases:
         find_phase(control, (PYTHON, *spec.phases))

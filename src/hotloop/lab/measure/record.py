@@ -16,7 +16,7 @@ from hotloop.core.record.metadata import Code as RanCode
 from hotloop.core.record.profile import Overhead
 from hotloop.core.record.record import EPISODES_PER_S, Method, Record, new_record
 from hotloop.core.sources import Sources, changed_sources, read_sources
-from hotloop.envs.subject import SubjectSpec
+from hotloop.envs.spec import Spec
 from hotloop.judge.compare import RunConditions
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.lab.measure.work import describe_path, describe_work
@@ -28,7 +28,7 @@ from hotloop.stats.summary import with_metrics
 class Recorder:
     """Takes down machine, code and target before a run, so that the run itself does not change them."""
 
-    def __init__(self, kind: str, spec: SubjectSpec, ran: RanCode | None = None) -> None:
+    def __init__(self, kind: str, spec: Spec, ran: RanCode | None = None) -> None:
         """`ran` is the code that runs, where it is not the present one."""
         self._spec = spec
         self._kind = kind
@@ -127,7 +127,7 @@ def refuse_standing_still(
         )
 
 
-def describe_method(spec: SubjectSpec, *, rounds: int, iterations: int, policy: str, **more: Any) -> Method:
+def describe_method(spec: Spec, *, rounds: int, iterations: int, policy: str, **more: Any) -> Method:
     """Say how something was measured; `more` are fields of the method itself."""
     build = spec.build
     usual: dict[str, Any] = {
@@ -139,19 +139,19 @@ def describe_method(spec: SubjectSpec, *, rounds: int, iterations: int, policy: 
     return Method(rounds=rounds, iterations=iterations, policy=policy, **usual | more)
 
 
-def waited(spec: SubjectSpec) -> str:
+def waited(spec: Spec) -> str:
     """What a clock on the host waits for where steps are only begun by it."""
     return ", each round's end synchronised with the GPU" if spec.described.device == "cuda" else ""
 
 
-def in_rounds(spec: SubjectSpec, ran: Rounds, policy: str, **more: Any) -> Method:
+def in_rounds(spec: Spec, ran: Rounds, policy: str, **more: Any) -> Method:
     """The method of what was measured in rounds after a warm-up."""
     return describe_method(
         spec, rounds=ran.count, iterations=ran.iterations, policy=policy, warmup=ran.warmup, **more
     )
 
 
-def left_path(spec: SubjectSpec, counters: Mapping[str, int]) -> list[Notice]:
+def left_path(spec: Spec, counters: Mapping[str, int]) -> list[Notice]:
     """Say so where somebody's env counts its native steps, and they are not all."""
     steps, native = counters.get("env_steps", 0), counters.get("native_steps")
     if spec.impl != "foreign" or native is None or native >= steps:
@@ -159,7 +159,7 @@ def left_path(spec: SubjectSpec, counters: Mapping[str, int]) -> list[Notice]:
     return [notice(Code.PATH_MIXED, share=native / steps, requested="native")]
 
 
-def decided_elsewhere(spec: SubjectSpec) -> list[Notice]:
+def decided_elsewhere(spec: Spec) -> list[Notice]:
     """Name the settings that an environment variable decided, since no command line shows them."""
     return [
         notice(Code.ENVIRONMENT, setting=setting, source=source)
@@ -169,7 +169,7 @@ def decided_elsewhere(spec: SubjectSpec) -> list[Notice]:
 
 
 def throughput(
-    spec: SubjectSpec, env_steps: int, wall_ns: Sequence[int], counted: Mapping[str, int] | None = None
+    spec: Spec, env_steps: int, wall_ns: Sequence[int], counted: Mapping[str, int] | None = None
 ) -> dict[str, list[float]]:
     """The speed of each round, from its wall time; `counted` says how many agents a step had on average."""
     agents = agents_a_step(spec, counted or {})
@@ -182,7 +182,7 @@ def throughput(
     }
 
 
-def agents_a_step(spec: SubjectSpec, counted: Mapping[str, int]) -> float:
+def agents_a_step(spec: Spec, counted: Mapping[str, int]) -> float:
     """How many there were on average, where agents come and go."""
     steps, lived = counted.get("env_steps", 0), counted.get("agent_steps", 0)
     return lived / steps if steps and lived else spec.agents

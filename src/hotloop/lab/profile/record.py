@@ -10,7 +10,8 @@ from hotloop.core.record.record import Record
 from hotloop.core.turn_clock import Stretch
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT
-from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Subject
 from hotloop.lab.loop.account import cuda_runs
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
@@ -84,7 +85,7 @@ class Account:
 
 def record_of(
     recorder: Recorder,
-    spec: SubjectSpec,
+    spec: Spec,
     pairs: Pairs,
     account: Account,
     *,
@@ -108,7 +109,7 @@ def record_of(
     )
 
 
-def host_timer(spec: SubjectSpec) -> list[Notice]:
+def host_timer(spec: Spec) -> list[Notice]:
     """Say whose clock it was where a policy, or somebody's env, used a GPU that works behind its caller."""
     if spec.described.device == "cuda" or not cuda_runs():
         return []

@@ -15,7 +15,8 @@ from hotloop.core.record.metadata import Code, own_commit
 from hotloop.core.record.profile import Again, Repeated, Slow, SlowStep
 from hotloop.core.record.record import Record
 from hotloop.core.spans import span
-from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import Actor, RandomPlay, Watched, is_live, load, play_again, play_of
 from hotloop.lab.measure.record import Recorder, describe_method
@@ -96,7 +97,7 @@ def rerun(record: Record, rank: int = 1, progress: Progress = silent) -> Record:
         return judge(write_up(recorder, clean, record, step, attempt))
 
 
-def refuse_other_workload(record: Record, spec: SubjectSpec) -> None:
+def refuse_other_workload(record: Record, spec: Spec) -> None:
     """Refuse settings that have changed since, such as an environment variable's."""
     then, now = record.target, spec.described
     if then.workload_hash != now.workload_hash:

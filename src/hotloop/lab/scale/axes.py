@@ -9,7 +9,7 @@ from hotloop.core import registry
 from hotloop.core.errors import InputError, unknown
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings
 from hotloop.lab.training import settings as training
 
 STEPS = "steps"

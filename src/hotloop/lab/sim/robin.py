@@ -14,7 +14,7 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.record import ELO, PAIR, Record
 from hotloop.core.registry import find
 from hotloop.core.target import Target
-from hotloop.envs.subject import SubjectSpec
+from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.target import open_subject
@@ -31,7 +31,7 @@ LONGEST = 100_000
 class Robin:
     """What is known of a round robin so far."""
 
-    spec: SubjectSpec
+    spec: Spec
     recorder: Recorder
     scores: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     """Hero and villain to the hero's score of each game."""

@@ -9,14 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.notices import Notice
 from hotloop.core.packages import need
-from hotloop.core.record.metadata import Described
 from hotloop.core.registry import find
 from hotloop.core.settings import hash_of
 from hotloop.core.spans import span
@@ -27,7 +26,8 @@ from hotloop.envs.foreign.seats import HERO, seats_of
 from hotloop.envs.foreign.spec import BROKEN, ENV_STEP, raised
 from hotloop.envs.open import open_target
 from hotloop.envs.projects import is_apart, new_apart, parameters
-from hotloop.envs.subject import LiveSpec, Proxy, Subject
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Proxy, Subject
 from hotloop.lab.measure.policy import RANDOM, TAPE, Choose, load
 from hotloop.lab.measure.trained import is_trained
 from hotloop.lab.sim.players import find_players
@@ -69,36 +69,17 @@ class GameOver:
     """Whether the hero had the first turn."""
 
 
-class SeatedSpec:
-    """The spec of an env with the two players among the keys."""
-
-    def __init__(self, spec: LiveSpec, target: Target) -> None:
-        self._spec, self._target = spec, target
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._spec, name)
-
-    @property
-    def same_work(self) -> Target:
-        return self._target
-
-    @property
-    def made_from(self) -> Target | None:
-        return self._target if self._spec.made_from else None
-
-    @property
-    def described(self) -> Described:
-        """What a record says of the env, with both players among its parameters."""
-        env = self._spec.described
-        players = {key: self._target.keys[key] for key in KEYS if key in self._target.keys}
-        return replace(
-            env,
-            params={**env.params, **players},
-            workload_hash=hash_of(env.workload_hash, players),
-            keys={**env.keys, **players},
-        )
+def seated_spec(spec: Spec, target: Target) -> Spec:
+    """Return the spec of an env with the two players among its keys."""
+    players = {key: target.keys[key] for key in KEYS if key in target.keys}
+    described = replace(
+        spec.described,
+        params={**spec.described.params, **players},
+        workload_hash=hash_of(spec.described.workload_hash, players),
+        keys={**spec.described.keys, **players},
+    )
+    made_from = target if spec.made_from else None
+    return replace(spec, described=described, same_work=target, made_from=made_from)
 
 
 class Seated(Proxy):
@@ -122,11 +103,11 @@ class Seated(Proxy):
         """The global random numbers as its last turn left them; None while it is the last to play."""
 
     @property
-    def spec(self) -> LiveSpec:
-        return cast("LiveSpec", SeatedSpec(self._subject.spec, self._target))
+    def spec(self) -> Spec:
+        return seated_spec(self._subject.spec, self._target)
 
     @property
-    def env_spec(self) -> LiveSpec:
+    def env_spec(self) -> Spec:
         """The spec of the env alone, without the players."""
         return self._subject.spec
 

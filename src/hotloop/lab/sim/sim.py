@@ -5,7 +5,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.episodes import Episode, Episodes
 from hotloop.envs.open import make
-from hotloop.envs.subject import SubjectSpec
+from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM, TAPE
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
@@ -44,7 +43,7 @@ from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.measure.work import Tally, describe_validation
 from hotloop.lab.sim.games import Stretches
 from hotloop.lab.sim.players import Player, find_players
-from hotloop.lab.sim.seated import SeatedSpec, envs_for
+from hotloop.lab.sim.seated import envs_for, seated_spec
 
 WARMUP_CALLS = 50
 
@@ -346,7 +345,7 @@ def split(game: Game, found: SoFar, encoding: str) -> dict[str, list[float]]:
     return {f"{SPLIT}{name}": [float(ns)] for name, ns in parts.items()}
 
 
-def described_spec(game: Game) -> SubjectSpec:
+def described_spec(game: Game) -> Spec:
     """Return the spec of the batch, with the players of a contest among its keys."""
     spec, contest = game.batch.spec, game.batch.spec.world.contest
     if contest is None:
@@ -354,7 +353,7 @@ def described_spec(game: Game) -> SubjectSpec:
     seats = {contest.player: game.asked.player}
     if game.asked.opponent:
         seats |= dict.fromkeys(contest.both_outside, game.asked.opponent)
-    return cast("SubjectSpec", SeatedSpec(spec, Target(spec.name, seats)))
+    return seated_spec(spec, Target(spec.name, seats))
 
 
 def method(game: Game, found: SoFar) -> Method:

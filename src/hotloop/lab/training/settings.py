@@ -20,7 +20,7 @@ from hotloop.core.target import Target, names_code
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.trainable.trainable import GYM, open_trainable
 from hotloop.envs.open import make
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings
 from hotloop.train.settings import (
     Around,
     EvalSettings,

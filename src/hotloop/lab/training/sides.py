@@ -5,7 +5,7 @@ A turn is a number of whole updates, never less than one.
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -17,12 +17,12 @@ from hotloop.core.notices import Notice
 from hotloop.core.packages import need
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import AFTER, RETURNS
-from hotloop.core.record.metadata import Code, Described, Instructions
+from hotloop.core.record.metadata import Code, Instructions
 from hotloop.core.record.record import Record
 from hotloop.core.sources import Sources
 from hotloop.core.target import Target
 from hotloop.core.turn_clock import TurnClock
-from hotloop.envs.native import Build
+from hotloop.envs.spec import Spec
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.compare import Asked, compared
 from hotloop.lab.compare.contenders import Contender
@@ -43,41 +43,13 @@ SPEED_ONLY = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainSpec:
-    """What a trainer in a comparison says about itself: its batch's facts, and the training's keys."""
-
-    name: str
-    impl: str
-    requested: str
-    num_envs: int
-    agents: int
-    threads: int
-    seed: int
-    described: Described
-    build: Build | None
-    notices: tuple[Notice, ...]
-    decided_by: Mapping[str, str] = field(default_factory=dict)
-    phases: tuple[str, ...] = ()
-
-
-def spec_of(settings: RunSettings) -> TrainSpec:
-    """Open a settings's batch, and take down what it is."""
+def spec_of(settings: RunSettings) -> Spec:
+    """Return the spec of a training: its batch's, with the training's keys among the parameters."""
     batch = settings.open()
     batch.close()
-    spec = batch.spec
-    return TrainSpec(
-        name=spec.name,
-        impl=spec.impl,
-        requested=spec.requested,
-        num_envs=spec.num_envs,
-        agents=spec.agents,
-        threads=spec.threads,
-        seed=spec.seed,
-        described=settings.described(batch),
-        build=spec.build,
-        notices=(*spec.notices, *settings.notices),
-        decided_by=spec.decided_by,
+    notices = (*batch.spec.notices, *settings.notices)
+    return replace(
+        batch.spec, described=settings.described(batch), notices=notices, phases=(), made_from=None
     )
 
 
@@ -168,7 +140,7 @@ class TrainContender:
         self.name = target.words
 
     @cached_property
-    def spec(self) -> TrainSpec:
+    def spec(self) -> Spec:
         return spec_of(self.settings)
 
     @cached_property

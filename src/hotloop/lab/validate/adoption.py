@@ -7,7 +7,7 @@ from hotloop.core.record.comparison import Adoption, Comparison, Configuration, 
 from hotloop.core.record.record import Record
 from hotloop.core.settings import describe
 from hotloop.core.target import Target
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings
 from hotloop.lab.validate.match import Match
 from hotloop.lab.validate.validate import SOAK_COMPARISONS, SOAK_RIVALS
 

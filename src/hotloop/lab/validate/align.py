@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.target import Target
-from hotloop.envs.env_by_env import VEC_ENV, EnvByEnv, is_batch, is_single, kind_of, open_instances
+from hotloop.envs.env_by_env import VEC_ENV, EnvByEnv, is_batch, is_single, open_instances
 from hotloop.envs.foreign.kinds.vector import NEXT_STEP, SAME_STEP
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
@@ -113,7 +113,8 @@ def form_of(side: Subject) -> str:
     """Return the form in which a side takes actions and answers."""
     if is_single(side):
         return "single"
-    return "batch" if is_batch(side) and kind_of(side) != VEC_ENV else kind_of(side)
+    interface = side.spec.interface
+    return "batch" if is_batch(side) and interface != VEC_ENV else interface
 
 
 def check_autoreset(a: Subject, b: Subject) -> None:

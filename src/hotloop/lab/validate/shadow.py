@@ -29,7 +29,8 @@ from hotloop.core.record.comparison import Difference, Validation
 from hotloop.envs.batch import Batch
 from hotloop.envs.cuda import require_host
 from hotloop.envs.open import make
-from hotloop.envs.subject import LiveSpec, Subject
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Subject
 from hotloop.lab.validate.align import closeness_between
 from hotloop.lab.validate.equal import (
     EXACT,
@@ -264,7 +265,7 @@ def load_both(reference: Subject, candidate: Subject, saved: Saved) -> None:
             side.load(env, state)
 
 
-def agent_of(found: Difference, moment: Shown, spec: LiveSpec) -> str | None:
+def agent_of(found: Difference, moment: Shown, spec: Spec) -> str | None:
     """Whose output a place belongs to: by the second axis, or by the name of a field of one agent's."""
     owner = found.field.partition(".")[2]
     if spec.agent_names and owner:

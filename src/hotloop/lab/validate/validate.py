@@ -17,7 +17,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import Validation, field_words
 from hotloop.core.record.record import Record
 from hotloop.envs.projects import apart
-from hotloop.envs.subject import LiveSpec, SubjectSpec
+from hotloop.envs.spec import Spec
 from hotloop.judge.compare import REPEATABLE
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.digest import play_digest
@@ -222,7 +222,7 @@ def check_itself(
     return names
 
 
-def planned(asked: Asked, spec: SubjectSpec) -> int | None:
+def planned(asked: Asked, spec: Spec) -> int | None:
     """Calls of all courses in lockstep; None where the clock decides."""
     if asked.steps is not None:
         return -(-asked.steps // spec.num_envs)
@@ -289,7 +289,7 @@ def limits_of(course: Course, calls: int | None, box_ns: int | None) -> Limits:
     )
 
 
-def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: LiveSpec) -> Record:
+def record(match: Match, asked: Asked, found: SoFar, recorder: Recorder, spec: Spec) -> Record:
     first = [each for each in found.plays if not each.part.by_digest]
     calls = sum(each.part.steps for each in found.plays)
     return recorder.record(
@@ -367,7 +367,7 @@ def not_compared(seen: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(sorted({*seen.get("left_out", ()), *seen.get("one_sided", ())}))
 
 
-def silent_mechanics(spec: LiveSpec, counters: Mapping[str, int]) -> list[str]:
+def silent_mechanics(spec: Spec, counters: Mapping[str, int]) -> list[str]:
     """What a preset exists for and no tape made happen: nothing was found out about it."""
     return [name for name in spec.mechanics if not counters.get(f"{COVERAGE}{name}")]
 

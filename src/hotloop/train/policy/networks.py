@@ -14,8 +14,8 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import names_callable
 from hotloop.core.world import Acts, Kind, Part
 from hotloop.envs import callables
-from hotloop.envs.batch import Spec
 from hotloop.envs.foreign.spec import BROKEN, raised
+from hotloop.envs.spec import BatchSpec
 from hotloop.train.kernels.device import Recurrence, TokenSum, available
 from hotloop.train.kernels.passes import Passes
 from hotloop.train.policy.options import OptionsNetwork
@@ -227,7 +227,7 @@ class TheirNetwork(nn.Module):
     lstm = None
     has_fixed_shapes = False
 
-    def __init__(self, name: str, shape: tuple[int, ...], spec: Spec) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...], spec: BatchSpec) -> None:
         super().__init__()
         self._name, self._outputs, self._acts = name, spec.num_actions, spec.layout.acts
         found = callables.find(name)
@@ -350,7 +350,7 @@ def encoder_of(kind: Kind, shape: tuple[int, ...], settings: TrainSettings) -> t
             return flat, int(torch.Size(shape).numel())
 
 
-def encoder_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
+def encoder_for(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> tuple[nn.Module, int]:
     """The encoder of a world's observations: of their parts, where they have some."""
     if not spec.layout.parts:
         return encoder_of(spec.layout.observation.kind, shape, settings)
@@ -358,7 +358,7 @@ def encoder_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> 
     return reader, reader.width
 
 
-def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
+def default_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> Network:
     """The network for a world's observations, its weights decided by the seed alone."""
     generator = torch.Generator().manual_seed(settings.seed)
     count = len(spec.layout.types) if is_by_type(spec, settings) else 1
@@ -372,7 +372,7 @@ def default_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings)
     return ByType(networks, spec.num_actions) if is_by_type(spec, settings) else networks[0]
 
 
-def is_by_type(spec: Spec, settings: TrainSettings) -> bool:
+def is_by_type(spec: BatchSpec, settings: TrainSettings) -> bool:
     """Whether agents of each type have a network of their own."""
     if not spec.layout.types:
         return False
@@ -383,7 +383,7 @@ def is_by_type(spec: Spec, settings: TrainSettings) -> bool:
     return settings.networks == "type"
 
 
-def their_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> TheirNetwork:
+def their_network(spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings) -> TheirNetwork:
     """Somebody's, its weights as it draws them itself after torch was given the seed."""
     if not names_callable(settings.network):
         raise InputError(f"train.network={settings.network} does not fit: write my_net.py:Net")
@@ -393,7 +393,9 @@ def their_network(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -
     return TheirNetwork(settings.network, shape, spec)
 
 
-def network_for(spec: Spec, shape: tuple[int, ...], settings: TrainSettings) -> ActorCritic | OptionsNetwork:
+def network_for(
+    spec: BatchSpec, shape: tuple[int, ...], settings: TrainSettings
+) -> ActorCritic | OptionsNetwork:
     """By options where they point at objects, else by a head over all actions."""
     parts = spec.layout.parts
     if any(part.points_at for part in parts):

@@ -43,6 +43,8 @@ class ModelSubject(Answering):
         super().__init__(*given, **more)
         self.again: Callable[[], Any] | None = None
         """Makes another."""
+        self.arguments: Mapping[str, object] = {}
+        """The keys of its maker."""
         self._fresh = not has(self.env, "reset")
         """Whether it is as it was made, and needs no reset."""
         self._lived = 0
@@ -101,7 +103,7 @@ class ModelSubject(Answering):
     @property
     def settings(self) -> frozenset[str]:
         """Fields that hold what the model was made with: arguments of constructors, and the target's keys."""
-        return frozenset(f"{INFOS}.{name}" for name in settings_of(self.env, self.spec.arguments))
+        return frozenset(f"{INFOS}.{name}" for name in settings_of(self.env, self.arguments))
 
     def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
         return [None] * calls

@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
-from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised, unseen
+from hotloop.envs.foreign.spec import BROKEN, everything, raised, unseen
 from hotloop.envs.foreign.subject import ForeignSubject
+from hotloop.envs.spec import Spec
 
 
 class RowsSubject(ForeignSubject):
     """An env of PufferLib's kind: one call steps every row, finished ones begin anew by themselves."""
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
         self._calls = 0
         self._given: tuple[Any, ...] = ()
         self._infos: Any = ()

@@ -1,7 +1,6 @@
 """Several envs that no vector env takes, as one subject: each call steps them one after another."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.notices import Notice
 from hotloop.envs.foreign.subject import ForeignSubject
+from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy
 
 
@@ -19,16 +19,16 @@ class SeveralSubject(Proxy):
         super().__init__(subjects[0])
         self.subjects: list[ForeignSubject] = list(subjects)
         first = self.subjects[0].spec
-        self._all = replace(first, num_envs=len(self.subjects), agent_names=())
+        self._all = first.with_envs(len(self.subjects), agent_names=())
         self.reseed(first.seed)
 
     def reseed(self, seed: int) -> None:
-        self._all = replace(self._all, seed=seed)
+        self._all = self._all.with_seed(seed)
         for env, subject in enumerate(self.subjects):
             subject.reseed(seed + env)
 
     @property
-    def spec(self) -> Any:
+    def spec(self) -> Spec:
         return self._all
 
     def reset(self) -> None:

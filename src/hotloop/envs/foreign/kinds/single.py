@@ -11,8 +11,9 @@ from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import STEPS, Doing
 from hotloop.envs.foreign.actions import Sample, discrete, sampler
 from hotloop.envs.foreign.masks import Pick, mask_in, mask_method, settled
-from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, awaitable_error, raised
+from hotloop.envs.foreign.spec import BROKEN, awaitable_error, raised
 from hotloop.envs.foreign.subject import NAMES, Answering, earned, place_of, plainly
+from hotloop.envs.spec import Spec
 from hotloop.envs.subject import WholeNumbers
 
 Given = tuple[Any, Any, Any, Any, Any]
@@ -26,10 +27,10 @@ class SingleSubject(Answering):
 
     autoreset = "after the step that ends an episode"
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         self._begun: Any = None
         """The infos of the reset that the last call ended with; None where it did not."""
-        super().__init__(env, spec, timed=timed)
+        super().__init__(env, spec, **how)
         self._sample: Sample | None = None
         self._masks = mask_method(env)
         self._many = spec.agents > 1

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.envs.foreign.phases import logged
-from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, everything, raised
+from hotloop.envs.foreign.spec import BROKEN, everything, raised
 from hotloop.envs.foreign.subject import ForeignSubject
+from hotloop.envs.spec import Spec
 
 PARTS = {"reward": "rewards", "terminated": "terminals", "truncated": "truncations"}
 
@@ -21,9 +22,9 @@ class TensorSubject(ForeignSubject):
 
     autoreset = "SameStep"
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
-        self._step = logged(env.step_and_maybe_reset, self._log, timed=timed)
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
+        self._step = logged(env.step_and_maybe_reset, self._log, timed=self.in_spans)
         self._calls = 0
         self._shown: Any = None
 

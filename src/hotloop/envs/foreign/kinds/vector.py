@@ -19,7 +19,6 @@ from hotloop.envs.foreign.kinds.single import first_of, five, second_of, seeded
 from hotloop.envs.foreign.masks import METHOD, Pick, mask_in, mask_method, settled
 from hotloop.envs.foreign.spec import (
     BROKEN,
-    ForeignSpec,
     arrays,
     attribute,
     envs_inside,
@@ -31,6 +30,7 @@ from hotloop.envs.foreign.spec import (
     unwrapped,
 )
 from hotloop.envs.foreign.subject import NAMES, ForeignSubject
+from hotloop.envs.spec import Spec
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
 
@@ -44,8 +44,8 @@ class VectorSubject(ForeignSubject):
     A call that only resets an env is no step of it: such reset steps are counted apart.
     """
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
         self.autoreset = autoreset_of(env)
         self._single = single_space(env)
         self._reset_steps = self._calls = 0

@@ -11,15 +11,16 @@ from hotloop.core.process.lifeline import Doing
 from hotloop.envs.foreign.actions import Sample, from_space
 from hotloop.envs.foreign.kinds.single import first_of, second_of, seeded
 from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
-from hotloop.envs.foreign.spec import BROKEN, ForeignSpec, in_span, raised
+from hotloop.envs.foreign.spec import BROKEN, in_span, raised
 from hotloop.envs.foreign.subject import NAMES, Answering, plain_action, plainly
+from hotloop.envs.spec import Spec
 
 
 class ZooSubject(Answering):
     """An env with agents that have names, each with actions of its own to draw."""
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
         self._samples: dict[str, Sample] = {
             agent: from_space(env.action_space(agent)) for agent in env.possible_agents
         }
@@ -33,8 +34,8 @@ class ZooSubject(Answering):
 class ParallelSubject(ZooSubject):
     """A parallel env: one call steps all living agents; when none is left, the next episode begins."""
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
         self._agent_steps = 0
         self.observation = {}
         self._infos: Mapping[str, Any] = {}
@@ -120,9 +121,9 @@ class TurnSubject(ZooSubject):
     is an action of every agent, and a number from 0 to 1 that picks another where that one is not legal.
     """
 
-    def __init__(self, env: Any, spec: ForeignSpec, *, timed: bool) -> None:
-        super().__init__(env, spec, timed=timed)
-        self._last = in_span("env.last", env.last, timed=timed)
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
+        self._last = in_span("env.last", env.last, timed=self.in_spans)
         self._agents, self._rewards, self._turn = (
             layer_of(env, name) for name in ("agents", "rewards", "agent_selection")
         )

@@ -15,8 +15,8 @@ from hotloop.envs.foreign.subject import ForeignSubject
 from hotloop.envs.foreign.trainable.crew import Begun
 from hotloop.envs.foreign.trainable.members import Form, maskable, show, tell_mask
 from hotloop.envs.foreign.trainable.spaces import doing_of, reader_of
-from hotloop.envs.foreign.trainable.trainable import EnvsBatch, EnvsEngine, batch_spec, make_arrays
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.foreign.trainable.trainable import EnvsBatch, EnvsEngine, envs_spec, make_arrays
+from hotloop.envs.spec import BatchSettings
 
 EXPECTED = "runs play envs of Gymnasium, alone or in a vector, and parallel envs of PettingZoo"
 
@@ -38,7 +38,7 @@ class Mirror:
         self._subject, self._env = subject, subject.env
         self._form = form = form_of(subject)
         settings = BatchSettings(num_envs=subject.spec.num_envs, seed=subject.spec.seed)
-        spec = batch_spec(Target(form.name), form, settings)
+        spec = envs_spec(Target(form.name), form, settings, {}, {})
         self._arrays, actions = make_arrays(spec)
         self.batch = EnvsBatch(EnvsEngine(form.name, Nobody(), self._arrays, actions, spec), spec, Nobody())
         self._resets = subject.resets

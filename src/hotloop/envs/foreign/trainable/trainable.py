@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,12 +13,11 @@ from hotloop.core.errors import InputError
 from hotloop.core.packages import need
 from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
-from hotloop.core.record.metadata import Described
 from hotloop.core.settings import apply, hash_of
 from hotloop.core.target import Target
 from hotloop.core.world import Layout, World
 from hotloop.envs import callables
-from hotloop.envs.batch import Batch, Spec
+from hotloop.envs.batch import Batch
 from hotloop.envs.engine import Seeds
 from hotloop.envs.foreign.open import Order, gym, one_of, ordered, pettingzoo
 from hotloop.envs.foreign.spec import plain
@@ -37,7 +36,7 @@ from hotloop.envs.foreign.trainable.crew import (
 from hotloop.envs.foreign.trainable.members import Form, form_of
 from hotloop.envs.foreign.trainable.whole import Whole, counts_envs, form_of_batch
 from hotloop.envs.instances import NUMBERS, numbered
-from hotloop.envs.settings import BatchSettings
+from hotloop.envs.spec import BatchSettings, BatchSpec, batch_spec
 
 GYM, ZOO = "gym:", "pettingzoo:"
 
@@ -49,36 +48,11 @@ class NoParameters:
     """What a foreign env has: its keys go to its maker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvsSpec(Spec):
-    """What such a batch is; the keys of its maker and who steps it belong to it."""
-
-    asked: Target
-    """Another one like it is made from it."""
-    arguments: Mapping[str, object] = field(default_factory=dict)
-    vector: str = SYNC
-    workers: int = 1
-
-    @property
-    def described(self) -> Described:
-        mine = super(EnvsSpec, self).described
-        params = mine.params | {key: plain(value) for key, value in self.arguments.items()}
-        crew = {"vector": self.vector, **({} if self.vector == SYNC else {"workers": self.workers})}
-        return replace(
-            mine, params=params, variant=mine.variant | crew, workload_hash=hash_of(self.name, params)
-        )
-
-    def another(self, num_envs: int, seed: int) -> Batch:
-        """Other envs of the same maker."""
-        keys = {**self.asked.keys, "num_envs": num_envs, "seed": seed}
-        return open_trainable(Target(self.asked.name, keys))
-
-
 class EnvsEngine:
     """Somebody's envs, whoever steps them, their answers in arrays; episodes follow at once."""
 
     def __init__(
-        self, name: str, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any], spec: EnvsSpec
+        self, name: str, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any], spec: BatchSpec
     ) -> None:
         self._name, self._crew, self._arrays, self._actions = name, crew, arrays, actions
         self._layout, self._envs = spec.layout, spec.num_envs
@@ -181,9 +155,8 @@ class EnvsBatch(Batch):
     """Such envs behind the arrays of a batch."""
 
     can_save = False
-    spec: EnvsSpec
 
-    def __init__(self, engine: EnvsEngine, spec: EnvsSpec, crew: Crew) -> None:
+    def __init__(self, engine: EnvsEngine, spec: BatchSpec, crew: Crew) -> None:
         super().__init__(engine, spec)
         self.crew = crew
 
@@ -246,9 +219,8 @@ def open_trainable(target: Target) -> Batch:
         close_env(first)
         return open_whole(target, order, options, number, own)
     form = form_of(target.name, first, gymnasium)
-    spec = replace(
-        batch_spec(target, form, options), arguments=order.arguments, vector=vector, workers=workers
-    )
+    variant = {"vector": vector, **({} if vector == SYNC else {"workers": workers})}
+    spec = envs_spec(target, form, options, order.arguments, variant)
     arrays, actions = make_arrays(spec)
     if vector == PROCESSES:
         close_env(first)
@@ -274,28 +246,31 @@ def open_whole(
             f"give num_envs={env.num_envs}, or let it take a parameter num_envs"
         )
     form = form_of_batch(target.name, env)
-    spec = replace(batch_spec(target, form, options), arguments=order.arguments)
+    spec = envs_spec(target, form, options, order.arguments, {"vector": SYNC})
     arrays, actions = make_arrays(spec)
     crew = Whole(form, env, arrays, actions)
     return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
 
 
-def batch_spec(target: Target, form: Form, options: BatchSettings) -> EnvsSpec:
-    """What a batch of such envs says about itself."""
-    return EnvsSpec(
-        target=target.name,
-        world=world_of(target.name, form.layout),
-        preset="",
-        impl="foreign",
-        layout=form.layout,
-        parameters=NoParameters(),
-        settings=options,
-        build=None,
-        notices=(),
-        decided_by={},
-        origin=target.name,
-        asked=target,
+def envs_spec(
+    target: Target,
+    form: Form,
+    options: BatchSettings,
+    arguments: Mapping[str, object],
+    crew: Mapping[str, object],
+) -> BatchSpec:
+    """Return the spec of a batch of such envs, with its maker's arguments and what steps them."""
+    name = target.name
+    spec = batch_spec(name, world_of(name, form.layout), "", "foreign", NoParameters(), options, {})
+    params = spec.described.params | {key: plain(value) for key, value in arguments.items()}
+    described = replace(
+        spec.described,
+        world=None,
+        params=params,
+        variant=spec.described.variant | dict(crew),
+        workload_hash=hash_of(name, params),
     )
+    return replace(spec, described=described, made_from=None, same_work=target)
 
 
 def crew_asked(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:
@@ -313,7 +288,7 @@ def crew_asked(keys: Mapping[str, object], num_envs: int) -> tuple[str, int]:
     return vector, workers if vector != SYNC else 1
 
 
-def make_arrays(spec: EnvsSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
+def make_arrays(spec: BatchSpec) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
     """The batch's arrays and the actions, in memory that workers can share."""
     envs, layout = spec.num_envs, spec.layout
     arrays = {each.name: room((envs, *each.shape), each.dtype) for each in layout.arrays}
