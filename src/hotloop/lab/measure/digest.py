@@ -35,7 +35,7 @@ def play_digest(subject: Subject) -> dict[str, str] | None:
 
     The play is random, with the seed of the target. The subject has to be reset afterwards.
     """
-    if not subject.restarts or getattr(subject.spec, "kind", "") in NOT_ENVS:
+    if not subject.restarts or subject.spec.interface in NOT_ENVS:
         return None
     before = taken()
     try:
