@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import CPU_SHARE, Method, Record
 from hotloop.core.target import Target
-from hotloop.core.turn_clock import Stretch, TurnClock
 from hotloop.envs.foreign.kinds.model import FunctionSubject
-from hotloop.envs.subject import Subject
+from hotloop.envs.subject import Subject, SubjectSpec
 from hotloop.judge.compare import (
     BAND,
     LATE_SHARE,
@@ -26,12 +24,14 @@ from hotloop.judge.compare import (
 from hotloop.judge.judge import Wanted, goal_of, judge
 from hotloop.lab.measure.digest import play_digest
 from hotloop.lab.measure.instructions import counted
-from hotloop.lab.measure.policy import EXAMINED, RANDOM, Play, play_of
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
+from hotloop.lab.measure.policy import EXAMINED, RANDOM
 from hotloop.lab.measure.record import Recorder, in_rounds, kept_so_far, throughput
-from hotloop.lab.measure.rounds import Rounds, calls_for, shortened, warm_up
-from hotloop.lab.measure.stepping import Garbage, collect_rest, no_collection, play
+from hotloop.lab.measure.rounds import Rounds, shortened, warm_up
+from hotloop.lab.measure.sides import SubjectSide, Turn
+from hotloop.lab.measure.stepping import Garbage, no_collection
 from hotloop.lab.measure.target import Opener
-from hotloop.lab.measure.work import Tally, both_validations, describe_validation
+from hotloop.lab.measure.work import both_validations, describe_validation
 from hotloop.lab.profile import profile as profiling
 from hotloop.lab.profile.record import WALLS
 
@@ -53,24 +53,6 @@ class Extras:
 
 
 NOTHING = Extras()
-
-
-@dataclass(slots=True, kw_only=True)
-class SoFar:
-    """What is known so far, complete up to the last whole round."""
-
-    rounds: Rounds
-    work: Tally
-    taken: list[Stretch] = field(default_factory=list)
-    """One a round."""
-    faults: tuple[Notice, ...] = ()
-    """Of the env, looked for after the last round."""
-    partial: bool = True
-
-    @property
-    def cpu_shares(self) -> list[float]:
-        """CPU time over wall time of each round; 2.0 is two cores busy."""
-        return [each.cpu_ns / each.ns for each in self.taken]
 
 
 def bench(
@@ -107,28 +89,33 @@ def measure_once(
     subject: Subject, rounds: Rounds, progress: Progress, *, policy: str, extras: Extras
 ) -> Record:
     """Measure a subject and close it; refuses, before it steps, what it cannot be compared with."""
-    with (
-        closing(subject),
-        closing(play_of(policy, subject)) as script,
-        no_collection(extras.garbage),
-    ):
-        recorder = Recorder("bench", subject.spec)
+    opened = SubjectSide(subject.spec.name, subject, policy, alone=True)
+    with closing(opened) as side, no_collection(extras.garbage):
+        recorder, script = Recorder("bench", subject.spec), side.script
         for baseline in (*extras.baselines, *extras.rebuilt):
             check_alike(baseline, recorder.setting(script.policy, extras.garbage))
         if isinstance(subject, FunctionSubject):
             rounds = replace(rounds, of_function=True)
         digest = play_digest(subject) if policy == RANDOM else None
         subject.reset()
-        found = SoFar(rounds=rounds, work=Tally(lambda: subject.counters))
+        samples, fitted = Samples({side.name: side}), rounds
+        faults: tuple[Notice, ...] = ()
 
         def so_far() -> Record:
-            method = replace(in_rounds_of(subject, found, script, extras), digest=digest)
-            return record(subject, recorder, rounds, found, method)
+            method = in_rounds(subject.spec, fitted, script.policy, garbage=extras.garbage)
+            notices = [*faults, *shortened(rounds, fitted)]
+            return record(side, recorder, replace(method, digest=digest), samples, notices)
 
-        try:
-            measure(subject, script, found, kept_so_far(lambda: so_far() if found.taken else None, progress))
-        except KeyboardInterrupt:
-            found.partial = True
+        kept = kept_so_far(lambda: so_far() if samples.count else None, progress)
+        with until_interrupted(samples):
+            fitted = warm_up([subject], script, rounds, kept)
+            plan = Plan(rounds=fitted.count, budget_ns=NO_LIMIT, length=Length(fitted.iterations))
+
+            def moved(done: int, _: int) -> None:
+                kept(fitted.warmup + done * fitted.iterations, fitted.env_steps)
+
+            measure({side.name: side}, plan, moved, samples=samples)
+            faults = subject.faults(None if script.policy == RANDOM else script.draw(EXAMINED))
         return so_far()
 
 
@@ -176,48 +163,34 @@ def with_phases(
     )
 
 
-def measure(subject: Subject, script: Play, found: SoFar, progress: Progress) -> None:
-    """Warm up, then time one round after another, each with fresh actions."""
-    rounds = found.rounds = warm_up([subject], script, found.rounds, progress)
-    calls = calls_for(rounds.iterations, subject)
-    clock = TurnClock()
-    found.work.begin()
-    while len(found.taken) < rounds.count:
-        collect_rest()
-        found.taken.append(clock.time(partial(play, subject, script.draw(calls), calls)))
-        found.work.note()
-        progress(rounds.warmup + len(found.taken) * rounds.iterations, rounds.env_steps)
-    found.partial = False
-    found.faults = subject.faults(None if script.policy == RANDOM else script.draw(EXAMINED))
-
-
-def in_rounds_of(subject: Subject, found: SoFar, script: Play, extras: Extras) -> Method:
-    return in_rounds(subject.spec, found.rounds, script.policy, garbage=extras.garbage)
-
-
-def record(subject: Subject, recorder: Recorder, asked: Rounds, found: SoFar, method: Method) -> Record:
+def record(
+    side: SubjectSide, recorder: Recorder, method: Method, samples: Samples, notices: Sequence[Notice]
+) -> Record:
+    """Return the record of the rounds there were."""
+    spec, gained = side.subject.spec, samples.work[side.name].gained
+    turns = samples.turns[side.name][: samples.count]
     # Of a round, without the calls in which a vector env only resets an env.
-    env_steps = found.work.gained["env_steps"] // max(len(found.taken), 1)
-    speeds = throughput(subject.spec, env_steps, [each.ns for each in found.taken], found.work.gained)
+    env_steps = gained["env_steps"] // max(len(turns), 1)
+    speeds = throughput(spec, env_steps, [turn.ns for turn in turns], gained)
     return recorder.record(
         method=method,
-        counters=found.work.gained,
-        values={**speeds, CPU_SHARE: found.cpu_shares},
-        notices=[*found.faults, *shortened(asked, found.rounds), *beside(subject, found)],
-        partial=found.partial,
-        validation=describe_validation(subject.counters),
+        counters=gained,
+        values={**speeds, CPU_SHARE: [turn.cpu_ns / turn.ns for turn in turns]},
+        notices=[*notices, *beside(spec, turns)],
+        partial=samples.partial,
+        validation=describe_validation(side.subject.counters),
     )
 
 
-def beside(subject: Subject, found: SoFar) -> list[Notice]:
-    """What goes on beside the loop, where that is much or comes late."""
-    threads, cpu_ns = subject.spec.threads, sum(each.cpu_ns for each in found.taken)
-    own_ns = cpu_ns - sum(each.children_ns + each.late_ns for each in found.taken)
-    share = own_ns / max(sum(each.ns for each in found.taken), 1)
-    late = sum(each.late_ns for each in found.taken) / max(cpu_ns, 1)
-    said = []
-    if share > threads + SPARE_CORES:
-        said.append(notice(Code.BACKGROUND, side=subject.spec.name, share=share, threads=threads))
+def beside(spec: SubjectSpec, turns: Sequence[Turn]) -> list[Notice]:
+    """Return what to say of CPU use by other threads and processes, if it is much or comes late."""
+    cpu_ns = sum(turn.cpu_ns for turn in turns)
+    own_ns = cpu_ns - sum(turn.children_ns + turn.late_ns for turn in turns)
+    share = own_ns / max(sum(turn.ns for turn in turns), 1)
+    late = sum(turn.late_ns for turn in turns) / max(cpu_ns, 1)
+    notices = []
+    if share > spec.threads + SPARE_CORES:
+        notices.append(notice(Code.BACKGROUND, side=spec.name, share=share, threads=spec.threads))
     if late > LATE_SHARE:
-        said.append(notice(Code.LATE, side=subject.spec.name, share=late))
-    return said
+        notices.append(notice(Code.LATE, side=spec.name, share=late))
+    return notices

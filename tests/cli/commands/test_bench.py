@@ -9,6 +9,7 @@ from hotloop.core.errors import ExitCode
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.record import Record, read
 from hotloop.lab import bench as lab
+from hotloop.lab.measure import sides
 
 SHORT = ("num_envs=4", "agents=3", "--iterations", "8", "--warmup", "8")
 
@@ -107,14 +108,14 @@ def test_unstable_rounds_exit_with_one(hotloop: Command, monkeypatch: pytest.Mon
 
 
 def test_ctrl_c_leaves_a_partial_record_and_stops(hotloop: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, rounds = lab.play, iter(range(100))
+    real, rounds = sides.play, iter(range(100))
 
     def stop(*given: Any) -> int:
         if next(rounds) == 2:
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(lab, "play", stop)
+    monkeypatch.setattr(sides, "play", stop)
     said = hotloop("bench", "grid", *SHORT, "--rounds", "6", "--json")
     assert said.code == ExitCode.INTERRUPTED
     (record,) = said.json

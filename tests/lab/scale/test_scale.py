@@ -13,7 +13,7 @@ from hotloop.core.machine import machine
 from hotloop.core.record.record import Record
 from hotloop.core.record.sweep import ELSE, PHASE, RUN_NS, STEP_NS, TIMED_NS
 from hotloop.core.target import Target
-from hotloop.core.turn_clock import Stretch
+from hotloop.core.turn_clock import Stretch, TurnClock
 from hotloop.judge.scale import share
 from hotloop.lab.cells import Cell, Shelf
 from hotloop.lab.measure import record, stepping
@@ -45,7 +45,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(stepping, "now_ns", CLOCK.now)
     monkeypatch.setattr(lab, "timed", took)
-    monkeypatch.setattr(lab.TurnClock, "time", lambda _, play: took(play))
+    monkeypatch.setattr(TurnClock, "time", lambda _, play: took(play))
 
 
 def sized(*words: str, asked: Asked = SHORT) -> Record:

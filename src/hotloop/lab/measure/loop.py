@@ -230,12 +230,11 @@ class Stoppable(Protocol):
 @contextmanager
 def until_interrupted(state: Stoppable) -> Iterator[None]:
     """Run a block to its end or to Ctrl-C; `state.partial` says which it was."""
-    state.partial = True
     try:
         yield
+        state.partial = False
     except KeyboardInterrupt:
-        return  # what was measured before it is kept
-    state.partial = False
+        state.partial = True  # what was measured before it is kept
 
 
 def measure(
@@ -261,6 +260,7 @@ def measure(
     samples = Samples(sides) if samples is None else samples
     length = plan.length or warm_up(sides, plan.warmup_ns(len(sides)), progress).length
     samples.begin(length)
+    collect_rest()
     first = now_ns()
     steal = StealMeter(first)
     for round_ in rounds_of(

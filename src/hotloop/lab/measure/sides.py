@@ -83,7 +83,11 @@ class SubjectSide:
         """`alone`: no other side takes turns with it, so nothing is shared; its caller resets the subject."""
         self.name, self._ignore = name, ignore
         self.subject = self._shown = subject
-        self.script: Play = play_of(policy, subject)
+        try:
+            self.script: Play = play_of(policy, subject)
+        except BaseException:
+            subject.close()
+            raise
         self.from_reset = False
         """Whether each turn begins with a reset, which is not timed."""
         self._alone = alone

@@ -22,19 +22,22 @@ from hotloop.core.record.metadata import own_commit
 from hotloop.core.record.record import CPU_SHARE, Record, run_id
 from hotloop.core.record.sweep import CPU_NS, PHASE, RSS, RUN_NS, STEP_NS, TIMED_NS, Point, Refused, Sweep
 from hotloop.core.target import Target
-from hotloop.core.turn_clock import Stretch, TurnClock, timed
+from hotloop.core.turn_clock import timed
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.judge.scale import conclude
 from hotloop.lab.cells import Cell, Done, Executor, Here, Shelf, run_again, sweep, untold
+from hotloop.lab.measure import loop
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Samples, calm_or_all, until_interrupted
 from hotloop.lab.measure.named import NamedParts
 from hotloop.lab.measure.policy import RANDOM, Play, play_of
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
 from hotloop.lab.measure.rounds import calls_for
-from hotloop.lab.measure.stepping import collect_rest, no_collection, play
+from hotloop.lab.measure.sides import SubjectSide
+from hotloop.lab.measure.stepping import no_collection, play
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
-from hotloop.lab.measure.work import Tally, describe_validation
+from hotloop.lab.measure.work import describe_validation
 from hotloop.lab.scale.axes import Axes, Place
 
 KIND = "scale"
@@ -210,56 +213,30 @@ def refusals(axes: Axes, done: Sequence[Done]) -> list[Refused]:
 
 
 def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record:
-    """One cell: its speed, what memory it takes, and its phases in a pass of their own."""
+    """One cell: its speed, what memory it takes, and its phases in a pass of their own.
+
+    If the length of a run is an axis, each round is one run, from its reset on.
+    """
     warmed(target, asked["policy"])
     before = held_bytes()
     with ExitStack() as stack:
-        subject = stack.enter_context(closing(open_subject(target, profile=False)))
-        script = stack.enter_context(closing(play_of(asked["policy"], subject)))
+        subject = open_subject(target, profile=False)
+        side = stack.enter_context(closing(SubjectSide(KIND, subject, asked["policy"], alone=True)))
         recorder = Recorder("bench", subject.spec)
         stack.enter_context(no_collection())
-        work = Tally(lambda: subject.counters)
-        taken = rounds_of(subject, script, asked, work, progress)
+        subject.reset()
+        calls = asked["steps"] or fitting(subject, side.script, calls_for(asked["env_steps"], subject))
+        play(subject, side.script.draw(calls), calls)
+        side.from_reset = asked["steps"] is not None
+        samples, length = Samples({KIND: side}), Length(calls * subject.spec.num_envs)
+        plan = loop.Plan(rounds=ROUNDS, budget_ns=NO_LIMIT, length=length)
+        with until_interrupted(samples):
+            loop.measure({KIND: side}, plan, lambda done, total: progress(done, total + 1), samples=samples)
         memory = held_bytes() - before
-        made = cell_record(subject, recorder, script.policy, taken, work)
+        made = cell_record(side, recorder, samples)
     extra = {RSS: (float(memory),)} if memory > 0 else {}
-    phases = phases_of(target, asked, taken.calls) if asked["phases"] and not taken.partial else {}
+    phases = phases_of(target, asked, calls) if asked["phases"] and not samples.partial else {}
     return replace(made, values=made.values | extra | phases)
-
-
-@dataclass(slots=True, kw_only=True)
-class Taken:
-    """The rounds of a cell."""
-
-    calls: int
-    rounds: list[Stretch]
-    from_reset: bool
-    partial: bool = False
-
-
-def rounds_of(
-    subject: Subject, script: Play, asked: dict[str, Any], work: Tally, progress: Progress
-) -> Taken:
-    """Warm up and time the rounds; where the length of a run is asked for, each is one, from its reset on."""
-    subject.reset()
-    steps = asked["steps"]
-    calls = steps or fitting(subject, script, calls_for(asked["env_steps"], subject))
-    taken = Taken(calls=calls, rounds=[], from_reset=steps is not None)
-    play(subject, script.draw(calls), calls)
-    work.begin()
-    clock = TurnClock()
-    try:
-        while len(taken.rounds) < ROUNDS:
-            drawn = script.draw(calls)
-            if taken.from_reset:
-                subject.reset()
-            collect_rest()
-            taken.rounds.append(clock.time(partial(play, subject, drawn, calls)))
-            work.note()
-            progress(len(taken.rounds), ROUNDS + 1)
-    except KeyboardInterrupt:
-        taken.partial = True
-    return taken
 
 
 def fitting(subject: Subject, script: Play, calls: int) -> int:
@@ -274,24 +251,24 @@ def fitted(calls: int, call_ns: int) -> int:
     return calls
 
 
-def cell_record(subject: Subject, recorder: Recorder, policy: str, taken: Taken, work: Tally) -> Record:
-    """The record of a cell's rounds."""
-    spec = subject.spec
-    env_steps = taken.calls * spec.num_envs
-    walls = [each.ns for each in taken.rounds]
-    speeds = throughput(spec, env_steps, walls, work.gained)
+def cell_record(side: SubjectSide, recorder: Recorder, samples: Samples) -> Record:
+    """Return the record of a cell's rounds."""
+    spec, env_steps, gained = side.subject.spec, samples.length.env_steps, samples.work[KIND].gained
+    turns = samples.turns[KIND][: samples.count]
+    walls = [turn.ns for turn in turns]
     costs = {
         STEP_NS: [ns / env_steps for ns in walls],
-        CPU_NS: [each.cpu_ns / env_steps for each in taken.rounds],
-        CPU_SHARE: [each.cpu_ns / ns for each, ns in zip(taken.rounds, walls, strict=True)],
-        **({RUN_NS: [float(ns) for ns in walls]} if taken.from_reset else {}),
+        CPU_NS: [turn.cpu_ns / env_steps for turn in turns],
+        CPU_SHARE: [turn.cpu_ns / turn.ns for turn in turns],
+        **({RUN_NS: [float(ns) for ns in walls]} if side.from_reset else {}),
     }
+    policy = side.script.policy
     return recorder.record(
         method=describe_method(spec, rounds=ROUNDS, iterations=env_steps, policy=policy, warmup=env_steps),
-        counters=work.gained,
-        values={**speeds, **costs},
-        partial=taken.partial,
-        validation=describe_validation(subject.counters),
+        counters=gained,
+        values={**throughput(spec, env_steps, walls, gained), **costs},
+        partial=samples.partial,
+        validation=describe_validation(side.subject.counters),
     )
 
 
@@ -306,8 +283,7 @@ def phases_of(target: Target, asked: dict[str, Any], calls: int) -> dict[str, tu
         warm = min(calls, TRIED)
         play(subject, script.draw(warm), warm)
         rounds = phase_rounds(Watched(subject, script, NamedParts(target)), asked["steps"], calls)
-    calm = [phases for phases, was_calm in rounds if was_calm]
-    kept = calm if len(calm) >= FEWEST_CALM else [phases for phases, _ in rounds]
+    kept = calm_or_all([phases for phases, _ in rounds], [calm for _, calm in rounds], FEWEST_CALM)
     names = [name for name in kept[0] if name != WHOLE and any(each.get(name) for each in kept)]
     phases = {f"{PHASE}{name}": tuple(each.get(name, 0.0) for each in kept) for name in names}
     if not target.time:

@@ -17,9 +17,10 @@ from hotloop.core.record.sweep import PHASE, RSS, Refused, Tried
 from hotloop.core.target import Target
 from hotloop.judge import tune as choosing
 from hotloop.lab.cells import Cell, Executor, Shelf, never, sweep
+from hotloop.lab.measure import loop
 from hotloop.lab.measure.policy import LEARNING, RANDOM
 from hotloop.lab.measure.record import Recorder, describe_method, throughput
-from hotloop.lab.measure.sides import Side, SubjectSide, Turn
+from hotloop.lab.measure.sides import Side, SubjectSide
 from hotloop.lab.measure.stepping import no_collection
 from hotloop.lab.measure.target import open_subject
 from hotloop.lab.measure.usage import resident_bytes, settle
@@ -157,10 +158,10 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
         one = side.turn(side.grain, 0)
         length = side.grain if training else side.grain * max(1, round(TURN_NS / max(one.ns, 1)))
         side.turn(length, 0)
-        start = dict(side.counters())
-        turns = [turned(side, length, number, asked["rounds"], progress) for number in range(asked["rounds"])]
+        plan = loop.Plan(rounds=asked["rounds"], budget_ns=loop.NO_LIMIT, length=loop.Length(length))
+        samples = loop.measure({side.name: side}, plan, progress)
         memory = resident_bytes() - before
-        gained = {name: count - start.get(name, 0) for name, count in side.counters().items()}
+    turns, gained = samples.turns[side.name], samples.work[side.name].gained
     calls = max(1, length // side.grain)
     walls = [each.ns for each in turns]
     timed = target.time and not training
@@ -186,12 +187,6 @@ def opened(target: Target) -> tuple[Side, Any]:
         return TrainSide(target.words, settings), spec_of(settings)
     side = SubjectSide(target.words, open_subject(target, profile=False), RANDOM)
     return side, side.subject.spec
-
-
-def turned(side: Side, length: int, number: int, rounds: int, progress: Progress) -> Turn:
-    taken = side.turn(length, 0)
-    progress(number + 1, rounds)
-    return taken
 
 
 def updates_of(count: int, rounds: int, warmup: int = WARM_UPDATES) -> int:
