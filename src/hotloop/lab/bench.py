@@ -10,7 +10,8 @@ from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import CPU_SHARE, Method, Record
 from hotloop.core.target import Target
 from hotloop.envs.foreign.kinds.model import FunctionSubject
-from hotloop.envs.subject import Subject, SubjectSpec
+from hotloop.envs.spec import Spec
+from hotloop.envs.subject import Subject
 from hotloop.judge.compare import (
     BAND,
     LATE_SHARE,
@@ -182,7 +183,7 @@ def record(
     )
 
 
-def beside(spec: SubjectSpec, turns: Sequence[Turn]) -> list[Notice]:
+def beside(spec: Spec, turns: Sequence[Turn]) -> list[Notice]:
     """Return what to say of CPU use by other threads and processes, if it is much or comes late."""
     cpu_ns = sum(turn.cpu_ns for turn in turns)
     own_ns = cpu_ns - sum(turn.children_ns + turn.late_ns for turn in turns)
