@@ -23,7 +23,7 @@ from hotloop.lab.loop.run import SAMPLE_S
 from hotloop.loops.run import AnyRun
 from hotloop.loops.sb3 import RunCallback
 from hotloop.probes.resources import reader
-from hotloop.report.sections.times import times_of
+from hotloop.report.kinds.times import times_of
 from hotloop.stats.ratio import ratio
 
 TURN_STEPS, STEPS, QUICK_STEPS = 128, 2_048, 256

@@ -35,7 +35,7 @@ from hotloop.report import html, markdown, terminal
 from hotloop.report.exports import EXPORTS
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import read_shelf
-from hotloop.report.sections.record import record_sections
+from hotloop.report.kinds.record import record_sections
 from hotloop.report.traces import draw_speedscope, draw_trace
 from hotloop.stats.summary import with_metrics
 

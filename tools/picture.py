@@ -24,8 +24,8 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report import terminal
-from hotloop.report.sections.notices import notices
-from hotloop.report.sections.profile import glance
+from hotloop.report.kinds.notices import notices
+from hotloop.report.kinds.profile import glance
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs/images/profile.svg"

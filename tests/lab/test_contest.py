@@ -13,8 +13,8 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.measure.policy import AheadPlay, play_of
 from hotloop.lab.sim.sim import SimSettings, open_game, sim
-from hotloop.report.sections.section import text_of
-from hotloop.report.sections.sim import about_games, share_line, split_line
+from hotloop.report.kinds.sim import about_games, share_line, split_line
+from hotloop.report.section import text_of
 from hotloop.stats.intervals import wilson_interval
 
 

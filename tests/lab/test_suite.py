@@ -21,8 +21,8 @@ from hotloop.lab import suite
 from hotloop.lab.cells import Cell, Shelf, sweep
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.report import markdown
-from hotloop.report.sections.suite import largest
-from hotloop.report.sections.suite import suite as sections
+from hotloop.report.kinds.suite import largest
+from hotloop.report.kinds.suite import suite as sections
 
 FEW = Rounds(count=2, iterations=20, warmup=0)
 

@@ -7,10 +7,10 @@ from support.records import PROFILE
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.record import Resources
 from hotloop.judge.baselines import with_previous
+from hotloop.report import flames
 from hotloop.report.html import draw, draw_page
-from hotloop.report.pictures import flames
-from hotloop.report.sections.profile import page as page_of
-from hotloop.report.sections.section import (
+from hotloop.report.kinds.profile import page as page_of
+from hotloop.report.section import (
     Branch,
     Chapter,
     Column,
@@ -26,7 +26,7 @@ from hotloop.report.sections.section import (
     Span,
     Tree,
 )
-from hotloop.report.sections.section import Table as Drawn
+from hotloop.report.section import Table as Drawn
 
 PICTURES = {"cprofile": flames.draw({(("slow<T>", "/a/env.py", 3),): 1.0}, "flames")}
 FOUND = Finding(

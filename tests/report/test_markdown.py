@@ -1,5 +1,5 @@
 from hotloop.report.markdown import draw, draw_page
-from hotloop.report.sections.section import (
+from hotloop.report.section import (
     Branch,
     Chapter,
     Column,

@@ -3,7 +3,7 @@
 import pytest
 
 from hotloop.report import markdown
-from hotloop.report.sections.section import Branch, Span, Tree, facts
+from hotloop.report.section import Branch, Span, Tree, facts
 
 
 def drawn(name: str) -> str:

@@ -2,7 +2,7 @@ import pytest
 from rich.text import Text
 from support.drawn import lines, seen, text
 
-from hotloop.report.sections.section import (
+from hotloop.report.section import (
     Branch,
     Column,
     Curve,

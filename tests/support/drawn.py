@@ -5,7 +5,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from hotloop.report.sections.section import Section
+from hotloop.report.section import Section
 from hotloop.report.terminal import draw
 
 

@@ -247,7 +247,7 @@ def kept(record: "Record", asked: Mapping[str, Any]) -> int:
     """Keep and show it as its command would."""
     from hotloop.cli.results import make_room
     from hotloop.cli.runner import kept_in, tell
-    from hotloop.report.sections.record import record_sections
+    from hotloop.report.kinds.record import record_sections
     from hotloop.report.terminal import draw
 
     folder = asked.get("output") or Path(".design")

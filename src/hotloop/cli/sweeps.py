@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hotloop.core.record.record import Record
     from hotloop.lab.cells import Cell, Executor, Shelf
     from hotloop.lab.scale.axes import Axes
-    from hotloop.report.pictures.curves import Panel
+    from hotloop.report.charts import Panel
 
 ASK_S = 1_800
 """A sweep that would take longer is begun only by who says so."""
@@ -110,7 +110,7 @@ def duration(seconds: float) -> str:
 
 def tell(record: "Record", output: Path, *, as_json: bool) -> int:
     """Keep the record and its pictures, print or draw it; returns its exit code."""
-    from hotloop.report.sections.record import record_panels
+    from hotloop.report.kinds.record import record_panels
 
     drawn = pictures(record.target.words, record_panels(record))
     return tell_one(kept_in(output, record, *drawn), as_json=as_json)
@@ -118,7 +118,7 @@ def tell(record: "Record", output: Path, *, as_json: bool) -> int:
 
 def pictures(title: str, panels: "Sequence[Panel]") -> list[tuple[str, bytes]]:
     """The drawings that lie beside a record; without Pillow no PNG."""
-    from hotloop.report.pictures.curves import png, svg
+    from hotloop.report.charts import png, svg
 
     if not panels:
         return []

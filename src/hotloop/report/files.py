@@ -10,13 +10,12 @@ from hotloop.core.record import stacks
 from hotloop.core.record.profile import Finding
 from hotloop.core.record.record import Record
 from hotloop.core.spans.trace import Trace
-from hotloop.report import html, markdown
-from hotloop.report.pictures import flames
-from hotloop.report.sections import programs, run
-from hotloop.report.sections.facts import code_line, machine_line
-from hotloop.report.sections.findings import MOST_ROWS, RESOURCES
-from hotloop.report.sections.profile import page
-from hotloop.report.sections.section import Page
+from hotloop.report import flames, html, markdown
+from hotloop.report.facts import code_line, machine_line
+from hotloop.report.kinds import programs, run
+from hotloop.report.kinds.findings import MOST_ROWS, RESOURCES
+from hotloop.report.kinds.profile import page
+from hotloop.report.section import Page
 from hotloop.report.traces import draw_speedscope, draw_trace
 
 # What the names of the files end in; the rest is the profile's, or the probe's.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import assert_never
 
-from hotloop.report.sections.section import (
+from hotloop.report.section import (
     Branch,
     Chapter,
     Column,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from hotloop.report.sections.section import (
+from hotloop.report.section import (
     Branch,
     Column,
     Curve,

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hotloop.report.sections.section import (
+from hotloop.report.section import (
     Branch,
     Column,
     Curve,

@@ -22,8 +22,8 @@ from hotloop.lab.validate.equal import EXACT
 from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import match_of
 from hotloop.lab.validate.validate import Asked, validate
+from hotloop.report.kinds.overview import overview
 from hotloop.report.page import attention
-from hotloop.report.sections.overview import overview
 
 ROUNDS = Rounds(count=6, iterations=10, warmup=10, box_iterations=False)
 

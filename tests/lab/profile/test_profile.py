@@ -12,7 +12,7 @@ from hotloop.envs.batch import Batch
 from hotloop.lab.measure.stepping import Actions
 from hotloop.lab.profile import profile as module
 from hotloop.lab.profile.profile import PAIRS, plan, profile
-from hotloop.report.sections.breakdown import break_down
+from hotloop.report.kinds.breakdown import break_down
 
 SMALL = {"num_envs": 8, "agents": 3}
 STEPS = PAIRS * 16

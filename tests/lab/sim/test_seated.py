@@ -21,7 +21,7 @@ from hotloop.lab.sim.robin import round_robin
 from hotloop.lab.sim.seated import GameOver, Seated, as_game
 from hotloop.lab.sim.sim import SimSettings, open_game, sim
 from hotloop.report import markdown
-from hotloop.report.sections.profile import page
+from hotloop.report.kinds.profile import page
 
 RACE, TICTACTOE = "support.seats:Race", "pettingzoo:classic.tictactoe_v3"
 

@@ -20,7 +20,7 @@ from hotloop.judge.stages import views
 from hotloop.lab.training import folder as folders
 from hotloop.lab.training.record import Window
 from hotloop.lab.training.run import Asked, train
-from hotloop.report.sections.train import about
+from hotloop.report.kinds.train import about
 from hotloop.train.logs import METRICS, SCRIPT, Logs, read_metrics
 from hotloop.train.rollout import Collector
 

@@ -13,7 +13,7 @@ from hotloop.lab.tune import tune as lab
 from hotloop.lab.tune.asked import Asked
 from hotloop.lab.tune.combinations import read
 from hotloop.lab.tune.tune import tune
-from hotloop.report.sections.tune import tune as sections
+from hotloop.report.kinds.tune import tune as sections
 
 
 def test_how_long_it_takes_is_told_by_all_rungs_and_the_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hotloop.report.pictures.chart import COLOURS, LINE, WIDTH, Panel, height, png, scale, spread, svg
+from hotloop.report.charts import COLOURS, LINE, WIDTH, StepPanel, height, png, round_ticks, spread, svg
 
 PANELS = [
-    Panel(title="people", curves={"all": [1.0, 5.0, 3.0], "some <of them>": [0.0, 2.0, 3.0]}),
-    Panel(title="food", curves={"left": [0.0, 0.0, 0.0]}),
+    StepPanel(title="people", curves={"all": [1.0, 5.0, 3.0], "some <of them>": [0.0, 2.0, 3.0]}),
+    StepPanel(title="food", curves={"left": [0.0, 0.0, 0.0]}),
 ]
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
@@ -20,7 +20,7 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
     [(0.0, [0, 1]), (5.0, [0, 1, 2, 3, 4, 5]), (162.0, [0, 50, 100, 150, 200]), (0.07, [0, 0.02, 0.04])],
 )
 def test_an_axis_has_round_numbers_up_to_what_it_must_show(highest: float, ticks: list[float]) -> None:
-    found = scale(highest)
+    found = round_ticks(highest)
     assert found[: len(ticks)] == pytest.approx(ticks)
     assert found[-1] >= highest
     assert len(found) <= 7
@@ -44,7 +44,7 @@ def test_a_drawing_has_every_curve_from_the_first_step_to_the_last() -> None:
 
 def test_a_drawing_is_as_wide_as_its_longest_name() -> None:
     name = "a step against a new instance's -4.20% a minute [-21.83%, +18.41%]"
-    long = [Panel(title="x", curves={name: [1.0, 2.0]})]
+    long = [StepPanel(title="x", curves={name: [1.0, 2.0]})]
     root = ET.fromstring(svg("x", long).decode())
     end = next(each for each in root.iter(f"{NAMESPACE}text") if name in str(each.text))
     letters = 6  # pixels of one, at least, at this size
@@ -53,7 +53,7 @@ def test_a_drawing_is_as_wide_as_its_longest_name() -> None:
 
 
 def test_a_long_run_is_drawn_with_no_more_points_than_there_are_pixels() -> None:
-    long = Panel(title="long", curves={"it": [float(k % 7) for k in range(50_000)]})
+    long = StepPanel(title="long", curves={"it": [float(k % 7) for k in range(50_000)]})
     assert svg("long", [long]).count(b",") < 2 * WIDTH
 
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from PIL import Image, ImageFont
 
-from hotloop.report.pictures.curves import Curve, Panel, axis_of, height, png, svg
+from hotloop.report.charts import Curve, Panel, axis_of, height, png, svg
 
 LONG = "the observations of every agent: a + b n log n"
 POINTS = ((1.0, 2.0), (10.0, 30.0))

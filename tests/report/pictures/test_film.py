@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from hotloop.core.errors import SetupError
-from hotloop.report.pictures.film import GAP, Film
+from hotloop.report.film import GAP, Film
 
 RED, BLUE = (200, 30, 40), (10, 60, 220)
 

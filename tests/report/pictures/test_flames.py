@@ -3,7 +3,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hotloop.report.pictures.flames import WIDTH, boxes, colour, draw, fitting, tree_of
+from hotloop.report.flames import WIDTH, boxes, colour, draw, fitting, tree_of
 
 RUN, STEP, SQRT = ("run", "/a/loop.py", 1), ("step<T>", "/a/env.py", 9), ("<built-in sqrt>", "~", 0)
 SECONDS = {(RUN,): 1.0, (RUN, STEP): 1.0, (RUN, ("step<T>", "/a/env.py", 11)): 1.0, (RUN, STEP, SQRT): 1.0}

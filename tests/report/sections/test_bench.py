@@ -5,8 +5,8 @@ from support.records import BENCH, PROFILE, bench_with
 
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.record import Goal
-from hotloop.report.sections.bench import bench
-from hotloop.report.sections.section import Sections, Span, Table
+from hotloop.report.kinds.bench import bench
+from hotloop.report.section import Sections, Span, Table
 
 
 def row(sections: Sections, first: str) -> str:

@@ -9,8 +9,8 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report import markdown
-from hotloop.report.sections.breakdown import branches, break_down, is_tree, shares, shifts
-from hotloop.report.sections.profile import glance, page
+from hotloop.report.kinds.breakdown import branches, break_down, is_tree, shares, shifts
+from hotloop.report.kinds.profile import glance, page
 
 
 def test_lines_come_largest_first_and_small_phases_share_one() -> None:

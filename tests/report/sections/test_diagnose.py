@@ -12,7 +12,7 @@ from hotloop.judge.diagnose import diagnose, since
 from hotloop.judge.expect import expect
 from hotloop.judge.slopes import Trial, causal
 from hotloop.report import markdown
-from hotloop.report.sections import diagnose as sections
+from hotloop.report.kinds import diagnose as sections
 
 SLOW = loop({"env": (10, 0.3), "learn": (10, 0.3), "teacher": (10, 0.38)})
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 from support.records import MACHINE, PROFILE
 
 from hotloop.core.record.record import Record
-from hotloop.report.sections.facts import (
+from hotloop.report.facts import (
     code_line,
     cpu_line,
     machine_line,

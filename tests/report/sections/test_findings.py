@@ -4,7 +4,7 @@ import pytest
 from support.drawn import text as drawn_text
 
 from hotloop.core.record.profile import Finding, Table
-from hotloop.report.sections.findings import MOST_ROWS, cell, facts_of, findings, heading, is_number
+from hotloop.report.kinds.findings import MOST_ROWS, cell, facts_of, findings, heading, is_number
 
 
 def drawn(*found: Finding) -> str:

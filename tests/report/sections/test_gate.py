@@ -10,7 +10,7 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.judge.gate import excused, hold
 from hotloop.judge.judge import judge
 from hotloop.report import markdown
-from hotloop.report.sections.gate import Shown, bisected, gate, listing
+from hotloop.report.kinds.gate import Shown, bisected, gate, listing
 
 BUDGET = Budget(
     name="speed",

@@ -1,8 +1,8 @@
 from support.drawn import lines, text
 
 from hotloop.lab.doctor import Check
-from hotloop.report.sections.listings import doctor, keys, world, worlds
-from hotloop.report.sections.section import Note, Span
+from hotloop.report.kinds.listings import doctor, keys, world, worlds
+from hotloop.report.section import Note, Span
 
 KNOWN = {
     "summary": "A small one.",

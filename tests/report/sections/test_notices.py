@@ -4,8 +4,8 @@ from support.drawn import text
 from support.records import BENCH
 
 from hotloop.core.notices import Code, notice
-from hotloop.report.sections.notices import notices
-from hotloop.report.sections.section import Lines
+from hotloop.report.kinds.notices import notices
+from hotloop.report.section import Lines
 
 
 def test_a_notice_is_said_once_and_with_its_targets_where_it_does_not_hold_for_all() -> None:

@@ -6,8 +6,8 @@ from support.records import BENCH, PROFILE, bench_with
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.record import Record
 from hotloop.judge.compare import compare_records
-from hotloop.report.sections.notices import left_out
-from hotloop.report.sections.overview import overview
+from hotloop.report.kinds.notices import left_out
+from hotloop.report.kinds.overview import overview
 
 STEADY = [4.0e6] * 8
 

@@ -7,11 +7,11 @@ from hotloop.core.notices import Code, notice
 from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.record import Record, Resources
 from hotloop.judge.baselines import with_previous
+from hotloop.report.kinds.findings import MOST_ROWS
+from hotloop.report.kinds.profile import MOST_HOT, glance, profile, profiles
+from hotloop.report.kinds.profile import page as page_of
 from hotloop.report.markdown import draw_page
-from hotloop.report.sections.findings import MOST_ROWS
-from hotloop.report.sections.profile import MOST_HOT, glance, profile, profiles
-from hotloop.report.sections.profile import page as page_of
-from hotloop.report.sections.section import Sections
+from hotloop.report.section import Sections
 from hotloop.report.terminal import bar
 from hotloop.stats.summary import with_metrics
 

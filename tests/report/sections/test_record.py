@@ -6,7 +6,7 @@ from support.records import BENCH, PROFILE
 from hotloop.core.record.metadata import Work
 from hotloop.core.record.record import Record
 from hotloop.report import html
-from hotloop.report.sections.record import LOOPS, PROGRAMS, record_sections
+from hotloop.report.kinds.record import LOOPS, PROGRAMS, record_sections
 
 EMPTY = replace(BENCH, values={}, metrics={}, work=Work())
 PROGRAM = replace(BENCH, work=Work(runs=3))

@@ -1,4 +1,4 @@
-from hotloop.report.sections.section import (
+from hotloop.report.section import (
     Branch,
     Curve,
     Facts,

@@ -4,8 +4,8 @@ from support.drawn import lines
 from support.records import PROFILE
 
 from hotloop.core.record.record import OUTCOME, RETURN_OF, Record
-from hotloop.report.sections.section import Facts, Span
-from hotloop.report.sections.sim import sim
+from hotloop.report.kinds.sim import sim
+from hotloop.report.section import Facts, Span
 
 
 def played(**coverage: int) -> Record:

@@ -8,9 +8,9 @@ from support.records import PROFILE
 from hotloop.core.record.profile import Again, Pauses, Slow, SlowStep, Spread
 from hotloop.core.record.record import Record
 from hotloop.report import html, markdown
-from hotloop.report.sections.profile import page as profile_page
-from hotloop.report.sections.profile import profile
-from hotloop.report.sections.slow import SHOWN, again, blamed, chapters, in_a_line, slow
+from hotloop.report.kinds.profile import page as profile_page
+from hotloop.report.kinds.profile import profile
+from hotloop.report.kinds.slow import SHOWN, again, blamed, chapters, in_a_line, slow
 
 STEP = SlowStep(
     rank=1,

@@ -8,8 +8,8 @@ from hotloop.cli.live.training import duration
 from hotloop.core.record.comparison import Difference, Validation
 from hotloop.core.record.profile import Phase
 from hotloop.core.time_tree import CALL, LARGEST, REST, TimeTree, grow, tree_text
-from hotloop.report.sections.times import times_of
-from hotloop.report.sections.train import train, tree
+from hotloop.report.kinds.times import times_of
+from hotloop.report.kinds.train import train, tree
 
 TIMES = TimeTree(
     total_ns=10_000_000,

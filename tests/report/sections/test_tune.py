@@ -5,7 +5,7 @@ from support.drawn import text
 from support.shelves import tuned
 
 from hotloop.judge.tune import learnt
-from hotloop.report.sections.tune import tune
+from hotloop.report.kinds.tune import tune
 
 MORE = {"train.torch_threads": "1", "train.minibatch_size": "4096"}
 

@@ -7,7 +7,7 @@ from support.records import BENCH
 from hotloop.core.record.comparison import Difference, Facts, Part, Validation, field_words
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
-from hotloop.report.sections.validate import replay, validations
+from hotloop.report.kinds.validate import replay, validations
 
 WRONG = Difference(
     step=37, field="rewards", index=(0, 2), a="1.0", b="0.5", agent="2", before="0.25", after_reset=True

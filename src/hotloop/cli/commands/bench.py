@@ -299,8 +299,8 @@ def check_single(target: Target, output: Path, baselines: list[str], save_as: st
 
 def run(target: Target, experiment: Experiment, keep: "Callable[[Record], Path]", *, as_json: bool) -> int:
     """Measure the targets, keep their records and show them."""
-    from hotloop.report.sections.bench import bench as sections
-    from hotloop.report.sections.bench import brief
+    from hotloop.report.kinds.bench import bench as sections
+    from hotloop.report.kinds.bench import brief
     from hotloop.report.terminal import draw
 
     records = measure(targets_of(target), experiment, keep)
@@ -336,7 +336,7 @@ def climb_all(
     `alone` are the policy, the baseline to save and the commits, which are for envs by themselves.
     """
     from hotloop.lab.training import settings as training_settings
-    from hotloop.report.sections.ladder import ladder
+    from hotloop.report.kinds.ladder import ladder
     from hotloop.report.terminal import draw
 
     check_ladder(modes, extras, *alone)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hotloop.judge.diagnose import Candidate, Diagnosis, Since
     from hotloop.judge.expect import Expectations
     from hotloop.judge.slopes import Trial
-    from hotloop.report.sections.section import Page
+    from hotloop.report.section import Page
 
 ISOLATED = True
 
@@ -101,7 +101,7 @@ def diagnose(
     .design/diagnosis-<YYYYMMDD-HHMM>.md. --causal -- CMD slows parts of your own loop instead: see diagnose
     --help --.
     """
-    from hotloop.report.sections import diagnose as sections
+    from hotloop.report.kinds import diagnose as sections
     from hotloop.report.terminal import draw
 
     path = record or newest()
@@ -285,7 +285,7 @@ def predictions(run_id: str) -> "Iterator[tuple[Candidate, ...]]":
 
 def keep(told: "Diagnosis", after: "Since | None") -> None:
     """Write the page with its checklist, and beside it what --since reads."""
-    from hotloop.report.sections.diagnose import page
+    from hotloop.report.kinds.diagnose import page
 
     make_room(FOLDER)
     write(lambda when: page(told, when, after), plain(told, after))
@@ -308,7 +308,7 @@ def plain(told: "Diagnosis", after: "Since | None") -> dict[str, Any]:
 def tell_causal(target: str, trials: "Sequence[Trial]", *, as_json: bool) -> int:
     """Say what delays came to, and keep it; nothing is told where no part had enough turns."""
     from hotloop.judge.slopes import UNTOLD, causal
-    from hotloop.report.sections import diagnose as sections
+    from hotloop.report.kinds import diagnose as sections
     from hotloop.report.terminal import draw
 
     found = causal(trials)

@@ -20,7 +20,7 @@ def doctor(*, json: Json = False) -> int:
     mean little: the machine is called unfit, and the exit code is 4, cannot tell.
     """
     from hotloop.lab.doctor import examine, gather, is_fit
-    from hotloop.report.sections.listings import doctor as sections
+    from hotloop.report.kinds.listings import doctor as sections
     from hotloop.report.terminal import draw
 
     facts = gather()

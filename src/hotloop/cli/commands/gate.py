@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from hotloop.lab.gate.explain import Profiles
     from hotloop.lab.gate.gate import Result, Row
     from hotloop.lab.gate.measure import How
-    from hotloop.report.sections.gate import Shown
-    from hotloop.report.sections.section import Section, Sections
+    from hotloop.report.kinds.gate import Shown
+    from hotloop.report.section import Section, Sections
 
 GUARDED = True
 """Targets of budgets are measured by processes of their own, which end with the gate."""
@@ -146,7 +146,7 @@ def gate(  # noqa: PLR0913 - one argument a flag
 
 
 def listed(budgets: "Sequence[Budget]") -> int:
-    from hotloop.report.sections.gate import listing
+    from hotloop.report.kinds.gate import listing
     from hotloop.report.terminal import draw
 
     show(draw(listing(budgets)))
@@ -214,8 +214,8 @@ def kept_row(row: "Row", folder: Path) -> "Row":
 def bisected(result: "Result", how: "How", profiles: "Profiles") -> "Sections":
     """For each budget that is missed, the commit that did it; what one found is tried first by the next."""
     from hotloop.lab.gate.bisect import bisect
-    from hotloop.report.sections.gate import bisected as sections
-    from hotloop.report.sections.section import Note
+    from hotloop.report.kinds.gate import bisected as sections
+    from hotloop.report.section import Note
 
     told: list[Section] = []
     hint: str | None = None
@@ -238,8 +238,8 @@ def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Pat
     `beside` are the commits that did it, and the budgets that were weakened.
     """
     from hotloop.report import markdown
-    from hotloop.report.sections.gate import gate as sections
-    from hotloop.report.sections.notices import notices
+    from hotloop.report.kinds.gate import gate as sections
+    from hotloop.report.kinds.notices import notices
     from hotloop.report.terminal import draw
 
     found, lost = beside
@@ -261,7 +261,7 @@ def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Pat
 def shown(result: "Result", folder: Path) -> "list[Shown]":
     """Each row with how far its target was in earlier runs."""
     from hotloop.lab.gate.gate import trend
-    from hotloop.report.sections.gate import Shown
+    from hotloop.report.kinds.gate import Shown
 
     told = []
     for row in result.rows:

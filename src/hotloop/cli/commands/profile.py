@@ -269,7 +269,7 @@ def profile_all(target: Target, looked: Looked, *, as_json: bool) -> int:
     from hotloop.lab.profile import profile as lab
     from hotloop.lab.profile.trace import Tracer
     from hotloop.report.files import folder_of, pictured
-    from hotloop.report.sections.profile import profiles
+    from hotloop.report.kinds.profile import profiles
     from hotloop.report.terminal import draw
 
     tracers: dict[str, Tracer] = {}
@@ -327,7 +327,7 @@ def attach(pid: int | None, seconds: int, *, commit: bool, as_json: bool) -> int
     """Look at a process that runs already."""
     from hotloop.lab.profile import attach as attaching
     from hotloop.report.files import folder_of, pictured
-    from hotloop.report.sections.profile import profile as sections
+    from hotloop.report.kinds.profile import profile as sections
     from hotloop.report.terminal import draw
 
     if pid is None:
@@ -358,7 +358,7 @@ def run_again(
     """Run one slow step of a record again and say what came of it; a word after it is its number."""
     from hotloop.core.record.record import read
     from hotloop.lab.profile import rerun
-    from hotloop.report.sections.slow import again
+    from hotloop.report.kinds.slow import again
     from hotloop.report.terminal import draw
 
     record, rank = read(path), rank_of(words)

@@ -176,8 +176,8 @@ def drawn(shelf: "Shelf", name: str, title: str) -> str:
 
 def summarised(records: "list[Record]") -> str:
     """What a pull request shows."""
+    from hotloop.report.kinds.overview import overview
     from hotloop.report.markdown import draw
-    from hotloop.report.sections.overview import overview
 
     return draw(overview([record for record in records if record.metrics or record.comparisons]))
 

@@ -374,7 +374,7 @@ def profiled(*, on: bool) -> Iterator[list[tuple[str, bytes]]]:
 
 
 def report(played: "Record", *, as_json: bool) -> int:
-    from hotloop.report.sections.sim import sim as sections
+    from hotloop.report.kinds.sim import sim as sections
     from hotloop.report.terminal import draw
 
     return tell([played], draw(sections(played)), as_json=as_json, as_list=False)

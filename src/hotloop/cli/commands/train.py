@@ -232,7 +232,7 @@ def list_keys(target: str) -> int:
     """Every key, its default and its help."""
     from hotloop.core.settings import describe
     from hotloop.lab.training.settings import PARTS, PREFIX
-    from hotloop.report.sections.listings import keys
+    from hotloop.report.kinds.listings import keys
     from hotloop.report.terminal import draw
 
     rows = [

@@ -187,7 +187,7 @@ def validate(  # noqa: PLR0913 - one argument a flag
 
 
 def told(records: "list[Record]", *, as_json: bool, as_list: bool) -> int:
-    from hotloop.report.sections.validate import validations
+    from hotloop.report.kinds.validate import validations
     from hotloop.report.terminal import draw
 
     return tell(records, draw(validations(records)), as_json=as_json, as_list=as_list)
@@ -258,7 +258,7 @@ def tell_distributions(
 ) -> int:
     """Compare the distributions of the targets, one after another."""
     from hotloop.lab.validate.statistical.statistical import validate as compared
-    from hotloop.report.sections.statistical import statistical as sections
+    from hotloop.report.kinds.statistical import statistical as sections
     from hotloop.report.terminal import draw
 
     def experiment(target: Target, progress: "Progress") -> "Record":
@@ -351,7 +351,7 @@ def play_again(path: Path, trusted: Path | None, *, as_json: bool) -> int:
     """Play a bundle again; its record is shown and not kept."""
     from hotloop.lab.validate import bundle as bundles
     from hotloop.lab.validate.validate import again
-    from hotloop.report.sections.validate import replay
+    from hotloop.report.kinds.validate import replay
     from hotloop.report.terminal import draw
 
     bundle = bundles.read_bundle(path)
@@ -378,7 +378,7 @@ def show_adoption(
 
     from hotloop.cli.results import read_folder
     from hotloop.lab.validate.adoption import stand
-    from hotloop.report.sections.adoption import adoption
+    from hotloop.report.kinds.adoption import adoption
     from hotloop.report.terminal import draw
 
     if names_file(output):

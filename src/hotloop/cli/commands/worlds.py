@@ -34,7 +34,7 @@ def worlds(
 
     A workload parameter changes results. A variant must not: variants are what you compare.
     """
-    from hotloop.report.sections import listings
+    from hotloop.report.kinds import listings
     from hotloop.report.terminal import draw
 
     chosen = [find(name).world] if name else with_components()

@@ -40,7 +40,7 @@ class Pictures:
     """The first episode of the first env, for a film and for a strip of its moments."""
 
     def __init__(self, gif: Path | None, png: Path | None, *, fps: float) -> None:
-        from hotloop.report.pictures.film import Film
+        from hotloop.report.film import Film
 
         self._gif, self._png, self._fps = gif, png, fps
         self._film = Film()
@@ -84,10 +84,10 @@ class Plot:
                 seen.append(float(moment.episodes.told[info].mean()))
 
     def save(self, game: "Game") -> None:
-        from hotloop.report.pictures.chart import Panel, png, svg
+        from hotloop.report.charts import StepPanel, png, svg
 
         panels = [
-            Panel(title=heading, curves={label: self._seen[info] for label, info in labels.items()})
+            StepPanel(title=heading, curves={label: self._seen[info] for label, info in labels.items()})
             for heading, labels in self._world.history.items()
         ]
         spec = game.batch.spec

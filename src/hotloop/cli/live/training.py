@@ -106,7 +106,7 @@ def draw_panel(
     from rich.table import Table
     from rich.text import Text
 
-    from hotloop.report.sections.train import tree
+    from hotloop.report.kinds.train import tree
     from hotloop.report.terminal import draw
 
     facts = Table.grid(padding=(0, 2))

@@ -92,7 +92,7 @@ def bench(  # noqa: PLR0913 - one argument a flag
     def experiment(_: Target, progress: "Progress") -> "Record":
         return programs.bench(program, planned, progress, metric=judged, extras=extras)
 
-    from hotloop.report.sections.programs import bench as sections
+    from hotloop.report.kinds.programs import bench as sections
     from hotloop.report.terminal import draw
 
     records = measure([Target(program.name)], experiment, keeper(output, save_baseline))
@@ -110,7 +110,7 @@ def climb_all(program: "Program", mode: str, rounds: int, output: Path, *, as_js
     """Measure the rungs of a program's training, keep every record and show the ladder."""
     from hotloop.lab.ladder import check_modes
     from hotloop.lab.programs.ladder import climb
-    from hotloop.report.sections.ladder import ladder
+    from hotloop.report.kinds.ladder import ladder
     from hotloop.report.terminal import draw
 
     modes = check_modes(mode)

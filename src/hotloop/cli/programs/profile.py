@@ -47,7 +47,7 @@ def profile(
     """
     from hotloop.lab.programs import profile as lab
     from hotloop.report.files import folder_of, pictured
-    from hotloop.report.sections.programs import profile as sections
+    from hotloop.report.kinds.programs import profile as sections
     from hotloop.report.terminal import draw
 
     program, chosen = program_of(context), lab.choose(probe or ())

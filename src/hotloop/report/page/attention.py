@@ -8,11 +8,11 @@ from html import escape
 from hotloop.core.record.record import Record
 from hotloop.judge.compare import unlike_plays
 from hotloop.judge.history import Series
+from hotloop.report.kinds import gate
+from hotloop.report.kinds.overview import unlike_words
 from hotloop.report.page.budgets import Known
 from hotloop.report.page.overview import state
-from hotloop.report.sections import gate
-from hotloop.report.sections.overview import unlike_words
-from hotloop.report.sections.section import text_of
+from hotloop.report.section import text_of
 from hotloop.report.units import count, speed
 
 MOST = 6  # Lines that are shown at once; the rest is a click away

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from hotloop.core.project import PROGRAM, Budget
 from hotloop.core.record.record import Record
 from hotloop.report import html
+from hotloop.report.kinds import gate
 from hotloop.report.page.plot import Level
-from hotloop.report.sections import gate
-from hotloop.report.sections.section import Span, Words
+from hotloop.report.section import Span, Words
 from hotloop.report.units import count, speed
 
 HEADS = ("budget", "of", "metric", "verdict", "now", "change", "limit", "against", "ask")

@@ -7,9 +7,9 @@ from hotloop.core.errors import ExitCode
 from hotloop.core.record.record import Record
 from hotloop.judge.history import Series
 from hotloop.report import html
+from hotloop.report.facts import commit_words
+from hotloop.report.kinds.notices import left_out
 from hotloop.report.page.trend import unit
-from hotloop.report.sections.facts import commit_words
-from hotloop.report.sections.notices import left_out
 from hotloop.report.units import count, speed, speed_interval
 
 LINE_WIDTH, LINE_HEIGHT = 120, 26

@@ -9,10 +9,10 @@ from hotloop.core.clock import utc_now
 from hotloop.core.record.record import Record
 from hotloop.judge.history import histories
 from hotloop.report import html
+from hotloop.report.kinds.notices import notices
+from hotloop.report.kinds.record import record_sections
 from hotloop.report.page import attention, budgets, overview, sweeps, tabs, trend
 from hotloop.report.page.shelf import Shelf
-from hotloop.report.sections.notices import notices
-from hotloop.report.sections.record import record_sections
 
 # What the page may do: draw itself, and when it is served hear what is new.
 POLICY = (

@@ -5,13 +5,13 @@ from html import escape
 
 from hotloop.core.record.record import Record
 from hotloop.report import html
+from hotloop.report.charts import Curve as Drawn
+from hotloop.report.charts import Panel
+from hotloop.report.facts import machine_line
+from hotloop.report.kinds.record import record_panels, record_sections
 from hotloop.report.page.plot import Curve, Plot, Value, figure, plots
 from hotloop.report.page.tabs import Numbers, latest
-from hotloop.report.pictures.curves import Curve as Drawn
-from hotloop.report.pictures.curves import Panel
-from hotloop.report.sections.facts import machine_line
-from hotloop.report.sections.record import record_panels, record_sections
-from hotloop.report.sections.section import Drawing, Heading, Section
+from hotloop.report.section import Drawing, Heading, Section
 
 KINDS = ("scale", "tune", "soak", "suite", "gate")  # Of records about many measurements
 CORNERS = 24  # Of a law's line

@@ -12,16 +12,15 @@ from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.files import Frames
 from hotloop.core.record.record import Record
 from hotloop.core.record.stacks import Stack
-from hotloop.report import html
+from hotloop.report import flames, html, shapes
+from hotloop.report.facts import machine_line
+from hotloop.report.kinds import slow
+from hotloop.report.kinds.breakdown import branches, break_down, breakdown, is_tree
+from hotloop.report.kinds.record import record_sections
+from hotloop.report.kinds.times import times_of
 from hotloop.report.page.overview import state
 from hotloop.report.page.plot import Curve, Plot, figure, plots
 from hotloop.report.page.shelf import Entry
-from hotloop.report.pictures import bars, flames, forest
-from hotloop.report.sections import slow
-from hotloop.report.sections.breakdown import branches, break_down, breakdown, is_tree
-from hotloop.report.sections.facts import machine_line
-from hotloop.report.sections.record import record_sections
-from hotloop.report.sections.times import times_of
 from hotloop.report.units import percent
 
 Numbers = Mapping[str, int]  # Run ids, and what a click on them opens
@@ -49,7 +48,7 @@ def phases(records: Sequence[Record], numbers: Numbers) -> str:
     )
     if not found:
         return "<p>No profile yet: <code>hotloop profile TARGET</code> makes one.</p>"
-    drawn = [bars.Bar(name=r.target.words, shares=shares(r), record=numbers[r.run_id]) for r in found]
+    drawn = [shapes.Bar(name=r.target.words, shares=shares(r), record=numbers[r.run_id]) for r in found]
     each = "".join(
         f"<details><summary>{escape(record.target.words)} "
         f'<small class="dim">{escape(record.kind)}, {escape(machine_line(record.machine))}</small></summary>'
@@ -57,9 +56,8 @@ def phases(records: Sequence[Record], numbers: Numbers) -> str:
         f"{html.draw(slow.slow(record)) if record.slow else ''}</details>"
         for record in found
     )
-    return (
-        f'<p class="hint">Share of the wall time. A click opens the record.</p>{wide(bars.draw(drawn))}{each}'
-    )
+    hint = '<p class="hint">Share of the wall time. A click opens the record.</p>'
+    return f"{hint}{wide(shapes.draw_bars(drawn))}{each}"
 
 
 def wide(picture: str) -> str:
@@ -79,7 +77,7 @@ def shares(record: Record) -> dict[str, float]:
         lines = (*parts.phases, *parts.beside, parts.python) if parts else ()
         found = {each.name: each.of_wall for each in lines}
     rest = 1 - sum(found.values())
-    return found | ({bars.REST: rest} if rest > 0.001 else {})
+    return found | ({shapes.REST: rest} if rest > 0.001 else {})
 
 
 def comparisons(records: Sequence[Record], numbers: Numbers) -> str:
@@ -102,13 +100,13 @@ def comparisons(records: Sequence[Record], numbers: Numbers) -> str:
         f"{more}{without}Above 1, B is faster; the line is the 95% interval. A click opens the record. "
         f"On {escape(where)}."
     )
-    return f'<p class="hint">{hint}</p>{wide(forest.draw(effects))}'
+    return f'<p class="hint">{hint}</p>{wide(shapes.draw_forest(effects))}'
 
 
-def effect(record: Record, compared: Comparison, numbers: Numbers) -> forest.Effect:
+def effect(record: Record, compared: Comparison, numbers: Numbers) -> shapes.Effect:
     ratio = compared.ratio
     assert ratio
-    return forest.Effect(
+    return shapes.Effect(
         name=f"{compared.a.name} → {compared.b.name}",
         made=record.created[:10],
         about=f"{record.created[:16].replace('T', ' ')}, {machine_name(record)}",

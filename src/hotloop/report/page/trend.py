@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from hotloop.judge.history import Series
+from hotloop.report.kinds.trend import change_words, summary
 from hotloop.report.page.plot import Curve, Level, Mark, Plot, figure, plots
-from hotloop.report.sections.trend import change_words, summary
 
 # Metrics, and what people call them.
 NAMES = {

@@ -1,0 +1,277 @@
+"""The facts that stand beside every number: machine, code, path, method, each in one line."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, median
+
+from hotloop.core import registry
+from hotloop.core.record.metadata import LOG_BYTES, LOG_WAITS, LOG_WRITTEN, Code, Machine
+from hotloop.core.record.record import CPU_SHARE, EPISODES_PER_S, Goal, Record
+from hotloop.report.section import Heading, Span, Tone, Words
+from hotloop.report.units import count, percent, plain, ratio_interval, speed
+from hotloop.stats.intervals import mean_interval
+from hotloop.stats.summary import label, summarise
+
+Rows = Iterator[tuple[str, Words]]  # Names, and what is so of each
+FOREIGN = "foreign"  # The implementation of what is not ours
+WAITS = 0.1  # Of a round's time without a core, from which on it is said
+SPREADS: dict[str, Tone] = {"excellent": "good", "good": "good", "fair": "warn", "unstable": "bad"}
+
+
+def title(record: Record) -> Heading:
+    """Name the target, what ran it, and how large the batch was."""
+    name = Span(record.target.words, strong=True)
+    return Heading(words=(name, "  ", ran_as(record), "  ", size_line(record)))
+
+
+def ran_as(record: Record) -> Span:
+    """The implementation; as something bad where another was hoped for."""
+    fell_back = record.path.requested == "auto" and record.target.impl == "reference"
+    return bad(f"{record.target.impl} (fell back)") if fell_back else Span(record.target.impl)
+
+
+def bad(text: str) -> Span:
+    return Span(text, "bad", strong=True)
+
+
+def is_alone(record: Record) -> bool:
+    """Whether an env has one agent, so that its steps are the env's."""
+    return record.work.agent_steps == record.work.env_steps
+
+
+def by_spread(text: str, word: str) -> Span:
+    """Words about how much something varied, as good or bad as that is."""
+    tone = SPREADS[word]
+    return Span(text, tone, strong=tone == "bad")
+
+
+def spread(record: Record) -> Span:
+    """How much the rounds varied, by standard deviation and, robustly, by the median deviation."""
+    rounds = summarise(record.values["env_steps_per_s"])
+    if rounds.cv is None:
+        return Span("one round")
+    word = label(rounds.cv)
+    return by_spread(f"{percent(rounds.cv)} {word}, MAD {percent(rounds.mad / rounds.median)}", word)
+
+
+def origin(record: Record) -> Rows:
+    """Where a number comes from: machine and code."""
+    yield "machine", machine_line(record.machine)
+    yield "commit", code_line(record.code)
+
+
+def measured(records: Sequence[Record]) -> Rows:
+    """What holds for all of them, as the last one has it, and what is so of each."""
+    yield from origin(records[-1])
+    yield "method", method_line(records[-1])
+    for record in records:
+        target = f"{record.target.name}: " if len(records) > 1 else ""
+        yield "path", target + path_line(record)
+        if record.goal:
+            yield "target", goal_words(record, record.goal, target)
+        if worked := cpu_line(record):
+            yield "CPU", target + worked
+        if episodes := episodes_line(record):
+            yield "episodes", target + episodes
+        if counted := instructions_line(record):
+            yield "instructions", target + counted
+        if compared := shadow_line(record):
+            yield "shadow", target + compared
+
+
+def cpu_line(record: Record) -> str:
+    """Say how much of a round's time was worked, and how much waited; empty where nobody counted."""
+    shares = record.values.get(CPU_SHARE, ())
+    if not shares:
+        return ""
+    share = median(shares)
+    waited = f"; {percent(1 - share)} of the time it waited, or had none" if share < 1 - WAITS else ""
+    return f"{percent(share)} of one core{waited}"
+
+
+def goal_words(record: Record, goal: Goal, who: str) -> Span:
+    text = who + goal_line(record, goal)
+    return Span(text) if goal.met else bad(text)
+
+
+def cost_line(record: Record) -> str:
+    """What the instrument cost; empty where there were too few pairs to say."""
+    if record.overhead is None:
+        return ""
+    cost = ratio_interval(record.overhead.ratio, record.overhead.ci95)
+    return f"takes {cost} times as long as the clean passes"
+
+
+def machine_line(machine: Machine) -> str:
+    """Name the machine, its size and how busy it was."""
+    gpu = machine.get("gpu")
+    words = [
+        machine["cpu"],
+        f"{machine['cores']} cores",
+        f"load {machine['load']:.1f}" if machine.get("load") is not None else "load unknown",
+        *([gpu["name"]] if gpu else []),
+        machine["fingerprint"],
+    ]
+    return ", ".join(words)
+
+
+def code_line(code: Code) -> str:
+    """Name the commit, the target's own first, and, where native code ran, its compiler."""
+    built = [part for part in (code["compiler"], code["flags"]) if part]
+    ours = commit_words(code["commit"], dirty=code["dirty"])
+    if "project" not in code:
+        return ", ".join([ours, *built])
+    theirs = code["project"]
+    named = f"{commit_words(theirs['commit'], dirty=theirs['dirty'])} of {theirs['root']}"
+    hotloop = code["version"] if code["commit"] == "unknown" else ours
+    return ", ".join([named, f"Hotloop {hotloop}", *built])
+
+
+def commit_words(commit: str, *, dirty: bool) -> str:
+    return commit[:12] + (" (dirty)" if dirty else "")
+
+
+def path_line(record: Record) -> str:
+    """Say what ran, as the code that ran counted it, and what was asked for where there was a choice."""
+    if record.path.requested == FOREIGN:
+        said = f"your own code, {record.work.env_steps:,} env-steps"
+        own = paths_line(record.path.counters)
+        return f"{said}, counted by it: {own}" if own else said
+    ran = ", ".join(f"{impl} {percent(share)}" for impl, share in record.path.ran.items()) or "nothing"
+    return f"{ran} of {record.work.env_steps:,} env-steps (asked for {record.path.requested})"
+
+
+# Counters that a record shows elsewhere.
+KNOWN_COUNTERS = frozenset(
+    "env_steps agent_steps resets foreign_steps native_steps reference_steps batch_calls "
+    "updates tokens rows log.bytes log.lost_steps log.pages log.waits".split()
+)
+
+MOST_COUNTERS = 6  # Counters of an env that a line names
+
+
+def paths_line(counters: Mapping[str, int]) -> str:
+    """Return what an env counted by names of its own, which attests the path that ran; empty if nothing."""
+    own = [(name, n) for name, n in counters.items() if name not in KNOWN_COUNTERS and "." not in name]
+    told = ", ".join(f"{name} {n:,}" for name, n in own[:MOST_COUNTERS])
+    return f"{told}, ..." if len(own) > MOST_COUNTERS else told
+
+
+def method_line(record: Record) -> str:
+    """Say how it was measured."""
+    method = record.method
+    what = "pairs of passes" if method.order == "ABBA" else "rounds"
+    return (
+        f"{method.rounds} {what} of {method.iterations:,} env-steps after {method.warmup:,} of warm-up, "
+        f"{play_words(record)}, {count(method.threads, 'thread')}"
+    )
+
+
+WITHOUT_ACTIONS = "step alone"  # The interface of a target that is stepped without actions
+
+
+def takes_no_actions(record: Record) -> bool:
+    """Return whether a target is stepped without actions, and so plays itself."""
+    return record.target.variant.get("interface") == WITHOUT_ACTIONS
+
+
+def play_words(record: Record) -> str:
+    """Return who chose the actions, two players in a game of two seats, or that the target takes none."""
+    policy, keys = record.method.policy, {**record.target.params, **record.target.keys}
+    if takes_no_actions(record):
+        return "stepped without actions"
+    if " against " in policy:
+        return policy
+    if "hero" in keys:
+        return f"{keys['hero']} against {keys.get('villain', 'random')}"
+    return f"{policy} play"
+
+
+def goal_line(record: Record, goal: Goal) -> str:
+    """Say how far the speed is from what was asked for, and what this machine can be relied on for."""
+    distance = record.metrics["env_steps_per_s"].median / goal.env_steps_per_s - 1
+    floor = f"floor {speed(goal.floor)}" if goal.floor is not None else "too few rounds for a floor"
+    where = f"{abs(distance):.1%} {'above' if goal.met else 'below'}"
+    return f"{speed(goal.env_steps_per_s)} env-steps/s: the median is {where}; {floor}"
+
+
+def episodes_line(record: Record) -> str:
+    """How many begin in a second, and how long they are; empty where none did."""
+    metric, begun = record.metrics.get(EPISODES_PER_S), record.work.resets
+    if metric is None or not begun:
+        return ""
+    return f"{speed(metric.median)} a second, of {record.work.env_steps / begun:,.1f} env-steps each"
+
+
+def shadow_line(record: Record) -> str:
+    """Say what a variant and the one it shadows answered while the run went on; empty where none did."""
+    checked = record.validation
+    if checked is None or checked.against is not None:
+        return ""
+    ratio = checked.timing_ratio
+    took = f"; the reference takes {ratio:.3g} times as long" if ratio else ""
+    return f"{checked.comparisons:,} comparisons{against(record)}, {checked.mismatches:,} mismatches{took}"
+
+
+def against(record: Record) -> str:
+    """Return the way that a shadow was compared with, as it would be typed; empty if it is not known."""
+    known = registry.find(record.target.name).world.rivals.values() if record.target.world else ()
+    shadowed = [rival for rival in known if rival.shadow is not None]
+    return f" against {shadowed[0].parameter}={shadowed[0].reference}" if len(shadowed) == 1 else ""
+
+
+def instructions_line(record: Record) -> str:
+    """Say how many instructions a step takes; empty where nobody counted."""
+    counted = record.instructions
+    if counted is None:
+        return ""
+    agents = max(record.work.agent_steps / max(record.work.env_steps, 1), 1)
+    few, many = (steps for steps, _ in counted.runs)
+    return (
+        f"{counted.per_env_step:,.0f} an env-step, {counted.per_env_step / agents:,.0f} an agent-step "
+        f"(callgrind, {counted.isa}, {many - few:,} env-steps)"
+    )
+
+
+def size_line(record: Record) -> str:
+    """Say how large the batch was; of a program how often it ran."""
+    if record.work.runs:
+        return count(record.work.runs, "run")
+    agents = record.work.agent_steps // max(record.work.env_steps, 1)
+    envs: int = record.target.variant.get("num_envs", 1)
+    return f"{count(envs, 'env')} of {count(agents, 'agent')}"
+
+
+def mean_line(record: Record, name: str, unit: str = "") -> str:
+    """The mean of a metric over the rounds, with its interval and its extremes."""
+    values = record.values.get(name, ())
+    if not values:
+        return "nothing ended"
+    low, high, unit = min(values), max(values), f" {unit}" if unit else ""
+    if low == high:
+        return f"{plain(low)}{unit}" + (", always" if len(values) > 1 else "")
+    interval = mean_interval(values)
+    around = f"[{plain(interval[0])}, {plain(interval[1])}]" if interval else "(too few for an interval)"
+    return f"{plain(fmean(values))} {around}{unit}, from {plain(low)} to {plain(high)}"
+
+
+def work_line(record: Record) -> str:
+    """Say how much was done, and in what time."""
+    seconds = record.values["wall_ns"][0] / 1e9
+    work = record.work
+    return f"{work.env_steps:,} env-steps, {work.agent_steps:,} agent-steps in {seconds:.2f} s"
+
+
+def log_lines(record: Record) -> list[tuple[str, str]]:
+    """What was written down, where anything was."""
+    counted, rows = record.path.counters, record.work.rows
+    if LOG_BYTES not in counted or not rows:
+        return []
+    each = counted[LOG_BYTES] / rows
+    how = f"{counted[LOG_WRITTEN]:,} pages written, the run waited {counted[LOG_WAITS]:,} times"
+    return [("log", f"{rows:,} rows of {each:.1f} bytes, {how}")]
+
+
+def pace_line(record: Record) -> str:
+    """The speed of a run that was timed once."""
+    env, agent = (record.values.get(f"{what}_steps_per_s", (0.0,))[0] for what in ("env", "agent"))
+    return f"{speed(env)} env-steps/s, {speed(agent)} agent-steps/s"

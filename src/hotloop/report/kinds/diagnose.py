@@ -1,0 +1,354 @@
+"""A diagnosis: what bounds the speed, what to change first, and what it would buy."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from hotloop.core.record.codec import Interval
+from hotloop.judge.diagnose import Bound, Candidate, Diagnosis, Outcome, Since, StageBounds
+from hotloop.judge.expect import Expectations, Given, Reached
+from hotloop.judge.slopes import Causal
+from hotloop.report.section import (
+    Chapter,
+    Heading,
+    Lines,
+    Note,
+    Page,
+    Section,
+    Sections,
+    Span,
+    Tone,
+    Words,
+    number_columns,
+    table,
+    text_columns,
+)
+from hotloop.report.units import count, percent, speed, took
+
+UNITS = {"agent_steps_per_s": "agent-steps/s", "env_steps_per_s": "env-steps/s", "runs_per_s": "runs/s"}
+
+MORE_TURNS = "too few turns for an interval: let the loop go on for more updates, or give it more --runs"
+
+MOST_TOLD = 100  # Times as fast, above which a share measured to a percent tells no more
+NO_GAIN = "not known"  # What a change would buy that a record cannot tell
+
+
+def diagnosis(found: Diagnosis) -> Sections:
+    """Return all of it, in the order in which a user reads it."""
+    return (
+        *bottleneck(found),
+        *changes(found),
+        *expected(found.expectations),
+        *missing(found),
+        *remarks(found),
+    )
+
+
+def page(found: Diagnosis, when: str, since: Since | None = None) -> Page:
+    """The same as a file, with the checklist first."""
+    chapters = (
+        Chapter(title="What to change first", sections=checklist(found), summary=True),
+        Chapter(title="Where the time goes", sections=(*bottleneck(found), *remarks(found))),
+        *((Chapter(title="Since the change", sections=changed(since)),) if since else ()),
+        Chapter(title="What could be expected", sections=expected(found.expectations) or none_expected()),
+        Chapter(title="What could not be looked at", sections=missing(found) or (Note(words="Nothing."),)),
+    )
+    return Page(title=f"Diagnosis of {found.target}", when=when, chapters=chapters)
+
+
+def none_expected() -> Sections:
+    return (Note(words="No other record of this target on a quiet machine."),)
+
+
+def bottleneck(found: Diagnosis) -> Sections:
+    """Return the faults and the lever, then the rows and functions with what each would buy."""
+    partial = (
+        (Note(words=Span("the record is of a run that was broken off", "warn")),) if found.partial else ()
+    )
+    faults = [f"{each.symptom}: {each.said}" for each in found.candidates if each.is_fault]
+    return (
+        Heading(words=(Span(found.target, strong=True), f"  {found.kind} of {found.created[:16]}")),
+        *partial,
+        *(Note(words=Span(each, "warn", strong=True)) for each in faults),
+        *(Note(words=Span(each, strong=True)) for each in headlines(found)),
+        *((Note(words=found.hottest_line),) if found.hottest_line else ()),
+        *((Note(words=Span(no_problem(found), "good")),) if found.is_healthy else ()),
+        *(section for each in found.stages for section in stage(each)),
+        *((bounding("row", found.bounds),) if found.bounds and not found.stages else ()),
+        *((bounding("inside it, by samples", found.inside),) if found.inside else ()),
+        *((bounding("where it goes in libraries", found.libraries),) if found.libraries else ()),
+    )
+
+
+def stage(found: StageBounds) -> Sections:
+    """Return the rows of one phase of a run; shares are of the phase, gains of the whole run."""
+    unit = UNITS.get(found.unit, "updates/s")
+    pace = f", {speed(found.speed)} {unit}" if found.speed else ""
+    about = f"  {percent(found.of_run)} of the run, {count(found.updates, 'update')}{pace}"
+    rows = (bounding("row", found.bounds),) if found.bounds else ()
+    return Heading(words=(Span(found.name, strong=True), about), apart=True), *rows
+
+
+def headlines(found: Diagnosis) -> list[str]:
+    """Return the lever of each phase that has one; of a run that is one population, its lever."""
+    levers = [each.lever for each in found.stages if each.lever]
+    return [levered(each) for each in levers] or [headline(found)]
+
+
+def headline(found: Diagnosis) -> str:
+    """Return the lever in a sentence, with its share and what it buys."""
+    if found.lever is None:
+        return "no row takes 5% of the time: nothing to gain in one place"
+    return levered(found.lever)
+
+
+def levered(first: Bound) -> str:
+    around = interval(first.interval, percent)
+    share = f"{first.name} takes {percent(first.share)} of the time{f' {around}' if around else ''}"
+    buys = f"2x faster there makes everything {times(first.halved)} faster"
+    there = f"{first.where} " if first.where else ""
+    return f"{there}{share}: {buys}, at most {times(first.gone)} without it"
+
+
+def bounding(first: str, bounds: Sequence[Bound]) -> Section:
+    columns = (
+        *text_columns(first),
+        *number_columns("of the time"),
+        *number_columns("95% interval", wide=True),
+        *number_columns("2x there buys", "at most, without it"),
+    )
+    rows = [
+        (
+            each.name,
+            percent(each.share),
+            interval(each.interval, percent),
+            times(each.halved),
+            times(each.gone),
+        )
+        for each in bounds
+    ]
+    return table(columns, rows)
+
+
+def changes(found: Diagnosis) -> Sections:
+    """Return the candidates in the order of their gain; nothing if there are none."""
+    if found.is_healthy:
+        return ()
+    lines = [line for number, each in enumerate(found.candidates, 1) for line in told(number, each)]
+    return (Heading(words="what to change, the largest gain first", apart=True), Lines(lines=tuple(lines)))
+
+
+def no_problem(found: Diagnosis) -> str:
+    """Return that no rule saw a problem, with how many could look."""
+    skipped = f"; {len(found.gaps)} skipped for lack of data" if found.gaps else ""
+    return f"No known problem found in {count(found.checks, 'check')}{skipped}."
+
+
+def remarks(found: Diagnosis) -> Sections:
+    """Return what Hotloop itself took."""
+    return tuple(Note(words=Span(f"note: {each}", "dim")) for each in found.notes)
+
+
+def told(number: int, each: Candidate) -> Iterator[Words]:
+    yield (f"{number}. ", Span(each.symptom, "warn", strong=True), f": {buys(each)}")
+    yield f"   {each.said}"
+    yield f"   {each.remedy}"
+    yield ("   check  ", Span(each.check, code=True))
+
+
+def buys(each: Candidate) -> str:
+    """What it would buy end to end."""
+    if each.gain is None:
+        return "what it would buy is " + NO_GAIN
+    most = "at most " if each.at_most or each.vanishes else ""
+    return f"buys {most}{times(each.gain)} {interval(each.interval, times)}".rstrip()
+
+
+def checklist(found: Diagnosis) -> Sections:
+    if found.is_healthy:
+        return (Note(words=f"{headline(found)}. {no_problem(found)}"),)
+    lines: list[Words] = [
+        (
+            f"[ ] {each.symptom}: {buys(each)}. {each.said}. {each.remedy}. Check: ",
+            Span(each.check, code=True),
+        )
+        for each in found.candidates
+    ]
+    return (Lines(lines=tuple(lines)),)
+
+
+def missing(found: Diagnosis) -> Sections:
+    """Rules without evidence, and what to run to have it."""
+    if not found.gaps:
+        return ()
+    rows = [(each.symptom, each.needs, Span(each.get, code=True)) for each in found.gaps]
+    return (
+        Heading(words="skipped: the record does not say", apart=True),
+        table(text_columns("for", "it needs", "run"), rows),
+    )
+
+
+def expected(found: Expectations | None) -> Sections:
+    """What this machine has reached before, by configuration, and what its memory allows."""
+    if found is None:
+        return ()
+    if found.refused:
+        refused = Note(words=Span(f"no expectations: {found.refused}", "dim"))
+        return (refused, *(Note(words=each) for each in short_of(found)))
+    said: list[Section] = []
+    if found.table:
+        columns = (
+            *text_columns("reached on this machine", "on"),
+            *number_columns("records", "typical", "best", "this record"),
+        )
+        rows = [reached(each) for each in found.table]
+        said += [Heading(words="what could be expected", apart=True), table(columns, rows)]
+    said += [Note(words=each) for each in short_of(found)]
+    return tuple(said)
+
+
+def reached(each: Reached) -> tuple[str, ...]:
+    unit = UNITS.get(each.unit, each.unit)
+    this = f"{speed(each.this)}" if each.this is not None else ""
+    best = f"{speed(each.best)} {unit}"
+    return each.configuration, each.device, str(each.records), speed(each.typical), best, this
+
+
+def given(each: Given) -> Words:
+    """Return what the owner expected of a phase beside what it reached."""
+    ends = f"{speed(each.low)} to {speed(each.high)} env-steps/s"
+    told = f"{each.phase}: {ends} expected, {speed(each.reached)} reached"
+    if not each.is_short:
+        return told
+    differing = "; ".join(each.differing) or "no setting that a record knows differs"
+    return Span("likely a configuration problem: ", "bad"), f"{told} ({differing})"
+
+
+def short_of(found: Expectations) -> Iterator[Words]:
+    yield from map(given, found.given)
+    if found.is_short and found.expected and found.reached:
+        share = found.reached / found.expected
+        there = f" in the phase {found.phase}" if found.phase else ""
+        differing = "; ".join(found.differing) or "no setting that a record knows differs"
+        yield (
+            Span(
+                f"likely a configuration problem{there}: {share:.0%} of what {found.best_run} reached", "bad"
+            ),
+            f" ({differing})",
+        )
+    memory = found.memory
+    if memory is not None:
+        yield (
+            f"{memory.phase} writes {memory.bytes_per_env_step:,.0f} bytes an env-step: to copy them takes "
+            f"{took(memory.least_ns)} at the {memory.bytes_per_s / 1e9:.1f} GB/s of this machine; it takes "
+            f"{took(memory.phase_ns)}, {memory.phase_ns / memory.least_ns:.1f} times that"
+        )
+
+
+def changed(found: Since) -> Sections:
+    """Predicted against seen, the rows that moved, and the bottleneck before and after."""
+    said: list[Section] = [
+        Heading(words=f"since {found.before}", apart=True),
+        Note(words=("seen  ", Span(seen(found), strong=True), f"  {how_seen(found)}")),
+    ]
+    if found.unlike:
+        said.append(Note(words=Span(f"unlike: {'; '.join(found.unlike)}", "warn")))
+    if found.settings:
+        said.append(Note(words=f"settings  {', '.join(found.settings)}"))
+    said.append(Lines(lines=tuple(outcomes(found))))
+    if found.rows:
+        columns = (*text_columns("row"), *number_columns("before", "after", "that alone is worth"))
+        rows = [(row.name, took(row.before_ns), took(row.after_ns), times(row.worth)) for row in found.rows]
+        said.append(table(columns, rows))
+    said.append(Note(words=whether_moved(found)))
+    return tuple(said)
+
+
+def seen(found: Since) -> str:
+    return f"{times(found.seen)} {interval(found.interval, times)}".rstrip()
+
+
+def how_seen(found: Since) -> str:
+    return (
+        "the settings of both measured in turns now"
+        if found.in_turns
+        else "by the two records, one after the other"
+    )
+
+
+def outcomes(found: Since) -> Iterator[Words]:
+    if not found.outcomes:
+        yield Span("nothing was predicted of what changed: hotloop diagnose before the change does", "dim")
+    for each in found.outcomes:
+        tone: Tone = "good" if each.said == "as predicted" else "warn"
+        yield f"predicted  {predicted(each)} ({each.symptom}): ", Span(each.said, tone)
+
+
+def predicted(each: Outcome) -> str:
+    most = "at most " if each.at_most else ""
+    return f"{most}{times(each.predicted)} {interval(each.interval, times)}".rstrip()
+
+
+def whether_moved(found: Since) -> str:
+    if found.bottleneck is None:
+        return "bottleneck  not known"
+    before, after = found.bottleneck
+    if found.moved:
+        return f"bottleneck  moved from {before.name} ({percent(before.share)}) to {after.name}: {after.said}"
+    return f"bottleneck  still {after.name}: {after.said}, {percent(before.share)} before"
+
+
+def causal(target: str, found: Sequence[Causal]) -> Sections:
+    """Predicted by the share and seen by delays, side by side, the part that is worth most first."""
+    columns = (
+        *text_columns("part", whole=True),
+        *number_columns("of the time"),
+        *number_columns("turns", "delay costs", wide=True),
+        *number_columns("2x predicted", "2x seen"),
+        *text_columns("which is", whole=True),
+    )
+    rows = [
+        (
+            each.part,
+            percent(each.share),
+            str(each.trials),
+            f"{each.slope:.2f} {interval(each.slope_interval, '{:.2f}'.format)}".rstrip(),
+            f"{times(each.predicted)} {interval(each.predicted_interval, times)}".rstrip(),
+            f"{times(each.seen)} {interval(each.seen_interval, times)}".rstrip(),
+            each.said,
+        )
+        for each in found
+    ]
+    first = found[0]
+    return (
+        Heading(words=(Span(target, strong=True), "  delays in one part at a time")),
+        Note(words=("bottleneck  ", Span(f"{first.part}: 2x there buys {times(first.seen)}", strong=True))),
+        table(columns, rows),
+        *((Note(words=MORE_TURNS),) if any(each.slope_interval is None for each in found) else ()),
+        *(Note(words=each) for each in untold(found)),
+    )
+
+
+def untold(found: Sequence[Causal]) -> Iterator[str]:
+    """What would be enough to tell of parts that could not be."""
+    for each in found:
+        if each.enough is not None:
+            turns = f"about {each.enough:,} turns would do, of {each.trials:,} that it had"
+            yield f"{each.part}: {turns}; a program is given --turns {each.enough}, and more --runs"
+
+
+def causal_page(target: str, found: Sequence[Causal], when: str) -> Page:
+    chapter = Chapter(
+        title="What a speed-up of each part is worth", sections=causal(target, found), summary=True
+    )
+    return Page(title=f"Delays in {target}", when=when, chapters=(chapter,))
+
+
+def times(ratio: float) -> str:
+    """Return how many times as fast in three digits; beyond a hundred, the record cannot tell."""
+    if ratio > MOST_TOLD:
+        return f"over {MOST_TOLD}x"
+    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.0f}x"
+
+
+def interval(ends: Interval | None, drawn: Callable[[float], str]) -> str:
+    """Both ends as a reader has the number before them; nothing where there is none."""
+    return f"[{drawn(ends[0])}, {drawn(ends[1])}]" if ends else ""

@@ -1,0 +1,81 @@
+"""What there is, rather than what was found: worlds, keys, and the state of the machine."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from hotloop.report.section import (
+    Note,
+    Sections,
+    Span,
+    Table,
+    Tone,
+    Words,
+    facts,
+    table,
+    text_columns,
+)
+
+STATES: dict[str, Tone] = {"ok": "good", "warn": "warn", "bad": "bad"}
+
+
+class Check(Protocol):
+    """One thing about the machine that was looked at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def state(self) -> str:
+        """`ok`, `warn` or `bad`."""
+
+    @property
+    def found(self) -> str: ...
+
+    @property
+    def remedy(self) -> str: ...
+
+
+def doctor(checks: Sequence[Check], *, fit: bool) -> Sections:
+    """One row a check, then whether all of it will do."""
+    rows = [(check.name, state(check.state), check.found, check.remedy) for check in checks]
+    verdict = Span("fit to measure", "good", strong=True)
+    unfit = Span("not fit to measure now", "bad", strong=True)
+    return table(text_columns("", "", "found", "what to do"), rows), Note(words=verdict if fit else unfit)
+
+
+def state(word: str) -> Span:
+    return Span(word, STATES[word], strong=word == "bad")
+
+
+def worlds(known: Mapping[str, Mapping[str, Any]]) -> Sections:
+    """One line a preset, each world's summary beside its default; a world is what `--json` says of it."""
+    rows = [
+        (target, spelled(changes), world["summary"] if target == world["default"] else "")
+        for world in known.values()
+        for target, changes in world["presets"].items()
+    ]
+    return (table(text_columns("target", "changes", "what it is"), rows),)
+
+
+def world(name: str, known: Mapping[str, Any], columns: Mapping[str, str]) -> Sections:
+    """A world's presets and phases, its parameters, then those of any batch."""
+    about: list[tuple[str, Words]] = [
+        (name, known["summary"]),
+        *((target, spelled(changes) or "the defaults below") for target, changes in known["presets"].items()),
+        ("phases", ", ".join(known["phases"])),
+        ("players", ", ".join(known["players"])),
+    ]
+    groups = [known["parameters"], known["batch"]]
+    rows = tuple(tuple(str(info[fact]) for fact in columns) for group in groups for info in group)
+    heads = text_columns(*columns.values())
+    return facts(*about), Table(columns=heads, rows=rows, ends=(len(groups[0]) - 1,))
+
+
+def keys(rows: Sequence[tuple[str, str, str]]) -> Sections:
+    """Every key, its default and its help."""
+    return (table(text_columns("key", "default", "what it is for"), rows),)
+
+
+def spelled(changes: Mapping[str, object]) -> str:
+    """A preset's changes as they would be typed."""
+    return " ".join(f"{key}={value}" for key, value in changes.items())

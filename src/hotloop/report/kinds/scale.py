@@ -1,0 +1,294 @@
+"""Sweeps: what every size costs, by which laws that grows, and where it changes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
+
+from hotloop.core.record.record import Record
+from hotloop.core.record.sweep import (
+    AGENT_SPEED,
+    ELSE,
+    PHASE,
+    RSS,
+    RUN_NS,
+    STEP_NS,
+    THREADS,
+    TIMED_NS,
+    Efficiency,
+    Growth,
+    Point,
+    Sweep,
+)
+from hotloop.judge.scale import Line, lines_of, phases_of, share
+from hotloop.report.charts import Curve, Panel
+from hotloop.report.facts import is_alone, origin, play_words
+from hotloop.report.kinds.plot import Series, plot
+from hotloop.report.section import (
+    Heading,
+    Lines,
+    Section,
+    Sections,
+    Span,
+    Words,
+    facts,
+    number_columns,
+    table,
+    text_columns,
+)
+from hotloop.report.units import SIZES, count, percent, scaled, speed, took
+from hotloop.stats.fit import Fitted
+
+NAMES = {STEP_NS: "an env-step", RUN_NS: "a whole run", RSS: "memory"}
+
+MOST_PARTS = 2  # Named functions that have a column of the points' table; the laws have all of them
+
+LAWS: Mapping[str, str] = {
+    "constant": "constant",
+    "log": "a + b log n",
+    "linear": "a + b n",
+    "n log n": "a + b n log n",
+    "quadratic": "a + b n²",
+    "unknown": "cannot tell",
+}
+
+
+def scale(record: Record) -> Sections:
+    """The points, the laws, what changes along the axes, and a plot of each."""
+    swept = record.sweep
+    assert swept is not None
+    return (
+        Heading(words=Span(record.target.words, strong=True)),
+        *answers(swept),
+        points(swept, "env-steps/s" if is_alone(record) else "agent-steps/s"),
+        *laws(swept),
+        *changes(swept),
+        *threads(swept),
+        *plots(swept),
+        facts(*origin(record), ("method", method(record))),
+    )
+
+
+def method(record: Record) -> str:
+    """How often what was measured."""
+    assert record.sweep is not None
+    cells = f"{count(len(record.sweep.points), 'place')}, {count(record.sweep.repeats, 'repeat')} shuffled"
+    return f"{cells}, {play_words(record)}; time that others had the core is left out"
+
+
+def answers(swept: Sweep) -> Iterator[Section]:
+    if told := answer_words(swept):
+        yield Lines(lines=tuple(Span(each, strong=True) for each in told))
+
+
+def answer_words(swept: Sweep) -> list[str]:
+    """Return the answer of each axis: how the whole grows, and the part that takes most of it in the end."""
+    told = (answer(swept, line) for line in lines_of(swept) if line[0] != THREADS)
+    return [each for each in told if each]
+
+
+def answer(swept: Sweep, line: Line) -> str:
+    axis, others, places = line
+    grown = {each.metric: each for each in swept.growths if (each.axis, each.at) == (axis, others)}
+    whole = next((grown[metric] for metric in (RUN_NS, STEP_NS) if metric in grown), None)
+    if whole is None:
+        return ""
+    words = f"{name_of(whole.metric)} {growth_words(whole)}{where(others)}"
+    size, named = max(places), [name for name in phases_of(places) if name != f"{PHASE}{ELSE}"]
+    if not named:
+        return words
+    most = max(named, key=lambda name: share(places[size], name))
+    part = f"{name_of(most)} takes {percent(share(places[size], most))} of it at {axis}={size:g}"
+    return f"{words}; {part}" + (f" and {growth_words(grown[most])}" if most in grown else "")
+
+
+def growth_words(growth: Growth) -> str:
+    """Return how something grows as the rest of a sentence: `grows as n^1.9 [1.7, 2.1] along agents`."""
+    if growth.law == "unknown":
+        return f"grows along {growth.axis} by a law that more sizes or repeats would tell"
+    if growth.law == "constant" or growth.low <= 0 <= growth.high:
+        return f"hardly changes along {growth.axis}"
+    power = f"n^{growth.exponent:.2g} [{growth.low:.2g}, {growth.high:.2g}]"
+    return f"grows as {LAWS.get(growth.law, power)} along {growth.axis}"
+
+
+def points(swept: Sweep, unit: str = "agent-steps/s") -> Section:
+    """One row a place."""
+    phases = any(name.startswith(PHASE) for point in swept.points for name in point.values)
+    runs = any(RUN_NS in point.values for point in swept.points)
+    parts = named_parts(swept)
+    columns = (
+        *text_columns(*swept.axes, whole=True),
+        *number_columns("a run" if runs else "an env-step", unit, "memory"),
+        *number_columns(*(name.rpartition(".")[2] for name in parts)),
+        *(text_columns("most of it") if phases else ()),
+    )
+    return table(columns, [row(point, swept, parts, runs=runs) for point in swept.points])
+
+
+def named_parts(swept: Sweep) -> list[str]:
+    """Return the functions that the user named and that were called, the first few: they have columns."""
+    timed = (point.values for point in swept.points if TIMED_NS in point.values)
+    names = dict.fromkeys(name for values in timed for name in values if name.startswith(PHASE))
+    return [name for name in names if name != f"{PHASE}{ELSE}"][:MOST_PARTS]
+
+
+def row(point: Point, swept: Sweep, parts: Sequence[str], *, runs: bool) -> tuple[Words, ...]:
+    cost, pace, memory = (
+        median(point.values[name]) if point.values.get(name) else None
+        for name in (RUN_NS if runs else STEP_NS, AGENT_SPEED, RSS)
+    )
+    return (
+        *(point.at[axis] for axis in swept.axes),
+        Span(took(cost), strong=True) if cost else "",
+        speed(pace) if pace else "",
+        scaled(memory, SIZES) if memory else "",
+        *(took(median(point.values[name])) if point.values.get(name) else "" for name in parts),
+        largest(point),
+    )
+
+
+def largest(point: Point) -> str:
+    """The phase that takes most, and its share."""
+    names = [name for name in point.values if name.startswith(PHASE)]
+    if not names:
+        return ""
+    most = max(names, key=lambda name: share(point, name))
+    return f"{most.removeprefix(PHASE)} {percent(share(point, most))}"
+
+
+def laws(swept: Sweep) -> Iterator[Section]:
+    """What grows by which law."""
+    if not swept.growths:
+        return
+    columns = (*text_columns("of", "along"), *text_columns("grows as", "exponent", whole=True))
+    yield Heading(words="Laws", apart=True)
+    yield table((*columns, *text_columns("or as well")), [law_row(each) for each in swept.growths])
+
+
+def law_row(growth: Growth) -> tuple[Words, ...]:
+    also = ", ".join(LAWS[law] for law in growth.also)
+    exponent = f"{growth.exponent:.2f} [{growth.low:.2f}, {growth.high:.2f}]"
+    return name_of(growth.metric), along(growth), Span(law_words(growth), strong=True), exponent, also
+
+
+def along(growth: Growth) -> str:
+    others = " ".join(f"{axis}={value}" for axis, value in growth.at.items())
+    return f"{growth.axis} at {others}" if others else growth.axis
+
+
+def law_words(growth: Growth) -> str:
+    return LAWS.get(growth.law) or f"a + b n^{growth.exponent:.2f}"
+
+
+def name_of(metric: str) -> str:
+    return NAMES.get(metric) or metric.removeprefix(PHASE)
+
+
+def changes(swept: Sweep) -> Iterator[Section]:
+    """Where phases overtake each other, how their shares move, and where more brings little."""
+    told: list[Words] = [
+        f"{each.riser} costs more than {each.fallen} from about {each.axis}={each.size:.3g} on "
+        f"(between {each.low:g} and {each.high:g}){where(each.at)}"
+        for each in swept.crossings
+    ]
+    told += [share_words(*line) for line in lines_of(swept) if phases_of(line[2])]
+    told += [
+        f"the knee: from {each.axis}={each.size:g} on the speed is within 10% of its best{where(each.at)}"
+        for each in swept.knees
+    ]
+    if told:
+        yield Lines(lines=tuple(told))
+
+
+def share_words(axis: str, others: dict[str, str], line: Mapping[float, Point]) -> str:
+    """How the largest phase's share of all phases moves from the least size to the greatest."""
+    first, last = line[min(line)], line[max(line)]
+    most = max(phases_of(line), key=lambda name: share(last, name))
+    ends = f"{percent(share(first, most))} at {axis}={min(line):g} to {percent(share(last, most))}"
+    of = "of the step" if TIMED_NS in last.values else "of all phases"
+    return f"{most.removeprefix(PHASE)}: from {ends} {of} at {max(line):g}{where(others)}"
+
+
+def where(at: Mapping[str, str]) -> str:
+    return f" at {' '.join(f'{axis}={value}' for axis, value in at.items())}" if at else ""
+
+
+def threads(swept: Sweep) -> Iterator[Section]:
+    """What threads bring, and what bounds them."""
+    if not swept.efficiencies:
+        return
+    columns = number_columns("threads", "times as fast", "efficiency", "CPU time of a step", "idle", "serial")
+    yield Heading(words="Threads", apart=True)
+    yield table((*columns, *text_columns("bound by")), [thread_row(each) for each in swept.efficiencies])
+
+
+def thread_row(each: Efficiency) -> tuple[Words, ...]:
+    return (
+        str(each.threads),
+        f"{each.speedup:.2f}",
+        percent(each.speedup / each.threads),
+        f"{each.work:.2f} times",
+        percent(each.idle),
+        percent(each.serial),
+        each.bound + where(each.at),
+    )
+
+
+def plots(swept: Sweep) -> Iterator[Section]:
+    """A plot of every line: the step, and the phases that are worth a law."""
+    for line in lines_of(swept):
+        axis, others, _ = line
+        drawn = {name_of(metric): pairs for metric, pairs in costs(line).items()}
+        if drawn:
+            yield Heading(words=f"{axis}{where(others)}", apart=True)
+            yield plot(drawn, axis, "ns")
+
+
+def costs(line: Line) -> Series:
+    """The medians of the step or the run, and of the phases, by size."""
+    _, _, places = line
+    whole = RUN_NS if any(RUN_NS in point.values for point in places.values()) else STEP_NS
+    names = [whole] if whole == RUN_NS else [whole, *phases_of(places)]
+    return {
+        name: [
+            (size, median(point.values[name]))
+            for size, point in sorted(places.items())
+            if point.values.get(name) and median(point.values[name]) > 0
+        ]
+        for name in names
+    }
+
+
+def panels(record: Record) -> tuple[Panel, ...]:
+    """The same for pictures, with the laws as lines."""
+    swept = record.sweep
+    assert swept is not None
+    return tuple(panel(swept, line) for line in lines_of(swept) if any(costs(line).values()))
+
+
+def panel(swept: Sweep, line: Line) -> Panel:
+    axis, others, _ = line
+    found = {each.metric: each for each in swept.growths if (each.axis, each.at) == (axis, others)}
+    curves = (
+        Curve(name=curve_name(metric, found.get(metric)), points=tuple(pairs), law=law_of(found.get(metric)))
+        for metric, pairs in costs(line).items()
+        if pairs
+    )
+    return Panel(title=f"ns, {axis}{where(others)}", across=axis, curves=tuple(curves))
+
+
+def curve_name(metric: str, growth: Growth | None) -> str:
+    return name_of(metric) + (f": {law_words(growth)}" if growth else "")
+
+
+def law_of(growth: Growth | None) -> Callable[[float], float] | None:
+    """The law as a function of the size."""
+    if growth is None or growth.law == "unknown":
+        return None
+    return Fitted(
+        law=growth.law,
+        exponent=growth.exponent,
+        low=growth.low,
+        high=growth.high,
+        constant=growth.constant,
+        factor=growth.factor,
+    ).at

@@ -1,0 +1,256 @@
+"""Episodes that were played: what they came to, and what happened in them."""
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from hotloop.core.record.profile import Table as FoundTable
+from hotloop.core.record.record import (
+    CONTEST,
+    ELO,
+    ENDED,
+    EPISODES_PER_S,
+    FORWARD,
+    GAMES_PER_S,
+    MEAN,
+    OUTCOME,
+    PAIR,
+    REASON,
+    RETURN_OF,
+    SPLIT,
+    WITHIN,
+    Record,
+    Resources,
+)
+from hotloop.report.facts import (
+    Rows,
+    log_lines,
+    mean_line,
+    origin,
+    pace_line,
+    path_line,
+    title,
+    work_line,
+)
+from hotloop.report.kinds.findings import resources
+from hotloop.report.section import (
+    Facts,
+    Note,
+    Section,
+    Sections,
+    Span,
+    facts,
+    number_columns,
+    table,
+    text_columns,
+)
+from hotloop.report.units import plain, speed, speed_interval, took
+from hotloop.stats.intervals import wilson_interval
+
+MOST_AGENTS = 8  # That have rows of their own
+
+
+def sim(record: Record) -> Sections:
+    """What the episodes came to, what happened in them, and how long it took."""
+    tables = [each for found in record.findings if found.probe == ELO for each in found.tables]
+    if tables:
+        return title(record), ratings(tables[0]), facts(*standing(record))
+    return title(record), about(record), *coverage(record)
+
+
+def ratings(found: FoundTable) -> Section:
+    """Return the players of a round robin, the strongest first, with their intervals."""
+    columns = (*text_columns("player"), *number_columns("Elo", "95% interval", "score", "games"))
+    rows = [
+        (player, f"{elo:,.0f}", f"[{low:,.0f}, {high:,.0f}]", f"{score:.1%}", f"{games:,}")
+        for player, elo, low, high, score, games in found.rows
+    ]
+    return table(columns, rows)
+
+
+def standing(record: Record) -> Rows:
+    """Return what each pair came to, the hero first, and what all of it rests on."""
+    for name, scores in record.values.items():
+        if name.startswith(PAIR):
+            yield name.removeprefix(PAIR), f"hero {share_of_wins(scores)}"
+    yield from origin(record)
+    yield "path", path_line(record)
+
+
+def share_of_wins(scores: Sequence[float]) -> str:
+    """Return how many of some games the hero won, and the draws if there are any."""
+    draws = len(scores) - scores.count(1.0) - scores.count(0.0)
+    drawn = f", {draws:,} draws" if draws else ""
+    return f"won {part_line(scores.count(1.0), len(scores))}{drawn}"
+
+
+def times(record: Record) -> Section:
+    """Return the parts of the time as a table: what each takes of an env-step, and its share.
+
+    A part that has parts of its own stands before them, as their sum.
+    """
+    parts = {n.removeprefix(SPLIT): ns[0] for n, ns in record.values.items() if n.startswith(SPLIT)}
+    whole, steps = sum(parts.values()) or 1.0, record.work.env_steps
+    timed: dict[str, float] = {}
+    for name, ns in parts.items():
+        part, _, within = name.partition(WITHIN)
+        timed[part] = timed.get(part, 0.0) + ns
+        if within:
+            timed[f"of it {within}"] = ns
+    rows = [(name, took(ns / max(steps, 1)), f"{ns / whole:.1%}") for name, ns in timed.items()]
+    return table((*text_columns("Component"), *number_columns("Avg Time", "% of Total")), rows)
+
+
+def about(record: Record) -> Facts:
+    if has_games(record):
+        return about_games(record)
+    return facts(
+        ("player", record.method.policy),
+        ("episodes", f"{record.method.rounds:,}"),
+        ("length", mean_line(record, "episode_length", "steps")),
+        ("return", Span(mean_line(record, "return_per_agent", "per agent"), strong=True)),
+        *outcomes(record),
+        *history(record),
+        ("work", work_line(record)),
+        *log_lines(record),
+        ("speed", f"{pace_line(record)}, the player's choosing included"),
+        *(("episodes/s", f"{value:,.1f}") for value in record.values.get(EPISODES_PER_S, ())),
+        *origin(record),
+        ("path", path_line(record)),
+    )
+
+
+def outcomes(record: Record) -> list[tuple[str, Span]]:
+    """What episodes came to by the world's own measures; of many agents only the least and the most."""
+    names = [name for name in record.values if name.startswith(OUTCOME)]
+    agents = {name: fmean(record.values[name]) for name in names if name.startswith(RETURN_OF)}
+    many = agents if len(agents) > MOST_AGENTS else {}
+    rows = [(name.removeprefix(OUTCOME), mean_line(record, name)) for name in names if name not in many]
+    if many:
+        ends = (min(many, key=agents.__getitem__), max(many, key=agents.__getitem__))
+        low, high = (f"{plain(many[name])} ({name.removeprefix(RETURN_OF)})" for name in ends)
+        rows.append((f"means of {len(many)} agents", f"from {low} to {high}"))
+    return [(name, Span(said, strong=True)) for name, said in rows]
+
+
+def history(record: Record) -> list[tuple[str, str]]:
+    """What a world's history is about, as means over all steps, and why its episodes ended."""
+    means: dict[str, list[str]] = {}
+    for name in (name for name in record.values if name.startswith(MEAN)):
+        heading, _, label = name.removeprefix(MEAN).partition(".")
+        means.setdefault(heading, []).append(f"{label} {plain(fmean(record.values[name]))}")
+    ended = {name.removeprefix(ENDED): n[0] for name, n in record.values.items() if name.startswith(ENDED)}
+    told = [(f"mean {heading}", ", ".join(each)) for heading, each in means.items()]
+    by = ", ".join(f"{reason}: {int(count):,}" for reason, count in ended.items())
+    return [*told, *([("ended by", by)] if by else [])]
+
+
+def about_games(record: Record) -> Facts:
+    """Who won, how fast it went, why games ended, and where the time went."""
+    values = record.values
+    ended = {name.removeprefix(REASON): n[0] for name, n in values.items() if name.startswith(REASON)}
+    return facts(
+        ("player", record.method.policy),
+        ("games", f"{record.method.rounds:,}"),
+        ("speed", Span(games_line(record), strong=True)),
+        *wins(record),
+        ("ended by", ", ".join(f"{name} {int(count):,}" for name, count in ended.items())),
+        ("split", split_line(record)),
+        ("a step", step_line(record)),
+        ("work", work_line(record)),
+        *((name.lower(), text) for name, text in resources(record.resources or Resources(), record)),
+        *origin(record),
+        ("path", path_line(record)),
+    )
+
+
+def has_games(record: Record) -> bool:
+    """Return whether a record counts games of two seats."""
+    return f"{CONTEST}won" in record.values
+
+
+def games_line(record: Record) -> str:
+    """Return games and decisions per second: the median of windows with its interval, or the whole."""
+    games, decisions = (record.values[f"{CONTEST}{what}_per_s"][0] for what in ("games", "decisions"))
+    windows = record.metrics.get(GAMES_PER_S)
+    if windows is None or windows.ci95 is None:
+        return f"{games:,.0f} games/s, {decisions:,.0f} decisions/s"
+    decisions *= windows.median / games
+    return f"{speed(windows.median)} games/s {speed_interval(windows.ci95)}, {decisions:,.0f} decisions/s"
+
+
+def wins(record: Record) -> Iterator[tuple[str, str | Span]]:
+    """Return the games that each seat won, with Wilson's intervals, and how long games are."""
+    won, began = record.values[f"{CONTEST}won"], record.values[f"{CONTEST}began"]
+    if not won:
+        yield "games won", "no game ended"
+        return
+    yield "hero won", Span(part_line(won.count(1.0), len(won)), strong=True)
+    yield "villain won", part_line(won.count(0.0), len(won))
+    if draws := len(won) - won.count(1.0) - won.count(0.0):
+        yield "draws", part_line(draws, len(won))
+    if len(set(began)) > 1:
+        yield "hero, first turn", share_line(record, 1.0)
+        yield "hero, second turn", share_line(record, 0.0)
+    yield "steps a game", spread_line(record.values["episode_length"])
+
+
+def part_line(count: int, whole: int) -> str:
+    """Return a share of games with Wilson's interval."""
+    low, high = wilson_interval(count, whole)
+    return f"{count / whole:.1%} [{low:.1%}, {high:.1%}] of {whole:,}"
+
+
+def share_line(record: Record, began: float | None) -> str:
+    """Return the share of games that the hero won, of all or of those with one first turn."""
+    pairs = zip(record.values[f"{CONTEST}won"], record.values[f"{CONTEST}began"], strict=True)
+    won = [win for win, first in pairs if began is None or first == began]
+    if not won:
+        return "no game"
+    return part_line(won.count(1.0), len(won))
+
+
+def split_line(record: Record) -> str:
+    """Where the time went; with threads their times add up to more than the wall's."""
+    parts = {n.removeprefix(SPLIT): ns[0] for n, ns in record.values.items() if n.startswith(SPLIT)}
+    whole = sum(parts.values()) or 1.0
+    told: dict[str, list[str]] = {}
+    for name, ns in parts.items():
+        part, _, within = name.partition(WITHIN)
+        told.setdefault(part, []).append(f"{within} {ns / whole:.1%}".strip())
+    sums = {part: sum(ns for name, ns in parts.items() if name.partition(WITHIN)[0] == part) for part in told}
+    lines = {part: f" ({', '.join(within)})" if len(within) > 1 else "" for part, within in told.items()}
+    line = ", ".join(f"{part} {sums[part] / whole:.1%}{lines[part]}" for part in told)
+    threads = int(record.target.variant.get("threads", 1))
+    return line if threads == 1 else f"{line} ({threads} threads: no clean split, use one)"
+
+
+def step_line(record: Record) -> str:
+    """What one row's step took: in the network, and everything else."""
+    wall, steps = record.values["wall_ns"][0], record.work.env_steps
+    forward = record.values.get(FORWARD, (0.0,))[0]
+    return f"{took(forward / steps)} in a network, {took((wall - forward) / steps)} in all else"
+
+
+def spread_line(values: Sequence[float]) -> str:
+    """The mean of some numbers, and where the lowest and highest twentieth of them begin."""
+    ordered = sorted(values)
+    low, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.05, 0.95))
+    return f"mean {plain(fmean(ordered))}, p5 {plain(low)}, p95 {plain(high)}"
+
+
+def coverage(record: Record) -> tuple[Section, ...]:
+    """Every mechanic that fired, the most frequent first, and those that never did."""
+    counted = sorted(record.work.coverage.items(), key=lambda item: -item[1])
+    if not counted:
+        return ()
+    columns = number_columns("times", "per episode", "per 1,000 agent-steps")
+    rows = [(name, *often(record, times)) for name, times in counted if times]
+    fired = table((*text_columns("what happened"), *columns), rows)
+    never = ", ".join(name for name, times in counted if not times)
+    return (fired, Note(words=Span(f"never happened: {never}", "dim"))) if never else (fired,)
+
+
+def often(record: Record, times: int) -> tuple[str, str, str]:
+    """How often something happened: in all, an episode, an agent-step."""
+    per_episode = f"{times / record.method.rounds:,.1f}" if record.method.rounds else ""
+    return f"{times:,}", per_episode, f"{1_000 * times / record.work.agent_steps:,.2f}"

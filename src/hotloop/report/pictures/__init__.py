@@ -1,1 +1,0 @@
-"""Pictures: stacks as flames, moments of a run as a film."""
