@@ -1,5 +1,6 @@
 """Two projects at once: each in a process of its own, and no module of one is the other's."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -122,3 +123,25 @@ def test_commands_find_the_difference(
         [sys.executable, "-c", code, *spelled], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2, done.stderr
+
+
+def test_a_step_that_hangs_in_one_of_two_projects_is_shown_where_it_hangs(tmp_path: Path) -> None:
+    hanging = "import time\ndef simulate(place, action):\n    time.sleep(1000)\n"
+    for name, physics in (("old", PHYSICS.format(by=1)), ("new", hanging)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "env.py").write_text(ENV)
+        (tmp_path / name / "physics.py").write_text(physics)
+    words = ["compare", "old/env.py:make", "new/env.py:make", "--step-timeout", "0.2"]
+    code = "import sys; from hotloop.cli.main import main; sys.exit(main())"
+    supervised = {name: value for name, value in os.environ.items() if name != "HOTLOOP_IN_PROCESS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=tmp_path,
+        env=supervised,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 64
+    assert "(physics.py:3 in simulate < env.py:13 in step" in done.stderr.splitlines()[-1]

@@ -19,6 +19,7 @@ from typing import Self
 
 from hotloop.core.clock import now_ns
 from hotloop.core.probe import ProbeError
+from hotloop.core.process.worker import start
 from hotloop.core.record import stacks
 from hotloop.core.record.stacks import ANONYMOUS, Stack
 from hotloop.core.sampler import short_name
@@ -67,13 +68,12 @@ class OutsideSampler:
         words = [str(pyspy.find()), "record", "--full-filenames", "--format", "speedscope"]
         words += ["--rate", str(RATE), "--output", str(self._path), "--pid", str(self._pid)]
         words += [*(["--idle"] if self._idle else ()), *(["--subprocesses"] if self._subprocesses else ())]
-        self._process = subprocess.Popen(
+        self._process = start(
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=os.environ | {"RUST_BACKTRACE": "0"},
-            start_new_session=True,
         )
         try:
             self._wait_for_first()

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,8 +44,8 @@ STACK_S = 2.0
 LAST_BYTES = 4000
 """Of what a process printed that are worth keeping."""
 
-WAITS = "elsewhere.py"
-"""Whose frames are in a stack that waits for another process of ours."""
+WAITS = str(Path(__file__).parents[2] / "envs" / "projects.py")
+"""The file that waits for another process of ours, by `multiprocessing.connection`."""
 
 STEPPED = str(Path(__file__).parents[2] / "envs" / "foreign")
 """The folder of our code that steps envs of users."""
@@ -406,16 +407,22 @@ def frames(stack: Sequence[str]) -> str:
 
     One that only waits for another process is not the first.
     """
-    stacks: list[list[str]] = [[]]
+    stacks: list[list[tuple[str, str]]] = [[]]
     for each in stack:
         words = each.strip()
         if words.startswith("File "):
             _, path, rest = words.split('"', 2)
-            stacks[-1].append(f"{Path(path).name}{rest.replace(', line ', ':', 1).strip()}")
+            stacks[-1].append((path, f"{Path(path).name}{rest.replace(', line ', ':', 1).strip()}"))
         else:
             stacks.append([])
-    busy = [each for each in stacks if each and not any(WAITS in frame for frame in each)]
-    return f" ({' < '.join(busy[0][:FRAMES])})" if busy else ""
+    busy = [each for each in stacks if each and not is_waiting([path for path, _ in each])]
+    return f" ({' < '.join(place for _, place in busy[0][:FRAMES])})" if busy else ""
+
+
+def is_waiting(paths: Sequence[str]) -> bool:
+    """Return whether a stack, innermost file first, waits for another process of ours."""
+    callers = dropwhile(lambda path: path.endswith("multiprocessing/connection.py"), paths)
+    return next(callers, "") == WAITS
 
 
 def has_step(stack: Sequence[str]) -> bool:

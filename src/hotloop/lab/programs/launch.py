@@ -1,7 +1,6 @@
 """Launching programs: one run at a time, by a small process of its own, which ends them where this one is."""
 
 import json
-import os
 import select
 import shlex
 import signal
@@ -16,6 +15,7 @@ from typing import Any, Self
 
 from hotloop.core.errors import InputError, SetupError, UndecidedError
 from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.process.worker import end_group, start
 
 LAUNCHER = Path(__file__).parents[1] / "workers" / "launcher.py"
 
@@ -99,12 +99,11 @@ class Launcher:
         self._room = tempfile.TemporaryDirectory(prefix="hotloop-", ignore_cleanup_errors=True)
         self.orphans: dict[tuple[str, str], Orphan] = {}
         """What the runs left behind asleep, by program and command line."""
-        self._process = subprocess.Popen(
+        self._process = start(
             [sys.executable, "-I", "-S", str(LAUNCHER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,
         )
 
     def __enter__(self) -> Self:
@@ -204,9 +203,7 @@ class Launcher:
         try:
             self._process.wait(self._end_s + PATIENCE_S)
         except subprocess.TimeoutExpired:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            end_group(self._process)
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]

@@ -19,6 +19,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.cluster import LOCAL, place_of, ray_error_text
 from hotloop.core.errors import ExitCode, SetupError
 from hotloop.core.packages import need
+from hotloop.core.process.worker import start
 from hotloop.lab.on_ray import OnRay
 
 if TYPE_CHECKING:
@@ -128,12 +129,11 @@ class Processes(Others):
             told = {"rank": rank, "size": self.size, **where}
             self.said.append(heard)
             self.workers.append(
-                subprocess.Popen(
+                start(  # in a group of its own: Ctrl-C is for rank 0 to hear
                     [sys.executable, *WORKER, json.dumps(told)],
                     stdin=subprocess.DEVNULL,
                     stdout=heard,
                     stderr=heard,
-                    start_new_session=True,  # Ctrl-C is for rank 0 to hear
                 )
             )
         self.wait_until_there()
