@@ -227,11 +227,18 @@ class Stoppable(Protocol):
     partial: bool
 
 
+class Completion:
+    """Whether an experiment was broken off."""
+
+    partial = True
+
+
 @contextmanager
-def until_interrupted(state: Stoppable) -> Iterator[None]:
+def until_interrupted(state: Stoppable | None = None) -> Iterator[Stoppable]:
     """Run a block to its end or to Ctrl-C; `state.partial` says which it was."""
+    state = Completion() if state is None else state
     try:
-        yield
+        yield state
         state.partial = False
     except KeyboardInterrupt:
         state.partial = True  # what was measured before it is kept

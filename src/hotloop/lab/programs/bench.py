@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass, replace
 
-from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.record import Record
 from hotloop.judge.compare import check_alike
 from hotloop.judge.judge import judge
 from hotloop.lab.bench import NOTHING, Extras, with_comparisons
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric
-from hotloop.lab.programs.record import ProgramRecorder, Taken
-from hotloop.stats.intervals import FEWEST
+from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
 
 BOX_NS = 60_000_000_000
 
@@ -45,46 +44,39 @@ def bench(
     with Launcher() as launcher:
 
         def once() -> Record:
-            return measure_once(launcher, Taken(program, metric), rounds, extras, progress)
+            return measure_once(ProgramSide(program, launcher, metric), rounds, extras, progress)
 
         return judge(with_comparisons(replace(once(), label=extras.label), extras, once))
 
 
-def measure_once(
-    launcher: Launcher, taken: Taken, rounds: Rounds, extras: Extras, progress: Progress
-) -> Record:
-    recorder = ProgramRecorder("bench", taken.program)
+def measure_once(side: ProgramSide, rounds: Rounds, extras: Extras, progress: Progress) -> Record:
+    """Run a program round by round, after its warm-up."""
+    recorder = ProgramRecorder("bench", side.program)
     for baseline in extras.baselines:
-        check_alike(baseline, recorder.setting(taken.headline))
-    partial, warmed = True, 0
-    try:
-        for _ in range(rounds.warmup):
-            launcher.run(taken.program)
-            warmed += 1
-            progress(warmed, rounds.warmup + rounds.count)
-        measure(launcher, taken, rounds, progress)
-        partial = False
-    except KeyboardInterrupt:
-        launcher.close()
-    return recorder.record(
-        rounds=rounds.count if partial else len(taken.runs),
-        warmup=warmed,
-        runs=len(taken.runs),
-        headline=taken.headline,
-        values=taken.values(),
-        findings=taken.finding(),
-        partial=partial,
-        notices=launcher.notices(),
+        check_alike(baseline, recorder.setting(side.headline))
+    plan = Plan(
+        rounds=rounds.count,
+        budget_ns=BOX_NS if rounds.boxed else NO_LIMIT,
+        patient=True,
+        block=1,
+        length=Length(1),
     )
-
-
-def measure(launcher: Launcher, taken: Taken, rounds: Rounds, progress: Progress) -> None:
-    """Run it round by round."""
-    begin = now_ns()
-    while len(taken.runs) < rounds.count:
-        taken.note(launcher.run(taken.program))
-        done = len(taken.runs)
-        progress(rounds.warmup + done, rounds.warmup + rounds.count)
-        spent = now_ns() - begin
-        if rounds.boxed and done >= FEWEST and spent + spent / done > BOX_NS:
-            return
+    sides, total, warmed = {side.name: side}, rounds.warmup + rounds.count, 0
+    samples = Samples(sides)
+    with until_interrupted(samples):
+        while warmed < rounds.warmup:
+            side.run()
+            warmed += 1
+            progress(warmed, total)
+        measure(sides, plan, lambda done, _: progress(warmed + done, total), samples=samples)
+    side.keep(samples.count)
+    return recorder.record(
+        rounds=rounds.count if samples.partial else samples.count,
+        warmup=warmed,
+        runs=samples.count,
+        headline=side.headline,
+        values=side.values(),
+        findings=side.finding(),
+        partial=samples.partial,
+        notices=side.launcher.notices(),
+    )

@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from string import ascii_lowercase
 
-from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import A, ComparedSide, Comparison, Ratio
-from hotloop.core.record.record import Record
+from hotloop.core.record.record import RUNS_PER_S, Record
 from hotloop.judge.compare import MOVED, ComparisonInput, conclude
 from hotloop.judge.judge import judge
-from hotloop.lab.measure.loop import Plan, rounds_of
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
 from hotloop.lab.measure.settle import AGAIN
-from hotloop.lab.programs.launch import Launcher, Program, Run
+from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric
-from hotloop.lab.programs.record import ProgramRecorder, Taken, describe_path, describe_work, described
+from hotloop.lab.programs.record import ProgramRecorder, ProgramSide, describe_path, describe_work, described
 from hotloop.stats.intervals import FEWEST
 from hotloop.stats.ratio import half_width, outcome, ratio
 
@@ -32,32 +30,28 @@ CALM_ROUNDS = 2 * FEWEST
 """Before an interval that is narrow enough ends it."""
 
 
-class Turns:
-    """What the runs took, by side; complete up to the last whole round."""
+class ProgramSamples(Samples):
+    """Samples of programs, held against each other by what the runs took or printed."""
 
-    def __init__(self, programs: Mapping[str, Program], metric: Metric | None) -> None:
-        self.taken = {name: Taken(program, metric) for name, program in programs.items()}
-
-    @property
-    def count(self) -> int:
-        return min(len(each.runs) for each in self.taken.values())
-
-    def note(self, round_: Mapping[str, Run]) -> None:
-        for name, run in round_.items():
-            self.taken[name].note(run)
+    def __init__(self, sides: Mapping[str, ProgramSide]) -> None:
+        super().__init__(sides)
+        self.sides = sides
 
     def ratio(self, one: str, other: str) -> Ratio:
-        """How many times as long one took as the other, or by what it printed."""
-        return ratio(self.taken[one].times, self.taken[other].times)
+        """Return how many times as long one took as the other, or by what it printed."""
+        return ratio(self.sides[one].times, self.sides[other].times)
 
     def cpu_ratio(self, other: str) -> Ratio | None:
-        times = self.taken[A].cpu_ns, self.taken[other].cpu_ns
+        times = self.sides[A].cpu_ns, self.sides[other].cpu_ns
         return ratio(*times) if all(map(all, times)) else None
+
+    def outcomes(self, band: float) -> set[str]:
+        return {outcome(self.ratio(A, other), band) for other in self.others}
 
     @property
     def others(self) -> list[str]:
-        """The sides that are held against A."""
-        return [name for name in self.taken if name not in (A, AGAIN)]
+        """Return the sides that are held against A."""
+        return [name for name in self.sides if name not in (A, AGAIN)]
 
 
 def compare(
@@ -72,18 +66,38 @@ def compare(
     check(programs)
     recorder = ProgramRecorder("compare", programs[-1])
     named = dict(zip(ascii_lowercase, programs, strict=False))
-    runs: list[Turns] = []
-    broken_off = False
-    with Launcher() as launcher:
-        try:
-            measure(
-                launcher, {**named, AGAIN: programs[0]}, plan, runs, progress, rounds=rounds, metric=metric
-            )
-        except KeyboardInterrupt:
-            broken_off = True
-            launcher.close()
-    made = record(named, runs, plan, recorder, partial=broken_off)
+    runs: list[ProgramSamples] = []
+    with Launcher() as launcher, until_interrupted() as state:
+        for program in dict.fromkeys(programs):
+            for _ in range(WARMUP):
+                launcher.run(program)
+                progress(0, 1)
+        how = plan_of(plan, rounds)
+        # A second run before anything is called faster or slower.
+        while not runs or (len(runs) == 1 and runs[0].outcomes(plan.band) & set(MOVED)):
+            sides = {**named, AGAIN: programs[0]}.items()
+            runs.append(ProgramSamples({name: ProgramSide(each, launcher, metric) for name, each in sides}))
+            measure(runs[-1].sides, how, progress, samples=runs[-1])
+    for each in runs:
+        for side in each.sides.values():
+            side.keep(each.count)
+    made = record(named, runs, plan, recorder, partial=state.partial)
     return judge(replace(made, notices=launcher.notices()))
+
+
+def plan_of(plan: Plan, rounds: int | None) -> Plan:
+    """Return the plan for programs: so many rounds, or until the interval is narrow or the time over."""
+
+    def is_narrow(samples: Samples) -> bool:
+        assert isinstance(samples, ProgramSamples)
+        if samples.count < CALM_ROUNDS:
+            return False
+        return all(half_width(samples.ratio(A, other)) <= plan.settled for other in samples.others)
+
+    plan = replace(plan, patient=True, block=1, length=Length(1))
+    if rounds is not None:
+        return replace(plan, rounds=rounds, budget_ns=NO_LIMIT)
+    return replace(plan, stop=is_narrow)
 
 
 def check(programs: Sequence[Program]) -> None:
@@ -93,62 +107,9 @@ def check(programs: Sequence[Program]) -> None:
         )
 
 
-def measure(
-    launcher: Launcher,
-    sides: Mapping[str, Program],
-    plan: Plan,
-    runs: list[Turns],
-    progress: Progress,
-    *,
-    rounds: int | None,
-    metric: Metric | None,
-) -> None:
-    """One run of rounds, and a second one before anything is called faster or slower."""
-    for program in dict.fromkeys(sides.values()):
-        for _ in range(WARMUP):
-            launcher.run(program)
-            progress(0, 1)
-    while len(runs) < 2:
-        runs.append(Turns(sides, metric))
-        take_turns(launcher, sides, plan, runs[-1], progress, rounds=rounds)
-        first = runs[0]
-        if not any(outcome(first.ratio(A, other), plan.band) in MOVED for other in first.others):
-            return
-
-
-def take_turns(
-    launcher: Launcher,
-    sides: Mapping[str, Program],
-    plan: Plan,
-    found: Turns,
-    progress: Progress,
-    *,
-    rounds: int | None,
-) -> None:
-    """Round after round: as many as were asked for, or until the interval is narrow or the time is over."""
-    begin = now_ns()
-    turns = {name: partial(launcher.run, program) for name, program in sides.items()}
-    for round_ in rounds_of(turns):
-        found.note(round_)
-        spent = now_ns() - begin
-        done = (found.count, rounds) if rounds else (min(spent, plan.budget_ns), plan.budget_ns)
-        progress(*done)
-        if is_over(found, plan, spent, rounds):
-            return
-
-
-def is_over(found: Turns, plan: Plan, spent_ns: int, rounds: int | None) -> bool:
-    if rounds is not None:
-        return found.count >= rounds
-    if found.count < FEWEST:
-        return False
-    is_narrow = all(half_width(found.ratio(A, other)) <= plan.settled for other in found.others)
-    return spent_ns + spent_ns / found.count > plan.budget_ns or (found.count >= CALM_ROUNDS and is_narrow)
-
-
 def record(
     programs: Mapping[str, Program],
-    runs: Sequence[Turns],
+    runs: Sequence[ProgramSamples],
     plan: Plan,
     recorder: ProgramRecorder,
     *,
@@ -159,17 +120,17 @@ def record(
     others = [name for name in programs if name != A]
     compared = tuple(weigh(programs, other, runs, plan, recorder) for other in others)
     values = {
-        f"{'second.' * number}{side}.{name}": raw
+        f"{'second.' * number}{letter}.{name}": raw
         for number, each in enumerate(runs)
-        for side, taken in each.taken.items()
-        for name, raw in taken.values().items()
+        for letter, side in each.sides.items()
+        for name, raw in side.values().items()
     }
-    last = first.taken[others[-1]] if first else Taken(programs[others[-1]])
+    last = first.sides[others[-1]] if first else None
     return recorder.record(
         rounds=count,
         warmup=WARMUP,
-        runs=sum(len(taken.runs) for each in runs for taken in each.taken.values()),
-        headline=last.headline,
+        runs=sum(each.count * len(each.sides) for each in runs),
+        headline=last.headline if last else RUNS_PER_S,
         values=values,
         order=ORDER,
         comparisons=compared,
@@ -178,7 +139,11 @@ def record(
 
 
 def weigh(
-    programs: Mapping[str, Program], other: str, runs: Sequence[Turns], plan: Plan, recorder: ProgramRecorder
+    programs: Mapping[str, Program],
+    other: str,
+    runs: Sequence[ProgramSamples],
+    plan: Plan,
+    recorder: ProgramRecorder,
 ) -> Comparison:
     """One side against A: what is known, and what follows from it."""
     whole = [each for each in runs if each.count >= FEWEST]

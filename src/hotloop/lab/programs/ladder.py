@@ -5,7 +5,6 @@ Each rung is a run of its own, round by round in shuffled order; its start and i
 """
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,40 +15,15 @@ from hotloop.core.record.record import ENV_STEPS_PER_S, Record
 from hotloop.core.rungs import RUNG, RUNG_FILE
 from hotloop.judge.judge import judge
 from hotloop.lab.ladder import ORDER, POLICIES
-from hotloop.lab.programs.launch import Launcher, Program
-from hotloop.lab.programs.record import ProgramRecorder, Taken
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, measure, until_interrupted
+from hotloop.lab.programs.launch import Launcher, Program, Run
+from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
 from hotloop.stats.summary import with_metrics
 
 NO_RUNG = (
     "it told nothing of its training: give model.learn the callback hotloop.loops.sb3.RunCallback(run), "
     "in a `with hotloop.run(...) as run:`"
 )
-
-
-def climb(program: Program, modes: Sequence[str], rounds: int, progress: Progress = silent) -> list[Record]:
-    """Measure the rungs; Ctrl-C leaves records of the whole rounds there were."""
-    recorder = ProgramRecorder("bench", program)
-    taken = {mode: Taken(program) for mode in modes}
-    updates: dict[str, list[Updates]] = {mode: [] for mode in modes}
-    partial = True
-    with Launcher() as launcher:
-        try:
-            for number in range(rounds):
-                for done, mode in enumerate(random.Random(number).sample(list(modes), len(modes)), 1):
-                    updates[mode].append(run_once(launcher, program, mode, taken[mode]))
-                    progress(number * len(modes) + done, rounds * len(modes))
-            partial = False
-        except KeyboardInterrupt:
-            launcher.close()
-    return [record(mode, recorder, taken[mode], updates[mode], partial=partial) for mode in modes]
-
-
-def run_once(launcher: Launcher, program: Program, mode: str, taken: Taken) -> "Updates":
-    """Run the program as one rung."""
-    file = launcher.folder / "rung.json"
-    file.unlink(missing_ok=True)
-    taken.note(launcher.run(program, {RUNG: mode, RUNG_FILE: str(file), "HOTLOOP_RUN": "off"}))
-    return read_updates(file, program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +45,49 @@ def read_updates(file: Path, program: Program) -> Updates:
     return Updates(before, sum(steps for steps, _ in counted), sum(ns for _, ns in counted))
 
 
-def record(
-    mode: str, recorder: ProgramRecorder, taken: Taken, updates: Sequence[Updates], *, partial: bool
-) -> Record:
-    """The record of one rung."""
+class RungSide(ProgramSide):
+    """Runs of a program as one rung."""
+
+    def __init__(self, program: Program, launcher: Launcher, mode: str) -> None:
+        super().__init__(program, launcher)
+        self.mode, self.updates = mode, list[Updates]()
+
+    def run(self) -> Run:
+        file = self.launcher.folder / "rung.json"
+        file.unlink(missing_ok=True)
+        environment = {RUNG: self.mode, RUNG_FILE: str(file), "HOTLOOP_RUN": "off"}
+        run = self.launcher.run(self.program, environment)
+        self.updates.append(read_updates(file, self.program))
+        return run
+
+    def keep(self, rounds: int) -> None:
+        super().keep(rounds)
+        del self.updates[rounds:]
+
+
+def climb(program: Program, modes: Sequence[str], rounds: int, progress: Progress = silent) -> list[Record]:
+    """Measure the rungs; Ctrl-C leaves records of the whole rounds there were."""
+    recorder = ProgramRecorder("bench", program)
+    with Launcher() as launcher:
+        rungs = {mode: RungSide(program, launcher, mode) for mode in modes}
+        plan, samples = Plan(rounds=rounds, budget_ns=NO_LIMIT, length=Length(1)), Samples(rungs)
+        with until_interrupted(samples):
+            measure(rungs, plan, progress, samples=samples)
+    for rung in rungs.values():
+        rung.keep(samples.count)
+    return [record(rung, recorder, partial=samples.partial) for rung in rungs.values()]
+
+
+def record(rung: RungSide, recorder: ProgramRecorder, *, partial: bool) -> Record:
+    """Return the record of one rung."""
+    mode, updates = rung.mode, rung.updates
     speeds = [each.steps * 1e9 / each.ns for each in updates]
     made = recorder.record(
         rounds=len(speeds),
         warmup=max((each.warmup_steps for each in updates), default=0),
-        runs=len(taken.runs),
+        runs=len(rung.runs),
         headline=ENV_STEPS_PER_S,
-        values={**taken.values(), ENV_STEPS_PER_S: speeds},
+        values={**rung.values(), ENV_STEPS_PER_S: speeds},
         order=ORDER,
         partial=partial,
         label=mode,

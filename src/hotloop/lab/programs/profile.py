@@ -12,6 +12,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.profile import Finding, Phase
 from hotloop.core.record.record import RUNS_PER_S, Record
 from hotloop.judge.judge import judge
+from hotloop.lab.measure.loop import until_interrupted
 from hotloop.lab.profile.probes import Picture, no_picture
 from hotloop.lab.programs import within
 from hotloop.lab.programs.launch import Launcher, Program, Run
@@ -68,12 +69,8 @@ def profile(
     recorder = ProgramRecorder("profile", program)
     so_far = SoFar(found={})
     files.mkdir(parents=True, exist_ok=True)
-    with Launcher() as launcher:
-        try:
-            look(launcher, program, probes, so_far, progress, files)
-            so_far.partial = False
-        except KeyboardInterrupt:
-            launcher.close()
+    with Launcher() as launcher, until_interrupted(so_far):
+        look(launcher, program, probes, so_far, progress, files)
     made = record(recorder, so_far, picture)
     return judge(replace(made, notices=(*made.notices, *launcher.notices())))
 

@@ -1,7 +1,6 @@
 """From runs of a program to a record: what it is, what it took, and what it printed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,7 +13,8 @@ from hotloop.core.record.profile import Finding, Table
 from hotloop.core.record.record import CPU_SHARE, RUNS_PER_S, Method, Record, new_record
 from hotloop.core.settings import hash_of
 from hotloop.judge.compare import RunConditions
-from hotloop.lab.programs.launch import Program, Run
+from hotloop.lab.measure.sides import Turn
+from hotloop.lab.programs.launch import Launcher, Program, Run
 from hotloop.lab.programs.metrics import Metric, Series, read
 from hotloop.stats.summary import with_metrics
 
@@ -25,20 +25,41 @@ OWN = "its own"
 """The policy: what a program does is its own affair."""
 
 
-@dataclass(slots=True)
-class Taken:
-    """What the runs of one program took and printed, one value a run."""
+class ProgramSide:
+    """Whole runs of a program, each of them one env-step, and what they took and printed."""
 
-    program: Program
-    metric: Metric | None = None
-    runs: list[Run] = field(default_factory=list)
-    series: list[Series] = field(default_factory=list)
+    grain = 1
 
-    def note(self, run: Run) -> None:
-        """Take down a run; refuses one that did not print what it is judged by."""
+    def __init__(self, program: Program, launcher: Launcher, metric: Metric | None = None) -> None:
+        self.name, self.program, self.launcher, self.metric = program.name, program, launcher, metric
+        self.runs: list[Run] = []
+        self.series: list[Series] = []
+        """What each run printed of the metric."""
+
+    def turn(self, env_steps: int = 1, run_in: int | None = None) -> Turn:
+        """Run the program once; refuses a run that did not print what it is judged by."""
+        run = self.run()
         if self.metric:
             self.series.append(read(self.metric, run, self.program))
         self.runs.append(run)
+        return Turn(run.wall_ns, 1, cpu_ns=run.cpu_ns)
+
+    def run(self) -> Run:
+        return self.launcher.run(self.program)
+
+    def keep(self, rounds: int) -> None:
+        """Forget the runs of a round that Ctrl-C has ended."""
+        del self.runs[rounds:], self.series[rounds:]
+
+    def seen(self) -> Mapping[str, str]:
+        """Return nothing: programs are not held against each other by what they show."""
+        return {}
+
+    def counters(self) -> Mapping[str, int]:
+        return {"env_steps": len(self.runs)}
+
+    def close(self) -> None:
+        """Do nothing: the launcher ends its program."""
 
     @property
     def headline(self) -> str:

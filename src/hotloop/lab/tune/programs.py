@@ -25,7 +25,7 @@ from hotloop.lab.programs import bench as programs
 from hotloop.lab.programs import compare
 from hotloop.lab.programs.launch import Launcher, Program
 from hotloop.lab.programs.metrics import Metric, last_number, parse
-from hotloop.lab.programs.record import ProgramRecorder, Taken
+from hotloop.lab.programs.record import ProgramRecorder, ProgramSide
 from hotloop.lab.scale.axes import Axes, Place, check_values
 
 VALUES = re.compile(r"\{([^{}\s\"']*,[^{}\s\"']*)\}")
@@ -214,7 +214,9 @@ def measure(target: Target, progress: Progress = silent, **asked: Any) -> Record
     metric = metric_of(asked["metric"], less_is_better=asked["less_is_better"])
     rounds = programs.Rounds(count=asked["rounds"], warmup=0, boxed=False)
     with Launcher() as launcher:
-        found = programs.measure_once(launcher, Taken(program_of(target), metric), rounds, NOTHING, progress)
+        found = programs.measure_once(
+            ProgramSide(program_of(target), launcher, metric), rounds, NOTHING, progress
+        )
     more = {"latency_ns": found.values["wall_ns"], RSS: found.values["rss_peak_bytes"]}
     return replace(found, values={**found.values, **more})
 
