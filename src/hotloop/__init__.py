@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from hotloop.core.spans import Marks, mark, span
     from hotloop.core.spans.monitor import monitor
     from hotloop.envs import spatial
-    from hotloop.envs.adapters.registration import register_envs
-    from hotloop.envs.adapters.vectors import make_vec
+    from hotloop.envs.adapters.registration import make_vec, register_envs
     from hotloop.envs.open import make
     from hotloop.include import include_dir
     from hotloop.lab.api import bench, compare, profile, validate
@@ -43,7 +42,7 @@ _HOMES = {
     "Marks": "hotloop.core.spans",
     "include_dir": "hotloop.include",
     "make": "hotloop.envs.open",
-    "make_vec": "hotloop.envs.adapters.vectors",
+    "make_vec": "hotloop.envs.adapters.registration",
     "mark": "hotloop.core.spans",
     "monitor": "hotloop.core.spans.monitor",
     "profile": "hotloop.lab.api",
@@ -73,4 +72,4 @@ def __getattr__(name: str) -> Any:
 
 
 # Whoever uses Gymnasium expects our ids there, whichever of the two is imported first.
-when_imported("gymnasium", lambda: import_module("hotloop.envs.adapters.registration"))
+when_imported("gymnasium", lambda: import_module("hotloop.envs.adapters.registration").register_envs())

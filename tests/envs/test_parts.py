@@ -13,10 +13,9 @@ from support import table
 import hotloop
 from hotloop.core import registry
 from hotloop.core.world import Array, Layout, Part
-from hotloop.envs.adapters.gymnasium import HotloopEnv
+from hotloop.envs.adapters.gymnasium import HotloopEnv, HotloopVectorEnv
 from hotloop.envs.adapters.pettingzoo import HotloopParallelEnv
 from hotloop.envs.adapters.pufferlib import PufferRows
-from hotloop.envs.adapters.vector import HotloopVectorEnv
 from hotloop.envs.batch import Batch
 from hotloop.train.policy.networks import PartsReader
 from hotloop.train.settings import TrainSettings

@@ -46,7 +46,7 @@ class LoggedBatch(Batch):
     def __init__(self, engine: Engine, spec: BatchSpec, log: RunLog) -> None:
         super().__init__(engine, spec)
         self._log = log
-        self._seeds_of = EpisodeSeeds(spec)
+        self._seeds_of = LoggedSeeds(spec)
         self._end = finalize(self, log.close)
         self.log_ns = 0
         """What the log has taken from whoever steps, waiting for it included."""
@@ -114,7 +114,7 @@ def unfit(call: str) -> OrderError:
     return OrderError(f"{call}: a batch that writes a log plays every episode from its beginning")
 
 
-class EpisodeSeeds:
+class LoggedSeeds:
     """The seeds that an engine takes for the next episodes of its envs."""
 
     def __init__(self, spec: BatchSpec) -> None:

@@ -11,11 +11,10 @@ from pettingzoo.test import parallel_api_test
 
 from hotloop.core.settings import parameter
 from hotloop.core.world import Array, Layout, World
-from hotloop.envs.adapters import facets
-from hotloop.envs.adapters.gymnasium import HotloopEnv
+from hotloop.envs.adapters import views
+from hotloop.envs.adapters.gymnasium import HotloopEnv, HotloopVectorEnv
 from hotloop.envs.adapters.pettingzoo import HotloopParallelEnv
 from hotloop.envs.adapters.pufferlib import PufferRows
-from hotloop.envs.adapters.vector import HotloopVectorEnv
 from hotloop.envs.batch import Batch
 from hotloop.envs.open import _engine
 from hotloop.envs.spec import BatchSettings, batch_spec
@@ -94,7 +93,7 @@ def solo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
         spec = batch_spec(target, WORLD, "default", "reference", parameters, settings, {})
         return Batch(_engine(spec, WORLD.plan(parameters)), spec)
 
-    monkeypatch.setattr(facets, "make", make)
+    monkeypatch.setattr(views, "make", make)
 
 
 def test_one_env_is_a_plain_env_of_box_and_discrete() -> None:

@@ -3,7 +3,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.exact.random import mix
-from hotloop.envs.adapters.seeds import EpisodeSeeds, mix_rows, one_each
+from hotloop.envs.adapters.views import EpisodeSeeds, mix_rows, one_each
 
 EVERY = np.arange(3)
 

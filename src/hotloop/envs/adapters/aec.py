@@ -14,8 +14,8 @@ from pettingzoo import AECEnv
 from hotloop.core.errors import InputError
 from hotloop.core.registry import find
 from hotloop.core.world import Contest
-from hotloop.envs.adapters import facets
-from hotloop.envs.adapters.seeds import EpisodeSeeds
+from hotloop.envs.adapters import views
+from hotloop.envs.adapters.views import EpisodeSeeds
 
 
 class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
@@ -25,7 +25,7 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         super().__init__()
         self._contest = contest_of(target)
         alone = {**self._contest.both_outside, **given}
-        self._batch = facets.open_batch(target, alone, num_envs=1, render_mode=None)
+        self._batch = views.open_batch(target, alone, num_envs=1, render_mode=None)
         spec = self._batch.spec
         self.metadata = {
             "name": spec.target.replace("/", "_"),
@@ -34,8 +34,8 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         }
         self.render_mode = None
         self.possible_agents = [f"agent_{seat}" for seat in range(2)]
-        self._seen = facets.agent_observations(self._batch)
-        space = facets.observation_space(self._batch, self._seen, 2)
+        self._seen = views.agent_observations(self._batch)
+        space = views.observation_space(self._batch, self._seen, 2)
         self.observation_spaces = {agent: deepcopy(space) for agent in self.possible_agents}
         self.action_spaces = {agent: Discrete(spec.num_actions) for agent in self.possible_agents}
         self._seeds = EpisodeSeeds(1)
@@ -59,7 +59,7 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        empty = facets.each(self._seen, lambda rows: np.zeros_like(rows[0, 0]))
+        empty = views.each(self._seen, lambda rows: np.zeros_like(rows[0, 0]))
         self._kept = {agent: deepcopy(empty) for agent in self.agents}
         self._look()
 
@@ -80,7 +80,7 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         self._accumulate_rewards()
 
     def observe(self, agent: str) -> Any:
-        return facets.each(self._kept[agent], lambda row: row.copy())
+        return views.each(self._kept[agent], lambda row: row.copy())
 
     def action_masks(self) -> Any:
         """Which actions are legal for the agent selected, a copy."""
@@ -97,7 +97,7 @@ class HotloopAECEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]
         """Select whoever must choose, and keep what it sees."""
         seat = int(self._batch.infos[self._contest.seat][0])
         self.agent_selection = agent = self.possible_agents[seat]
-        self._kept[agent] = facets.each(self._seen, lambda rows: rows[0, 0].copy())
+        self._kept[agent] = views.each(self._seen, lambda rows: rows[0, 0].copy())
         self.infos[agent] = {"action_mask": self.action_masks().astype(np.int8)}
 
     def _accept(self, action: Any) -> int:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from hotloop.core.errors import InputError
-from hotloop.envs.adapters import facets
-from hotloop.envs.adapters.seeds import EpisodeSeeds
+from hotloop.envs.adapters import views
+from hotloop.envs.adapters.views import EpisodeSeeds
 from hotloop.envs.batch import Batch, OrderError
 
 MAX_BIRTHS = 1_000
@@ -31,8 +31,8 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         spec = self._batch.spec
         self.metadata = {
             "name": spec.target.replace("/", "_"),
-            "render_modes": facets.render_modes(self._batch),
-            "render_fps": facets.RENDER_FPS,
+            "render_modes": views.render_modes(self._batch),
+            "render_fps": views.RENDER_FPS,
             "is_parallelizable": True,
         }
         self.render_mode = render_mode
@@ -40,15 +40,15 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         self.possible_agents = list(spec.layout.names) if spec.has_empty_rows else everyone
         self._rows: dict[str, int] = {}
         """Whose row is which: everybody who lives."""
-        self._seen = facets.agent_observations(self._batch)
-        space = facets.observation_space(self._batch, self._seen, 2)
+        self._seen = views.agent_observations(self._batch)
+        space = views.observation_space(self._batch, self._seen, 2)
         self.observation_spaces: dict[str, Any] = {
             agent: space if spec.has_empty_rows else deepcopy(space) for agent in self.possible_agents
         }
         self.action_spaces: dict[str, Discrete[Any]] = {
             agent: Discrete(spec.num_actions) for agent in self.possible_agents
         }
-        self._told = facets.infos_of(self._batch)
+        self._told = views.infos_of(self._batch)
         self._told.pop("agent_rewards", None)
         self._seeds = EpisodeSeeds(1)
         self._random = np.random.default_rng()
@@ -129,10 +129,10 @@ class HotloopParallelEnv(ParallelEnv[str, Any, int]):  # type: ignore[misc]
 
     def _observations(self, told: Mapping[str, int], gone: Collection[str] = ()) -> dict[str, Any]:
         """To each its own; to those who are gone while others may stand in their rows, nothing but zeros."""
-        now = facets.each(self._seen, lambda rows: rows[0].copy())
+        now = views.each(self._seen, lambda rows: rows[0].copy())
         lost = gone if self._batch.spec.has_empty_rows else ()
         return {
-            agent: facets.each(now, partial(row_of, row=row, is_lost=agent in lost))
+            agent: views.each(now, partial(row_of, row=row, is_lost=agent in lost))
             for agent, row in told.items()
         }
 
@@ -169,7 +169,7 @@ def row_of(rows: NDArray[Any], *, row: int, is_lost: bool) -> NDArray[Any]:
 
 def open_named(target: str, given: Mapping[str, Any], render_mode: str | None) -> Batch:
     """A batch of one env, with an end of births where agents come and go and nobody says one."""
-    batch = facets.open_batch(target, dict(given), num_envs=1, render_mode=render_mode)
+    batch = views.open_batch(target, dict(given), num_envs=1, render_mode=render_mode)
     if not batch.spec.has_empty_rows or batch.spec.layout.names:
         return batch
     if "max_births" in given:

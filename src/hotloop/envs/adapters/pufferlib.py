@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.packages import need
-from hotloop.envs.adapters import facets
-from hotloop.envs.adapters.seeds import EpisodeSeeds, one_each
+from hotloop.envs.adapters import views
+from hotloop.envs.adapters.views import EpisodeSeeds, one_each
 
 Rows = NDArray[Any]
 
@@ -31,13 +31,13 @@ class PufferRows:
         render_mode: str | None = None,
         **given: Any,
     ) -> None:
-        self._batch = facets.open_batch(target, given, num_envs=num_envs, render_mode=render_mode)
+        self._batch = views.open_batch(target, given, num_envs=num_envs, render_mode=render_mode)
         spec = self._batch.spec
         self.num_agents = num_envs * spec.agents
         seen = self._batch.observations
-        row = seen.shape[2:] if facets.has_agent_axis(self._batch) else seen.shape[1:]
+        row = seen.shape[2:] if views.has_agent_axis(self._batch) else seen.shape[1:]
         self._seen = seen.reshape(self.num_agents, *row)  # flat rows, also of a world with parts
-        self.single_observation_space = facets.box(self._batch, self._batch.spec.layout.observation, row)
+        self.single_observation_space = views.box(self._batch, self._batch.spec.layout.observation, row)
         self.single_action_space: Discrete[Any] = Discrete(spec.num_actions)
         self.render_mode = render_mode
         self._seeds = EpisodeSeeds(num_envs)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from hotloop.core.errors import InputError
-from hotloop.envs.adapters import facets
-from hotloop.envs.adapters.vector import HotloopVectorEnv
+from hotloop.envs.adapters import views
+from hotloop.envs.adapters.gymnasium import HotloopVectorEnv
 
 Rows = NDArray[Any]
 
@@ -25,7 +25,7 @@ class HotloopVecEnv(VecEnv):
         self._actions: Any = None
         super().__init__(num_envs, self._vector.single_observation_space, self._vector.single_action_space)
 
-    def reset(self) -> facets.Seen:
+    def reset(self) -> views.Seen:
         seed = None if all(each is None for each in self._seeds) else self._seeds
         seen, infos = self._vector.reset(seed=seed)
         self.reset_infos = [self._info(infos, env) for env in range(self.num_envs)]
@@ -36,7 +36,7 @@ class HotloopVecEnv(VecEnv):
     def step_async(self, actions: Rows) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[facets.Seen, Rows, Rows, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[views.Seen, Rows, Rows, list[dict[str, Any]]]:
         seen, rewards, ended, cut, infos = self._vector.step(self._actions)
         over = ended | cut
         told = [self._info(infos, env) for env in range(self.num_envs)]
