@@ -14,8 +14,8 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError
 from hotloop.core.notices import Notice
 from hotloop.core.target import Target
-from hotloop.envs.foreign.kinds.vector import NEXT_STEP, SAME_STEP
 from hotloop.envs.foreign.subject import NAMES
+from hotloop.envs.foreign.vector import NEXT_STEP, SAME_STEP
 from hotloop.envs.projects import is_apart, new_apart
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Proxy, Subject

@@ -9,7 +9,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import Comparison
 from hotloop.core.record.record import CPU_SHARE, Method, Record
 from hotloop.core.target import Target
-from hotloop.envs.foreign.kinds.model import FunctionSubject
+from hotloop.envs.foreign.single import FunctionSubject
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.judge.compare import (

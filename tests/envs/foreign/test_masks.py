@@ -12,7 +12,7 @@ import pytest
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.target import Target
 from hotloop.envs import tapes
-from hotloop.envs.foreign.masks import mask_in
+from hotloop.envs.foreign.actions import mask_in
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab import bench as benching
@@ -198,7 +198,7 @@ def test_a_fault_of_hotloop_beside_a_step_is_not_the_envs(monkeypatch: pytest.Mo
     def broken(*_: Any) -> Any:
         raise AttributeError("ours")
 
-    monkeypatch.setattr("hotloop.envs.foreign.kinds.vector.settled", broken)
+    monkeypatch.setattr("hotloop.envs.foreign.vector.settled", broken)
     subject = open_target(Target(f"{__name__}:listed"))
     subject.reset()
     actions = subject.draw(np.random.default_rng(0), 40)

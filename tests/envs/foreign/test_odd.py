@@ -78,7 +78,7 @@ def test_a_game_of_openspiel_says_whose_turn_it_is_and_what_each_player_earned()
 
 def test_a_real_game_of_openspiel_is_stepped() -> None:
     environment = pytest.importorskip("open_spiel.python.rl_environment")
-    from hotloop.envs.foreign.kinds.spiel import SpielEnv
+    from hotloop.envs.foreign.deepmind import SpielEnv
 
     for game in ("tic_tac_toe", "matrix_pd"):
         env = SpielEnv(environment.Environment(game))

@@ -9,7 +9,7 @@ import pytest
 from hotloop.core.errors import HotloopError, InputError, MissingError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.conformance import contains, described, in_numpy
+from hotloop.envs.foreign.observe import contains, described, in_numpy
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 
@@ -262,7 +262,7 @@ def test_an_attribute_of_pettingzoo_is_read_from_the_layer_that_has_it() -> None
     from pettingzoo.classic import tictactoe_v3
     from pettingzoo.utils import BaseWrapper
 
-    from hotloop.envs.foreign.kinds.zoo import layer_of
+    from hotloop.envs.foreign.zoo import layer_of
 
     class Doubled(BaseWrapper):  # type: ignore[type-arg]
         @property

@@ -8,7 +8,7 @@ from hotloop.core.record.profile import Phase
 from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.envs import tapes
-from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT
+from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.lab.profile.profile import profile
 from hotloop.lab.profile.record import loop_remarks
 

@@ -27,14 +27,7 @@ from hotloop.core.settings import hash_of
 from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.kinds.model import Call, FunctionSubject, ModelSubject
-from hotloop.envs.foreign.kinds.rows import RowsSubject
-from hotloop.envs.foreign.kinds.seeded import SeededSubject
-from hotloop.envs.foreign.kinds.several import SeveralSubject
-from hotloop.envs.foreign.kinds.single import SingleSubject
-from hotloop.envs.foreign.kinds.tensors import TensorSubject
-from hotloop.envs.foreign.kinds.vector import VectorSubject
-from hotloop.envs.foreign.kinds.zoo import ParallelSubject, TurnSubject
+from hotloop.envs.foreign.single import Call, FunctionSubject, ModelSubject, SeveralSubject, SingleSubject
 from hotloop.envs.foreign.spec import (
     BROKEN,
     WAITS,
@@ -46,6 +39,8 @@ from hotloop.envs.foreign.spec import (
     unwrapped,
 )
 from hotloop.envs.foreign.subject import Answering, ForeignSubject
+from hotloop.envs.foreign.vector import RowsSubject, SeededSubject, TensorSubject, VectorSubject
+from hotloop.envs.foreign.zoo import ParallelSubject, TurnSubject
 from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
@@ -409,8 +404,8 @@ def known(env: Any) -> Any:
     try:
         spec = env.action_spec()
         if isinstance(spec, Mapping) and "num_actions" in spec and has(env, "num_players"):
-            return importlib.import_module("hotloop.envs.foreign.kinds.spiel").SpielEnv(env)
-        return importlib.import_module("hotloop.envs.foreign.kinds.dm").DmEnv(env)
+            return importlib.import_module("hotloop.envs.foreign.deepmind").SpielEnv(env)
+        return importlib.import_module("hotloop.envs.foreign.deepmind").DmEnv(env)
     except Exception as error:
         raise InputError(
             f"the specs of a {type(env).__name__} are none of dm_env's or OpenSpiel's: "

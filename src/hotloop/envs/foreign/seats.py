@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from hotloop.core.errors import InputError
-from hotloop.envs.foreign.kinds.single import SingleSubject
-from hotloop.envs.foreign.kinds.zoo import TurnSubject
+from hotloop.envs.foreign.single import SingleSubject
+from hotloop.envs.foreign.zoo import TurnSubject
 from hotloop.envs.subject import Proxy, Subject
 
 PLAYER, WINNER = "player", "winner"

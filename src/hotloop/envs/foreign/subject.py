@@ -20,18 +20,21 @@ from hotloop.core.process import lifeline
 from hotloop.core.process.lifeline import Doing
 from hotloop.envs.batch import Batch
 from hotloop.envs.callables import last_words
-from hotloop.envs.foreign.conformance import examine
-from hotloop.envs.foreign.masks import MASK, Pick, flat, picks
+from hotloop.envs.foreign.actions import MASK, Pick, flat, picks
+from hotloop.envs.foreign.observe import examine
 from hotloop.envs.foreign.outputs import DECLARED, check_output
 from hotloop.envs.foreign.phases import PhaseLog, Reported, logged, skipped
 from hotloop.envs.foreign.spec import (
+    BROKEN,
     ENV_RESET,
     Answers,
     attribute,
+    awaitable_error,
     envs_inside,
     everything,
     has,
     in_span,
+    raised,
     ready,
     time_inside,
     unseen,
@@ -103,7 +106,7 @@ class ForeignSubject(OneByOne, ABC):
         self._pick = in_span(SELECT, self._settled, timed=timed)
         self._chance = np.random.default_rng(spec.seed)
         self._pulse = lifeline.pulse
-        self.resets = 0
+        self.resets = self._calls = 0
         self.observation: Any = None
 
     def _look_inside(self) -> None:
@@ -116,6 +119,18 @@ class ForeignSubject(OneByOne, ABC):
 
     @abstractmethod
     def reset(self) -> None: ...
+
+    def _seeded_reset(self) -> Any:
+        """Return what a reset with the seed gives."""
+        return seeded(self._reset, self.spec.seed)
+
+    def _run_reset(self, begin: Callable[[], Any] | None = None) -> Any:
+        """Return what a reset from the seed gives, or the given beginning; TheirError if it raises."""
+        try:
+            with lifeline.doing(Doing.RESET, Doing.STEP):
+                return self._seeded_reset() if begin is None else begin()
+        except BROKEN as error:
+            raise raised(self.spec.name, error) from error
 
     def reseed(self, seed: int) -> None:
         self.spec = self.spec.with_seed(seed)
@@ -188,9 +203,23 @@ class ForeignSubject(OneByOne, ABC):
         self.check_outputs()
         return {**self._reported.counters(), **self._counted()}
 
-    @abstractmethod
+    @property
+    def env_steps(self) -> int:
+        return self._calls * self.spec.num_envs
+
+    @property
+    def agent_steps(self) -> int:
+        return self.env_steps * self.spec.agents
+
     def _counted(self) -> dict[str, int]:
-        """Steps, agent-steps and resets."""
+        """Return what is counted here of an env: steps, agent-steps and resets."""
+        steps = self.env_steps
+        return {
+            "foreign_steps": steps,
+            "env_steps": steps,
+            "agent_steps": self.agent_steps,
+            "resets": self.resets,
+        }
 
     @abstractmethod
     def answers(self) -> Mapping[str, NDArray[Any]]: ...
@@ -296,7 +325,6 @@ class Answering(ForeignSubject):
 
     def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
         super().__init__(env, spec, **how)
-        self._steps = 0
         self._answers = Answers()
         self._given: tuple[Any, ...] = (None, 0.0, False, False, {})
         """The last observation, reward, terminated, truncated and info."""
@@ -305,18 +333,6 @@ class Answering(ForeignSubject):
     def last(self) -> tuple[Any, ...]:
         """The last observation, reward, terminated, truncated and info, as they were given."""
         return self._given
-
-    def _counted(self) -> dict[str, int]:
-        return {
-            "foreign_steps": self._steps,
-            "env_steps": self._steps,
-            "agent_steps": self.agent_steps,
-            "resets": self.resets,
-        }
-
-    @property
-    def agent_steps(self) -> int:
-        return self._steps * self.spec.agents
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         return self._answers.read(self._parts())
@@ -383,3 +399,28 @@ def without_names(actions: Any) -> Any:
 def plain_action(value: NDArray[Any]) -> Any:
     """A whole number by itself is what Gymnasium's own sampling gives: NumPy's int64."""
     return np.int64(value) if value.ndim == 0 and value.dtype.kind in "iu" else value
+
+
+def first_of(given: Any) -> Any:
+    """The observation of what reset returned: (observation, info), or the observation alone."""
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping):
+        return given[0]
+    return given
+
+
+def second_of(given: Any) -> Any:
+    """The infos of what reset returned."""
+    return given[1] if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], Mapping) else {}
+
+
+def seeded(reset: Any, seed: int) -> Any:
+    """Reset with a seed; an env that takes none is reset without."""
+    try:
+        begun = reset(seed=seed)
+    except TypeError as error:
+        if "seed" not in str(error):
+            raise
+        begun = reset()
+    if inspect.isawaitable(begun):
+        raise awaitable_error("reset returned", begun)
+    return begun

@@ -18,7 +18,7 @@ from hotloop.core.progress import Progress, silent
 from hotloop.core.record.comparison import A, B, ComparedSide, Comparison, PhaseRatio, Validation, field_words
 from hotloop.core.record.metadata import Instructions
 from hotloop.core.record.record import Method, Record
-from hotloop.envs.foreign.kinds.vector import NEXT_STEP
+from hotloop.envs.foreign.vector import NEXT_STEP
 from hotloop.judge.compare import MOVED, SPARE_CORES, ComparisonInput, conclude
 from hotloop.judge.judge import judge
 from hotloop.lab.compare.contenders import Contender, draw_seed, kept_apart, unlike_widths, unlikeness

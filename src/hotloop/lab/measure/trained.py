@@ -9,7 +9,7 @@ from hotloop.core.errors import InputError, unknown
 from hotloop.core.packages import need
 from hotloop.core.spans import span
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.kinds.several import SeveralSubject
+from hotloop.envs.foreign.single import SeveralSubject
 from hotloop.envs.foreign.subject import ForeignSubject
 from hotloop.envs.foreign.trainable.mirror import EXPECTED, Mirror
 from hotloop.envs.subject import Proxy, Subject

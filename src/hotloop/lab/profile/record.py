@@ -9,7 +9,7 @@ from hotloop.core.record.profile import Overhead, Phase, Slow
 from hotloop.core.record.record import Record
 from hotloop.core.turn_clock import Stretch
 from hotloop.envs.foreign.functions import Function
-from hotloop.envs.foreign.kinds.vector import SLOWEST, WAIT
+from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.lab.loop.account import cuda_runs

@@ -24,8 +24,8 @@ from hotloop.core.record.record import (
 )
 from hotloop.core.spans.monitor import peak_rss_bytes
 from hotloop.core.target import Target
-from hotloop.envs.foreign.kinds.several import SeveralSubject
-from hotloop.envs.foreign.kinds.vector import NEXT_STEP
+from hotloop.envs.foreign.single import SeveralSubject
+from hotloop.envs.foreign.vector import NEXT_STEP
 from hotloop.envs.subject import Subject
 from hotloop.judge.judge import judge
 from hotloop.lab.measure.policy import RANDOM, acting

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hotloop.core.errors import HotloopError, InputError
 from hotloop.core.target import Target
 from hotloop.envs.env_by_env import VEC_ENV, EnvByEnv, is_batch, is_single, open_instances
-from hotloop.envs.foreign.kinds.vector import NEXT_STEP, SAME_STEP
+from hotloop.envs.foreign.vector import NEXT_STEP, SAME_STEP
 from hotloop.envs.open import open_target
 from hotloop.envs.subject import Subject
 from hotloop.lab.measure.target import open_with_players

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
 from hotloop.core.world import Array, Layout
-from hotloop.envs.foreign.kinds.single import check_given, five
-from hotloop.envs.foreign.masks import MASK, flat, mask_in, mask_method
+from hotloop.envs.foreign.actions import MASK, flat, mask_in, mask_method
+from hotloop.envs.foreign.single import check_given, five
 from hotloop.envs.foreign.spec import BROKEN, attribute, plain, raised
 from hotloop.envs.foreign.subject import close_env, earned
 from hotloop.envs.foreign.trainable.spaces import Doing, Reader, doing_of, reader_of

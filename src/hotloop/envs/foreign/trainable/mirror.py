@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.envs.foreign.kinds.single import SingleSubject
-from hotloop.envs.foreign.kinds.vector import VectorSubject
-from hotloop.envs.foreign.kinds.zoo import ParallelSubject
+from hotloop.envs.foreign.single import SingleSubject
 from hotloop.envs.foreign.subject import ForeignSubject
 from hotloop.envs.foreign.trainable.crew import Begun
 from hotloop.envs.foreign.trainable.members import Form, maskable, show, tell_mask
 from hotloop.envs.foreign.trainable.spaces import doing_of, reader_of
 from hotloop.envs.foreign.trainable.trainable import EnvsBatch, EnvsEngine, envs_spec, make_arrays
+from hotloop.envs.foreign.vector import VectorSubject
+from hotloop.envs.foreign.zoo import ParallelSubject
 from hotloop.envs.spec import BatchSettings
 
 EXPECTED = "runs play envs of Gymnasium, alone or in a vector, and parallel envs of PettingZoo"

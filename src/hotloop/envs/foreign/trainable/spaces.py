@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.world import Acts
-from hotloop.envs.foreign.masks import MASK
+from hotloop.envs.foreign.actions import MASK
 from hotloop.envs.foreign.spec import plain
 
 SEEN = (

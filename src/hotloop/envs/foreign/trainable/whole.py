@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
-from hotloop.envs.foreign.kinds.single import first_of, five, second_of, seeded
-from hotloop.envs.foreign.kinds.vector import SAME_STEP, autoreset_of, single_space
-from hotloop.envs.foreign.masks import mask_in
+from hotloop.envs.foreign.actions import mask_in
+from hotloop.envs.foreign.single import five
 from hotloop.envs.foreign.spec import attribute, is_a
-from hotloop.envs.foreign.subject import close_env
+from hotloop.envs.foreign.subject import close_env, first_of, second_of, seeded
 from hotloop.envs.foreign.trainable.crew import Begun
 from hotloop.envs.foreign.trainable.members import Arrays, Form, ask, first_reset, show
 from hotloop.envs.foreign.trainable.spaces import Numbers, doing_of, reader_of
+from hotloop.envs.foreign.vector import SAME_STEP, autoreset_of, single_space
 
 LAST_SEEN = ("final_obs", "final_observation")
 """Where a batch of Gymnasium's kind says what an env showed at the end of its episode."""

@@ -1,18 +1,16 @@
 """PettingZoo's envs: all agents at once (parallel), or one after another (AEC)."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
-from hotloop.envs.foreign.actions import Sample, from_space
-from hotloop.envs.foreign.kinds.single import first_of, second_of, seeded
-from hotloop.envs.foreign.masks import Pick, mask_in, picks, settled
+from hotloop.envs.foreign.actions import Pick, Sample, from_space, mask_in, picks, settled
 from hotloop.envs.foreign.spec import BROKEN, in_span, raised
-from hotloop.envs.foreign.subject import NAMES, Answering, plain_action, plainly
+from hotloop.envs.foreign.subject import NAMES, Answering, first_of, plain_action, plainly, second_of, seeded
 from hotloop.envs.spec import Spec
 
 
@@ -41,11 +39,7 @@ class ParallelSubject(ZooSubject):
         self._infos: Mapping[str, Any] = {}
 
     def reset(self) -> None:
-        try:
-            with lifeline.doing(Doing.RESET, Doing.STEP):
-                given = seeded(self._reset, self.spec.seed)
-        except BROKEN as error:
-            raise raised(self.spec.name, error) from error
+        given = self._run_reset()
         self.observation = first_of(given)
         self.resets += 1
         nothing = dict.fromkeys(self.env.agents, 0.0)
@@ -55,7 +49,7 @@ class ParallelSubject(ZooSubject):
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
-        lifeline.beat(self._pulse, self._steps)
+        lifeline.beat(self._pulse, self._calls)
         try:
             living = self.env.agents
             if type(actions) is Pick:
@@ -64,7 +58,7 @@ class ParallelSubject(ZooSubject):
             if len(living) != len(actions):
                 actions = {agent: actions[agent] for agent in living}
             self._given = given = self._step(actions)
-            self._steps += 1
+            self._calls += 1
             self.observation, self._infos = given[0], given[4]
             if not self.env.agents:
                 begun = self._reset()
@@ -131,23 +125,19 @@ class TurnSubject(ZooSubject):
         self._earned: Mapping[str, float] = {}
 
     def reset(self) -> None:
-        try:
-            with lifeline.doing(Doing.RESET, Doing.STEP):
-                self._begin(seed=self.spec.seed)
-        except BROKEN as error:
-            raise raised(self.spec.name, error) from error
+        self._run_reset(partial(self._begin, seed=self.spec.seed))
         self._answers.begin(self._parts())
 
     def step(self, actions: Any) -> None:
         """Take a turn: by the action of whoever's turn it is; the dead pass."""
         _, _, ended, cut, _ = self._given
-        lifeline.beat(self._pulse, self._steps)
+        lifeline.beat(self._pulse, self._calls)
         try:
             if type(actions) is Pick:
                 actions = self._pick(actions)
             self._step(None if ended or cut else actions)
             self._earned = self._rewards.rewards
-            self._steps += 1
+            self._calls += 1
             if self._agents.agents:
                 self._look()
             else:

@@ -1,5 +1,6 @@
-"""Gymnasium's vector envs: many envs behind one call, in one process or in workers."""
+"""Many envs behind one call: Gymnasium's vector envs, VecEnvs, PufferLib's rows, torchrl's batches."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,16 +13,16 @@ from numpy.typing import NDArray
 from hotloop.core.clock import now_ns
 from hotloop.core.errors import InputError, TheirError
 from hotloop.core.process import lifeline
-from hotloop.core.process.lifeline import Doing
 from hotloop.core.spans import mark, span
-from hotloop.envs.foreign.actions import sampled, sampler
-from hotloop.envs.foreign.kinds.single import first_of, five, second_of, seeded
-from hotloop.envs.foreign.masks import METHOD, Pick, mask_in, mask_method, settled
+from hotloop.envs.foreign.actions import METHOD, Pick, mask_in, mask_method, sampled, sampler, settled
+from hotloop.envs.foreign.phases import logged
+from hotloop.envs.foreign.single import five
 from hotloop.envs.foreign.spec import (
     BROKEN,
     arrays,
     attribute,
     envs_inside,
+    everything,
     is_a,
     raised,
     time_inside,
@@ -29,7 +30,7 @@ from hotloop.envs.foreign.spec import (
     unseen,
     unwrapped,
 )
-from hotloop.envs.foreign.subject import NAMES, ForeignSubject
+from hotloop.envs.foreign.subject import NAMES, ForeignSubject, first_of, second_of
 from hotloop.envs.spec import Spec
 
 SEND, WAIT, GATHER = "send actions", "wait for workers", "gather"
@@ -48,20 +49,15 @@ class VectorSubject(ForeignSubject):
         super().__init__(env, spec, **how)
         self.autoreset = autoreset_of(env)
         self._single = single_space(env)
-        self._reset_steps = self._calls = 0
+        self._reset_steps = 0
         self._finished = 0
         """Envs whose episode ended in the last call."""
-        self._given: tuple[Any, ...] = ()
         self._masks = masks_of_envs(env)
         self._names: tuple[str, ...] = ()
         """Of what the env said at its reset; a comparison asks for all of them every time."""
 
     def reset(self) -> None:
-        try:
-            with lifeline.doing(Doing.RESET, Doing.STEP):
-                given = seeded(self._reset, self.spec.seed)
-        except BROKEN as error:
-            raise raised(self.spec.name, error) from error
+        given = self._run_reset()
         self.observation = first_of(given)
         self.resets += self.spec.num_envs
         self._finished = 0
@@ -136,15 +132,12 @@ class VectorSubject(ForeignSubject):
         masks = self._masks()
         return masks if all_have(masks, self.spec.num_envs) else None
 
+    @property
+    def env_steps(self) -> int:
+        return super().env_steps - self._reset_steps
+
     def _counted(self) -> dict[str, int]:
-        steps = self._calls * self.spec.num_envs - self._reset_steps
-        return {
-            "foreign_steps": steps,
-            "env_steps": steps,
-            "agent_steps": steps * self.spec.agents,
-            "resets": self.resets,
-            "reset_steps": self._reset_steps,
-        }
+        return {**super()._counted(), "reset_steps": self._reset_steps}
 
     def answers(self) -> Mapping[str, NDArray[Any]]:
         """As the env gives them: their first axis is the envs already."""
@@ -287,3 +280,132 @@ class Pipes:
         """The worker that was last most often, and in which share of the steps."""
         worker = max(range(len(self.last)), key=self.last.__getitem__)
         return worker, self.last[worker] / max(sum(self.last), 1)
+
+
+class SeededSubject(VectorSubject):
+    """A batch seeded apart from its reset: a VecEnv of Stable-Baselines3, any object with `num_envs`."""
+
+    def _seeded_reset(self) -> Any:
+        seed: Any = attribute(self.env, "seed")
+        if callable(seed):
+            seed(self.spec.seed)
+        return super()._seeded_reset()
+
+
+class RowsSubject(ForeignSubject):
+    """An env of PufferLib's kind: one call steps every row, finished ones begin anew by themselves."""
+
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
+        self._infos: Any = ()
+
+    def reset(self) -> None:
+        self.observation, self._infos = self._run_reset(partial(self._reset, self.spec.seed))
+        self.resets += self.spec.num_envs
+        nothing = np.zeros(self.env.num_agents, np.float32)
+        self._given = (self.observation, nothing, nothing != 0, nothing != 0)
+
+    def step(self, actions: Any) -> None:
+        lifeline.beat(self._pulse, self._calls)
+        try:
+            self._given = given = self._step(actions)
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=self._is_masked) from error
+        self.observation, self._infos = given[0], given[4:]
+        self._calls += 1
+        ended = np.count_nonzero(np.logical_or(given[2], given[3]))
+        self.resets += int(ended) // self.spec.agents
+
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        choices = self._choices()
+        shape = (calls, self.env.num_agents, *choices.shape)
+        return list(random.integers(choices, size=shape, dtype=np.int32))
+
+    def _choices(self) -> NDArray[Any]:
+        """How many actions a row has, for each part of an action where it has parts."""
+        space = self.env.single_action_space
+        return np.asarray(space.nvec if hasattr(space, "nvec") else space.n)
+
+    def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows.reshape(len(rows), self.spec.num_envs, self.spec.agents, *rows.shape[2:])
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        return row.reshape(self.env.num_agents, *self._choices().shape)
+
+    def _everything(self) -> Mapping[str, NDArray[Any]]:
+        """With the infos, which come and go, and are not by env."""
+        return {**self.answers(), **everything({"infos": self._infos})}
+
+    def _outputs(self) -> Mapping[str, Any]:
+        return {**super()._outputs(), "infos": self._infos}
+
+    def unseen(self) -> Sequence[str]:
+        return unseen({"infos": self._infos})
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        names = ("observations", "rewards", "terminals", "truncations")
+        envs, agents = self.spec.num_envs, self.spec.agents
+        return {
+            name: np.asarray(rows).reshape(envs, agents, *np.asarray(rows).shape[1:])
+            for name, rows in zip(names, self._given, strict=False)
+        }
+
+
+PARTS = {"reward": "rewards", "terminated": "terminals", "truncated": "truncations"}
+
+
+class TensorSubject(ForeignSubject):
+    """An env of torchrl, or a batch of them; one that ended begins anew in the same call."""
+
+    autoreset = "SameStep"
+
+    def __init__(self, env: Any, spec: Spec, **how: Any) -> None:
+        super().__init__(env, spec, **how)
+        self._step = logged(env.step_and_maybe_reset, self._log, timed=self.in_spans)
+        self._shown: Any = None
+
+    def _seeded_reset(self) -> Any:
+        self.env.set_seed(self.spec.seed)
+        return self._reset()
+
+    def reset(self) -> None:
+        self.observation = self._run_reset()
+        self.resets += self.spec.num_envs
+        zeros = np.zeros((self.spec.num_envs, 1))
+        begun = {"reward": zeros.astype(np.float32), "terminated": zeros != 0, "truncated": zeros != 0}
+        self._shown = {**begun, **dict(self.observation.items())}
+
+    def step(self, actions: Any) -> None:
+        lifeline.beat(self._pulse, self._calls)
+        try:
+            self.observation.set(self.env.action_key, actions)
+            given, self.observation = self._step(self.observation)
+        except BROKEN as error:
+            raise raised(self.spec.name, error, masked=False) from error
+        self._shown = dict(given.get("next").items())
+        self._calls += 1
+        self.resets += int(np.count_nonzero(self._shown["done"]))
+
+    def _drawn(self, random: np.random.Generator, calls: int) -> Sequence[Any]:
+        sys.modules["torch"].manual_seed(int(random.integers(2**31)))
+        return [self.env.action_spec.rand() for _ in range(calls)]
+
+    def _outputs(self) -> Mapping[str, Any]:
+        return self._shown or {}
+
+    def answers(self) -> Mapping[str, NDArray[Any]]:
+        seen = {key: value for key, value in self._shown.items() if key not in PARTS}
+        named = {name: self._shown[key] for key, name in PARTS.items() if key in self._shown}
+        rows = everything({"observations": seen, **named})
+        return {name: each.reshape(self.spec.num_envs, -1) for name, each in rows.items()}
+
+    @property
+    def spaces(self) -> tuple[None, None]:
+        return None, None
+
+    def _by_env(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows.reshape(len(rows), self.spec.num_envs, -1)
+
+    def unfold(self, row: NDArray[Any]) -> Any:
+        like = self.env.action_spec.rand()
+        return sys.modules["torch"].as_tensor(row).reshape(like.shape).to(like.dtype)
