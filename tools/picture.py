@@ -24,7 +24,7 @@ from hotloop.core.record.record import Record
 from hotloop.core.target import Target
 from hotloop.lab.profile.profile import profile
 from hotloop.report import terminal
-from hotloop.report.kinds.notices import notices
+from hotloop.report.facts import notices
 from hotloop.report.kinds.profile import glance
 
 ROOT = Path(__file__).parent.parent

@@ -21,8 +21,8 @@ from hotloop.lab import suite
 from hotloop.lab.cells import Cell, Shelf, sweep
 from hotloop.lab.measure.rounds import Rounds
 from hotloop.report import markdown
-from hotloop.report.kinds.suite import largest
-from hotloop.report.kinds.suite import suite as sections
+from hotloop.report.kinds.sweep import largest_part
+from hotloop.report.kinds.sweep import suite as sections
 
 FEW = Rounds(count=2, iterations=20, warmup=0)
 
@@ -164,7 +164,7 @@ def test_the_gravest_item_decides_what_the_shell_is_told() -> None:
 def test_a_profile_is_told_by_its_largest_part_that_has_no_parts() -> None:
     phases = [(WALL, 1.0), (f"{WALL}/step", 0.9), (f"{WALL}/step/a", 0.3), (f"{WALL}/step/b", 0.6)]
     rows = [Phase(path=path, calls=1, total_ns=1, mean_ns=1.0, share=share) for path, share in phases]
-    assert largest(SimpleNamespace(phases=rows)) == f"{WALL}/step/b 60.0%"  # type: ignore[arg-type]
+    assert largest_part(SimpleNamespace(phases=rows)) == f"{WALL}/step/b 60.0%"  # type: ignore[arg-type]
 
 
 def test_another_target_or_another_plan_is_another_cell() -> None:

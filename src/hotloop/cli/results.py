@@ -186,7 +186,7 @@ def show_folder(folder: Path, *, as_json: bool) -> int:
     from dataclasses import replace
 
     from hotloop.cli.console import emit, show
-    from hotloop.report.kinds.notices import left_out
+    from hotloop.report.facts import left_out
     from hotloop.report.kinds.overview import overview
     from hotloop.report.page.shelf import draw_shelf
     from hotloop.report.terminal import draw

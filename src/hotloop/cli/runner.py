@@ -77,7 +77,7 @@ def tell(
 
     `brief` stands in the place of their notices.
     """
-    from hotloop.report.kinds.notices import notices
+    from hotloop.report.facts import notices
     from hotloop.report.terminal import draw
 
     if as_json:
@@ -91,7 +91,7 @@ def tell(
 
 def tell_one(record: "Record", *, as_json: bool) -> int:
     """Print a record, or draw it as its kind is drawn; returns its exit code."""
-    from hotloop.report.kinds.notices import notices
+    from hotloop.report.facts import notices
     from hotloop.report.kinds.record import record_sections
     from hotloop.report.terminal import draw
 

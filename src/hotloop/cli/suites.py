@@ -44,7 +44,7 @@ def run(name: str, rounds: "Rounds", output: Path, *, on: str | None, resume: bo
 def report(ran: "SuiteRan", output: Path, *, as_json: bool) -> int:
     """Keep the report of a suite as JSON and Markdown, and show it."""
     from hotloop.report import markdown
-    from hotloop.report.kinds.suite import suite as sections
+    from hotloop.report.kinds.sweep import suite as sections
     from hotloop.report.terminal import draw
 
     view = sections(ran)

@@ -63,7 +63,7 @@ def run(
 ) -> int:
     """Measure the commits, keep their records and show the table."""
     from hotloop.lab.trend import trend
-    from hotloop.report.kinds.trend import trend as sections
+    from hotloop.report.kinds.overview import trend as sections
     from hotloop.report.terminal import draw
 
     check(target, output, beyond)

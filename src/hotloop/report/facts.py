@@ -1,12 +1,14 @@
-"""The facts that stand beside every number: machine, code, path, method, each in one line."""
+"""What every report shows: machine, code, path and method in a line each, and the notices."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from hotloop.core import registry
-from hotloop.core.record.metadata import LOG_BYTES, LOG_WAITS, LOG_WRITTEN, Code, Machine
+from hotloop.core.notices import Code, Notice, notice
+from hotloop.core.record.metadata import LOG_BYTES, LOG_WAITS, LOG_WRITTEN, Machine
+from hotloop.core.record.metadata import Code as CodeFacts
 from hotloop.core.record.record import CPU_SHARE, EPISODES_PER_S, Goal, Record
-from hotloop.report.section import Heading, Span, Tone, Words
+from hotloop.report.section import Heading, Lines, Sections, Span, Tone, Words
 from hotloop.report.units import count, percent, plain, ratio_interval, speed
 from hotloop.stats.intervals import mean_interval
 from hotloop.stats.summary import label, summarise
@@ -114,7 +116,7 @@ def machine_line(machine: Machine) -> str:
     return ", ".join(words)
 
 
-def code_line(code: Code) -> str:
+def code_line(code: CodeFacts) -> str:
     """Name the commit, the target's own first, and, where native code ran, its compiler."""
     built = [part for part in (code["compiler"], code["flags"]) if part]
     ours = commit_words(code["commit"], dirty=code["dirty"])
@@ -275,3 +277,25 @@ def pace_line(record: Record) -> str:
     """The speed of a run that was timed once."""
     env, agent = (record.values.get(f"{what}_steps_per_s", (0.0,))[0] for what in ("env", "agent"))
     return f"{speed(env)} env-steps/s, {speed(agent)} agent-steps/s"
+
+
+def notices(records: Sequence[Record]) -> Sections:
+    """Each notice once, with the targets it holds for where it does not hold for all."""
+    holds: dict[Notice, list[str]] = {}
+    for record in records:
+        for each in record.notices:
+            holds.setdefault(each, []).append(record.target.name)
+    lines = [
+        line(each, "" if len(targets) == len(records) else f"{', '.join(targets)}: ")
+        for each, targets in holds.items()
+    ]
+    return (Lines(lines=tuple(lines)),)
+
+
+def left_out(reasons: Sequence[str]) -> Sections:
+    """One notice a file that is no record."""
+    return (Lines(lines=tuple(line(notice(Code.LEFT_OUT, why=why)) for why in reasons)),)
+
+
+def line(each: Notice, who: str = "") -> Words:
+    return Span("! ", "warn"), who, each.text, Span(f"; {each.remedy}", "dim")

@@ -23,7 +23,7 @@ from hotloop.lab.validate.lockstep import Way
 from hotloop.lab.validate.match import match_of
 from hotloop.lab.validate.validate import Asked, validate
 from hotloop.report.kinds.overview import overview
-from hotloop.report.page import attention
+from hotloop.report.page import overview as page
 
 ROUNDS = Rounds(count=6, iterations=10, warmup=10, box_iterations=False)
 
@@ -125,7 +125,7 @@ def test_bench_and_validate_record_the_same_digest() -> None:
     assert measured.method.digest is not None
     assert measured.method.digest == checked.method.digest
     assert not [*unlike_plays([checked, measured])]
-    assert not attention.find((), (), [checked, measured])
+    assert not page.find_attention((), (), [checked, measured])
 
 
 def test_a_bench_that_ran_other_code_than_validate_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_a_bench_that_ran_other_code_than_validate_is_named(monkeypatch: pytest.
     assert [*unlike_plays([checked, measured])] == [(checked, measured, 8)]
     said = "within 8 steps of its reset it showed something else than in validate"
     assert said in str(overview([checked, measured]))
-    (look,) = attention.find((), (), [checked, measured])
+    (look,) = page.find_attention((), (), [checked, measured])
     assert said in look.told
     (warned,) = [each for each in changes_between(checked, measured) if each.code == "digests-differ"]
     assert "within 8 steps" in warned.text

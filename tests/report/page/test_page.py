@@ -23,7 +23,7 @@ from support.shelves import (
 
 from hotloop.core.record.files import FRAMES_SUFFIX, PICTURE, Frame, Frames, write_frames
 from hotloop.judge.gate import hold
-from hotloop.report.page import attention, budgets
+from hotloop.report.page import overview
 from hotloop.report.page.page import draw_page
 from hotloop.report.page.shelf import read_shelf
 
@@ -136,12 +136,12 @@ def test_a_budget_that_is_missed_and_a_run_that_is_not_equal_need_a_look(tmp_pat
     fixed = measured(1, 1e6)
     broken = replace(measured(0, 1e6), exit_code=2)
     shelf = read_shelf([fill(tmp_path, [slow, wrong, broken, fixed])])
-    found = attention.find([], budgets.known([FLOOR], shelf.records), shelf.records)
+    found = overview.find_attention([], overview.budget_states([FLOOR], shelf.records), shelf.records)
     assert [each.word for each in found] == ["mismatch", "missed"]
     assert "ask sim team" in found[1].told
-    assert attention.FINE in attention.draw([], {})
-    assert attention.unsure(shelf.records) == ""
-    assert "1 unstable" in attention.unsure([*shelf.records, replace(fixed, exit_code=1)])
+    assert overview.FINE in overview.draw_attention([], {})
+    assert overview.unsure(shelf.records) == ""
+    assert "1 unstable" in overview.unsure([*shelf.records, replace(fixed, exit_code=1)])
 
 
 def test_a_line_of_the_overview_leads_to_its_plot_and_a_point_to_its_record(opened: Any, drawn: Path) -> None:

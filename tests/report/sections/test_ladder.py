@@ -4,7 +4,7 @@ from support.drawn import text
 from support.records import bench_with
 
 from hotloop.core.record.record import Goal, Record
-from hotloop.report.kinds.ladder import ladder
+from hotloop.report.kinds.bench import ladder
 
 
 def rung(mode: str, speed: float, **more: object) -> Record:

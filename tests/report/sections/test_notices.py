@@ -4,7 +4,7 @@ from support.drawn import text
 from support.records import BENCH
 
 from hotloop.core.notices import Code, notice
-from hotloop.report.kinds.notices import notices
+from hotloop.report.facts import notices
 from hotloop.report.section import Lines
 
 

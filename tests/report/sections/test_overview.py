@@ -6,7 +6,7 @@ from support.records import BENCH, PROFILE, bench_with
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.record import Record
 from hotloop.judge.compare import compare_records
-from hotloop.report.kinds.notices import left_out
+from hotloop.report.facts import left_out
 from hotloop.report.kinds.overview import overview
 
 STEADY = [4.0e6] * 8

@@ -336,7 +336,7 @@ def climb_all(
     `alone` are the policy, the baseline to save and the commits, which are for envs by themselves.
     """
     from hotloop.lab.training import settings as training_settings
-    from hotloop.report.kinds.ladder import ladder
+    from hotloop.report.kinds.bench import ladder
     from hotloop.report.terminal import draw
 
     check_ladder(modes, extras, *alone)

@@ -238,8 +238,8 @@ def tell(result: "Result", beside: "tuple[Sections, Sequence[str]]", folder: Pat
     `beside` are the commits that did it, and the budgets that were weakened.
     """
     from hotloop.report import markdown
+    from hotloop.report.facts import notices
     from hotloop.report.kinds.gate import gate as sections
-    from hotloop.report.kinds.notices import notices
     from hotloop.report.terminal import draw
 
     found, lost = beside

@@ -258,7 +258,7 @@ def tell_distributions(
 ) -> int:
     """Compare the distributions of the targets, one after another."""
     from hotloop.lab.validate.statistical.statistical import validate as compared
-    from hotloop.report.kinds.statistical import statistical as sections
+    from hotloop.report.kinds.validate import statistical as sections
     from hotloop.report.terminal import draw
 
     def experiment(target: Target, progress: "Progress") -> "Record":
@@ -378,7 +378,7 @@ def show_adoption(
 
     from hotloop.cli.results import read_folder
     from hotloop.lab.validate.adoption import stand
-    from hotloop.report.kinds.adoption import adoption
+    from hotloop.report.kinds.validate import adoption
     from hotloop.report.terminal import draw
 
     if names_file(output):

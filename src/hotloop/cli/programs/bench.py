@@ -110,7 +110,7 @@ def climb_all(program: "Program", mode: str, rounds: int, output: Path, *, as_js
     """Measure the rungs of a program's training, keep every record and show the ladder."""
     from hotloop.lab.ladder import check_modes
     from hotloop.lab.programs.ladder import climb
-    from hotloop.report.kinds.ladder import ladder
+    from hotloop.report.kinds.bench import ladder
     from hotloop.report.terminal import draw
 
     modes = check_modes(mode)

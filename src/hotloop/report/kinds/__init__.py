@@ -1,8 +1,7 @@
 """What a report says of each kind of record, before it is rendered: one file a kind, each of pure functions.
 
-`record` chooses the file of a record's kind: `bench`, `ladder`, `compare`, `programs`, `profile`, `run`,
-`validate`, `statistical`, `adoption`, `train`, `sim`, `scale`, `tune`, `trend`, `soak`, `suite`, `gate`,
-`diagnose`. What several kinds share: `notices`, `times` and `breakdown` (where the time went), `findings`
-(of probes), `slow` (single steps), `plot`. What is no record: `overview` (all records of a folder),
-`listings` (worlds, keys, the machine).
+`record` chooses the file of a record's kind: `bench` (and ladders), `compare`, `programs`, `profile`, `run`,
+`validate` (also by distributions), `train`, `sim`, `sweep` (and suites), `tune`, `soak`, `gate`, `diagnose`.
+What several kinds share: `times` and `breakdown` (where the time went), `findings` (of probes), `slow`
+(single steps). What is no record: `overview` (many records in a table), `listings` (worlds, keys, the machine).
 """

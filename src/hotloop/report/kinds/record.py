@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from hotloop.core.record.record import Record
 from hotloop.report.charts import Panel
-from hotloop.report.facts import measured, title
+from hotloop.report.facts import measured, notices, title
 from hotloop.report.kinds import (
     bench,
     compare,
@@ -12,16 +12,14 @@ from hotloop.report.kinds import (
     profile,
     programs,
     run,
-    scale,
     sim,
     slow,
     soak,
-    statistical,
+    sweep,
     train,
     tune,
     validate,
 )
-from hotloop.report.kinds.notices import notices
 from hotloop.report.section import Chapter, Sections, facts
 
 Told = Callable[[Record], Sections]
@@ -34,10 +32,10 @@ LOOPS: Mapping[str, Told] = {
     "gate": gate.budget,
     "validate": lambda record: validate.validations([record]),
     "replay": slow.again,
-    "scale": scale.scale,
+    "scale": sweep.scale,
     "sim": sim.sim,
     "soak": soak.soak,
-    "statistical": lambda record: statistical.statistical([record]),
+    "statistical": lambda record: validate.statistical([record]),
     "train": train.train,
     "tune": tune.tune,
     "run": lambda record: (title(record), *all_of(run.run_page(record).chapters)),
@@ -77,7 +75,7 @@ def record_sections(record: Record) -> Sections:
 
 # Curves that lie beside a record as pictures, by its kind.
 PANELS: Mapping[str, Callable[[Record], tuple[Panel, ...]]] = {
-    "scale": scale.panels,
+    "scale": sweep.panels,
     "soak": soak.panels,
     "tune": tune.panels,
 }

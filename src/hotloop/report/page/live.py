@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.clock import utc_now
-from hotloop.report.page.plot import Curve, Plot
+from hotloop.report.page.trend import Curve, Plot
 
 LOGS = "*/logs/metrics.jsonl"  # Where runs write what each window came to, below the folder of runs
 RUNNING_S = 120  # Seconds since the last line, within which a run is still going

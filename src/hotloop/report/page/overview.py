@@ -1,15 +1,21 @@
-"""The overview: every target's latest speed, how it stands, and what needs a look."""
+"""The overview of the page: the latest speed of every target, what needs attention, and every budget."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from hotloop.core.errors import ExitCode
+from hotloop.core.project import PROGRAM, Budget
 from hotloop.core.record.record import Record
+from hotloop.judge.compare import unlike_plays
 from hotloop.judge.history import Series
 from hotloop.report import html
-from hotloop.report.facts import commit_words
-from hotloop.report.kinds.notices import left_out
-from hotloop.report.page.trend import unit
+from hotloop.report.facts import commit_words, left_out
+from hotloop.report.kinds import gate
+from hotloop.report.kinds.overview import unlike_words
+from hotloop.report.page.trend import Level, unit
+from hotloop.report.section import Span, Words, text_of
 from hotloop.report.units import count, speed, speed_interval
 
 LINE_WIDTH, LINE_HEIGHT = 120, 26
@@ -24,7 +30,7 @@ STATES: dict[int, tuple[str, str]] = {
 }
 
 
-def draw(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record]) -> str:
+def draw_overview(series: Sequence[Series], numbers: Mapping[str, int], records: Sequence[Record]) -> str:
     """The latest of every series in a row; `numbers` are what a click on a run opens."""
     if not records:
         return "<p>No record yet: <code>hotloop bench TARGET</code> makes one.</p>"
@@ -110,3 +116,181 @@ def omitted(reasons: Sequence[str]) -> str:
         return ""
     told = html.draw(left_out(reasons))
     return f"<details><summary>{count(len(reasons), 'file')} left out</summary>{told}</details>"
+
+
+HEADS = ("budget", "of", "metric", "verdict", "now", "change", "limit", "against", "ask")
+
+Speed = tuple[str, str]  # A target as it would be typed, and a metric of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetStatus:
+    """A budget of the project's, or one that a record was held against."""
+
+    name: str
+    target: str  # As it would be typed, keys and all
+    metric: str
+    limit: float | None
+    enforced: bool
+    latest: Record | None  # What was held against it last
+    written: Budget | None  # As the project has it now; None where it has it no more
+
+
+def budget_states(budgets: Sequence[Budget], records: Iterable[Record]) -> list[BudgetStatus]:
+    """Those of the project in their order, then those that only records know."""
+    latest = {record.held.name: record for record in records if record.held}
+    written = [of_project(budget, latest.pop(budget.name, None)) for budget in budgets]
+    return [*written, *(of_record(name, record) for name, record in sorted(latest.items()))]
+
+
+def of_project(budget: Budget, latest: Record | None) -> BudgetStatus:
+    return BudgetStatus(
+        name=budget.name,
+        target=budget.words.removeprefix(PROGRAM),
+        metric=budget.metric,
+        limit=budget.limit,
+        enforced=budget.enforce,
+        latest=latest,
+        written=budget,
+    )
+
+
+def of_record(name: str, record: Record) -> BudgetStatus:
+    held = record.held
+    assert held is not None
+    return BudgetStatus(
+        name=name,
+        target=record.target.words,
+        metric=held.metric,
+        limit=held.limit,
+        enforced=held.enforced,
+        latest=record,
+        written=None,
+    )
+
+
+def draw_budgets(found: Sequence[BudgetStatus], numbers: Mapping[str, int]) -> str:
+    """A row a budget; a click opens what was held against it last."""
+    if not found:
+        return ""
+    heads = "".join(f"<th>{head}</th>" for head in HEADS)
+    rows = "".join(budget_row(each, numbers) for each in found)
+    return f"<h2>{count(len(found), 'budget')}</h2>{html.framed(heads, rows)}"
+
+
+def budget_row(each: BudgetStatus, numbers: Mapping[str, int]) -> str:
+    opens = f' data-record="{numbers[each.latest.run_id]}" tabindex="0"' if each.latest else ""
+    told = "".join(
+        f"<td>{html.words(cell)}</td>" for cell in (each.name, each.target, each.metric, *cells(each))
+    )
+    return f"<tr{opens}>{told}</tr>"
+
+
+def cells(each: BudgetStatus) -> Iterator[Words]:
+    """Its verdict and what that rests on; or that it waits for its first."""
+    held = each.latest.held if each.latest else None
+    if held:
+        yield from gate.cells(gate.Shown(name=each.name, held=held, record=each.latest))[1:]
+        yield held.owner
+    elif each.written:
+        yield from (Span("not held yet", "dim"), "", "", gate.written(each.written), "", each.written.owner)
+
+
+def budget_levels(found: Iterable[BudgetStatus]) -> dict[Speed, list[Level]]:
+    """The line of every absolute limit: a floor is enforced, a target is hoped for."""
+    lines: dict[Speed, list[Level]] = {}
+    for each in found:
+        if each.limit is not None:
+            word = "floor" if each.enforced else "target"
+            level = Level(y=each.limit, label=f"{word} {speed(each.limit)}, {each.name}", kind="goal")
+            lines.setdefault((each.target, each.metric), []).append(level)
+    return lines
+
+
+MOST = 6  # Lines that are shown at once; the rest is a click away
+FINE = "Nothing needs a look: no level fell, no enforced budget is missed, and no latest run ended badly."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """One line, and the run that a click on it opens."""
+
+    tone: str
+    word: str
+    told: str
+    run_id: str
+
+
+def draw_attention(looks: Sequence[Attention], numbers: Mapping[str, int]) -> str:
+    if not looks:
+        return f'<p class="good">{FINE}</p>'
+    lines = [
+        f'<li data-record="{numbers[each.run_id]}" tabindex="0">'
+        f'<b class="{each.tone}">{escape(each.word)}</b> {escape(each.told)}</li>'
+        for each in looks
+    ]
+    shown = f'<ul class="looks">{"".join(lines[:MOST])}</ul>'
+    rest = lines[MOST:]
+    more = f"<details><summary>{len(rest):,} more</summary><ul class='looks'>{''.join(rest)}</ul></details>"
+    return f"<h2>{count(len(looks), 'thing')} to look at</h2>{shown}{more if rest else ''}"
+
+
+def find_attention(
+    series: Iterable[Series], budgets: Iterable[BudgetStatus], records: Iterable[Record]
+) -> list[Attention]:
+    """The gravest kind first: what answers wrongly, what is missed, what got slower."""
+    known = list(records)
+    return [*endings(known), *missed(budgets), *unlike(known), *falls(series)]
+
+
+def latest(records: Iterable[Record]) -> Collection[Record]:
+    """The latest run of every command and target; budgets speak for themselves."""
+    found = {(each.kind, each.target.words, each.label): each for each in records if not each.held}
+    return found.values()
+
+
+def unsure(records: Iterable[Record]) -> str:
+    """How many of the latest runs tell little; nothing where all are sound."""
+    words = Counter(word for tone, word in map(state, latest(records)) if tone == "warn")
+    told = ", ".join(f"{number:,} {word}" for word, number in words.items())
+    return (
+        f'<p class="hint">Of the latest runs {told}: what they say of speed means little.</p>' if told else ""
+    )
+
+
+def endings(records: Iterable[Record]) -> Iterator[Attention]:
+    """Latest runs that ended badly."""
+    for record in latest(records):
+        tone, word = state(record)
+        if tone == "bad":
+            told = f"{record.kind} {record.target.words}, {record.created[:16].replace('T', ' ')}"
+            yield Attention(tone=tone, word=word, told=told, run_id=record.run_id)
+
+
+def unlike(records: Iterable[Record]) -> Iterator[Attention]:
+    """Latest runs whose short play showed something else than that of an earlier one."""
+    for first, record, steps in unlike_plays(sorted(latest(records), key=lambda each: each.created)):
+        told = f"{record.kind} {record.target.words}: {unlike_words(first, steps)}"
+        yield Attention(tone="bad", word="other code", told=told, run_id=record.run_id)
+
+
+def missed(budgets: Iterable[BudgetStatus]) -> Iterator[Attention]:
+    """Budgets that went red when they were held last; one that the project has given up is history."""
+    for each in budgets:
+        held = each.latest.held if each.latest else None
+        if each.latest and held and each.enforced and held.standing != "met":
+            word = gate.verdict(held)
+            told = text_of(gate.because(gate.Shown(name=each.name, held=held, record=each.latest)))
+            yield Attention(tone=word.tone, word=word.text, told=told, run_id=each.latest.run_id)
+
+
+def falls(series: Iterable[Series]) -> Iterator[Attention]:
+    """Speeds whose last change of level was one for the worse, the deepest first."""
+    found = [(each, each.changes[-1]) for each in series if each.changes and each.changes[-1].ratio < 1]
+    for each, change in sorted(found, key=lambda pair: pair[1].ratio):
+        point = each.points[change.index]
+        told = (
+            f"{each.identity.target} ({each.identity.kind}) {change.ratio - 1:+.1%} since "
+            f"{point.commit[:8]}: {speed(change.before)} before, {speed(change.after)} after"
+        )
+        yield Attention(tone="bad", word="slower", told=told, run_id=point.run_ids[-1])

@@ -9,9 +9,9 @@ from hotloop.core.clock import utc_now
 from hotloop.core.record.record import Record
 from hotloop.judge.history import histories
 from hotloop.report import html
-from hotloop.report.kinds.notices import notices
+from hotloop.report.facts import notices
 from hotloop.report.kinds.record import record_sections
-from hotloop.report.page import attention, budgets, overview, sweeps, tabs, trend
+from hotloop.report.page import overview, tabs, trend
 from hotloop.report.page.shelf import Shelf
 
 # What the page may do: draw itself, and when it is served hear what is new.
@@ -58,18 +58,18 @@ def contents(shelf: Shelf, numbers: tabs.Numbers) -> Iterator[tuple[str, str]]:
     """Every tab's name and body."""
     records = shelf.records
     series = histories(records, shelf.accepted)
-    held = budgets.known(shelf.budgets, records)
+    held = overview.budget_states(shelf.budgets, records)
     omitted = overview.omitted(shelf.left_out)
-    found = attention.find(series, held, records)
-    looks = attention.draw(found, numbers) + attention.unsure(records) if records else ""
-    speeds = overview.draw(series, numbers, records)
-    yield "overview", looks + speeds + budgets.draw(held, numbers) + omitted
-    yield "trend", trend.draw(series, budgets.levels(held), numbers)
+    found = overview.find_attention(series, held, records)
+    looks = overview.draw_attention(found, numbers) + overview.unsure(records) if records else ""
+    speeds = overview.draw_overview(series, numbers, records)
+    yield "overview", looks + speeds + overview.draw_budgets(held, numbers) + omitted
+    yield "trend", trend.draw_trends(series, overview.budget_levels(held), numbers)
     yield "phases", tabs.phases(records, numbers)
     yield "comparisons", tabs.comparisons(records, numbers)
     yield "flames", tabs.flame_graphs(shelf.entries)
     yield "training", tabs.training(records, numbers)
-    yield "sweeps", sweeps.draw(records, numbers)
+    yield "sweeps", tabs.draw_sweeps(records, numbers)
     yield "replays", tabs.replays(shelf.replays)
     yield "records", tabs.listing(shelf.entries, numbers)
 

@@ -21,7 +21,7 @@ from hotloop.lab.validate.match import Match
 from hotloop.lab.validate.statistical.features import BY_ACTION, BY_STATE, COARSE, Cellar, Lens
 from hotloop.lab.validate.statistical.pairs import ENVS, RandomSeat, open_side, play
 from hotloop.lab.validate.statistical.statistical import KINDS, NEEDED, Asked, asked_for, validate
-from hotloop.report.kinds.statistical import statistical
+from hotloop.report.kinds.validate import statistical
 from hotloop.report.terminal import draw
 
 FILE = planted.__file__

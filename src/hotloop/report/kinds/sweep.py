@@ -1,9 +1,11 @@
-"""Sweeps: what every size costs, by which laws that grows, and where it changes."""
+"""Sweeps: how cost grows along an axis, plotted in characters, and suites of many items."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import log10
 from statistics import median
 
-from hotloop.core.record.record import Record
+from hotloop.core.errors import ExitCode
+from hotloop.core.record.record import Ran, Record, SuiteRan
 from hotloop.core.record.sweep import (
     AGENT_SPEED,
     ELSE,
@@ -21,10 +23,12 @@ from hotloop.core.record.sweep import (
 from hotloop.judge.scale import Line, lines_of, phases_of, share
 from hotloop.report.charts import Curve, Panel
 from hotloop.report.facts import is_alone, origin, play_words
-from hotloop.report.kinds.plot import Series, plot
+from hotloop.report.kinds.compare import outcome_words, ratio_words
 from hotloop.report.section import (
+    Drawing,
     Heading,
     Lines,
+    Note,
     Section,
     Sections,
     Span,
@@ -34,8 +38,45 @@ from hotloop.report.section import (
     table,
     text_columns,
 )
-from hotloop.report.units import SIZES, count, percent, scaled, speed, took
+from hotloop.report.units import SIZES, count, percent, plain_float, scaled, speed, speed_interval, took
 from hotloop.stats.fit import Fitted
+
+WIDE, HIGH = 56, 12  # Characters of the field
+MARKS = "ox+*#@%&"
+
+Series = Mapping[str, Sequence[tuple[float, float]]]  # Name to its points (x, y), all positive
+
+
+def plot(series: Series, across: str, unit: str) -> Drawing:
+    """The points as letters in a field, with what each letter is."""
+    xs = [x for points in series.values() for x, _ in points]
+    ys = [y for points in series.values() for _, y in points]
+    if not xs:
+        return Drawing(lines=())
+    field = [[" "] * WIDE for _ in range(HIGH)]
+    for (_, points), mark in zip(series.items(), MARKS * len(series), strict=False):
+        for x, y in points:
+            column, row = place(x, xs, WIDE), HIGH - 1 - place(y, ys, HIGH)
+            field[row][column] = mark
+    labels = [f"{max(ys):.3g}", *[""] * (HIGH - 2), f"{min(ys):.3g}"]
+    wide = max(map(len, labels))
+    rows: list[Words] = [f"{label:>{wide}} │{''.join(row)}" for label, row in zip(labels, field, strict=True)]
+    ends = f"{min(xs):g}{across:^{WIDE - len(f'{min(xs):g}') - len(f'{max(xs):g}')}}{max(xs):g}"
+    legend = "  ".join(f"{mark} {name}" for name, mark in zip(series, MARKS * len(series), strict=False))
+    below: list[Words] = [
+        f"{'':{wide}} └{'─' * WIDE}",
+        f"{'':{wide}}  {ends}",
+        Span(f"{unit}: {legend}", "dim"),
+    ]
+    return Drawing(lines=(*rows, *below))
+
+
+def place(value: float, values: Sequence[float], cells: int) -> int:
+    """The cell of a value between the least and the greatest, by powers."""
+    low, high = log10(min(values)), log10(max(values))
+    share = (log10(value) - low) / (high - low) if high > low else 0.5
+    return min(cells - 1, round(share * (cells - 1)))
+
 
 NAMES = {STEP_NS: "an env-step", RUN_NS: "a whole run", RSS: "memory"}
 
@@ -292,3 +333,78 @@ def law_of(growth: Growth | None) -> Callable[[float], float] | None:
         constant=growth.constant,
         factor=growth.factor,
     ).at
+
+
+MEANINGS = {
+    ExitCode.FINE: Span("fine", "good"),
+    ExitCode.UNSTABLE: Span("unstable", "warn"),
+    ExitCode.CANNOT_TELL: Span("cannot tell", "warn"),
+    ExitCode.REGRESSION: Span("slower", "bad", strong=True),
+    ExitCode.MISMATCH: Span("not equal", "bad", strong=True),
+}
+
+
+def suite(ran: SuiteRan) -> Sections:
+    """The table of all items, then the failures and what is left to do."""
+    rows = [(item.target, item.do, result(item), verdict(item)) for item in ran.items]
+    columns = (*text_columns("target", "do"), *number_columns("result"), *text_columns("", whole=True))
+    return (Note(words=headline(ran)), table(columns, rows), *failures(ran))
+
+
+def headline(ran: SuiteRan) -> Words:
+    left = ran.asked - len(ran.items)
+    words = f"suite {ran.name}: {count(len(ran.items), 'item')}"
+    return f"{words}, {left} left: go on with --resume" if left else words
+
+
+def result(item: Ran) -> Words:
+    """What an item found, in one cell."""
+    record = item.record
+    if record is None:
+        return "none"
+    if record.comparisons:
+        compared = record.comparisons[0]
+        return outcome_words(compared.outcome, f", {ratio_words(compared.ratio)} of {item.against}")
+    if record.sweep is not None or item.do == "profile":
+        return largest_part(record) if record.sweep is None else growths(record.sweep)
+    if record.instructions is not None:
+        return f"{plain_float(record.instructions.per_env_step)} instructions/env-step"
+    metric = record.metrics.get("agent_steps_per_s")
+    if metric is None:
+        return "no rounds"
+    return f"{speed(metric.median)} {speed_interval(metric.ci95)} agent-steps/s"
+
+
+def growths(swept: Sweep) -> str:
+    """How a sweep's cost grows, as far as that is known."""
+    return "; ".join(answer_words(swept)) or count(len(swept.points), "place")
+
+
+def largest_part(record: Record) -> str:
+    """The part that takes most, of those that have no parts themselves."""
+    whole = {phase.path.rpartition("/")[0] for phase in record.phases}
+    parts = [phase for phase in record.phases if phase.path not in whole]
+    if not parts:
+        return "no phases"
+    most = max(parts, key=lambda phase: phase.share)
+    return f"{most.path} {percent(most.share)}"
+
+
+def verdict(item: Ran) -> Words:
+    again = " (kept)" if item.kept else ""
+    if item.record is None:
+        return Span("failed", "bad", strong=True)
+    meaning = MEANINGS.get(item.code, Span(f"exit {int(item.code)}", "bad"))
+    return (meaning, again) if again else meaning
+
+
+def failures(ran: SuiteRan) -> tuple[Section, ...]:
+    """Why items have no record."""
+    failed = [item for item in ran.items if item.record is None]
+    if not failed:
+        return ()
+    lines = tuple(
+        (Span("failed", "bad", strong=True), f"  {item.target} ({item.do}): {item.refused}")
+        for item in failed
+    )
+    return (Lines(lines=lines),)
