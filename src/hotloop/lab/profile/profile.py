@@ -5,7 +5,7 @@ Throughput comes from the clean one, the account of the time from the other. Wha
 follows: the profile before is compared with, and each probe looks in a pass of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -32,6 +32,8 @@ from hotloop.envs.logged import beside
 from hotloop.envs.subject import Subject
 from hotloop.judge.baselines import latest_profile, with_previous
 from hotloop.judge.judge import judge
+from hotloop.lab.measure import loop
+from hotloop.lab.measure.loop import NO_LIMIT, Length, Plan, Samples, until_interrupted
 from hotloop.lab.measure.policy import (
     EXAMINED,
     RANDOM,
@@ -46,11 +48,11 @@ from hotloop.lab.measure.policy import (
 )
 from hotloop.lab.measure.record import Recorder, kept_so_far
 from hotloop.lab.measure.rounds import Rounds, calls_for, warm_up
+from hotloop.lab.measure.sides import Side, Turn, turn_of
 from hotloop.lab.measure.stepping import (
     Actions,
     Garbage,
     Glancing,
-    collect_rest,
     no_collection,
     play,
     play_in_laps,
@@ -60,7 +62,7 @@ from hotloop.lab.measure.work import Tally, describe_validation, refuse_other_wo
 from hotloop.lab.profile import probes as probing
 from hotloop.lab.profile import trace
 from hotloop.lab.profile.probes import Picture, no_picture
-from hotloop.lab.profile.record import Account, Pairs, loop_remarks, record_of
+from hotloop.lab.profile.record import CLEAN, WATCHED, Account, Pairs, loop_remarks, record_of
 from hotloop.lab.profile.trace import Tracer
 from hotloop.lab.profile.tree import LOOP, Timing, Tree
 from hotloop.lab.profile.watch import Watch
@@ -221,7 +223,8 @@ def measure(asked: Asked, progress: Progress) -> Record:
         recorder = Recorder("profile", sides.clean.spec)
         sides.clean.reset()
         sides.watched.reset()
-        pairs = Pairs(rounds=rounds, work=Tally(sides.work))
+        passes = sides.passes()
+        pairs = Pairs(passes, rounds)
         account: Account | None = None
         policy = f"{name_of(asked.policy)} (live)" if is_live(asked.policy) else sides.script.policy
         how: dict[str, Any] = {"asked": rounds, "policy": policy, "garbage": asked.garbage}
@@ -230,18 +233,17 @@ def measure(asked: Asked, progress: Progress) -> Record:
             found = record_of(recorder, sides.clean.spec, pairs, account or sides.account(pairs), **how)
             return with_games(found, sides.clean, sides.subject, asked.games)
 
-        try:
-            play_pairs(sides, pairs, kept_so_far(lambda: so_far() if pairs.walls_ns else None, progress))
+        with until_interrupted(pairs):
+            kept = kept_so_far(lambda: so_far() if pairs.count else None, progress)
+            play_pairs(sides, passes, pairs, kept)
             sides.trace_torch()
             account = sides.account(pairs)
             account = replace(account, notices=(*sides.faults(), *account.notices))
-        except KeyboardInterrupt:
-            pairs.partial = True
         sides.keep_tape()
         return so_far()
 
 
-def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
+def play_pairs(sides: "Sides", passes: Mapping[str, Side], pairs: Pairs, progress: Progress) -> None:
     """Warm both sides up, then time them pair by pair in alternating order."""
     warming = [sides.clean, sides.watch.warming(sides.watched)]
     tables = [side for side in (sides.clean, sides.subject) if isinstance(side, Seated)]
@@ -251,18 +253,21 @@ def play_pairs(sides: "Sides", pairs: Pairs, progress: Progress) -> None:
     rounds = pairs.rounds = rounds_for_games(rounds, sides.clean, sides.asked.games)
     for table in tables:
         table.keep_games()
-    calls = calls_for(rounds.iterations, sides.clean)
     sides.watch.begin()
     sides.view.begin()
-    pairs.work.begin()
-    while len(pairs.walls_ns) < rounds.count or lacks_games(pairs, sides):
-        done = len(pairs.walls_ns)
-        clean, watched, paused_ns = sides.pair(sides.script.draw(calls), calls, flipped=done % 2 == 1)
-        pairs.note(clean, watched, paused_ns)
-        sides.view.note(watched.ns)
-        progress(min(rounds.warmup + (done + 1) * rounds.iterations, rounds.env_steps), rounds.env_steps)
-    pairs.rounds = replace(rounds, count=len(pairs.walls_ns))
-    pairs.partial = False
+
+    def note(_: Samples) -> None:
+        sides.view.note(pairs.turns[WATCHED][-1].ns)
+        steps = rounds.warmup + pairs.count * rounds.iterations
+        progress(min(steps, rounds.env_steps), rounds.env_steps)
+
+    def is_enough(_: Samples) -> bool:
+        return pairs.count >= rounds.count and not lacks_games(pairs, sides)
+
+    length = Length(rounds.iterations)
+    how = Plan(budget_ns=NO_LIMIT, stop=is_enough, order="alternating", length=length)
+    loop.measure(passes, how, on_round=note, samples=pairs)
+    pairs.rounds = replace(rounds, count=pairs.count)
     refuse_endless(sides)
 
 
@@ -277,7 +282,7 @@ def refuse_endless(sides: "Sides") -> None:
 def lacks_games(pairs: Pairs, sides: "Sides") -> bool:
     """Whether games that were asked for are not over yet, and more pairs may be played for them."""
     games, clean = sides.asked.games, sides.clean
-    if games is None or not isinstance(clean, Seated) or len(pairs.walls_ns) >= MOST_PAIRS:
+    if games is None or not isinstance(clean, Seated) or pairs.count >= MOST_PAIRS:
         return False
     return len(counted_games(clean, games)) < games
 
@@ -398,6 +403,26 @@ class LoopView:
         return loop_remarks(self._subject, self._functions, self._tree)
 
 
+class PassSide:
+    """The clean or the watched pass of a pair, as a side of the measuring loop."""
+
+    grain = 1
+
+    def __init__(
+        self, name: str, play_steps: Callable[[int], Turn], counters: Callable[[], Mapping[str, int]]
+    ) -> None:
+        self.name, self._play, self.counters = name, play_steps, counters
+
+    def turn(self, env_steps: int, run_in: int | None = None) -> Turn:
+        return self._play(env_steps)
+
+    def seen(self) -> Mapping[str, str]:
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: the sides of the profile are closed together."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
     """The two that do the same work, and who plays them."""
@@ -412,6 +437,10 @@ class Sides:
     """The watched one itself, without what keeps or chooses its actions."""
     played: Sequence[Any]
     """What the watched side has played since its reset, where it is kept."""
+    drawn: dict[str, Sequence[Actions]] = field(default_factory=dict)
+    """Actions of a pair that one side has still to play."""
+    paused_ns: list[int] = field(default_factory=list)
+    """Of each watched pass, what it spent on collecting garbage."""
 
     def work(self) -> dict[str, int]:
         """The counters of the clean side; of our worlds alone, those of both must be the same."""
@@ -420,28 +449,39 @@ class Sides:
             refuse_other_work(clean, self.watched.counters)
         return clean
 
-    def pair(self, actions: Sequence[Actions], calls: int, *, flipped: bool) -> tuple[Stretch, Stretch, int]:
-        """Time both sides once, close together: the clean and the watched one.
+    def passes(self) -> dict[str, Side]:
+        """Return both sides of a pair, in the order of its first one."""
+        return {
+            CLEAN: PassSide(CLEAN, self.play_clean, self.work),
+            WATCHED: PassSide(WATCHED, self.play_watched, dict),
+        }
 
-        The third is what the watched one spent on collecting garbage, in ns.
-        """
-        theirs = deepcopy(actions) if self.asked.target.is_foreign else actions  # it may change them
-        first = self.look(theirs, calls) if flipped else None
-        collect_rest()
-        clean = timed(partial(play, self.clean, actions, calls))
-        collect_rest()
-        return clean, *(first or self.look(theirs, calls))
+    def actions_for(self, name: str, calls: int) -> Sequence[Actions]:
+        """Return the actions of a pair, which its first side draws for both."""
+        if not self.drawn:
+            actions = self.script.draw(calls)
+            # A foreign env may change its actions.
+            copied = deepcopy(actions) if self.asked.target.is_foreign else actions
+            self.drawn.update({CLEAN: actions, WATCHED: copied})
+        return self.drawn.pop(name)
 
-    def look(self, actions: Sequence[Actions], calls: int) -> tuple[Stretch, int]:
+    def play_clean(self, env_steps: int) -> Turn:
+        calls = calls_for(env_steps, self.clean)
+        actions = self.actions_for(CLEAN, calls)
+        return turn_of(timed(partial(play, self.clean, actions, calls)), env_steps)
+
+    def play_watched(self, env_steps: int) -> Turn:
         """Play the watched side in stretches that its logs have room for."""
+        calls = calls_for(env_steps, self.clean)
         ns = paused_ns = 0
         disturbed = False
-        for part in self.watch.stretches(actions, calls):
+        for part in self.watch.stretches(self.actions_for(WATCHED, calls), calls):
             took = self.view.look(self.watch, part)
             ns, disturbed = ns + took.ns, disturbed or took.disturbed
             paused_ns += self.watch.note(len(part))
-        paused_ns = paused_ns if self.asked.garbage == "between" else 0  # else the clean one pauses too
-        return Stretch(ns, disturbed=disturbed), paused_ns
+        # Unless garbage is left to later, the clean side pauses too.
+        self.paused_ns.append(paused_ns if self.asked.garbage == "between" else 0)
+        return Turn(ns, env_steps, disturbed=disturbed)
 
     def trace_torch(self) -> None:
         """Play some more calls for a trace alone, where a policy in the loop uses torch."""
@@ -467,13 +507,13 @@ class Sides:
     def account(self, pairs: Pairs) -> Account:
         """What there is to write down of the watched side; no rows where no pair was finished."""
         asked, watch = self.asked, self.watch
-        phases, unaccounted_ns = self.view.rows(watch.spreads()) if pairs.walls_ns else ((), None)
+        phases, unaccounted_ns = self.view.rows(watch.spreads()) if pairs.count else ((), None)
         policy = name_of(asked.policy)
         return Account(
             phases=phases,
             unaccounted_ns=unaccounted_ns,
             notices=self.view.remarks(),
-            overhead=pairs.overhead(self.view.mark_ns),
+            overhead=pairs.overhead(self.view.mark_ns, self.paused_ns),
             slow=watch.slow(asked.target, policy=policy, journal=self.script),
             validation=describe_validation(self.clean.counters),
         )

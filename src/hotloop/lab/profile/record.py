@@ -1,23 +1,25 @@
 """From a profile to its record: the clean side's speed, the watched side's account, and what it cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hotloop.core.notices import Code, Notice, notice
 from hotloop.core.record.comparison import Validation
 from hotloop.core.record.profile import Overhead, Phase, Slow
 from hotloop.core.record.record import Record
-from hotloop.core.turn_clock import Stretch
 from hotloop.envs.foreign.functions import Function
 from hotloop.envs.foreign.vector import SLOWEST, WAIT
 from hotloop.envs.spec import Spec
 from hotloop.envs.subject import Subject
 from hotloop.lab.loop.account import cuda_runs
+from hotloop.lab.measure.loop import Samples
 from hotloop.lab.measure.record import Recorder, in_rounds, overhead
 from hotloop.lab.measure.rounds import Rounds, shortened
-from hotloop.lab.measure.work import Tally
+from hotloop.lab.measure.sides import Side, Turn
 from hotloop.lab.profile.tree import Tree
 from hotloop.stats.intervals import FEWEST
+
+CLEAN, WATCHED = "clean", "watched"
 
 WALLS = ("clean_wall_ns", "instrumented_wall_ns")
 """The times of each pair, as a record's values name them."""
@@ -28,39 +30,41 @@ UNEVEN_SHARE = 0.25
 """Of the waiting, from which on it is the slowest worker's doing."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Pairs:
-    """What is known so far, complete up to the last whole pair."""
+class Pairs(Samples):
+    """The clean and the watched passes, pair by pair."""
 
-    rounds: Rounds
-    work: Tally
-    walls_ns: list[tuple[int, int]] = field(default_factory=list)
-    """Of the clean and of the watched pass of each pair."""
-    paused_ns: list[int] = field(default_factory=list)
-    """Of each watched pass, what it spent on collecting garbage, which clean passes leave to later."""
-    disturbed: list[bool] = field(default_factory=list)
-    """Whether another process took the core in either pass of a pair."""
-    steps: list[Mapping[str, int]] = field(default_factory=list)
-    """What the clean side counted in each pair."""
-    partial: bool = True
+    def __init__(self, sides: Mapping[str, Side], rounds: Rounds) -> None:
+        super().__init__(sides)
+        self.rounds = rounds
+        self.steps: list[Mapping[str, int]] = []
+        """What the clean side counted in each pair."""
 
-    def note(self, clean: Stretch, watched: Stretch, paused_ns: int) -> None:
-        """Take down a whole pair, and what of the watched one went into collecting garbage."""
-        before = self.work.last
-        self.work.note()
-        self.walls_ns.append((clean.ns, watched.ns))
-        self.paused_ns.append(paused_ns)
-        self.disturbed.append(clean.disturbed or watched.disturbed)
-        self.steps.append({name: count - before.get(name, 0) for name, count in self.work.last.items()})
+    def note(self, round_: Mapping[str, Turn]) -> None:
+        before = self.work[CLEAN].last
+        super().note(round_)
+        gained = {name: count - before.get(name, 0) for name, count in self.work[CLEAN].last.items()}
+        self.steps.append(gained)
 
-    def overhead(self, mark_ns: float | None) -> Overhead | None:
-        """What watching cost, `mark_ns` being what one mark takes."""
-        pairs = [
-            (clean_ns, max(1, watched_ns - paused_ns))
-            for (clean_ns, watched_ns), paused_ns in zip(self.walls_ns, self.paused_ns, strict=True)
+    @property
+    def walls_ns(self) -> list[tuple[int, int]]:
+        """Return the times of the clean and of the watched pass of each pair."""
+        return [
+            (clean.ns, watched.ns)
+            for clean, watched in zip(self.turns[CLEAN], self.turns[WATCHED], strict=False)
         ]
-        calm = [pair for pair, disturbed in zip(pairs, self.disturbed, strict=True) if not disturbed]
-        return overhead(calm if len(calm) >= FEWEST else pairs, mark_ns)
+
+    def overhead(self, mark_ns: float | None, paused_ns: Sequence[int]) -> Overhead | None:
+        """Return what watching cost.
+
+        `mark_ns` is what one mark takes, `paused_ns` what each watched pass spent on collecting garbage,
+        which clean passes leave to later.
+        """
+        pairs = [
+            (clean_ns, max(1, watched_ns - paused))
+            for (clean_ns, watched_ns), paused in zip(self.walls_ns, paused_ns, strict=False)
+        ]
+        calm = self.calm_rounds([CLEAN], [WATCHED])
+        return overhead([pairs[number] for number in calm] if len(calm) >= FEWEST else pairs, mark_ns)
 
     def speeds(self) -> dict[str, list[float]]:
         """Of each clean pass, from the work it counted: a call that only resets an env is no step."""
@@ -97,7 +101,7 @@ def record_of(
     walls = [[pair[side] for pair in pairs.walls_ns] for side in (0, 1)]
     return recorder.record(
         method=in_rounds(spec, pairs.rounds, policy, order="ABBA", garbage=garbage),
-        counters=pairs.work.gained,
+        counters=pairs.work[CLEAN].gained,
         values={**pairs.speeds(), **dict(zip(WALLS, walls, strict=True))},
         notices=[*shortened(asked, pairs.rounds), *account.notices, *host_timer(spec)],
         partial=pairs.partial,
