@@ -37,7 +37,7 @@ from hotloop.core.clock import now_ns
 from hotloop.core.errors import SetupError
 from hotloop.core.settings import apply
 from hotloop.core.target import Target
-from hotloop.envs.foreign.trainable.trainable import open_trainable
+from hotloop.envs.foreign.training import open_trainable
 from hotloop.stats.ratio import ratio
 from hotloop.train.settings import TrainSettings
 from hotloop.train.trainer import Trainer

@@ -15,7 +15,7 @@ from hotloop.core.errors import InputError
 from hotloop.core.settings import by_role
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episode, Episodes
-from hotloop.envs.foreign.trainable.trainable import open_trainable
+from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.spec import BatchSpec
 from hotloop.stats.intervals import mean_interval

@@ -7,7 +7,7 @@ import pytest
 
 from hotloop.core.errors import InputError
 from hotloop.core.target import Target
-from hotloop.envs.foreign.trainable.trainable import open_trainable
+from hotloop.envs.foreign.training import open_trainable
 
 BATCH = """
 import numpy as np

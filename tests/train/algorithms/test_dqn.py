@@ -17,7 +17,7 @@ from hotloop.core.target import Target
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.episodes import Episodes
-from hotloop.envs.foreign.trainable.trainable import open_trainable
+from hotloop.envs.foreign.training import open_trainable
 from hotloop.stats.intervals import mean_interval
 from hotloop.train import checkpoint
 from hotloop.train.algorithms.algorithm import DivergedError

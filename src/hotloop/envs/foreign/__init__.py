@@ -6,5 +6,8 @@ at a time, and models that play themselves), `vector` (many behind one call) and
 `spec` (attributes, spans and errors of their code), `outputs` (which values a step may return), `actions`
 (random ones, legal ones), `phases` (what an env reports of its own steps), `functions` (of the user's, in
 spans), `observe` (what can be seen of a model, what breaks an interface) and `seats` (whose turn it is in a
-game, and who won). `trainable` makes of the same envs the batch that the trainer takes.
+game, and who won).
+
+The trainer takes the same envs as a batch: `training` is the batch, `forms` reads and writes its rows, and
+`crew` steps it.
 """

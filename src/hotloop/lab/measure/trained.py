@@ -11,7 +11,7 @@ from hotloop.core.spans import span
 from hotloop.envs.batch import Batch
 from hotloop.envs.foreign.single import SeveralSubject
 from hotloop.envs.foreign.subject import ForeignSubject
-from hotloop.envs.foreign.trainable.mirror import EXPECTED, Mirror
+from hotloop.envs.foreign.training import EXPECTED, TrainingView
 from hotloop.envs.subject import Proxy, Subject
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Trained:
         self._name = policy
         self._subject: Subject | None = None
         self._batch: Batch
-        self._mirror: Mirror | None = None
+        self._mirror: TrainingView | None = None
         """Of somebody's env, which is no batch."""
         self._actor: Actor
         self._others: list[Trained] = []
@@ -110,11 +110,11 @@ def behind(subject: Subject) -> Subject:
     return subject
 
 
-def seen_as_batch(subject: Subject) -> tuple[Batch, Mirror | None]:
+def seen_as_batch(subject: Subject) -> tuple[Batch, TrainingView | None]:
     """A batch itself, or somebody's env as one."""
     if isinstance(subject, Batch):
         return subject, None
     if not isinstance(subject, ForeignSubject):
         raise InputError(f"{subject.spec.name}: {EXPECTED}; give a policy of its own, module:callable")
-    mirror = Mirror(subject)
+    mirror = TrainingView(subject)
     return mirror.batch, mirror

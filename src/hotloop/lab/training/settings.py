@@ -18,7 +18,7 @@ from hotloop.core.record.metadata import Described
 from hotloop.core.settings import apply, by_role, describe, hash_of
 from hotloop.core.target import Target, names_code
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.trainable.trainable import GYM, open_trainable
+from hotloop.envs.foreign.training import GYM, open_trainable
 from hotloop.envs.open import make
 from hotloop.envs.spec import BatchSettings
 from hotloop.train.settings import (

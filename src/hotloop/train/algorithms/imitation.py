@@ -13,8 +13,8 @@ from hotloop.core.errors import InputError
 from hotloop.core.target import names_callable
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
+from hotloop.envs.foreign.forms import Bounds
 from hotloop.envs.foreign.spec import BROKEN, raised
-from hotloop.envs.foreign.trainable.spaces import Bounds
 from hotloop.train.algorithms.algorithm import PhaseName
 from hotloop.train.policy.actions import NUMBERED, Actions
 from hotloop.train.settings import TrainSettings

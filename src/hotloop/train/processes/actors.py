@@ -19,7 +19,7 @@ from torch import Tensor
 from hotloop.core.errors import HotloopError
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.trainable.trainable import open_trainable
+from hotloop.envs.foreign.training import open_trainable
 from hotloop.envs.open import make
 from hotloop.train.algorithms.imitation import Teacher
 from hotloop.train.normalise import Moments, ObservationScale

@@ -13,9 +13,9 @@ from hotloop.core.errors import InputError, TheirError
 from hotloop.core.process import lifeline
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.trainable.crew import shared_out
-from hotloop.envs.foreign.trainable.spaces import doing_of, reader_of
-from hotloop.envs.foreign.trainable.trainable import EnvsBatch, open_trainable
+from hotloop.envs.foreign.crew import shared_out
+from hotloop.envs.foreign.forms import action_reader, observation_reader
+from hotloop.envs.foreign.training import EnvsBatch, open_trainable
 
 HERE = "support.made_to_train"
 
@@ -43,18 +43,18 @@ def opened(name: str, **keys: object) -> Iterator[EnvsBatch]:
     ],
 )
 def test_what_is_seen_becomes_a_row(space: Any, seen: Any, row: list[float]) -> None:
-    reader = reader_of("mine", space)
+    reader = observation_reader("mine", space)
     found = np.full(reader.size, np.nan, np.float32)
     reader.write(seen, found)
     assert found.tolist() == row
 
 
 def test_actions_are_in_the_terms_of_the_env() -> None:
-    assert doing_of("mine", Discrete(3, start=5)).own(np.int32(1)) == 6
-    several = doing_of("mine", MultiDiscrete([[2, 3], [4, 5]]))
+    assert action_reader("mine", Discrete(3, start=5)).own(np.int32(1)) == 6
+    several = action_reader("mine", MultiDiscrete([[2, 3], [4, 5]]))
     assert several.outputs == 14
     assert several.own(np.array([1, 2, 3, 4])).tolist() == [[1, 2], [3, 4]]
-    real = doing_of("mine", Echo.action_space)
+    real = action_reader("mine", Echo.action_space)
     assert real.outputs == 4
     assert real.own(np.array([0.5, 3], np.float32)).tolist() == [1, 3]
     assert real.own(np.array([9, -3], np.float32)).tolist() == [2, 0]
@@ -65,9 +65,9 @@ def test_actions_are_in_the_terms_of_the_env() -> None:
 def test_other_spaces_are_refused_with_what_they_are(what: str) -> None:
     strange = Sequence(Discrete(2))
     with pytest.raises(InputError, match=f"mine {what}.*Sequence.*expected"):
-        (reader_of if what == "observes" else doing_of)("mine", strange)
+        (observation_reader if what == "observes" else action_reader)("mine", strange)
     with pytest.raises(InputError, match="a Box of real numbers"):
-        doing_of("mine", Box(0, 9, (2,), np.int32))
+        action_reader("mine", Box(0, 9, (2,), np.int32))
 
 
 def played(vector: str, calls: int = 11, **keys: object) -> list[Any]:

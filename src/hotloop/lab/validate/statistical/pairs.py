@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hotloop.core.target import Target
 from hotloop.envs.batch import Batch
-from hotloop.envs.foreign.trainable.trainable import open_trainable, random_actions
+from hotloop.envs.foreign.training import open_trainable, random_actions
 from hotloop.envs.open import make
 
 ENVS = 32

@@ -1,7 +1,10 @@
-"""One env of a trainer's batch: it writes what it shows into its own rows of the batch's arrays."""
+"""How a trainer reads the user's envs and acts on them: observations become rows, actions come from rows.
+
+A member is one env, which writes what it shows into its own rows of the batch's arrays.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -10,14 +13,165 @@ from numpy.typing import NDArray
 
 from hotloop.core.errors import InputError
 from hotloop.core.process import lifeline
-from hotloop.core.world import Array, Layout
+from hotloop.core.world import Acts, Array, Layout
 from hotloop.envs.foreign.actions import MASK, flat, mask_in, mask_method
 from hotloop.envs.foreign.single import check_given, five
 from hotloop.envs.foreign.spec import BROKEN, attribute, plain, raised
 from hotloop.envs.foreign.subject import close_env, earned
-from hotloop.envs.foreign.trainable.spaces import Doing, Reader, doing_of, reader_of
 
-EXPECTED = (
+SEEN = (
+    "expected Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them; a wrapper can make it so"
+)
+
+DONE = "expected Discrete, MultiDiscrete, MultiBinary or a Box of real numbers"
+
+
+class Bounds:
+    """Real numbers of an action: for two finite ends a policy has -1 and 1, else they are as they are."""
+
+    def __init__(self, acts: Acts) -> None:
+        self._low, self._high = (np.array(ends, np.float32) for ends in (acts.low, acts.high))
+        finite = np.isfinite(self._low) & np.isfinite(self._high)
+        with np.errstate(invalid="ignore"):
+            middle, half = (self._high + self._low) / 2, (self._high - self._low) / 2
+        self._middle = np.where(finite, middle, 0).astype(np.float32)
+        self._half = np.where(finite & (half > 0), half, 1).astype(np.float32)
+
+    def own(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        """In the env's own terms, cut to what it takes."""
+        within: NDArray[np.float32] = np.clip(rows * self._half + self._middle, self._low, self._high)
+        return within
+
+    def scaled(self, own: NDArray[Any]) -> NDArray[np.float32]:
+        """In a policy's terms."""
+        found: NDArray[np.float32] = (own - self._middle) / self._half
+        return found
+
+
+class Reader(Protocol):
+    """Writes what an env shows into a row."""
+
+    @property
+    def size(self) -> int:
+        """Of the row."""
+
+    def write(self, seen: Any, row: NDArray[np.float32]) -> None:
+        """ValueError where it does not fit the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A box, or several numbers that are 0 or 1, as they are."""
+
+    size: int
+
+    def write(self, seen: Any, row: NDArray[np.float32]) -> None:
+        given = np.asarray(seen).reshape(-1)
+        if given.size != self.size:
+            raise ValueError(f"{given.size} numbers: its space says {self.size}")
+        row[:] = given
+
+
+@dataclass(frozen=True, slots=True)
+class OneHot:
+    """Numbered choices: a 1 in the place of each."""
+
+    sizes: NDArray[np.int64]
+    start: Any
+
+    @property
+    def size(self) -> int:
+        return int(self.sizes.sum())
+
+    def write(self, seen: Any, row: NDArray[np.float32]) -> None:
+        given = (np.asarray(seen) - self.start).reshape(-1)
+        if given.shape != self.sizes.shape or (given < 0).any() or (given >= self.sizes).any():
+            raise ValueError(f"{np.asarray(seen).tolist()}, which is not in its space")
+        row[:] = 0
+        row[given + np.cumsum(self.sizes) - self.sizes] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Parts by name or place, one behind the other."""
+
+    parts: Sequence[tuple[Any, Reader]]
+
+    @property
+    def size(self) -> int:
+        return sum(reader.size for _, reader in self.parts)
+
+    def write(self, seen: Any, row: NDArray[np.float32]) -> None:
+        first = 0
+        for key, reader in self.parts:
+            reader.write(seen[key], row[first : first + reader.size])
+            first += reader.size
+
+
+def observation_reader(name: str, space: Any) -> Reader:
+    """How observations of a space become rows; the mask that some have among them is left out."""
+    match type(space).__name__:
+        case "Box" | "MultiBinary":
+            return Numbers(int(np.prod(space.shape)))
+        case "Discrete":
+            return OneHot(np.array([space.n]), int(space.start))
+        case "MultiDiscrete":
+            return OneHot(np.ravel(space.nvec).astype(np.int64), space.start)
+        case "Dict":
+            kept = [(key, part) for key, part in space.spaces.items() if key != MASK]
+            return Several([(key, observation_reader(name, part)) for key, part in kept])
+        case "Tuple":
+            return Several(
+                [(place, observation_reader(name, part)) for place, part in enumerate(space.spaces)]
+            )
+    raise InputError(f"{name} observes {plain(space)}: {SEEN}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionReader:
+    """From a row of a policy's actions to what an env's step takes."""
+
+    outputs: int
+    """Of a policy over these actions."""
+    acts: Acts | None
+    """None is one numbered action."""
+    shape: tuple[int, ...] = ()
+    start: Any = 0
+    dtype: Any = np.int64
+    bounds: Bounds | None = None
+
+    def own(self, row: NDArray[Any]) -> Any:
+        """`row` is one number, or as many as an action has."""
+        if self.acts is None:
+            return int(row) + self.start
+        if self.bounds is None:
+            return (row.reshape(self.shape) + self.start).astype(self.dtype)
+        return self.bounds.own(row).reshape(self.shape).astype(self.dtype)
+
+
+def action_reader(name: str, space: Any) -> ActionReader:
+    """How actions of a space are made; InputError where no policy of ours can choose them."""
+    match type(space).__name__:
+        case "Discrete":
+            return ActionReader(outputs=int(space.n), acts=None, start=int(space.start))
+        case "MultiDiscrete" | "MultiBinary":
+            of_each = getattr(space, "nvec", None)
+            sizes = np.full(space.shape, 2) if of_each is None else of_each
+            acts = Acts(choices=tuple(int(size) for size in np.ravel(sizes)))
+            start = getattr(space, "start", 0)
+            return ActionReader(
+                outputs=sum(acts.choices), acts=acts, shape=space.shape, start=start, dtype=space.dtype
+            )
+        case "Box" if np.issubdtype(space.dtype, np.floating) and np.prod(space.shape):
+            low, high = (tuple(np.ravel(ends).tolist()) for ends in (space.low, space.high))
+            acts = Acts(low=low, high=high)
+            return ActionReader(
+                outputs=2 * acts.width, acts=acts, shape=space.shape, dtype=space.dtype, bounds=Bounds(acts)
+            )
+    raise InputError(f"{name} acts by {plain(space)}: {DONE}")
+
+
+TRAINABLE = (
     "hotloop train takes envs of Gymnasium, one agent each, batches of them, and parallel envs of PettingZoo"
 )
 
@@ -31,7 +185,7 @@ class Form:
 
     name: str
     reader: Reader
-    doing: Doing
+    doing: ActionReader
     agents: tuple[str, ...] = ()
     """Names of those who act, of a parallel env."""
     masked: bool = False
@@ -57,34 +211,42 @@ class Form:
             agents=count, num_actions=self.doing.outputs, arrays=tuple(arrays), acts=self.doing.acts
         )
 
+    def with_masks(self, *, told: bool) -> "Form":
+        """Return the same form; if the envs say what is legal and their actions can be masked, with masks."""
+        return replace(self, masked=told and self.doing.bounds is None)
+
     def member(self, env: Any, arrays: Arrays, place: int) -> "Member":
         return (TeamMember if self.agents else SoloMember)(self, env, arrays, place)
 
 
+def form_from(name: str, seen: Any, done: Any, agents: Sequence[Any] = ()) -> Form:
+    """Return how envs of an observation space and an action space are read and acted on."""
+    reader, doing = observation_reader(name, seen), action_reader(name, done)
+    return Form(name=name, reader=reader, doing=doing, agents=tuple(map(str, agents)))
+
+
 def form_of(name: str, env: Any, gymnasium: Any) -> Form:
-    """How an env, which is reset once for that, is read and acted on; InputError where it cannot be."""
+    """Return how an env, which is reset once for that, is read and acted on; InputError if it cannot be."""
     if isinstance(env, gymnasium.Env):
-        reader, doing = reader_of(name, env.observation_space), doing_of(name, env.action_space)
+        form = form_from(name, env.observation_space, env.action_space)
         _, info = first_reset(name, env)
-        told = says_mask(env.observation_space, info) or mask_method(env) is not None
-        return Form(name=name, reader=reader, doing=doing, masked=told and maskable(doing))
+        return form.with_masks(told=says_mask(env.observation_space, info) or mask_method(env) is not None)
     agents = attribute(env, "possible_agents")
     if not agents or not callable(attribute(env, "observation_space")):
-        raise InputError(f"{name} is a {type(env).__name__}: {EXPECTED}")
-    first = agents[0]
-    for space in ("observation_space", "action_space"):
-        check_alike(name, agents, [getattr(env, space)(agent) for agent in agents], space)
-    seen = env.observation_space(first)
-    reader, doing = reader_of(name, seen), doing_of(name, env.action_space(first))
+        raise InputError(f"{name} is a {type(env).__name__}: {TRAINABLE}")
+    for what in ("observation_space", "action_space"):
+        spaces = [getattr(env, what)(agent) for agent in agents]
+        for agent, space in zip(agents, spaces, strict=True):
+            if space != spaces[0]:
+                raise InputError(
+                    f"{name}: {what} of {agent} is {plain(space)} and of {agents[0]} {plain(spaces[0])}: "
+                    "one network plays all agents, so they have to be alike; a wrapper can make them so"
+                )
+    seen = env.observation_space(agents[0])
+    form = form_from(name, seen, env.action_space(agents[0]), agents)
     given = first_reset(name, env)
-    told = says_mask(seen, given[1].get(first) if isinstance(given, tuple) else None)
-    return Form(
-        name=name,
-        reader=reader,
-        doing=doing,
-        agents=tuple(map(str, agents)),
-        masked=told and maskable(doing),
-    )
+    info = given[1].get(agents[0]) if isinstance(given, tuple) else None
+    return form.with_masks(told=says_mask(seen, info))
 
 
 def first_reset(name: str, env: Any) -> Any:
@@ -93,22 +255,8 @@ def first_reset(name: str, env: Any) -> Any:
         return ask(name, partial(env.reset, seed=0))
 
 
-def check_alike(name: str, agents: Sequence[Any], spaces: Sequence[Any], what: str) -> None:
-    """Refuse agents that one network cannot play."""
-    for agent, space in zip(agents, spaces, strict=True):
-        if space != spaces[0]:
-            raise InputError(
-                f"{name}: {what} of {agent} is {plain(space)} and of {agents[0]} {plain(spaces[0])}: "
-                "one network plays all agents, so they have to be alike; a wrapper can make them so"
-            )
-
-
 def says_mask(space: Any, info: Any) -> bool:
     return mask_in(info) is not None or MASK in (attribute(space, "spaces") or {})
-
-
-def maskable(doing: Doing) -> bool:
-    return doing.bounds is None
 
 
 class Member(Protocol):

@@ -1,7 +1,7 @@
-"""Somebody's envs as a batch that the trainer takes: rows of observations, actions of every kind."""
+"""The user's envs as a batch that the trainer takes, and a measured env in the same layout."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,22 +19,28 @@ from hotloop.core.world import Layout, World
 from hotloop.envs import callables
 from hotloop.envs.batch import Batch
 from hotloop.envs.engine import Seeds
-from hotloop.envs.foreign.open import Order, gym, one_of, ordered, pettingzoo
-from hotloop.envs.foreign.spec import plain
-from hotloop.envs.foreign.subject import close_env
-from hotloop.envs.foreign.trainable.crew import (
+from hotloop.envs.foreign.crew import (
     PROCESSES,
     SYNC,
     THREADS,
     VECTORS,
+    Begun,
     Crew,
     Here,
     Processes,
     Threads,
+    Whole,
+    counts_envs,
+    form_of_batch,
     room,
 )
-from hotloop.envs.foreign.trainable.members import Form, form_of
-from hotloop.envs.foreign.trainable.whole import Whole, counts_envs, form_of_batch
+from hotloop.envs.foreign.forms import Form, form_from, form_of, show, tell_mask
+from hotloop.envs.foreign.open import Order, gym, one_of, ordered, pettingzoo
+from hotloop.envs.foreign.single import SingleSubject
+from hotloop.envs.foreign.spec import plain
+from hotloop.envs.foreign.subject import ForeignSubject, close_env
+from hotloop.envs.foreign.vector import VectorSubject
+from hotloop.envs.foreign.zoo import ParallelSubject
 from hotloop.envs.instances import NUMBERS, numbered
 from hotloop.envs.spec import BatchSettings, BatchSpec, batch_spec
 
@@ -52,9 +58,9 @@ class EnvsEngine:
     """Somebody's envs, whoever steps them, their answers in arrays; episodes follow at once."""
 
     def __init__(
-        self, name: str, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any], spec: BatchSpec
+        self, spec: BatchSpec, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any]
     ) -> None:
-        self._name, self._crew, self._arrays, self._actions = name, crew, arrays, actions
+        self._name, self._crew, self._arrays, self._actions = spec.name, crew, arrays, actions
         self._layout, self._envs = spec.layout, spec.num_envs
         self._seeds, self._random = (np.random.default_rng([spec.seed, use]) for use in range(2))
         self._steps = self._lived = self._resets = 0
@@ -94,7 +100,7 @@ class EnvsEngine:
             self._check_numbers(name, f"in step {self._steps // self._envs}")
 
     def _check_numbers(self, name: str, when: str) -> None:
-        """Refuse what would spoil a network, and every mean that it is taken into, at once and for good."""
+        """Raise if an observation or reward is NaN or infinite."""
         found = self._arrays[name]
         if np.isfinite(found).all():
             return
@@ -156,8 +162,10 @@ class EnvsBatch(Batch):
 
     can_save = False
 
-    def __init__(self, engine: EnvsEngine, spec: BatchSpec, crew: Crew) -> None:
-        super().__init__(engine, spec)
+    def __init__(
+        self, spec: BatchSpec, crew: Crew, arrays: dict[str, NDArray[Any]], actions: NDArray[Any]
+    ) -> None:
+        super().__init__(EnvsEngine(spec, crew, arrays, actions), spec)
         self.crew = crew
 
     @property
@@ -229,7 +237,7 @@ def open_trainable(target: Target) -> Batch:
         envs = [first, *(make() for make in makers[1:])]
         here = vector == SYNC
         crew = Here(form, envs, arrays, actions) if here else Threads(form, envs, arrays, actions, workers)
-    return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
+    return EnvsBatch(spec, crew, arrays, actions)
 
 
 def open_whole(
@@ -249,7 +257,7 @@ def open_whole(
     spec = envs_spec(target, form, options, order.arguments, {"vector": SYNC})
     arrays, actions = make_arrays(spec)
     crew = Whole(form, env, arrays, actions)
-    return EnvsBatch(EnvsEngine(target.name, crew, arrays, actions, spec), spec, crew)
+    return EnvsBatch(spec, crew, arrays, actions)
 
 
 def envs_spec(
@@ -320,3 +328,92 @@ def world_of(name: str, layout: Layout) -> World:
         layout=lambda parameters: layout,
         twin=no_twin,
     )
+
+
+EXPECTED = "runs play envs of Gymnasium, alone or in a vector, and parallel envs of PettingZoo"
+
+
+class NullCrew:
+    """Step nothing: the measurement steps the env."""
+
+    def begin(self, begun: Begun) -> None: ...
+
+    def step(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TrainingView:
+    """Present a measured env in the trainer's batch layout, so that a trained policy can play it."""
+
+    def __init__(self, subject: ForeignSubject) -> None:
+        self._subject, self._env = subject, subject.env
+        self._form = form = form_by_spaces(subject)
+        settings = BatchSettings(num_envs=subject.spec.num_envs, seed=subject.spec.seed)
+        spec = envs_spec(Target(form.name), form, settings, {}, {})
+        self._arrays, actions = make_arrays(spec)
+        self.batch = EnvsBatch(spec, NullCrew(), self._arrays, actions)
+        self._resets = subject.resets
+        self._look = self._look_at_team if form.agents else self._look_at_envs
+        self.own: Callable[[NDArray[Any]], Any] = self._own_of_team if form.agents else self._own_of_envs
+        """From a batch's actions to what the env's step takes."""
+
+    def look(self) -> list[int]:
+        """Take over what is shown now; returns the envs that began an episode since the last look."""
+        self._look()
+        begun, self._resets = self._subject.resets != self._resets, self._subject.resets
+        return list(range(self.batch.spec.num_envs)) if begun else []
+
+    def _look_at_envs(self) -> None:
+        seen, masks = self._subject.observation, self._subject.told.get("action_mask")
+        alone = isinstance(self._subject, SingleSubject)
+        for env in range(self.batch.spec.num_envs):
+            show(self._form, seen if alone else part_of(seen, env), self._arrays["observations"][env])
+            if self._form.masked:
+                mask = masks if alone or masks is None else part_of(masks, env)
+                tell_mask(self._form, mask, self._arrays["masks"][env, 0])
+
+    def _look_at_team(self) -> None:
+        masks = self._subject.told.get("action_mask") or {}
+        for number, agent in enumerate(self._env.possible_agents):
+            alive = agent in self._env.agents
+            self._arrays["alive"][0, number] = alive
+            if alive:
+                show(self._form, self._subject.observation[agent], self._arrays["observations"][0, number])
+                if self._form.masked:
+                    tell_mask(self._form, masks.get(agent), self._arrays["masks"][0, number])
+
+    def _own_of_envs(self, actions: NDArray[Any]) -> Any:
+        taken = [self._form.doing.own(row[0]) for row in actions]
+        return taken[0] if isinstance(self._subject, SingleSubject) else np.array(taken)
+
+    def _own_of_team(self, actions: NDArray[Any]) -> Any:
+        agents = enumerate(self._env.possible_agents)
+        return {agent: self._form.doing.own(actions[0, number]) for number, agent in agents}
+
+
+def form_by_spaces(subject: ForeignSubject) -> Form:
+    """How a subject is read and acted on, by its spaces alone; InputError where no run can."""
+    name, env = subject.spec.name, subject.env
+    agents: Sequence[Any] = ()
+    if isinstance(subject, ParallelSubject):
+        agents = env.possible_agents
+        seen, done = env.observation_space(agents[0]), env.action_space(agents[0])
+    elif isinstance(subject, VectorSubject) and hasattr(env, "single_observation_space"):
+        seen, done = env.single_observation_space, env.single_action_space
+    elif isinstance(subject, SingleSubject) and hasattr(env, "observation_space"):
+        seen, done = env.observation_space, env.action_space
+    else:
+        raise InputError(
+            f"{name} is a {type(env).__name__}: {EXPECTED}; give a policy of its own, module:callable"
+        )
+    return form_from(name, seen, done, agents).with_masks(told=True)
+
+
+def part_of(batched: Any, env: int) -> Any:
+    """What one env of several shows: arrays by env, in a mapping or a tuple where it shows several things."""
+    if isinstance(batched, Mapping):
+        return {key: part_of(value, env) for key, value in batched.items()}
+    if isinstance(batched, tuple):
+        return tuple(part_of(value, env) for value in batched)
+    return batched[env]
